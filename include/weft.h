@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Weft's tensor operators: collectives and matmuls whose communication hides behind computation.
+ *
+ * Contract, the same for every call:
+ *  - Collective over the team: every member calls, in the same order. Calls on different teams are
+ *    independent. Buffers may be reused call after call without any synchronisation by the caller.
+ *  - Inputs and outputs may be any memory of the process. Symmetric inputs (shmem_malloc, statics)
+ *    are read in place by the peers; others are copied once into the team's workspace.
+ *  - On return (host) the outputs are complete and the inputs may be overwritten: no peer reads
+ *    them any more. Inputs and outputs must not overlap unless a call says so.
+ *  - Result: 0, or a negative errno with text in weft_last_error(). A wrong argument on one member
+ *    gives -EINVAL on every member, before any output is written.
+ *  - Reductions run in PE order with float accumulation for 16-bit types: the same bits on every
+ *    PE and in every run. */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <shmem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+typedef enum weft_dtype {
+    WEFT_F32 = 1,
+    WEFT_F64 = 2,
+    WEFT_BF16 = 3,
+    WEFT_F16 = 4,
+} weft_dtype;
+
+typedef enum weft_op {
+    WEFT_SUM = 1,
+    WEFT_AVG = 2, /* the sum divided by the team's size */
+    WEFT_MAX = 3,
+    WEFT_MIN = 4,
+    WEFT_PROD = 5,
+} weft_op;
+
+/* Row-major: element (i, j) is at data + (i * ld + j) elements; ld >= cols, ld counted in elements.
+ * A matrix of zero rows or columns may have NULL data. */
+typedef struct weft_matrix {
+    void *data;
+    size_t rows, cols, ld;
+    weft_dtype dtype;
+} weft_matrix;
+
+/* NULL is CUDA's default stream; WEFT_STREAM_HOST is the calling thread. */
+typedef struct weft_stream_handle *weft_stream;
+#define WEFT_STREAM_HOST ((weft_stream)-1)
+
+/* Text of the calling thread's last failed weft_ call; "" when there was none. Never NULL. */
+const char *weft_last_error(void);
+
+/* Bytes of one element; 0 for an unknown type. */
+size_t weft_dtype_bytes(weft_dtype dtype);
+
+/* dest[i] = op over members of their source[i]. dest == source is allowed. */
+int weft_all_reduce(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                    weft_dtype dtype, weft_op op, weft_stream stream);
+
+/* dest[r * nelems + i] = source[i] of team member r; dest holds n_pes * nelems elements.
+ * source may be this member's own part of dest. */
+int weft_all_gather(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                    weft_dtype dtype, weft_stream stream);
+
+/* dest[i] = op over members of their source[me * nelems + i]; source holds n_pes * nelems. */
+int weft_reduce_scatter(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                        weft_dtype dtype, weft_op op, weft_stream stream);
+
+/* c[j] = A x b[j] for j < nb, where A is the members' a_shards, stacked by rows in team order.
+ * a_shard: rows_me x K; members may have different numbers of rows, also none.
+ * b[j]: K x N_j, any N_j, each member its own. c[j]: (sum of rows) x N_j.
+ * a_full: NULL, or (sum of rows) x K that receives A. All of one dtype; K the same on all members.
+ * A shard is multiplied where it lies as soon as its owner has arrived: own first, then rank+1, ... */
+int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const weft_matrix *b,
+                           size_t nb, weft_matrix *c, weft_matrix *a_full, weft_stream stream);
+
+/* c_shard = rows of (op over members of a x b) that belong to this member, op WEFT_SUM or WEFT_AVG.
+ * a: M x K_me, b: K_me x N; M and N the same on all members, K_me each member its own.
+ * c_shard: rows_me x N, where the members' rows add up to M in team order.
+ * The peers' chunks are produced first, rank+1, rank+2, ..., and this member's own last. */
+int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
+                               weft_op op, weft_matrix *c_shard, weft_stream stream);
+
+/* c = op over members of a x b, on every member; op WEFT_SUM or WEFT_AVG.
+ * a: M x K_me, b: K_me x N, c: M x N; M and N the same on all members. */
+int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
+                           weft_op op, weft_matrix *c, weft_stream stream);
+
+/* Commits `bytes` of the team's workspace ahead of time, so that no later call has to. Collective. */
+int weft_reserve(shmem_team_t team, size_t bytes);
+
+/* What the calling thread spent waiting for peers inside weft_ operators since its last call of
+ * this function, in seconds. */
+double weft_wait_seconds(void);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The window and its one formula, for C and for CUDA kernels alike.
+ *
+ *  base              base+stride         base+2*stride
+ *  |--- slot 0 ------|--- slot 1 --------|--- slot 2 ------| ...
+ *           ^ p here             ^ the same object there
+ *
+ * Every near PE of a window has one slot, `stride` bytes apart, in this process's address space.
+ * Near PEs form an arithmetic progression first, first+step, ..., so a PE's slot is a division and
+ * there is no pointer table. `local` is where this process's own symmetric addresses start: its own
+ * slot for a heap, the executable's data for statics. Nothing else in the project repeats this. */
+#ifndef WEFT_ADDR_H
+#define WEFT_ADDR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define WEFT_ADDR static __host__ __device__ __forceinline__
+#else
+#define WEFT_ADDR static inline
+#endif
+
+struct weft_window {
+    uintptr_t local; /* first of this process's own symmetric addresses */
+    size_t bytes;    /* how many of them exist now */
+    uintptr_t shift; /* base - local, modulo 2^64 */
+    size_t stride;   /* distance between slots */
+    uint32_t first;  /* PE in slot 0 */
+    uint32_t step;   /* PE distance between slots, at least 1 */
+    uint32_t count;  /* slots */
+};
+
+/* Whether [p, p+bytes) lies inside this process's part of the window. */
+WEFT_ADDR int weft_window_holds(const struct weft_window *w, const void *p, size_t bytes) {
+    uintptr_t offset = (uintptr_t)p - w->local;
+    return offset <= w->bytes && bytes <= w->bytes - offset;
+}
+
+/* The slot of `pe`, or a number >= count where the PE is not near. */
+WEFT_ADDR uint32_t weft_window_slot(const struct weft_window *w, int pe) {
+    uint32_t distance = (uint32_t)pe - w->first;
+    if (w->step == 1)
+        return distance;
+    return distance % w->step == 0 ? distance / w->step : UINT32_MAX;
+}
+
+/* Where the PE in `slot` keeps the object that this process has at `p`. */
+WEFT_ADDR void *weft_window_at(const struct weft_window *w, const void *p, uint32_t slot) {
+    return (void *)((uintptr_t)p + w->shift + slot * (uintptr_t)w->stride);
+}
+
+#endif

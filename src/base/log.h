@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Weft says to a person: lines on stderr, and the text behind a negative errno.
+ * The first function that knows of a failure reports it; callers only pass the code on. */
+#ifndef WEFT_BASE_LOG_H
+#define WEFT_BASE_LOG_H
+
+#include <stdarg.h>
+
+/* Who speaks in later lines: "weft: PE 3 (pid 4711): ...". -1: "weft: ...". */
+void weft_log_set_pe(int pe);
+
+/* Writes one line with one write(2), so that lines of several PEs do not mix. */
+void weft_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Keeps the text for weft_last_error() of this thread and returns `code`, a negative errno. */
+int weft_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The text that weft_fail kept last; "" when there was none. */
+const char *weft_fail_text(void);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control page of a job: who lives, who left, and whether the job is over.
+ *
+ * The launcher makes it in a memfd that every PE inherits. A PE writes only its own entry; the
+ * launcher alone writes the abort fields. Every PE can write all of it, so the launcher trusts
+ * nothing here as an index. */
+#ifndef WEFT_BOOT_CONTROL_H
+#define WEFT_BOOT_CONTROL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_CONTROL_MAGIC  UINT64_C(0x3174666577) /* "weft1" */
+#define WEFT_CONTROL_LAYOUT 1u
+
+/* How far a PE has come; only ever written by the PE itself. */
+enum weft_pe_state {
+    WEFT_PE_ABSENT = 0, /* has not called shmem_init yet */
+    WEFT_PE_JOINED = 1,
+    WEFT_PE_LEFT = 2, /* finalized in order: its end is no death */
+};
+
+/* Why the job is over. */
+enum weft_abort {
+    WEFT_ABORT_NONE = 0,
+    WEFT_ABORT_DIED = 1,        /* PE abort_pe died; abort_detail: signal, 0 when not known yet */
+    WEFT_ABORT_EXITED = 2,      /* PE abort_pe exited without finalizing; abort_detail: status */
+    WEFT_ABORT_GLOBAL_EXIT = 3, /* PE abort_pe called shmem_global_exit; abort_detail: status */
+    WEFT_ABORT_ERROR = 4,       /* PE abort_pe gave up with a message of its own; status */
+    WEFT_ABORT_LAUNCHER = 5,    /* the launcher was told to end; abort_detail: signal */
+};
+
+struct weft_control_pe {
+    /* Robust and process-shared, held by the PE from join to leave. The kernel marks it when the
+     * holder dies, before it takes the memory down: the earliest notice of a death there is. */
+    _Alignas(128) pthread_mutex_t alive;
+    _Atomic int32_t pid; /* the PE's own, which need not be a child of the launcher */
+    _Atomic uint32_t state;
+    _Atomic uint32_t departures; /* how often it has entered the closing of shmem_finalize */
+};
+
+struct weft_control {
+    uint64_t magic;
+    uint32_t layout;
+    int32_t npes;
+    int32_t cores; /* processors that the whole job may use: affinity and cgroup quota */
+    _Alignas(64) _Atomic uint32_t abort; /* enum weft_abort; written after the two below */
+    _Atomic int32_t abort_pe;
+    _Atomic int32_t abort_detail;
+    _Alignas(128) struct weft_control_pe pe[];
+};
+
+static inline size_t weft_control_bytes(int npes) {
+    return sizeof(struct weft_control) + (size_t)npes * sizeof(struct weft_control_pe);
+}
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The symmetric heap: the standard's allocation routines over the heap segment.
+ *
+ * Every PE runs the same allocator on the same calls, so objects correspond without a message.
+ * All are collective over WORLD with the barriers that the standard prescribes; a failure is NULL
+ * on every PE, with one line from PE 0. `call` is the public name, for messages. */
+#ifndef WEFT_CORE_HEAP_H
+#define WEFT_CORE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+int weft_heap_open(void);
+void weft_heap_close(void);
+
+void *weft_heap_malloc(size_t bytes, size_t alignment, bool zero, const char *call);
+void *weft_heap_realloc(void *p, size_t bytes, const char *call);
+void weft_heap_free(void *p, const char *call);
+
+#endif

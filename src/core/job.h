@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The job as this process sees it: its number, how many there are, and whether it is over. */
+#ifndef WEFT_CORE_JOB_H
+#define WEFT_CORE_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "boot/control.h"
+
+enum weft_job_phase {
+    WEFT_JOB_BEFORE, /* shmem_init has not been called */
+    WEFT_JOB_RUNNING,
+    WEFT_JOB_AFTER,  /* finalized */
+    WEFT_JOB_FORKED, /* a child of a PE: not a PE itself */
+};
+
+struct weft_job {
+    int pe, npes; /* npes is 0 unless the job is running */
+    enum weft_job_phase phase;
+    bool oversubscribed; /* more PEs than processors: waiting must never spin */
+    struct weft_control *control;
+};
+
+extern struct weft_job weft_job;
+
+/* Becomes part of the job, and leaves it. 0 or -errno, logged. */
+int weft_job_join(void);
+void weft_job_leave(void);
+
+/* Whether the launcher has ended the job. One load of a line that is shared and rarely written. */
+static inline bool weft_job_aborted(void) {
+    return atomic_load_explicit(&weft_job.control->abort, memory_order_relaxed) != WEFT_ABORT_NONE;
+}
+
+/* This PE found the job aborted while it was in `call`: one line that names the culprit, then exit
+ * with WEFT_STATUS_ABORTED, without flushing or finalizing anything. */
+#define WEFT_STATUS_ABORTED 70
+_Noreturn void weft_job_die_aborted(const char *call);
+
+/* Ends the whole job from here with one line: misuse or a failure that has no other way out. */
+#define WEFT_STATUS_ERROR 71
+_Noreturn void weft_job_panic(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* "PE 3 (pid 4711) was killed by signal 9" and so on; text lives until the next call. */
+const char *weft_job_abort_text(void);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ordering of stores and puts. fence is a release; quiet keeps later loads behind earlier stores
+ * too, which on x86 takes a locked instruction. */
+#ifndef WEFT_CORE_ORDER_H
+#define WEFT_CORE_ORDER_H
+
+#include <stdatomic.h>
+
+static inline void weft_fence(void) {
+    atomic_thread_fence(memory_order_release);
+}
+
+static inline void weft_quiet(void) {
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Synchronisation of a team: barrier, posting of small facts, agreement, progress.
+ *
+ * All words live in the members' scratch slots and are epoch-valued: they are set, never reset, and
+ * a PE that runs ahead can only make them larger. Memory per PE does not grow with the team. */
+#ifndef WEFT_CORE_SYNC_H
+#define WEFT_CORE_SYNC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "core/team.h"
+#include "core/wait.h"
+
+#define WEFT_SYNC_ROUNDS 32
+#define WEFT_POST_BYTES  192
+
+/* A fact that one member shows to all: written by the owner, read in place by everyone. */
+struct weft_post {
+    struct weft_word posted;
+    _Alignas(64) unsigned char payload[WEFT_POST_BYTES];
+};
+
+struct weft_team_words {
+    struct weft_word round[WEFT_SYNC_ROUNDS]; /* barrier: set by the member 2^r before me */
+    struct weft_post post[2];                 /* by parity of the post epoch */
+    struct weft_word progress;                /* set by the owner as its part of a call gets done */
+    struct weft_word central;                 /* counter and epoch of crowded barriers */
+    struct weft_word arrived;
+};
+
+/* No member leaves before every member has entered; stores before it are visible after it. */
+void weft_sync_barrier(struct weft_team *team, const char *call);
+
+/* Shows `bytes` (<= WEFT_POST_BYTES) to the team. Opens a round: each member then reads every other
+ * member's post with weft_sync_peek before it posts again. Collective. */
+void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes);
+
+/* Waits until `member` has posted in this round; its payload, valid until this PE's next post. */
+const void *weft_sync_peek(struct weft_team *team, int member, const char *call);
+
+/* Whether `member` has posted in this round already. */
+int weft_sync_posted(struct weft_team *team, int member);
+
+/* The smallest `mine` of all members. Collective; a round of posts. */
+uint64_t weft_sync_min(struct weft_team *team, uint64_t mine, const char *call);
+/* Bitwise and of all members' `mine`. */
+uint64_t weft_sync_and(struct weft_team *team, uint64_t mine, const char *call);
+
+/* Progress within one collective call: every member announces the same number of steps per call.
+ *   uint32_t begin = weft_progress_begin(team, nsteps);   on entry, on every member alike
+ *   weft_progress_set(team, begin + k)                     my first k steps are done
+ *   weft_progress_wait(team, member, begin + k, call)      until the member's first k are done
+ * The steps of the last call must be known to be over (a barrier, say) before the next begins. */
+uint32_t weft_progress_begin(struct weft_team *team, uint32_t nsteps);
+void weft_progress_set(struct weft_team *team, uint32_t value);
+void weft_progress_wait(struct weft_team *team, int member, uint32_t value, const char *call);
+
+#endif

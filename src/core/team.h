@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Teams: an arithmetic progression of PEs, a slot of the scratch window, and epochs.
+ *
+ * A handle is a small number in a pointer's clothes, so a wrong one is found by a bounds check.
+ * Every member owns the same slot of its scratch memory for the team: synchronisation words first
+ * (struct weft_team_words, core/sync.h), then workspace that is committed when it is needed. */
+#ifndef WEFT_CORE_TEAM_H
+#define WEFT_CORE_TEAM_H
+
+#include <stdint.h>
+#include <stddef.h>
+#include <shmem.h>
+
+struct weft_team_words;
+
+struct weft_team {
+    int my_pe, npes;   /* within the team */
+    int start, stride; /* member i is world PE start + i * stride */
+    int slot;          /* of the scratch window */
+    uint32_t generation; /* of the handle */
+    shmem_team_config_t config;
+    long config_mask;
+
+    struct weft_team_words *words; /* this PE's own */
+    uint32_t barrier_epoch, post_epoch;
+    uint32_t progress; /* how far this team's progress words have come; equal on all members */
+    size_t workspace_committed;
+};
+
+#define WEFT_TEAMS_MAX 256
+
+/* The team behind a handle, NULL for SHMEM_TEAM_INVALID and for anything that is no live handle. */
+struct weft_team *weft_team_find(shmem_team_t handle);
+
+static inline int weft_team_world_pe(const struct weft_team *team, int member) {
+    return team->start + member * team->stride;
+}
+
+/* The member number of a world PE, or -1. */
+int weft_team_member(const struct weft_team *team, int world_pe);
+
+/* Synchronisation words and workspace of a member, here mapped. */
+struct weft_team_words *weft_team_words_of(const struct weft_team *team, int member);
+void *weft_team_workspace_of(const struct weft_team *team, int member);
+
+/* Commits `bytes` of this PE's workspace of the team; what is committed stays. Local.
+ * 0; -ENOMEM with text when the machine or the slot's capacity does not have it. */
+int weft_team_workspace_commit(struct weft_team *team, size_t bytes);
+size_t weft_team_workspace_capacity(void);
+
+/* Makes WORLD and SHARED; drops all teams. */
+int weft_teams_open(void);
+void weft_teams_close(void);
+
+/* shmem_team_split_strided. Collective over the parent; 0 or a non-zero value on all of them. */
+int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
+                            const shmem_team_config_t *config, long config_mask,
+                            shmem_team_t *new_team);
+void weft_team_destroy(struct weft_team *team);
+
+#endif

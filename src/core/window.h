@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Segments: a window's memory on one host, one sealed memfd per PE.
+ *
+ * alloc is local: it reserves count * stride of address space and maps this PE's memfd into its own
+ * slot. attach maps the peers' memfds and is collective over them. A memfd has the full size of a
+ * slot from the start and can change no more; growth only commits pages inside it. */
+#ifndef WEFT_CORE_WINDOW_H
+#define WEFT_CORE_WINDOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "weft/addr.h"
+
+#define WEFT_EXTENTS_MAX 32
+
+struct weft_segment {
+    struct weft_window window; /* window.bytes: what is committed, or for statics all of it */
+    uintptr_t base;            /* start of slot 0 */
+    size_t slot_bytes;         /* usable bytes of a slot: the smallest among the members */
+    int fd;                    /* own memory */
+    unsigned nextents;
+    struct weft_extent {
+        size_t offset, bytes;
+    } extents[WEFT_EXTENTS_MAX]; /* what has been committed, in order: what a device registers */
+};
+
+/* The windows that an address of the user can lie in, and the one that the library works in. */
+struct weft_windows {
+    struct weft_segment heap, statics, scratch;
+};
+extern struct weft_windows weft_windows;
+
+/* Makes a segment of `count` slots with this PE in slot `mine`; halves slot_bytes (down to
+ * slot_bytes_min) until the address space, RLIMIT_AS and RLIMIT_FSIZE grant it. Local. */
+int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t count,
+                       uint32_t mine, size_t slot_bytes, size_t slot_bytes_min);
+
+/* Reserves slots of `stride` for peers of memory that lies elsewhere (static data at `local`). */
+int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
+                          uintptr_t local, size_t bytes, int fd);
+
+/* Maps fds[slot] of every other slot and closes all of them; slot_bytes is what all agreed on. */
+int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes);
+
+/* Commits this PE's memory up to `bytes` from the start of its slot. Local. -ENOMEM, not logged. */
+int weft_segment_commit(struct weft_segment *segment, size_t bytes);
+
+/* Commits [offset, offset+bytes) anywhere in the own slot without counting it as an extent. */
+int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes);
+
+void weft_segment_free(struct weft_segment *segment);
+
+/* Where `pe` keeps its copy of [p, p+bytes), for a load or store from here. NULL: p is no symmetric
+ * address of that length, or there is no such PE near. Heap first: about a nanosecond. */
+static inline void *weft_near(const void *p, size_t bytes, int pe) {
+    const struct weft_window *w = &weft_windows.heap.window;
+    if (__builtin_expect(!weft_window_holds(w, p, bytes), 0)) {
+        w = &weft_windows.statics.window;
+        if (!weft_window_holds(w, p, bytes))
+            return NULL;
+    }
+    uint32_t slot = weft_window_slot(w, pe);
+    return __builtin_expect(slot < w->count, 1) ? weft_window_at(w, p, slot) : NULL;
+}
+
+#endif
