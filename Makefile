@@ -1,0 +1,91 @@
+# Weft. `make help` lists the targets; `make` builds everything below build/, usable in place.
+VERSION := 0.1.0
+comma   := ,
+MAKEFLAGS += --no-builtin-rules
+
+BUILD   ?= build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+PREFIX  ?= /usr/local
+CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CXX     := $(if $(filter default,$(origin CXX)),g++,$(CXX))
+
+CFLAGS  ?= -O2 -g
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wstrict-prototypes -fPIC \
+             -fvisibility=hidden -pthread -MMD -MP -Iinclude -Isrc \
+             -DWEFT_VERSION='"$(VERSION)"' $(SANFLAGS) $(CFLAGS)
+SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+LDLIBS   = -ldl -lpthread -lm
+
+ROOMS   := base boot core coll ops api
+LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
+LIB     := $(BUILD)/lib/libweft.so
+ARCHIVE := $(BUILD)/lib/libweft.a
+HEADERS := $(patsubst %,$(BUILD)/%,$(shell find include -type f))
+
+LAUNCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/launch/*.c src/base/*.c src/boot/*.c))
+TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun)
+
+.PHONY: all demo check check-all bench install uninstall format help clean tests examples deps
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) examples ## build the library, its tools and the examples
+
+# Kernels of reductions want the vectoriser.
+$(BUILD)/obj/src/coll/%.o: CFLAGS := $(CFLAGS) -O3
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(LIB): $(LIB_OBJ)
+	@mkdir -p $(@D)
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libweft.so.0 -Wl,-z,relro -o $@ $^ $(LDLIBS)
+	@ln -sf libweft.so $(@D)/libweft.so.0
+
+$(ARCHIVE): $(LIB_OBJ)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/include/%: include/%
+	@mkdir -p $(@D)
+	@cp $< $@
+
+$(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(SANFLAGS) -o $@ $^ $(LDLIBS)
+
+# The wrappers find their library beside themselves, in place as after install.
+$(BUILD)/bin/oshcc: tools/oshcc.in
+	@mkdir -p $(@D)
+	@sed 's|@CC@|$(CC)|; s|@SANFLAGS@|$(SANFLAGS)|' $< > $@ && chmod +x $@
+$(BUILD)/bin/oshc++: tools/oshcc.in
+	@mkdir -p $(@D)
+	@sed 's|@CC@|$(CXX)|; s|@SANFLAGS@|$(SANFLAGS)|' $< > $@ && chmod +x $@
+
+# Examples: a folder is a program. Tests: a C file is a program.
+EXAMPLES := $(patsubst examples/%/,$(BUILD)/examples/%,$(wildcard examples/*/))
+examples: $(EXAMPLES)
+EXAMPLE_SRC = $(wildcard examples/$(1)/*.c)
+PROGRAM_FLAGS = $(ALL_CFLAGS) -fvisibility=default
+PROGRAM_LIBS  = -L$(BUILD)/lib -lweft -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
+.SECONDEXPANSION:
+$(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_FLAGS) -MF $@.d $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
+
+TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/*.c))
+tests: $(TESTS)
+$(TESTS): $(BUILD)/%: %.c $(LIB) $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_FLAGS) -Itests -MF $@.d $< -o $@ $(PROGRAM_LIBS)
+
+clean: ## remove everything that make built
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@echo '  SAN=address,undefined   build and test with sanitizers;  CC=clang, BUILD=dir, PREFIX=dir'
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
