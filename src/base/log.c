@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One line is one write(2), cut at LINE_BYTES; the text of weft_fail is kept per thread. */
+#include "base/log.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 1024, TEXT_BYTES = 512 };
+
+static int log_pe = -1;
+static _Thread_local char fail_text[TEXT_BYTES];
+
+void weft_log_set_pe(int pe) {
+    log_pe = pe;
+}
+
+void weft_log(const char *format, ...) {
+    char line[LINE_BYTES];
+    int used = log_pe < 0 ? snprintf(line, sizeof line, "weft: ")
+                          : snprintf(line, sizeof line, "weft: PE %d (pid %d): ", log_pe,
+                                     (int)getpid());
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line + used, sizeof line - (size_t)used - 1, format, arguments);
+    va_end(arguments);
+    size_t length = strlen(line);
+    line[length++] = '\n';
+    ssize_t written = write(STDERR_FILENO, line, length);
+    (void)written; /* there is no one left to tell */
+}
+
+int weft_fail(int code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(fail_text, sizeof fail_text, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+const char *weft_fail_text(void) {
+    return fail_text;
+}
