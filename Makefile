@@ -81,6 +81,9 @@ $(TESTS): $(BUILD)/%: %.c $(LIB) $(ARCHIVE)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -Itests -MF $@.d $< -o $@ $(PROGRAM_LIBS)
 
+# Tests of the lower floors reach behind the public interface.
+$(BUILD)/tests/boot/%: PROGRAM_LIBS = $(ARCHIVE) $(LDLIBS)
+
 clean: ## remove everything that make built
 	rm -rf build
 
