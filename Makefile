@@ -90,6 +90,9 @@ $(BENCHES): $(BUILD)/%: %.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -MF $@.d $< -o $@ $(PROGRAM_LIBS)
 
+format: ## lay out all C sources with clang-format 14
+	clang-format -i $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+
 clean: ## remove everything that make built
 	rm -rf build
 
