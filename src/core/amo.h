@@ -7,11 +7,12 @@
 #ifndef WEFT_CORE_AMO_H
 #define WEFT_CORE_AMO_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include "core/rma.h"
+#include "core/window.h"
 
 enum weft_amo_op {
     WEFT_AMO_FETCH,
@@ -65,31 +66,27 @@ WEFT_AMO_INLINE uint64_t weft_amo_apply64(enum weft_amo_op op, weft_amo_word64 *
     __builtin_unreachable();
 }
 
-/* Operands and result are as wide as the word, 4 or 8 bytes, and may be integers or reals. */
-struct weft_amo {
-    size_t bytes;
-    const void *value; /* NULL where the operation has none */
-    const void *cond;  /* compare-and-swap: swap only where the word is this */
-    void *fetched;     /* receives the word before; NULL: nobody wants it */
-};
-
-/* dest on `pe` <- op. Results as in core/rma.h. With constant arguments this is one instruction
- * behind the bounds check. */
-WEFT_AMO_INLINE int weft_amo(enum weft_amo_op op, void *dest, struct weft_amo amo, int pe) {
-    void *near = weft_near(dest, amo.bytes, pe);
+/* The word at dest on `pe`, a world number. All operands are `bytes` wide, 4 or 8, integers or reals:
+ * value, NULL where the operation has none; cond, for compare-and-swap alone; fetched receives the
+ * word before, NULL: nobody wants it. 0, or -EFAULT when there is no such PE or dest is no symmetric
+ * word; nothing has been touched then. With constant arguments this is one instruction behind the
+ * bounds check. */
+WEFT_AMO_INLINE int weft_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
+                             const void *cond, void *fetched, int pe) {
+    void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(dest, amo.bytes, pe);
-    uint64_t value = 0, cond = 0, before;
-    if (amo.value)
-        memcpy(&value, amo.value, amo.bytes);
-    if (amo.cond)
-        memcpy(&cond, amo.cond, amo.bytes);
-    if (amo.bytes == sizeof(uint32_t))
-        before = weft_amo_apply32(op, near, (uint32_t)value, (uint32_t)cond);
+        return -EFAULT;
+    uint64_t value_bits = 0, cond_bits = 0, before;
+    if (value)
+        memcpy(&value_bits, value, bytes);
+    if (cond)
+        memcpy(&cond_bits, cond, bytes);
+    if (bytes == sizeof(uint32_t))
+        before = weft_amo_apply32(op, near, (uint32_t)value_bits, (uint32_t)cond_bits);
     else
-        before = weft_amo_apply64(op, near, value, cond);
-    if (amo.fetched)
-        memcpy(amo.fetched, &before, amo.bytes);
+        before = weft_amo_apply64(op, near, value_bits, cond_bits);
+    if (fetched)
+        memcpy(fetched, &before, bytes);
     return 0;
 }
 

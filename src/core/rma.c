@@ -18,11 +18,11 @@ struct side {
 };
 
 /* False when no address space is that large. */
-static bool lay_out(const struct weft_blocks *blocks, ptrdiff_t stride, struct side *side) {
+static bool lay_out(const struct weft_strided *shape, ptrdiff_t stride, struct side *side) {
     ptrdiff_t block_bytes, reach;
-    if (__builtin_mul_overflow(blocks->bsize, blocks->elem_bytes, &block_bytes) ||
-        __builtin_mul_overflow(stride, blocks->elem_bytes, &side->step) ||
-        __builtin_mul_overflow(side->step, blocks->nblocks - 1, &reach))
+    if (__builtin_mul_overflow(shape->bsize, shape->elem_bytes, &block_bytes) ||
+        __builtin_mul_overflow(stride, shape->elem_bytes, &side->step) ||
+        __builtin_mul_overflow(side->step, shape->nblocks - 1, &reach))
         return false;
     side->low = reach < 0 ? reach : 0;
     side->span = (reach < 0 ? -(size_t)reach : (size_t)reach) + (size_t)block_bytes;
@@ -69,12 +69,12 @@ static void copy_blocks(char *dest, ptrdiff_t to, const char *source, ptrdiff_t 
 enum direction { PUT, GET };
 
 static int move_blocks(enum direction direction, void *dest, const void *source,
-                       const struct weft_blocks *blocks, int pe) {
+                       const struct weft_strided *shape, int pe) {
     struct side to, from;
     int error = -EFAULT;
-    if (blocks->nblocks == 0 || blocks->bsize == 0)
+    if (shape->nblocks == 0 || shape->bsize == 0)
         return 0;
-    if (!lay_out(blocks, blocks->dest_stride, &to) || !lay_out(blocks, blocks->source_stride, &from))
+    if (!lay_out(shape, shape->dest_stride, &to) || !lay_out(shape, shape->source_stride, &from))
         return -EFAULT;
     if (direction == PUT)
         dest = near_blocks(dest, &to, pe, &error);
@@ -82,17 +82,17 @@ static int move_blocks(enum direction direction, void *dest, const void *source,
         source = near_blocks(source, &from, pe, &error);
     if (!dest || !source)
         return error;
-    copy_blocks(dest, to.step, source, from.step, blocks->bsize * blocks->elem_bytes,
-                blocks->nblocks);
+    copy_blocks(dest, to.step, source, from.step, shape->bsize * shape->elem_bytes,
+                shape->nblocks);
     return 0;
 }
 
-int weft_put_blocks(void *dest, const void *source, const struct weft_blocks *blocks, int pe) {
-    return move_blocks(PUT, dest, source, blocks, pe);
+int weft_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe) {
+    return move_blocks(PUT, dest, source, shape, pe);
 }
 
-int weft_get_blocks(void *dest, const void *source, const struct weft_blocks *blocks, int pe) {
-    return move_blocks(GET, dest, source, blocks, pe);
+int weft_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe) {
+    return move_blocks(GET, dest, source, shape, pe);
 }
 
 int weft_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,

@@ -52,12 +52,12 @@ static inline int weft_get(void *dest, const void *source, size_t bytes, int pe)
 
 /* nblocks blocks of bsize elements; blocks start dest_stride elements apart at the destination
  * and source_stride elements apart at the source. Strides may be negative or zero. */
-struct weft_blocks {
+struct weft_strided {
     size_t elem_bytes, bsize, nblocks;
     ptrdiff_t dest_stride, source_stride;
 };
-int weft_put_blocks(void *dest, const void *source, const struct weft_blocks *blocks, int pe);
-int weft_get_blocks(void *dest, const void *source, const struct weft_blocks *blocks, int pe);
+int weft_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
+int weft_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
 
 enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
 
