@@ -11,7 +11,7 @@
 #include "core/blocks.h"
 #include "core/job.h"
 #include "core/order.h"
-#include "core/sync.h"
+#include "core/team.h"
 #include "core/window.h"
 
 enum { GROWTH_STEP = 2 << 20 }; /* a large page */

@@ -19,9 +19,7 @@ static uint64_t random_next(void) { /* xorshift64* */
     return random_state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-static struct {
-    size_t offset, bytes;
-} live[LIVE_MAX];
+static struct { size_t offset, bytes; } live[LIVE_MAX];
 static int nlive;
 
 static bool overlaps_any(size_t offset, size_t bytes) {
