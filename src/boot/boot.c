@@ -63,9 +63,11 @@ void weft_boot_end_job(int status, bool error) {
                    0); /* fails only when it is over */
 }
 
-const char *weft_boot_abort_text(const struct weft_control *control) {
+const char *weft_boot_abort_text(void) {
     static _Thread_local char text[160];
-    struct weft_cause cause = weft_control_cause(control);
+    struct weft_cause cause = {.kind = WEFT_ABORT_NONE};
+    if (weft_attachment.control)
+        cause = weft_control_cause(weft_attachment.control);
     weft_cause_text(&cause, text, sizeof text);
     return text;
 }

@@ -23,7 +23,7 @@ static _Noreturn void leave_for_good(void) {
     if (cause.kind == WEFT_ABORT_NONE)
         weft_log("the launcher is gone");
     else
-        weft_log("%s; leaving", weft_boot_abort_text(weft_attachment.control));
+        weft_log("%s; leaving", weft_boot_abort_text());
     _exit(STATUS_ABORTED);
 }
 
