@@ -69,16 +69,15 @@ static void serve_notice(struct weft_run *run) {
         weft_fate_noticed(run, &notice);
 }
 
-/* Messages first: a PE may have said why it is about to go. */
+/* Signals first: the deaths that follow a Ctrl-C are not the fault of those who die. */
 static void serve_polls(struct weft_run *run, const struct pollfd *polls) {
-    bool crowded = run->hub && weft_hub_crowded(run->hub);
+    if (polls[POLL_SIGNALS].revents)
+        weft_signals_serve(run);
     for (int pe = 0; run->hub && pe < run->npes; pe++)
-        if (crowded || polls[POLL_PES + pe].revents)
+        if (polls[POLL_PES + pe].revents)
             weft_fate_serve(run, pe);
     if (polls[POLL_NOTICES].revents)
         serve_notice(run);
-    if (polls[POLL_SIGNALS].revents)
-        weft_signals_serve(run);
 }
 
 static bool is_over(const struct weft_run *run) {
@@ -91,6 +90,8 @@ static void watch_over(struct weft_run *run, struct pollfd *polls) {
         nfds_t count = POLL_PES + (run->hub ? (nfds_t)run->npes : 0);
         if (poll(polls, count, weft_end_patience(run)) > 0)
             serve_polls(run, polls);
+        if (run->hub)
+            weft_hub_retry(run->hub);
         weft_end_advance(run);
     }
 }
@@ -110,6 +111,18 @@ static int run_job(struct weft_run *run) {
     return weft_end_status(run);
 }
 
+/* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
+static void die_as_told(const struct weft_run *run) {
+    if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->told_by_terminal ||
+        run->cause.detail != SIGINT)
+        return;
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    raise(SIGINT);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+}
+
 int main(int argc, char **argv) {
     struct weft_options options;
     struct weft_run run;
@@ -117,8 +130,11 @@ int main(int argc, char **argv) {
     if (status >= 0)
         return status;
     int rc = open_run(&run, &options);
-    if (rc == 0)
-        return run_job(&run);
-    fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-rc));
-    return STATUS_SYSTEM;
+    if (rc) {
+        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-rc));
+        return STATUS_SYSTEM;
+    }
+    status = run_job(&run);
+    die_as_told(&run);
+    return status;
 }
