@@ -24,12 +24,15 @@ struct weft_team_words {
     struct weft_word round[WEFT_SYNC_ROUNDS]; /* barrier: set by the member 2^r before me */
     struct weft_post post[2];                 /* by parity of the post epoch */
     struct weft_word progress;                /* set by the owner as its part of a call gets done */
-    struct weft_word central;                 /* counter and epoch of crowded barriers */
-    struct weft_word arrived;
+    struct weft_word farewell[WEFT_SYNC_ROUNDS]; /* the barrier of shmem_finalize alone */
 };
 
 /* No member leaves before every member has entered; stores before it are visible after it. */
 void weft_sync_barrier(struct weft_team *team, const char *call);
+
+/* The last barrier of a job. It has words of its own: a PE that returns from main must not pass for
+ * one that has come to the barrier in which the others are. */
+void weft_sync_farewell(struct weft_team *team, const char *call);
 
 /* Shows `bytes` (<= WEFT_POST_BYTES) to the team. Opens a round: each member then reads every other
  * member's post with weft_sync_peek before it posts again. Collective. */
@@ -43,8 +46,6 @@ int weft_sync_posted(struct weft_team *team, int member);
 
 /* The smallest `mine` of all members. Collective; a round of posts. */
 uint64_t weft_sync_min(struct weft_team *team, uint64_t mine, const char *call);
-/* Bitwise and of all members' `mine`. */
-uint64_t weft_sync_and(struct weft_team *team, uint64_t mine, const char *call);
 
 /* Progress within one collective call: every member announces the same number of steps per call.
  *   uint32_t begin = weft_progress_begin(team, nsteps);   on entry, on every member alike

@@ -22,7 +22,7 @@ struct weft_team {
     long config_mask;
 
     struct weft_team_words *words; /* this PE's own */
-    uint32_t barrier_epoch, post_epoch;
+    uint32_t barrier_epoch, farewell_epoch, post_epoch;
     uint32_t progress; /* how far this team's progress words have come; equal on all members */
     size_t workspace_committed;
 };

@@ -19,7 +19,7 @@ struct weft_word {
 
 struct weft_waiter {
     const char *call; /* the public call that waits, for the message */
-    int pe;           /* world PE that is waited for, or -1: anyone */
+    int pe;           /* world PE that is waited for; -1 when that can be anyone */
     uint32_t turns;
 };
 
