@@ -18,12 +18,26 @@ static inline void *weft_matrix_at(const weft_matrix *m, size_t row, size_t col)
     return (char *)m->data + (row * m->ld + col) * weft_element_bytes(m->dtype);
 }
 
-/* The rows [first, first + rows) of a matrix. */
-static inline weft_matrix weft_matrix_rows(const weft_matrix *m, size_t first, size_t rows) {
-    weft_matrix part = {m->data, rows, m->cols, m->ld, m->dtype};
-    if (rows > 0 && m->data)
-        part.data = weft_matrix_at(m, first, 0);
-    return part;
+/* The part of a matrix that begins at (row, col). */
+static inline weft_matrix weft_matrix_part(const weft_matrix *m, size_t row, size_t rows,
+                                           size_t col, size_t cols) {
+    void *data = rows > 0 && cols > 0 ? weft_matrix_at(m, row, col) : NULL;
+    return (weft_matrix){data, rows, cols, m->ld, m->dtype};
+}
+
+static inline weft_matrix weft_matrix_rows(const weft_matrix *m, size_t row, size_t rows) {
+    return weft_matrix_part(m, row, rows, 0, m->cols);
+}
+
+static inline weft_matrix weft_matrix_cols(const weft_matrix *m, size_t col, size_t cols) {
+    return weft_matrix_part(m, 0, m->rows, col, cols);
+}
+
+/* Bytes from the first element to the end of the last. */
+static inline size_t weft_matrix_span(const weft_matrix *m) {
+    return m->rows > 0 && m->cols > 0
+               ? ((m->rows - 1) * m->ld + m->cols) * weft_element_bytes(m->dtype)
+               : 0;
 }
 
 /* nelems elements of any type but f64 -> float, and back. Rounds to nearest even; what is too

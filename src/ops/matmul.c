@@ -144,16 +144,12 @@ static int multiply_block(const struct blocks *blocks, const weft_matrix *a, con
     return error;
 }
 
-static weft_matrix columns(const weft_matrix *m, size_t first, size_t cols) {
-    return (weft_matrix){weft_matrix_at(m, 0, first), m->rows, cols, m->ld, m->dtype};
-}
-
 static int multiply_blocks(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c) {
     struct blocks blocks;
     int error = blocks_plan(&blocks, a, c);
     for (size_t col = 0; !error && col < c->cols; col += blocks.cols) {
         size_t cols = clamp(c->cols - col, 0, blocks.cols);
-        weft_matrix panel = columns(b, col, cols), strip = columns(c, col, cols);
+        weft_matrix panel = weft_matrix_cols(b, col, cols), strip = weft_matrix_cols(c, col, cols);
         if (blocks.widen)
             panel = widened(&panel, blocks.b);
         for (size_t row = 0; !error && row < c->rows; row += blocks.rows) {
