@@ -64,8 +64,8 @@ static int env_read_size(const char *name, const char *old, struct weft_env_size
 
 int weft_env_read(void) {
     int result = 0;
-#define WEFT_ENV_READ(kind, field, name, old, meaning)                                             \
-    if (result == 0)                                                                               \
+#define WEFT_ENV_READ(kind, field, name, old, meaning) \
+    if (result == 0)                                   \
         result = env_read_##kind(name, old, &weft_env.field);
     WEFT_ENV(WEFT_ENV_READ)
 #undef WEFT_ENV_READ

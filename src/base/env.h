@@ -9,11 +9,11 @@
 
 /* X(kind, field, name, deprecated name or NULL, meaning). Kinds: flag, any value sets it, also an
  * empty one (OpenSHMEM 1.6, "Environment Variables"); size, a number with an optional suffix. */
-#define WEFT_ENV(X)                                                                                \
-    X(flag, version, "SHMEM_VERSION", "SMA_VERSION", "print the library's version at start-up")    \
-    X(flag, info, "SHMEM_INFO", "SMA_INFO", "print this list at start-up")                         \
-    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", "say what the library decides")                     \
-    X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE",                          \
+#define WEFT_ENV(X)                                                                             \
+    X(flag, version, "SHMEM_VERSION", "SMA_VERSION", "print the library's version at start-up") \
+    X(flag, info, "SHMEM_INFO", "SMA_INFO", "print this list at start-up")                      \
+    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", "say what the library decides")                  \
+    X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE",                       \
       "bytes of symmetric heap committed at start-up (number, k m g t); the heap grows beyond it")
 
 struct weft_env_flag {

@@ -37,7 +37,8 @@ size_t weft_machine_memory_total(void) {
     return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* This process's folder below the cgroup mount for a controller; v2 has the empty controller name. */
+/* This process's folder below the cgroup mount for a controller; v2 has the empty controller name.
+ */
 static int machine_cgroup(const char *controller, char *folder, size_t bytes) {
     FILE *file = fopen("/proc/self/cgroup", "re");
     char line[PATH_BYTES];
@@ -139,8 +140,9 @@ static int machine_quota_cores(void) {
 
 int weft_machine_cores(void) {
     cpu_set_t mask;
-    int allowed = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask)
-                                                                : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int allowed = sched_getaffinity(0, sizeof mask, &mask) == 0
+                      ? CPU_COUNT(&mask)
+                      : (int)sysconf(_SC_NPROCESSORS_ONLN);
     int quota = machine_quota_cores();
     return allowed < 1 ? 1 : allowed < quota ? allowed : quota < 1 ? 1 : quota;
 }

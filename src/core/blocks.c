@@ -23,7 +23,7 @@ enum {
 /* Sizes and offsets in units of WEFT_BLOCK_ALIGN. */
 struct block {
     size_t offset, size;
-    uint32_t before, after; /* neighbours in offset order */
+    uint32_t before, after;  /* neighbours in offset order */
     uint32_t previous, next; /* in the bin, or `next` of an unused descriptor */
     bool used;
 };

@@ -18,7 +18,8 @@ void weft_blocks_free(struct weft_blocks *blocks);
 /* More of the range exists now; `limit` is a multiple of WEFT_BLOCK_ALIGN, at most the capacity. */
 void weft_blocks_extend(struct weft_blocks *blocks, size_t limit);
 
-/* Offset of `bytes` (> 0) aligned to a power of two, or WEFT_BLOCK_NONE. Good fit, constant time. */
+/* Offset of `bytes` (> 0) aligned to a power of two, or WEFT_BLOCK_NONE. Good fit, constant time.
+ */
 size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignment);
 
 /* Bytes of the block that begins at `offset`, 0 when none that is in use does. */

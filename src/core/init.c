@@ -18,7 +18,6 @@
 #include "core/job.h"
 #include "core/order.h"
 #include "core/static.h"
-#include "core/sync.h"
 #include "core/team.h"
 #include "core/window.h"
 

@@ -30,7 +30,7 @@ const struct weft_static *weft_static_data(void) {
 
 struct executable {
     uintptr_t base;
-    const ElfW(Phdr) *headers;
+    const ElfW(Phdr) * headers;
     size_t nheaders;
 };
 
@@ -43,7 +43,7 @@ static int take_first(struct dl_phdr_info *info, size_t size, void *out) {
     return 1; /* the main program comes first */
 }
 
-static const ElfW(Phdr) *find_header(const struct executable *e, uint32_t type) {
+static const ElfW(Phdr) * find_header(const struct executable *e, uint32_t type) {
     for (size_t i = 0; i < e->nheaders; i++)
         if (e->headers[i].p_type == type)
             return &e->headers[i];
@@ -51,7 +51,7 @@ static const ElfW(Phdr) *find_header(const struct executable *e, uint32_t type) 
 }
 
 /* The dynamic section's d_ptr are relocated by glibc on most targets, but not on all. */
-static const char *string_table(const struct executable *e, const ElfW(Dyn) *dynamic) {
+static const char *string_table(const struct executable *e, const ElfW(Dyn) * dynamic) {
     for (; dynamic->d_tag != DT_NULL; dynamic++)
         if (dynamic->d_tag == DT_STRTAB)
             return (const char *)(dynamic->d_un.d_ptr < e->base ? e->base + dynamic->d_un.d_ptr
@@ -103,13 +103,12 @@ static uintptr_t page_up(uintptr_t address) {
 }
 
 /* The writable pages of one loadable segment, without what the loader has made read-only. */
-static void writable_range(const struct executable *e, const ElfW(Phdr) *load, uintptr_t *begin,
+static void writable_range(const struct executable *e, const ElfW(Phdr) * load, uintptr_t *begin,
                            uintptr_t *end) {
     const ElfW(Phdr) *relro = find_header(e, PT_GNU_RELRO);
     *begin = page_down(e->base + load->p_vaddr);
     *end = page_up(e->base + load->p_vaddr + load->p_memsz);
-    if (!relro || relro->p_vaddr < load->p_vaddr ||
-        relro->p_vaddr >= load->p_vaddr + load->p_memsz)
+    if (!relro || relro->p_vaddr < load->p_vaddr || relro->p_vaddr >= load->p_vaddr + load->p_memsz)
         return;
     uintptr_t protected_end = page_down(e->base + relro->p_vaddr + relro->p_memsz);
     if (protected_end > *begin)
@@ -225,7 +224,8 @@ static void own_pages(const struct weft_static *mine) {
     off_t end = 0, at;
     while ((at = lseek(mine->fd, end, SEEK_DATA)) >= 0 && (size_t)at < mine->bytes) {
         end = lseek(mine->fd, at, SEEK_HOLE);
-        for (off_t offset = at; offset < end && (size_t)offset < mine->bytes; offset += (off_t)page) {
+        for (off_t offset = at; offset < end && (size_t)offset < mine->bytes;
+             offset += (off_t)page) {
             volatile unsigned char *byte = (volatile unsigned char *)(mine->begin + (size_t)offset);
             *byte = *byte;
         }
@@ -244,8 +244,8 @@ static void fork_child(void) {
 }
 
 static bool watch_forks(void) {
-    void *shared = mmap(NULL, sizeof *fork_done, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *shared =
+        mmap(NULL, sizeof *fork_done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return false;
     fork_done = shared;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making a team takes two rounds of posts in its parent: the first finds a scratch slot that is free
- * on every member, the second says that all have their words ready. Who is no member takes part in
- * the rounds only. A slot is reused after a destroy whose barrier no late store can outlive. */
+/* Making a team takes two rounds of posts in its parent: the first finds a scratch slot that is
+ * free on every member, the second says that all have their words ready. Who is no member takes
+ * part in the rounds only. A slot is reused after a destroy whose barrier no late store can
+ * outlive. */
 #include "core/team.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -12,10 +13,11 @@
 #include "core/sync.h"
 #include "core/window.h"
 
-enum { WORLD_SLOT = 0, SHARED_SLOT = 1, HANDLE_SLOT_BITS = 9, WORDS_BYTES = 8192 };
+enum { WORLD_SLOT = 0, SHARED_SLOT = 1, HANDLE_SLOT_BITS = 9 };
 
 _Static_assert(WEFT_TEAMS_MAX < 1 << HANDLE_SLOT_BITS, "a handle has room for every slot");
-_Static_assert(sizeof(struct weft_team_words) <= WORDS_BYTES, "words fit before the workspace");
+_Static_assert(sizeof(struct weft_team_words) <= WEFT_TEAM_WORDS_BYTES,
+               "words fit before the workspace");
 
 static struct weft_team *teams[WEFT_TEAMS_MAX];
 static uint32_t generations[WEFT_TEAMS_MAX];
@@ -41,24 +43,12 @@ int weft_team_member(const struct weft_team *team, int world_pe) {
     return distance % team->stride == 0 && member >= 0 && member < team->npes ? member : -1;
 }
 
-/* The slot's memory in the scratch of a world PE. */
-static char *slot_memory(int slot, int world_pe) {
-    const struct weft_segment *scratch = &weft_windows.scratch;
-    size_t bytes = scratch->slot_bytes / WEFT_TEAMS_MAX;
-    const char *own = (const char *)scratch->window.local + (size_t)slot * bytes;
-    return weft_window_at(&scratch->window, own, weft_window_slot(&scratch->window, world_pe));
-}
-
-struct weft_team_words *weft_team_words_of(const struct weft_team *team, int member) {
-    return (struct weft_team_words *)slot_memory(team->slot, weft_team_world_pe(team, member));
-}
-
 void *weft_team_workspace_of(const struct weft_team *team, int member) {
-    return slot_memory(team->slot, weft_team_world_pe(team, member)) + WORDS_BYTES;
+    return weft_team_slot_of(team->slot, weft_team_world_pe(team, member)) + WEFT_TEAM_WORDS_BYTES;
 }
 
 size_t weft_team_workspace_capacity(void) {
-    return weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX - WORDS_BYTES;
+    return weft_team_slot_bytes() - WEFT_TEAM_WORDS_BYTES;
 }
 
 int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
@@ -67,8 +57,7 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
     if (bytes > weft_team_workspace_capacity())
         return weft_fail(-ENOMEM, "a workspace of %zu bytes is more than the %zu a team can have",
                          bytes, weft_team_workspace_capacity());
-    size_t slot = weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX;
-    size_t begin = (size_t)team->slot * slot + WORDS_BYTES;
+    size_t begin = (size_t)team->slot * weft_team_slot_bytes() + WEFT_TEAM_WORDS_BYTES;
     int result = weft_segment_commit_range(&weft_windows.scratch, begin, bytes);
     if (result < 0)
         return weft_fail(result, "cannot commit a workspace of %zu bytes: %s", bytes,
@@ -79,10 +68,10 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
 
 /* Commits and clears this PE's words of a slot. */
 static int prepare_words(int slot) {
-    size_t begin = (size_t)slot * (weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX);
-    int result = weft_segment_commit_range(&weft_windows.scratch, begin, WORDS_BYTES);
+    size_t begin = (size_t)slot * weft_team_slot_bytes();
+    int result = weft_segment_commit_range(&weft_windows.scratch, begin, WEFT_TEAM_WORDS_BYTES);
     if (result == 0)
-        memset(slot_memory(slot, weft_job.pe), 0, WORDS_BYTES);
+        memset(weft_team_slot_of(slot, weft_job.pe), 0, WEFT_TEAM_WORDS_BYTES);
     return result;
 }
 
@@ -96,7 +85,7 @@ static struct weft_team *team_new(int slot, int my_pe, int npes, int start, int 
                                .stride = stride,
                                .slot = slot,
                                .generation = generations[slot]};
-    team->words = (struct weft_team_words *)slot_memory(slot, weft_job.pe);
+    team->words = (struct weft_team_words *)weft_team_slot_of(slot, weft_job.pe);
     teams[slot] = team;
     return team;
 }

@@ -15,9 +15,9 @@ enum {
     SPIN_TURNS = 4096, /* some 50 us of pauses */
     YIELD_TURNS = 512,
     ABORT_CHECK_TURNS = 64,
-    CLOCK_AFTER_TURNS = 32,          /* shorter waits are not worth two readings of the clock */
-    FUTEX_NS_MAX = 5 * 1000 * 1000,  /* a sleeper sees the abort word this late at most */
-    TIMER_NS = 30 * 1000,            /* with the kernel's timer slack of 50 us: below 100 us */
+    CLOCK_AFTER_TURNS = 32,         /* shorter waits are not worth two readings of the clock */
+    FUTEX_NS_MAX = 5 * 1000 * 1000, /* a sleeper sees the abort word this late at most */
+    TIMER_NS = 30 * 1000,           /* with the kernel's timer slack of 50 us: below 100 us */
 };
 
 _Thread_local uint64_t weft_waited_ns;

@@ -27,12 +27,12 @@ struct weft_waiter {
 void weft_waiter_turn(struct weft_waiter *waiter);
 
 /* Waits until `condition`, an expression over atomic loads, holds; acquires. */
-#define WEFT_WAIT_UNTIL(condition, call_name)                                                      \
-    do {                                                                                           \
-        struct weft_waiter weft_waiter = {.call = (call_name), .pe = -1};                          \
-        while (!(condition))                                                                       \
-            weft_waiter_turn(&weft_waiter);                                                        \
-        atomic_thread_fence(memory_order_acquire);                                                 \
+#define WEFT_WAIT_UNTIL(condition, call_name)                             \
+    do {                                                                  \
+        struct weft_waiter weft_waiter = {.call = (call_name), .pe = -1}; \
+        while (!(condition))                                              \
+            weft_waiter_turn(&weft_waiter);                               \
+        atomic_thread_fence(memory_order_acquire);                        \
     } while (0)
 
 /* Sets the word (release, and a full fence behind it) and wakes whoever sleeps on it. */

@@ -90,8 +90,8 @@ static int try_alloc(struct weft_segment *segment, const char *name, uint32_t co
     return 0;
 }
 
-static void set_window(struct weft_segment *segment, uintptr_t local, size_t bytes,
-                       uint32_t count, uint32_t mine) {
+static void set_window(struct weft_segment *segment, uintptr_t local, size_t bytes, uint32_t count,
+                       uint32_t mine) {
     segment->mine = mine;
     segment->window.local = local;
     segment->window.bytes = bytes;

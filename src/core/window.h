@@ -31,7 +31,8 @@ struct weft_windows {
 };
 extern struct weft_windows weft_windows;
 
-/* A memfd of `bytes` without a name, sealed against shrinking, growing and further seals; -errno. */
+/* A memfd of `bytes` without a name, sealed against shrinking, growing and further seals; -errno.
+ */
 int weft_memfd_create(const char *name, size_t bytes);
 
 /* Makes a segment of `count` slots with this PE in slot `mine`; halves slot_bytes (down to
