@@ -66,32 +66,29 @@ static struct batch batch_of(const struct encoder *encoder, struct sentences sen
     return (struct batch){sentences, tokens, first, left < share ? left : share};
 }
 
-/* Calls visit(...) for every piece of a sentence that lies in this member's rows. */
-#define FOR_SENTENCES_IN_ROWS(batch, s, begin, end)                   \
-    for (size_t s = 0, begin, end; s < (batch)->sentences.count; s++) \
-        if (rows_of_sentence(batch, s, &begin, &end))
+struct span {
+    size_t begin, end;
+};
 
-/* The part of sentence s, as rows of the batch, that is mine; false when none is. */
-static bool rows_of_sentence(const struct batch *batch, size_t s, size_t *begin, size_t *end) {
+/* The part of sentence s, as rows of the batch, that is mine; empty when none is. */
+static struct span my_rows(const struct batch *batch, size_t s) {
     const size_t *starts = batch->sentences.starts;
+    size_t begin = starts[s] - starts[0], end = starts[s + 1] - starts[0];
     size_t last = batch->first + batch->rows;
-    *begin = starts[s] - starts[0];
-    *end = starts[s + 1] - starts[0];
-    *begin = *begin > batch->first ? *begin : batch->first;
-    *end = *end < last ? *end : last;
-    return *begin < *end;
+    return (struct span){begin > batch->first ? begin : batch->first, end < last ? end : last};
 }
 
 /* x = norm(word + position + type) of my rows. */
 static void embed(struct encoder *encoder, const struct batch *batch) {
     const struct model *model = encoder->model;
     const size_t *starts = batch->sentences.starts, hidden = model->hidden;
-    FOR_SENTENCES_IN_ROWS(batch, s, begin, end) {
-        for (size_t row = begin; row < end; row++) {
+    for (size_t s = 0; s < batch->sentences.count; s++) {
+        struct span mine = my_rows(batch, s);
+        for (size_t row = mine.begin; row < mine.end; row++) {
             size_t at = starts[0] + row, token = (size_t)batch->sentences.tokens[at];
             float *x = encoder->x + (row - batch->first) * hidden;
             safetensors_read(&model->weights, model->words, token * hidden, hidden, x);
-            add_bias(x, 1, hidden, model->position_rows + (at - starts[s]) * hidden);
+            add_row(x, 1, hidden, model->position_rows + (at - starts[s]) * hidden);
         }
     }
     add_and_norm(encoder->x, NULL, NULL, batch->rows, hidden, &model->embedding_norm);
@@ -110,7 +107,7 @@ static void attend(struct encoder *encoder, const struct batch *batch, const str
     const struct model *model = encoder->model;
     const size_t *starts = batch->sentences.starts, width = model->hidden / model->heads;
     for (int i = QUERY; i <= VALUE; i++)
-        add_bias(encoder->qkv[i], batch->tokens, model->slice, layer->qkv_bias[i]);
+        add_row(encoder->qkv[i], batch->tokens, model->slice, layer->qkv_bias[i]);
     for (size_t s = 0; s < batch->sentences.count; s++)
         for (size_t head = 0; head < model->heads_here; head++) {
             size_t at = (starts[s] - starts[0]) * model->slice + head * width;
@@ -147,7 +144,7 @@ static int feed_forward_block(struct encoder *encoder, const struct batch *batch
     weft_matrix y = matrix(encoder->y, batch->rows, hidden);
     if (weft_all_gather_matmul(encoder->team, &x, &layer->up, 1, &inner, NULL, WEFT_STREAM_HOST))
         return operator_failed("feed-forward, up");
-    add_bias_gelu(encoder->inner, batch->tokens, slice, layer->up_bias);
+    add_row_gelu(encoder->inner, batch->tokens, slice, layer->up_bias);
     if (weft_matmul_reduce_scatter(encoder->team, &inner, &layer->down, WEFT_SUM, &y,
                                    WEFT_STREAM_HOST))
         return operator_failed("feed-forward, down");
@@ -161,10 +158,10 @@ static int feed_forward_block(struct encoder *encoder, const struct batch *batch
 static int pool(struct encoder *encoder, const struct batch *batch, float *embeddings) {
     size_t hidden = encoder->model->hidden, nelems = batch->sentences.count * hidden;
     memset(embeddings, 0, nelems * sizeof *embeddings);
-    FOR_SENTENCES_IN_ROWS(batch, s, begin, end) {
-        for (size_t row = begin; row < end; row++)
-            add_bias(embeddings + s * hidden, 1, hidden,
-                     encoder->x + (row - batch->first) * hidden);
+    for (size_t s = 0; s < batch->sentences.count; s++) {
+        struct span mine = my_rows(batch, s);
+        for (size_t row = mine.begin; row < mine.end; row++)
+            add_row(embeddings + s * hidden, 1, hidden, encoder->x + (row - batch->first) * hidden);
     }
     if (weft_all_reduce(encoder->team, embeddings, embeddings, nelems, WEFT_F32, WEFT_SUM,
                         WEFT_STREAM_HOST))

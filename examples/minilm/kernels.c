@@ -6,11 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* On x86-64 each kernel exists three times, and the loader picks what the processor runs best.
- * Sanitizers cannot live with the resolver that picks. */
-#if defined __x86_64__ && defined __gnu_linux__ && !defined __SANITIZE_ADDRESS__ && \
-    !defined __SANITIZE_THREAD__
-#define KERNEL __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+/* On x86-64 gcc makes each kernel three times, and the loader picks what the processor runs best.
+ * Sanitizers cannot live with the resolver that picks; clang 14 gives it a name that other files
+ * do not find. */
+#if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ && \
+    !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#define KERNEL __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define KERNEL
 #endif
@@ -49,24 +50,19 @@ INLINE float error_function(float x) {
     return copysignf(1.0f - p * t * exp_nonpositive(-x * x), x);
 }
 
-KERNEL void add_bias(float *x, size_t rows, size_t cols, const float *bias) {
+KERNEL void add_row(float *x, size_t rows, size_t cols, const float *row) {
     for (; rows--; x += cols)
         for (size_t j = 0; j < cols; j++)
-            x[j] += bias[j];
+            x[j] += row[j];
 }
 
-KERNEL void add_bias_gelu(float *x, size_t rows, size_t cols, const float *bias) {
+KERNEL void add_row_gelu(float *x, size_t rows, size_t cols, const float *row) {
     for (; rows--; x += cols)
         for (size_t j = 0; j < cols; j += LANES)
             for (size_t l = j; l < j + LANES; l++) {
-                float y = x[l] + bias[l];
+                float y = x[l] + row[l];
                 x[l] = 0.5f * y * (1.0f + error_function(y * 0x1.6a09e6p-1f));
             }
-}
-
-KERNEL void scale_add(float *x, float factor, const float *y, size_t nelems) {
-    for (size_t i = 0; i < nelems; i++)
-        x[i] = x[i] * factor + y[i];
 }
 
 INLINE float sum_of(const float lanes[LANES]) {
@@ -110,18 +106,26 @@ KERNEL float dot(const float *x, const float *y, size_t nelems) {
     return sum_of(sums);
 }
 
-/* c = a b for `rows` (a constant where this is inlined) rows of a. a: rows x depth,
- * b: depth x cols. */
+/* LANES floats as one value: sums of this type stay in registers whatever the compiler's taste. */
+typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
+
+/* c = a b for 1 to ROWS rows of a. a: rows x depth, b: depth x cols. Always computes ROWS rows, the
+ * last one again where there are fewer, for a loop without branches. */
 INLINE void tile(size_t rows, const float *restrict a, size_t a_ld, const float *restrict b,
                  size_t b_ld, float *restrict c, size_t c_ld, size_t depth, size_t cols) {
+    const float *a1 = a + (rows > 1 ? a_ld : 0), *a2 = a1 + (rows > 2 ? a_ld : 0);
+    const float *a3 = a2 + (rows > 3 ? a_ld : 0);
     for (size_t j = 0; j < cols; j += LANES) {
-        float sums[ROWS][LANES] = {{0}};
-        for (size_t k = 0; k < depth; k++)
-            for (size_t i = 0; i < rows; i++)
-                for (size_t l = 0; l < LANES; l++)
-                    sums[i][l] += a[i * a_ld + k] * b[k * b_ld + j + l];
+        vector sums[ROWS] = {{0}}, line;
+        for (size_t k = 0; k < depth; k++) {
+            memcpy(&line, &b[k * b_ld + j], sizeof line);
+            sums[0] += a[k] * line;
+            sums[1] += a1[k] * line;
+            sums[2] += a2[k] * line;
+            sums[3] += a3[k] * line;
+        }
         for (size_t i = 0; i < rows; i++)
-            memcpy(&c[i * c_ld + j], sums[i], sizeof sums[i]);
+            memcpy(&c[i * c_ld + j], &sums[i], sizeof sums[i]);
     }
 }
 
@@ -172,11 +176,10 @@ INLINE void attend(size_t rows, const float *q, const float *keys, const float *
 
 KERNEL void attention(const float *q, const float *k, const float *v, float *context, size_t tokens,
                       size_t width, size_t ld, float *scratch) {
-    size_t padded = padded_to_lanes(tokens), t = 0;
+    size_t padded = padded_to_lanes(tokens);
     float *keys = scratch, *scores = scratch + width * padded;
     transpose(k, ld, keys, tokens, padded, width);
-    for (; t + ROWS <= tokens; t += ROWS)
-        attend(ROWS, q + t * ld, keys, v, context + t * ld, tokens, width, ld, scores);
-    for (; t < tokens; t++)
-        attend(1, q + t * ld, keys, v, context + t * ld, tokens, width, ld, scores);
+    for (size_t t = 0; t < tokens; t += ROWS)
+        attend(tokens - t < ROWS ? tokens - t : ROWS, q + t * ld, keys, v, context + t * ld, tokens,
+               width, ld, scores);
 }

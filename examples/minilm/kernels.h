@@ -9,14 +9,11 @@
 
 enum { LANES = 16 /* columns of every matrix here are a multiple of this */ };
 
-/* x += bias, row by row. */
-void add_bias(float *x, size_t rows, size_t cols, const float *bias);
+/* Adds one row of `cols` to every row of x. */
+void add_row(float *x, size_t rows, size_t cols, const float *row);
 
-/* x = gelu(x + bias), gelu(x) = x * (1 + erf(x / sqrt 2)) / 2. */
-void add_bias_gelu(float *x, size_t rows, size_t cols, const float *bias);
-
-/* x = x * factor + y. */
-void scale_add(float *x, float factor, const float *y, size_t nelems);
+/* x = gelu(x + row), gelu(x) = x * (1 + erf(x / sqrt 2)) / 2. */
+void add_row_gelu(float *x, size_t rows, size_t cols, const float *row);
 
 /* x = norm(x + y + bias) * gain + shift, norm: mean 0 and variance 1 along each row.
  * y and bias may be NULL: nothing is added. */

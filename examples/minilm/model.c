@@ -208,13 +208,15 @@ static int load_embeddings(struct model *model) {
         find(model, model->positions, h, "embeddings.position_embeddings.weight");
     const struct tensor *types = find(model, 0, h, "embeddings.token_type_embeddings.weight");
     model->words = find(model, model->vocabulary, h, "embeddings.word_embeddings.weight");
-    if (!positions || !types || !model->words || types->shape[0] == 0)
+    if (!positions || !types || !model->words)
         return -1;
+    if (types->nelems < h)
+        return fail("%s: tensor %s: has no row", model->weights_path, types->name);
     float *rows = take(model, positions->nelems), *type = take(model, h);
     safetensors_read(&model->weights, positions, 0, positions->nelems, rows);
     safetensors_read(&model->weights, types, 0, h, type);
     for (size_t i = 0; i < model->positions; i++)
-        add_bias(rows + i * h, 1, h, type);
+        add_row(rows + i * h, 1, h, type);
     model->position_rows = rows;
     return load_norm(model, &model->embedding_norm, "", "embeddings");
 }
@@ -231,7 +233,7 @@ static int load_weights(struct model *model, const char *directory, size_t me) {
     if (load_embeddings(model))
         return -1;
     for (size_t i = 0; i < model->layers_count; i++) {
-        char prefix[32];
+        char prefix[48];
         snprintf(prefix, sizeof prefix, "encoder.layer.%zu.", i);
         if (load_attention(model, &model->layers[i], prefix, me) ||
             load_feed_forward(model, &model->layers[i], prefix, me))
