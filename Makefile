@@ -75,11 +75,23 @@ $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -MF $@.d $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
 
+# Tests of the lower rooms see their insides, in the archive; all others are users of the library.
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/*.c))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/%),$(TESTS))
 tests: $(TESTS)
+$(INNER_TESTS): PROGRAM_LIBS = $(ARCHIVE) $(LDLIBS)
 $(TESTS): $(BUILD)/%: %.c $(LIB) $(ARCHIVE)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -Itests -MF $@.d $< -o $@ $(PROGRAM_LIBS)
+
+BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
+benches: $(BENCHES)
+$(BENCHES): $(BUILD)/%: %.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_FLAGS) -MF $@.d $< -o $@ $(PROGRAM_LIBS)
+
+format: ## lay out all C sources with clang-format 14
+	clang-format -i $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
 
 clean: ## remove everything that make built
 	rm -rf build

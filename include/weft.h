@@ -74,7 +74,8 @@ int weft_reduce_scatter(shmem_team_t team, void *dest, const void *source, size_
  * a_shard: rows_me x K; members may have different numbers of rows, also none.
  * b[j]: K x N_j, any N_j, each member its own. c[j]: (sum of rows) x N_j.
  * a_full: NULL, or (sum of rows) x K that receives A. All of one dtype; K the same on all members.
- * A shard is multiplied where it lies as soon as its owner has arrived: own first, then rank+1, ... */
+ * A shard is multiplied where it lies as soon as its owner has arrived: own first, then rank+1, ...
+ */
 int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const weft_matrix *b,
                            size_t nb, weft_matrix *c, weft_matrix *a_full, weft_stream stream);
 
@@ -90,7 +91,8 @@ int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const we
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                            weft_op op, weft_matrix *c, weft_stream stream);
 
-/* Commits `bytes` of the team's workspace ahead of time, so that no later call has to. Collective. */
+/* Commits `bytes` of the team's workspace ahead of time, so that no later call has to. Collective.
+ */
 int weft_reserve(shmem_team_t team, size_t bytes);
 
 /* What the calling thread spent waiting for peers inside weft_ operators since its last call of

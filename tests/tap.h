@@ -46,14 +46,14 @@ static inline int tap_finish(void) {
     return tap_failures != 0;
 }
 
-#define EXPECT(condition, ...)                                                                     \
-    do {                                                                                           \
-        if (!(condition) && ++tap_case_failures <= 20) {                                           \
-            fprintf(stderr, "# PE %d: %s:%d: %s: expected %s: ", tap_pe, __FILE__, __LINE__,       \
-                    tap_name ? tap_name : "", #condition);                                         \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-        }                                                                                          \
+#define EXPECT(condition, ...)                                                               \
+    do {                                                                                     \
+        if (!(condition) && ++tap_case_failures <= 20) {                                     \
+            fprintf(stderr, "# PE %d: %s:%d: %s: expected %s: ", tap_pe, __FILE__, __LINE__, \
+                    tap_name ? tap_name : "", #condition);                                   \
+            fprintf(stderr, __VA_ARGS__);                                                    \
+            fputc('\n', stderr);                                                             \
+        }                                                                                    \
     } while (0)
 
 #endif

@@ -16,9 +16,9 @@ void weft_log_set_pe(int pe) {
 
 void weft_log(const char *format, ...) {
     char line[LINE_BYTES];
-    int used = log_pe < 0 ? snprintf(line, sizeof line, "weft: ")
-                          : snprintf(line, sizeof line, "weft: PE %d (pid %d): ", log_pe,
-                                     (int)getpid());
+    int used = log_pe < 0
+                   ? snprintf(line, sizeof line, "weft: ")
+                   : snprintf(line, sizeof line, "weft: PE %d (pid %d): ", log_pe, (int)getpid());
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line + used, sizeof line - (size_t)used - 1, format, arguments);

@@ -41,7 +41,4 @@ _Noreturn void weft_job_die_aborted(const char *call);
 #define WEFT_STATUS_ERROR 71
 _Noreturn void weft_job_panic(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* "PE 3 (pid 4711) was killed by signal 9" and so on; text lives until the next call. */
-const char *weft_job_abort_text(void);
-
 #endif

@@ -8,10 +8,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "core/team.h"
+#include <shmem.h>
 #include "core/wait.h"
 
-#define WEFT_SYNC_ROUNDS 32
+#define WEFT_SYNC_ROUNDS 16 /* 65536 members */
 #define WEFT_POST_BYTES  192
 
 /* A fact that one member shows to all: written by the owner, read in place by everyone. */
@@ -24,12 +24,47 @@ struct weft_team_words {
     struct weft_word round[WEFT_SYNC_ROUNDS]; /* barrier: set by the member 2^r before me */
     struct weft_post post[2];                 /* by parity of the post epoch */
     struct weft_word progress;                /* set by the owner as its part of a call gets done */
-    struct weft_word central;                 /* counter and epoch of crowded barriers */
-    struct weft_word arrived;
+    struct weft_word farewell[WEFT_SYNC_ROUNDS]; /* the barrier of shmem_finalize alone */
 };
+
+#define WEFT_TEAMS_MAX 256
+
+/* An arithmetic progression of PEs, a slot of the scratch window, and how far its words have come.
+ */
+struct weft_team {
+    int my_pe, npes;     /* within the team */
+    int start, stride;   /* member i is world PE start + i * stride */
+    int slot;            /* of the scratch window */
+    uint32_t generation; /* of the handle */
+    shmem_team_config_t config;
+    long config_mask;
+
+    struct weft_team_words *words; /* this PE's own */
+    uint32_t barrier_epoch, farewell_epoch, post_epoch;
+    uint32_t progress; /* how far this team's progress words have come; equal on all members */
+    size_t workspace_committed;
+};
+
+static inline int weft_team_world_pe(const struct weft_team *team, int member) {
+    return team->start + member * team->stride;
+}
+
+/* The team's slot in the scratch memory of a world PE: words, then workspace. */
+char *weft_team_slot_of(int slot, int world_pe);
+size_t weft_team_slot_bytes(void);
+#define WEFT_TEAM_WORDS_BYTES 4096
+
+static inline struct weft_team_words *weft_team_words_of(const struct weft_team *team, int member) {
+    return (struct weft_team_words *)weft_team_slot_of(team->slot,
+                                                       weft_team_world_pe(team, member));
+}
 
 /* No member leaves before every member has entered; stores before it are visible after it. */
 void weft_sync_barrier(struct weft_team *team, const char *call);
+
+/* The last barrier of a job. It has words of its own: a PE that returns from main must not pass for
+ * one that has come to the barrier in which the others are. */
+void weft_sync_farewell(struct weft_team *team, const char *call);
 
 /* Shows `bytes` (<= WEFT_POST_BYTES) to the team. Opens a round: each member then reads every other
  * member's post with weft_sync_peek before it posts again. Collective. */
@@ -43,8 +78,6 @@ int weft_sync_posted(struct weft_team *team, int member);
 
 /* The smallest `mine` of all members. Collective; a round of posts. */
 uint64_t weft_sync_min(struct weft_team *team, uint64_t mine, const char *call);
-/* Bitwise and of all members' `mine`. */
-uint64_t weft_sync_and(struct weft_team *team, uint64_t mine, const char *call);
 
 /* Progress within one collective call: every member announces the same number of steps per call.
  *   uint32_t begin = weft_progress_begin(team, nsteps);   on entry, on every member alike

@@ -1,46 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Teams: an arithmetic progression of PEs, a slot of the scratch window, and epochs.
+/* Teams: handles, splitting, and the workspace of operators.
  *
  * A handle is a small number in a pointer's clothes, so a wrong one is found by a bounds check.
  * Every member owns the same slot of its scratch memory for the team: synchronisation words first
- * (struct weft_team_words, core/sync.h), then workspace that is committed when it is needed. */
+ * (core/sync.h), then workspace that is committed when it is needed. */
 #ifndef WEFT_CORE_TEAM_H
 #define WEFT_CORE_TEAM_H
 
-#include <stdint.h>
 #include <stddef.h>
 #include <shmem.h>
-
-struct weft_team_words;
-
-struct weft_team {
-    int my_pe, npes;   /* within the team */
-    int start, stride; /* member i is world PE start + i * stride */
-    int slot;          /* of the scratch window */
-    uint32_t generation; /* of the handle */
-    shmem_team_config_t config;
-    long config_mask;
-
-    struct weft_team_words *words; /* this PE's own */
-    uint32_t barrier_epoch, post_epoch;
-    uint32_t progress; /* how far this team's progress words have come; equal on all members */
-    size_t workspace_committed;
-};
-
-#define WEFT_TEAMS_MAX 256
+#include "core/sync.h"
 
 /* The team behind a handle, NULL for SHMEM_TEAM_INVALID and for anything that is no live handle. */
 struct weft_team *weft_team_find(shmem_team_t handle);
 
-static inline int weft_team_world_pe(const struct weft_team *team, int member) {
-    return team->start + member * team->stride;
-}
-
 /* The member number of a world PE, or -1. */
 int weft_team_member(const struct weft_team *team, int world_pe);
 
-/* Synchronisation words and workspace of a member, here mapped. */
-struct weft_team_words *weft_team_words_of(const struct weft_team *team, int member);
+/* The workspace of a member, here mapped. */
 void *weft_team_workspace_of(const struct weft_team *team, int member);
 
 /* Commits `bytes` of this PE's workspace of the team; what is committed stays. Local.

@@ -19,7 +19,7 @@ struct weft_word {
 
 struct weft_waiter {
     const char *call; /* the public call that waits, for the message */
-    int pe;           /* world PE that is waited for, or -1: anyone */
+    int pe;           /* world PE that is waited for; -1 when that can be anyone */
     uint32_t turns;
 };
 
@@ -27,12 +27,12 @@ struct weft_waiter {
 void weft_waiter_turn(struct weft_waiter *waiter);
 
 /* Waits until `condition`, an expression over atomic loads, holds; acquires. */
-#define WEFT_WAIT_UNTIL(condition, call_name)                                                      \
-    do {                                                                                           \
-        struct weft_waiter weft_waiter = {.call = (call_name), .pe = -1};                          \
-        while (!(condition))                                                                       \
-            weft_waiter_turn(&weft_waiter);                                                        \
-        atomic_thread_fence(memory_order_acquire);                                                 \
+#define WEFT_WAIT_UNTIL(condition, call_name)                             \
+    do {                                                                  \
+        struct weft_waiter weft_waiter = {.call = (call_name), .pe = -1}; \
+        while (!(condition))                                              \
+            weft_waiter_turn(&weft_waiter);                               \
+        atomic_thread_fence(memory_order_acquire);                        \
     } while (0)
 
 /* Sets the word (release, and a full fence behind it) and wakes whoever sleeps on it. */

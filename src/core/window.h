@@ -17,6 +17,7 @@ struct weft_segment {
     struct weft_window window; /* window.bytes: what is committed, or for statics all of it */
     uintptr_t base;            /* start of slot 0 */
     size_t slot_bytes;         /* usable bytes of a slot: the smallest among the members */
+    uint32_t mine;             /* this PE's slot */
     int fd;                    /* own memory */
     unsigned nextents;
     struct weft_extent {
@@ -30,16 +31,21 @@ struct weft_windows {
 };
 extern struct weft_windows weft_windows;
 
+/* A memfd of `bytes` without a name, sealed against shrinking, growing and further seals; -errno.
+ */
+int weft_memfd_create(const char *name, size_t bytes);
+
 /* Makes a segment of `count` slots with this PE in slot `mine`; halves slot_bytes (down to
  * slot_bytes_min) until the address space, RLIMIT_AS and RLIMIT_FSIZE grant it. Local. */
 int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t count,
                        uint32_t mine, size_t slot_bytes, size_t slot_bytes_min);
 
-/* Reserves slots of `stride` for peers of memory that lies elsewhere (static data at `local`). */
+/* Reserves slots for memory that lies elsewhere already (static data at `local`, backed by `fd`).
+ * The own slot is a second mapping of it, so that no access has to ask whether it is its own. */
 int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
                           uintptr_t local, size_t bytes, int fd);
 
-/* Maps fds[slot] of every other slot and closes all of them; slot_bytes is what all agreed on. */
+/* Maps fds[slot] into every other slot and closes them all; slot_bytes is what all agreed on. */
 int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes);
 
 /* Commits this PE's memory up to `bytes` from the start of its slot. Local. -ENOMEM, not logged. */

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* OpenSHMEM 1.6.
+ *
+ * Every PE of a job owns symmetric objects: what shmem_malloc returns, and the global and static
+ * variables of the executable. An object's address here names the same object on every PE.
+ * Routines with a context count PEs within the context's team, all others within the job.
+ * Typed routines are in shmem_typed.h, their C11 type-generic names in shmem_generic.h. */
+#ifndef SHMEM_H
+#define SHMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Version and names. */
+#define SHMEM_MAJOR_VERSION 1
+#define SHMEM_MINOR_VERSION 6
+#define SHMEM_MAX_NAME_LEN  256
+#define SHMEM_VENDOR_STRING "Weft 0.1.0"
+
+/* Handles. They can be copied, compared and used in static initialisers; they mean nothing on
+ * another PE. */
+typedef struct shmem_team *shmem_team_t;
+typedef struct shmem_ctx *shmem_ctx_t;
+#define SHMEM_TEAM_INVALID ((shmem_team_t)0)
+#define SHMEM_TEAM_WORLD   ((shmem_team_t)1)
+#define SHMEM_TEAM_SHARED  ((shmem_team_t)2)
+#define SHMEM_CTX_INVALID  ((shmem_ctx_t)0)
+#define SHMEM_CTX_DEFAULT  ((shmem_ctx_t)1)
+
+typedef struct {
+    int num_contexts;
+} shmem_team_config_t;
+#define SHMEM_TEAM_NUM_CONTEXTS (1L << 0) /* mask: num_contexts is meant */
+
+/* Options of a context. */
+#define SHMEM_CTX_SERIALIZED (1L << 0) /* threads take turns on it */
+#define SHMEM_CTX_PRIVATE    (1L << 1) /* only the thread that creates it uses it */
+#define SHMEM_CTX_NOSTORE    (1L << 2) /* its fence and quiet need not order plain stores */
+
+/* Thread levels, increasing. */
+#define SHMEM_THREAD_SINGLE     0
+#define SHMEM_THREAD_FUNNELED   1
+#define SHMEM_THREAD_SERIALIZED 2
+#define SHMEM_THREAD_MULTIPLE   3
+
+/* Comparisons of wait and test. */
+#define SHMEM_CMP_EQ 1
+#define SHMEM_CMP_NE 2
+#define SHMEM_CMP_GT 3
+#define SHMEM_CMP_GE 4
+#define SHMEM_CMP_LT 5
+#define SHMEM_CMP_LE 6
+
+/* What put_signal does to the signal word. */
+#define SHMEM_SIGNAL_SET 1
+#define SHMEM_SIGNAL_ADD 2
+
+/* Hints of shmem_malloc_with_hints: what will be done to the memory from other PEs. */
+#define SHMEM_MALLOC_ATOMICS_REMOTE (1L << 0)
+#define SHMEM_MALLOC_SIGNAL_REMOTE  (1L << 1)
+
+/* Work arrays of the active-set routines, in elements. */
+#define SHMEM_SYNC_VALUE              0L
+#define SHMEM_SYNC_SIZE               64
+#define SHMEM_BARRIER_SYNC_SIZE       SHMEM_SYNC_SIZE
+#define SHMEM_BCAST_SYNC_SIZE         SHMEM_SYNC_SIZE
+#define SHMEM_COLLECT_SYNC_SIZE       SHMEM_SYNC_SIZE
+#define SHMEM_REDUCE_SYNC_SIZE        SHMEM_SYNC_SIZE
+#define SHMEM_ALLTOALL_SYNC_SIZE      SHMEM_SYNC_SIZE
+#define SHMEM_ALLTOALLS_SYNC_SIZE     SHMEM_SYNC_SIZE
+#define SHMEM_REDUCE_MIN_WRKDATA_SIZE 64
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* Set-up, exit and query. shmem_init nests with shmem_finalize. */
+void shmem_init(void);
+int shmem_init_thread(int requested, int *provided);
+void shmem_finalize(void);
+void shmem_global_exit(int status) __attribute__((__noreturn__));
+void shmem_query_initialized(int *initialized);
+void shmem_query_thread(int *provided);
+int shmem_my_pe(void);
+int shmem_n_pes(void);
+int shmem_pe_accessible(int pe);
+int shmem_addr_accessible(const void *addr, int pe);
+void *shmem_ptr(const void *dest, int pe);
+void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe);
+void shmem_info_get_version(int *major, int *minor);
+void shmem_info_get_name(char *name);
+void shmem_pcontrol(int level, ...);
+
+/* The symmetric heap. Collective over the job. */
+void *shmem_malloc(size_t size);
+void *shmem_calloc(size_t count, size_t size);
+void *shmem_align(size_t alignment, size_t size);
+void *shmem_malloc_with_hints(size_t size, long hints);
+void *shmem_realloc(void *ptr, size_t size);
+void shmem_free(void *ptr);
+
+/* Teams. */
+int shmem_team_my_pe(shmem_team_t team);
+int shmem_team_n_pes(shmem_team_t team);
+int shmem_team_get_config(shmem_team_t team, long config_mask, shmem_team_config_t *config);
+int shmem_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team);
+int shmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
+                             const shmem_team_config_t *config, long config_mask,
+                             shmem_team_t *new_team);
+int shmem_team_split_2d(shmem_team_t parent_team, int xrange,
+                        const shmem_team_config_t *xaxis_config, long xaxis_mask,
+                        shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config,
+                        long yaxis_mask, shmem_team_t *yaxis_team);
+void shmem_team_destroy(shmem_team_t team);
+
+/* Contexts. */
+int shmem_ctx_create(long options, shmem_ctx_t *ctx);
+int shmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx);
+int shmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team);
+void shmem_ctx_destroy(shmem_ctx_t ctx);
+
+/* Put, get, atomics, put-with-signal and waiting, by type and size. */
+#include "shmem_typed.h"
+
+/* Signals. */
+void shmem_signal_add(uint64_t *sig_addr, uint64_t signal, int pe);
+void shmem_signal_set(uint64_t *sig_addr, uint64_t signal, int pe);
+void shmem_ctx_signal_add(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe);
+void shmem_ctx_signal_set(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe);
+uint64_t shmem_signal_fetch(const uint64_t *sig_addr);
+uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value);
+
+/* Memory ordering. */
+void shmem_fence(void);
+void shmem_ctx_fence(shmem_ctx_t ctx);
+void shmem_quiet(void);
+void shmem_ctx_quiet(shmem_ctx_t ctx);
+void shmem_pe_quiet(const int *target_pes, size_t npes);
+void shmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes);
+
+/* Barriers. */
+void shmem_barrier_all(void);
+void shmem_sync_all(void);
+int shmem_team_sync(shmem_team_t team);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#elif __STDC_VERSION__ >= 201112L
+#include "shmem_generic.h"
+#endif
+
+#endif

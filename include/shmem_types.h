@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The type tables of OpenSHMEM: X(TYPENAME, C type, A), one row a type; A is handed through.
+ *
+ * Nothing else lists types. Prototypes, definitions and type-generic macros are shapes over these
+ * tables. First the rows, then the groups of the specification as unions of them. */
+#ifndef SHMEM_TYPES_H
+#define SHMEM_TYPES_H
+
+/* clang-format off */
+#define SHMEM_UNSIGNED_WORDS(X, A)                                                                 \
+    X(uint, unsigned int, A) X(ulong, unsigned long, A) X(ulonglong, unsigned long long, A)
+#define SHMEM_WORDS(X, A)                                                                          \
+    X(int, int, A) X(long, long, A) X(longlong, long long, A) SHMEM_UNSIGNED_WORDS(X, A)
+#define SHMEM_FIXED_WORDS(X, A)                                                                    \
+    X(int32, int32_t, A) X(int64, int64_t, A) X(uint32, uint32_t, A) X(uint64, uint64_t, A)
+#define SHMEM_SHORTS(X, A)  X(short, short, A) X(ushort, unsigned short, A)
+#define SHMEM_CHARS(X, A)   X(char, char, A) X(schar, signed char, A) X(uchar, unsigned char, A)
+#define SHMEM_FIXED_NARROW(X, A)                                                                   \
+    X(int8, int8_t, A) X(int16, int16_t, A) X(uint8, uint8_t, A) X(uint16, uint16_t, A)
+#define SHMEM_REALS(X, A)   X(float, float, A) X(double, double, A)
+#define SHMEM_COMPLEX(X, A) X(complexf, float _Complex, A) X(complexd, double _Complex, A)
+
+/* Atomics (specification: standard, bitwise and extended AMO types). */
+#define SHMEM_AMO_TYPES(X, A)                                                                      \
+    SHMEM_WORDS(X, A) SHMEM_FIXED_WORDS(X, A) X(size, size_t, A) X(ptrdiff, ptrdiff_t, A)
+#define SHMEM_AMO_BITWISE_TYPES(X, A)  SHMEM_UNSIGNED_WORDS(X, A) SHMEM_FIXED_WORDS(X, A)
+#define SHMEM_AMO_EXTENDED_TYPES(X, A) SHMEM_AMO_TYPES(X, A) SHMEM_REALS(X, A)
+
+/* Waiting; the scalar forms still take the two deprecated short types. */
+#define SHMEM_WAIT_TYPES(X, A)        SHMEM_AMO_TYPES(X, A)
+#define SHMEM_WAIT_SCALAR_TYPES(X, A) SHMEM_AMO_TYPES(X, A) SHMEM_SHORTS(X, A)
+
+/* Put, get and most collectives. */
+#define SHMEM_RMA_TYPES(X, A)                                                                      \
+    SHMEM_AMO_EXTENDED_TYPES(X, A) SHMEM_FIXED_NARROW(X, A) SHMEM_CHARS(X, A) SHMEM_SHORTS(X, A)   \
+    X(longdouble, long double, A)
+
+/* Reductions and scans: sum and prod; and, or, xor. Minimum and maximum have the RMA types. */
+#define SHMEM_ARITHMETIC_TYPES(X, A) SHMEM_RMA_TYPES(X, A) SHMEM_COMPLEX(X, A)
+#define SHMEM_BITWISE_TYPES(X, A)                                                                  \
+    SHMEM_AMO_BITWISE_TYPES(X, A) SHMEM_FIXED_NARROW(X, A) X(size, size_t, A)                      \
+    X(uchar, unsigned char, A) X(ushort, unsigned short, A)
+
+/* Routines named by the size of an element: X(bits, bytes, A). */
+#define SHMEM_SIZES(X, A) X(8, 1, A) X(16, 2, A) X(32, 4, A) X(64, 8, A) X(128, 16, A)
+
+/* For _Generic no two rows may be the same C type, so only base types: int32_t is int or long,
+ * and so on. Signed bitwise atomics exist by their fixed-width names alone. */
+#define SHMEM_C_AMO(X, A)         SHMEM_WORDS(X, A)
+#define SHMEM_C_BITWISE(X, A)     SHMEM_UNSIGNED_WORDS(X, A) X(int32, int, A) X(int64, long, A)
+#define SHMEM_C_EXTENDED(X, A)    SHMEM_WORDS(X, A) SHMEM_REALS(X, A)
+#define SHMEM_C_WAIT(X, A)        SHMEM_WORDS(X, A)
+#define SHMEM_C_WAIT_SCALAR(X, A) SHMEM_WORDS(X, A) SHMEM_SHORTS(X, A)
+#define SHMEM_C_RMA(X, A)                                                                          \
+    SHMEM_WORDS(X, A) SHMEM_REALS(X, A) SHMEM_CHARS(X, A) SHMEM_SHORTS(X, A)                       \
+    X(longdouble, long double, A)
+/* clang-format on */
+
+#endif

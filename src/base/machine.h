@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this machine really has for the job: the kernel's figures and the cgroup's limits. */
+#ifndef WEFT_BASE_MACHINE_H
+#define WEFT_BASE_MACHINE_H
+
+#include <stddef.h>
+
+/* Bytes that can still be committed, the least of MemAvailable and every enclosing memory cgroup.
+ * `limit` (may be NULL) receives the name of the file that decided, which lives forever or until
+ * the next call. */
+size_t weft_machine_memory_available(const char **limit);
+
+/* Bytes of memory in all. */
+size_t weft_machine_memory_total(void);
+
+/* Processors that this process may use now: its affinity mask and the cgroup's quota. */
+int weft_machine_cores(void);
+
+#endif

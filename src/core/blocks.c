@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two-level segregated fit (Masmano et al., 2004) with its bookkeeping outside the memory.
+ *
+ *   offset order:   |used|--free--|used|used|---free---|      block.before / block.after
+ *   by size:        bin[first][second] -> free -> free        two bitmaps find a bin in O(1)
+ *
+ * A bin holds sizes of one power of two, cut in eight. Neighbours of a free block are in use. */
+#include "core/blocks.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include "core/job.h"
+
+enum {
+    SECOND_BITS = 3,
+    SECONDS = 1 << SECOND_BITS,
+    FIRSTS = 48,
+    LEAF_BITS = 14, /* block starts in one leaf of the index: 1 MiB of heap */
+    LEAF = 1 << LEAF_BITS,
+    NIL = 0, /* descriptor 0 is never used */
+};
+
+/* Sizes and offsets in units of WEFT_BLOCK_ALIGN. */
+struct block {
+    size_t offset, size;
+    uint32_t before, after;  /* neighbours in offset order */
+    uint32_t previous, next; /* in the bin, or `next` of an unused descriptor */
+    bool used;
+};
+
+struct weft_blocks {
+    struct block *block;
+    uint32_t nblocks, spare; /* descriptors made; list of those that hold no block now */
+    uint32_t last;           /* the block that ends at the limit */
+    size_t limit, capacity, in_use;
+    uint64_t firsts;
+    uint8_t seconds[FIRSTS];
+    uint32_t bin[FIRSTS][SECONDS];
+    uint32_t **index; /* leaf tables: offset -> descriptor of the block that begins there */
+};
+
+static inline size_t to_units(size_t bytes) {
+    return bytes / WEFT_BLOCK_ALIGN + (bytes % WEFT_BLOCK_ALIGN != 0);
+}
+
+static inline int highest_bit(size_t value) {
+    return 63 - __builtin_clzll(value);
+}
+
+/* The bin whose sizes include `size`: linear below SECONDS, logarithmic above. */
+static void bin_of(size_t size, int *first, int *second) {
+    int bit = size < SECONDS ? 0 : highest_bit(size) - SECOND_BITS + 1;
+    *first = bit;
+    *second = bit == 0 ? (int)size : (int)(size >> (bit - 1)) - SECONDS;
+}
+
+static void bin_insert(struct weft_blocks *blocks, uint32_t id) {
+    int first, second;
+    struct block *block = &blocks->block[id];
+    bin_of(block->size, &first, &second);
+    uint32_t *head = &blocks->bin[first][second];
+    block->used = false;
+    block->previous = NIL;
+    block->next = *head;
+    if (*head)
+        blocks->block[*head].previous = id;
+    *head = id;
+    blocks->firsts |= UINT64_C(1) << first;
+    blocks->seconds[first] |= (uint8_t)(1u << second);
+}
+
+static void bin_remove(struct weft_blocks *blocks, uint32_t id) {
+    int first, second;
+    struct block *block = &blocks->block[id];
+    bin_of(block->size, &first, &second);
+    if (block->next)
+        blocks->block[block->next].previous = block->previous;
+    if (block->previous)
+        blocks->block[block->previous].next = block->next;
+    else
+        blocks->bin[first][second] = block->next;
+    if (!blocks->bin[first][second])
+        blocks->seconds[first] &= (uint8_t) ~(1u << second);
+    if (!blocks->seconds[first])
+        blocks->firsts &= ~(UINT64_C(1) << first);
+}
+
+/* A free block of a bin all of whose sizes are at least `size`, NIL when there is none. */
+static uint32_t bin_find(const struct weft_blocks *blocks, size_t size) {
+    int first, second;
+    size_t step = size < SECONDS ? 1 : (size_t)1 << (highest_bit(size) - SECOND_BITS);
+    bin_of(size + step - 1, &first, &second);
+    if (first >= FIRSTS)
+        return NIL;
+    unsigned seconds = blocks->seconds[first] & (~0u << second);
+    if (!seconds) {
+        uint64_t firsts = first + 1 < FIRSTS ? blocks->firsts & (~UINT64_C(0) << (first + 1)) : 0;
+        if (!firsts)
+            return NIL;
+        first = __builtin_ctzll(firsts);
+        seconds = blocks->seconds[first];
+    }
+    return blocks->bin[first][__builtin_ctz(seconds)];
+}
+
+static uint32_t index_get(const struct weft_blocks *blocks, size_t offset) {
+    const uint32_t *leaf = blocks->index[offset >> LEAF_BITS];
+    return leaf ? leaf[offset & (LEAF - 1)] : NIL;
+}
+
+/* Bookkeeping must not fail on one PE alone: the heaps would part for good. */
+static void *need(void *memory) {
+    if (!memory)
+        weft_job_panic("out of private memory for the bookkeeping of the symmetric heap");
+    return memory;
+}
+
+static void index_set(struct weft_blocks *blocks, size_t offset, uint32_t id) {
+    uint32_t **leaf = &blocks->index[offset >> LEAF_BITS];
+    if (!*leaf)
+        *leaf = need(calloc(LEAF, sizeof **leaf));
+    (*leaf)[offset & (LEAF - 1)] = id;
+}
+
+static uint32_t block_new(struct weft_blocks *blocks) {
+    uint32_t id = blocks->spare;
+    if (id) {
+        blocks->spare = blocks->block[id].next;
+        return id;
+    }
+    if ((blocks->nblocks & (blocks->nblocks - 1)) == 0) { /* a power of two: the array is full */
+        size_t room = (size_t)blocks->nblocks * 2;
+        blocks->block = need(realloc(blocks->block, room * sizeof *blocks->block));
+    }
+    return blocks->nblocks++;
+}
+
+static void block_drop(struct weft_blocks *blocks, uint32_t id) {
+    index_set(blocks, blocks->block[id].offset, NIL);
+    blocks->block[id].next = blocks->spare;
+    blocks->spare = id;
+}
+
+/* Puts a new block after `before` in offset order. */
+static uint32_t block_link(struct weft_blocks *blocks, uint32_t before, size_t offset,
+                           size_t size) {
+    uint32_t id = block_new(blocks);
+    uint32_t after = before ? blocks->block[before].after : NIL;
+    blocks->block[id] = (struct block){
+        .offset = offset, .size = size, .before = before, .after = after, .used = true};
+    if (before)
+        blocks->block[before].after = id;
+    if (after)
+        blocks->block[after].before = id;
+    else
+        blocks->last = id;
+    index_set(blocks, offset, id);
+    return id;
+}
+
+/* Joins a block that is in no bin with the one behind it, which is in none either. */
+static void block_absorb_next(struct weft_blocks *blocks, uint32_t id) {
+    struct block *block = &blocks->block[id];
+    uint32_t gone = block->after;
+    block->size += blocks->block[gone].size;
+    block->after = blocks->block[gone].after;
+    if (block->after)
+        blocks->block[block->after].before = id;
+    else
+        blocks->last = id;
+    block_drop(blocks, gone);
+}
+
+/* Puts a block that is in no bin back, joined with its free neighbours. */
+static void block_release(struct weft_blocks *blocks, uint32_t id) {
+    uint32_t after = blocks->block[id].after, before = blocks->block[id].before;
+    if (after && !blocks->block[after].used) {
+        bin_remove(blocks, after);
+        block_absorb_next(blocks, id);
+    }
+    if (before && !blocks->block[before].used) {
+        bin_remove(blocks, before);
+        block_absorb_next(blocks, before);
+        id = before;
+    }
+    bin_insert(blocks, id);
+}
+
+/* Cuts a block in no bin at `size`; the rest goes to its bin. */
+static void block_trim(struct weft_blocks *blocks, uint32_t id, size_t size) {
+    struct block *block = &blocks->block[id];
+    if (block->size == size)
+        return;
+    uint32_t rest = block_link(blocks, id, block->offset + size, block->size - size);
+    blocks->block[id].size = size; /* block_link may have moved the descriptors */
+    block_release(blocks, rest);
+}
+
+struct weft_blocks *weft_blocks_new(size_t capacity) {
+    struct weft_blocks *blocks = calloc(1, sizeof *blocks);
+    if (!blocks)
+        return NULL;
+    blocks->capacity = to_units(capacity);
+    blocks->nblocks = 1;
+    blocks->block = calloc(1, sizeof *blocks->block);
+    blocks->index = calloc((blocks->capacity >> LEAF_BITS) + 1, sizeof *blocks->index);
+    if (blocks->block && blocks->index)
+        return blocks;
+    weft_blocks_free(blocks);
+    return NULL;
+}
+
+void weft_blocks_free(struct weft_blocks *blocks) {
+    if (!blocks)
+        return;
+    for (size_t leaf = 0; blocks->index && leaf <= blocks->capacity >> LEAF_BITS; leaf++)
+        free(blocks->index[leaf]);
+    free(blocks->index);
+    free(blocks->block);
+    free(blocks);
+}
+
+void weft_blocks_extend(struct weft_blocks *blocks, size_t limit) {
+    size_t units = limit / WEFT_BLOCK_ALIGN;
+    if (units <= blocks->limit)
+        return;
+    uint32_t id = block_link(blocks, blocks->last, blocks->limit, units - blocks->limit);
+    blocks->limit = units;
+    block_release(blocks, id);
+}
+
+size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
+    size_t size = to_units(bytes), align = to_units(alignment);
+    if (size > blocks->capacity || align > blocks->capacity)
+        return WEFT_BLOCK_NONE;
+    uint32_t id = bin_find(blocks, size + align - 1);
+    if (!id)
+        return WEFT_BLOCK_NONE;
+    bin_remove(blocks, id);
+    struct block *block = &blocks->block[id];
+    size_t skip = (align - block->offset % align) % align;
+    block->used = true;
+    if (skip) {
+        uint32_t rest = block_link(blocks, id, block->offset + skip, block->size - skip);
+        blocks->block[id].size = skip;
+        bin_insert(blocks, id); /* its neighbours are in use: the one in front was before */
+        id = rest;
+    }
+    block_trim(blocks, id, size);
+    blocks->in_use += blocks->block[id].size;
+    return blocks->block[id].offset * WEFT_BLOCK_ALIGN;
+}
+
+/* The block in use that begins at this offset, NIL when there is none. */
+static uint32_t block_at(const struct weft_blocks *blocks, size_t offset) {
+    size_t unit = offset / WEFT_BLOCK_ALIGN;
+    if (offset % WEFT_BLOCK_ALIGN || unit >= blocks->limit)
+        return NIL;
+    uint32_t id = index_get(blocks, unit);
+    return id && blocks->block[id].used ? id : NIL;
+}
+
+size_t weft_blocks_size(const struct weft_blocks *blocks, size_t offset) {
+    uint32_t id = block_at(blocks, offset);
+    return id ? blocks->block[id].size * WEFT_BLOCK_ALIGN : 0;
+}
+
+void weft_blocks_give(struct weft_blocks *blocks, size_t offset) {
+    uint32_t id = block_at(blocks, offset);
+    if (!id)
+        return;
+    blocks->in_use -= blocks->block[id].size;
+    block_release(blocks, id);
+}
+
+size_t weft_blocks_limit_for(const struct weft_blocks *blocks, size_t bytes, size_t alignment) {
+    size_t size = to_units(bytes) + to_units(alignment) - 1;
+    size += size >> SECOND_BITS; /* bin_find looks only where every block is large enough */
+    const struct block *last = &blocks->block[blocks->last];
+    size_t tail = blocks->last && !last->used ? last->size : 0;
+    size_t more = size > tail ? size - tail : 0;
+    return (blocks->limit + more) * WEFT_BLOCK_ALIGN;
+}
+
+size_t weft_blocks_in_use(const struct weft_blocks *blocks) {
+    return blocks->in_use * WEFT_BLOCK_ALIGN;
+}
+
+size_t weft_blocks_limit(const struct weft_blocks *blocks) {
+    return blocks->limit * WEFT_BLOCK_ALIGN;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which parts of a heap are in use: offsets only, so that every PE that makes the same calls gets
+ * the same answers, and nothing a peer can write to is trusted. */
+#ifndef WEFT_CORE_BLOCKS_H
+#define WEFT_CORE_BLOCKS_H
+
+#include <stddef.h>
+
+#define WEFT_BLOCK_ALIGN 64 /* a cache line: two objects never share one */
+#define WEFT_BLOCK_NONE  SIZE_MAX
+
+struct weft_blocks;
+
+/* Blocks of [0, limit) of an address range that can grow up to `capacity`. NULL: no memory. */
+struct weft_blocks *weft_blocks_new(size_t capacity);
+void weft_blocks_free(struct weft_blocks *blocks);
+
+/* More of the range exists now; `limit` is a multiple of WEFT_BLOCK_ALIGN, at most the capacity. */
+void weft_blocks_extend(struct weft_blocks *blocks, size_t limit);
+
+/* Offset of `bytes` (> 0) aligned to a power of two, or WEFT_BLOCK_NONE. Good fit, constant time.
+ */
+size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignment);
+
+/* Bytes of the block that begins at `offset`, 0 when none that is in use does. */
+size_t weft_blocks_size(const struct weft_blocks *blocks, size_t offset);
+
+/* Gives back a block in use. */
+void weft_blocks_give(struct weft_blocks *blocks, size_t offset);
+
+/* The limit that a take of `bytes` with `alignment` needs at most to succeed. */
+size_t weft_blocks_limit_for(const struct weft_blocks *blocks, size_t bytes, size_t alignment);
+
+size_t weft_blocks_in_use(const struct weft_blocks *blocks);
+size_t weft_blocks_limit(const struct weft_blocks *blocks);
+
+#endif

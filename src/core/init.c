@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One exchange brings a job up: every PE makes its own memory first, shows the descriptors and what
+ * it got, and maps the peers'. Everything after that is synchronised through the memory itself. */
+#include "core/init.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <shmem.h>
+#include "base/env.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/boot.h"
+#include "core/heap.h"
+#include "core/job.h"
+#include "core/order.h"
+#include "core/static.h"
+#include "core/team.h"
+#include "core/window.h"
+
+#define GIB ((size_t)1 << 30)
+
+enum { FD_HEAP, FD_SCRATCH, FD_STATICS, NFDS };
+
+static const size_t scratch_slot_bytes = (size_t)WEFT_TEAMS_MAX * GIB;
+static const size_t scratch_slot_bytes_min = (size_t)WEFT_TEAMS_MAX * (64 << 10);
+static const size_t heap_slot_bytes_min = (size_t)16 << 20;
+
+static int init_count; /* shmem_init nests */
+static int thread_level;
+
+/* What PEs show each other besides descriptors. */
+struct facts {
+    char version[16];
+    uint64_t heap_slot_bytes, scratch_slot_bytes;
+    uint64_t static_bytes, static_fingerprint;
+};
+
+static size_t power_of_two_above(size_t bytes) {
+    size_t power = 1;
+    while (power < bytes)
+        power *= 2;
+    return power;
+}
+
+/* This PE's memory. A heap slot is as large as the machine's memory: nobody has to guess a size. */
+static int make_own_memory(struct facts *mine, int *fds) {
+    uint32_t npes = (uint32_t)weft_job.npes, pe = (uint32_t)weft_job.pe;
+    size_t heap_bytes = power_of_two_above(weft_machine_memory_total());
+    int result = weft_segment_alloc(&weft_windows.heap, "weft-heap", npes, pe, heap_bytes,
+                                    heap_slot_bytes_min);
+    if (result == 0)
+        result = weft_segment_alloc(&weft_windows.scratch, "weft-scratch", npes, pe,
+                                    scratch_slot_bytes, scratch_slot_bytes_min);
+    if (result < 0)
+        return result;
+    const struct weft_static *statics = weft_static_data();
+    *mine = (struct facts){.version = WEFT_VERSION,
+                           .heap_slot_bytes = weft_windows.heap.slot_bytes,
+                           .scratch_slot_bytes = weft_windows.scratch.slot_bytes};
+    if (statics->fd >= 0) {
+        mine->static_bytes = statics->bytes;
+        mine->static_fingerprint = statics->fingerprint;
+    }
+    fds[FD_HEAP] = weft_windows.heap.fd;
+    fds[FD_SCRATCH] = weft_windows.scratch.fd;
+    fds[FD_STATICS] = statics->fd >= 0 ? statics->fd : fds[FD_SCRATCH]; /* never mapped then */
+    return 0;
+}
+
+/* All must run the same Weft, and the smallest slot counts. */
+static int agree(const struct facts *all, struct facts *common) {
+    *common = all[0];
+    for (int pe = 0; pe < weft_job.npes; pe++) {
+        if (strncmp(all[pe].version, WEFT_VERSION, sizeof all[pe].version) != 0) {
+            weft_log("PE %d runs Weft %.15s and this one %s: install the same version everywhere",
+                     pe, all[pe].version, WEFT_VERSION);
+            return -EPROTO;
+        }
+        if (all[pe].heap_slot_bytes < common->heap_slot_bytes)
+            common->heap_slot_bytes = all[pe].heap_slot_bytes;
+        if (all[pe].scratch_slot_bytes < common->scratch_slot_bytes)
+            common->scratch_slot_bytes = all[pe].scratch_slot_bytes;
+        if (all[pe].static_bytes != common->static_bytes ||
+            all[pe].static_fingerprint != common->static_fingerprint)
+            common->static_bytes = 0; /* different programs: only the heap is symmetric */
+    }
+    return 0;
+}
+
+/* Column `which` of the gathered descriptors; attach closes what it is given. */
+static int attach(struct weft_segment *segment, const int *all_fds, int which, size_t slot_bytes) {
+    int fds[weft_job.npes];
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        fds[pe] = all_fds[pe * NFDS + which];
+    return weft_segment_attach(segment, fds, slot_bytes);
+}
+
+/* Static data: the peers' beside an alias of the own, or for a single PE just where it is. */
+static int attach_statics(const struct facts *common, const int *all_fds) {
+    const struct weft_static *statics = weft_static_data();
+    struct weft_segment *segment = &weft_windows.statics;
+    *segment = (struct weft_segment){.fd = -1};
+    if (weft_job.npes == 1 && statics->begin)
+        segment->window = (struct weft_window){
+            .local = statics->begin, .bytes = statics->bytes, .step = 1, .count = 1};
+    if (weft_job.npes == 1 || common->static_bytes == 0)
+        return 0;
+    int result = weft_segment_alloc_at(segment, (uint32_t)weft_job.npes, (uint32_t)weft_job.pe,
+                                       statics->begin, statics->bytes, statics->fd);
+    return result < 0 ? result : attach(segment, all_fds, FD_STATICS, statics->bytes);
+}
+
+static int share_memory(void) {
+    size_t npes = (size_t)weft_job.npes;
+    struct facts mine, common, *all = calloc(npes, sizeof *all);
+    int *all_fds = calloc(npes * NFDS, sizeof *all_fds), fds[NFDS];
+    int result = all && all_fds ? make_own_memory(&mine, fds) : -ENOMEM;
+    if (result == 0)
+        result = weft_boot_exchange(&mine, sizeof mine, all, fds, NFDS, all_fds);
+    if (result == 0)
+        result = agree(all, &common);
+    if (result == 0)
+        result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
+    if (result == 0)
+        result = attach(&weft_windows.scratch, all_fds, FD_SCRATCH, common.scratch_slot_bytes);
+    if (result == 0)
+        result = attach_statics(&common, all_fds);
+    free(all);
+    free(all_fds);
+    return result;
+}
+
+static void unshare_memory(void) {
+    weft_segment_free(&weft_windows.statics);
+    weft_segment_free(&weft_windows.scratch);
+    weft_segment_free(&weft_windows.heap);
+}
+
+static void greet(void) {
+    if (weft_job.pe != 0)
+        return;
+    if (weft_env.version.set || weft_env.info.set)
+        printf("Weft %s, OpenSHMEM %d.%d\n", WEFT_VERSION, SHMEM_MAJOR_VERSION,
+               SHMEM_MINOR_VERSION);
+    if (weft_env.info.set)
+        weft_env_print();
+    if (weft_env.debug.set)
+        weft_log("%d PEs, heap slots of %zu bytes, statics %s", weft_job.npes,
+                 weft_windows.heap.slot_bytes,
+                 weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
+    fflush(stdout);
+}
+
+/* A child of a PE has neither the peers' memory nor their trust. */
+static void forked(void) {
+    weft_windows.heap.window.bytes = weft_windows.heap.window.count = 0;
+    weft_windows.statics.window.bytes = weft_windows.statics.window.count = 0;
+}
+
+/* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). */
+static void finalize_at_exit(void) {
+    if (weft_job.phase != WEFT_JOB_RUNNING)
+        return;
+    init_count = 1;
+    weft_finalize();
+}
+
+static void watch_exit(void) {
+    static bool watching;
+    if (!watching) {
+        atexit(finalize_at_exit);
+        pthread_atfork(NULL, NULL, forked);
+    }
+    watching = true;
+}
+
+static int bring_up(void) {
+    int result = weft_env_read();
+    if (result == 0)
+        result = weft_job_join();
+    if (result < 0)
+        return result;
+    watch_exit();
+    result = share_memory();
+    if (result == 0)
+        result = weft_teams_open();
+    if (result == 0)
+        result = weft_heap_open();
+    return result;
+}
+
+int weft_init(int requested, int *provided) {
+    if (init_count == 0) {
+        if (weft_job.phase == WEFT_JOB_FORKED) {
+            weft_log("shmem_init in a forked child of a PE: a child is no PE; start programs with "
+                     "exec, or fork before shmem_init");
+            return -EPERM;
+        }
+        int result = bring_up();
+        if (result < 0)
+            return result;
+        thread_level = requested;
+        greet();
+    }
+    init_count++;
+    if (provided)
+        *provided = thread_level;
+    return 0;
+}
+
+void weft_finalize(void) {
+    static const char call[] = "shmem_finalize";
+    if (init_count == 0 || weft_job.phase != WEFT_JOB_RUNNING)
+        return;
+    struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
+    weft_quiet();
+    if (--init_count > 0) {
+        weft_sync_barrier(world, call);
+        return;
+    }
+    atomic_fetch_add(&weft_job.control->pe[weft_job.pe].departures, 1);
+    weft_sync_farewell(world, call);
+    weft_heap_close();
+    weft_teams_close();
+    unshare_memory();
+    weft_job_leave();
+}
+
+bool weft_initialized(void) {
+    return init_count > 0 && weft_job.phase == WEFT_JOB_RUNNING;
+}
+
+int weft_thread_level(void) {
+    return thread_level;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joining, leaving, and the two ways in which a job ends early: found aborted, or aborted here. */
+#include "core/job.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "boot/boot.h"
+
+struct weft_job weft_job;
+
+/* A child of a PE is no PE: it shares the parent's number and must not speak for it. */
+static void job_forked(void) {
+    if (weft_job.phase != WEFT_JOB_RUNNING)
+        return;
+    weft_job.phase = WEFT_JOB_FORKED;
+    weft_job.npes = 0;
+}
+
+int weft_job_join(void) {
+    static bool watching_forks;
+    int result = weft_boot_join();
+    if (result < 0)
+        return result;
+    if (!watching_forks)
+        pthread_atfork(NULL, NULL, job_forked);
+    watching_forks = true;
+    weft_job.pe = weft_boot.pe;
+    weft_job.npes = weft_boot.npes;
+    weft_job.control = weft_boot.control;
+    weft_job.oversubscribed = weft_boot.npes > weft_boot.control->cores;
+    weft_job.phase = WEFT_JOB_RUNNING;
+    weft_log_set_pe(weft_boot.npes > 1 ? weft_boot.pe : -1);
+    return 0;
+}
+
+void weft_job_leave(void) {
+    weft_boot_leave();
+    weft_job.npes = 0;
+    weft_job.control = NULL;
+    weft_job.phase = WEFT_JOB_AFTER;
+}
+
+void weft_job_die_aborted(const char *call) {
+    struct weft_control *control = weft_job.control;
+    int status = WEFT_STATUS_ABORTED;
+    if (atomic_load(&control->abort) == WEFT_ABORT_GLOBAL_EXIT)
+        status = atomic_load(&control->abort_detail) & 0xff;
+    else
+        weft_log("in %s: %s; leaving", call, weft_boot_abort_text(control));
+    fflush(stdout);
+    _exit(status);
+}
+
+void weft_job_panic(const char *format, ...) {
+    char text[768];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    weft_log("%s", text);
+    if (weft_job.phase == WEFT_JOB_RUNNING)
+        weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    fflush(stdout);
+    _exit(WEFT_STATUS_ERROR);
+}

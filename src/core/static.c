@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finding the data, moving it before main, and giving forked children a copy of their own.
+ *
+ * Pages that were never touched are not copied, so a huge zero array costs nothing. Between the
+ * copy and the mapping no function is called that could write to the data: with a static sanitizer
+ * runtime even mmap's wrapper would, hence the plain system calls. */
+#include "core/static.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "boot/boot.h"
+#include "core/window.h"
+
+static struct weft_static data = {.fd = -1};
+
+const struct weft_static *weft_static_data(void) {
+    return &data;
+}
+
+/* --- Finding the data ------------------------------------------------------------------------ */
+
+struct executable {
+    uintptr_t base;
+    const ElfW(Phdr) * headers;
+    size_t nheaders;
+};
+
+static int take_first(struct dl_phdr_info *info, size_t size, void *out) {
+    (void)size;
+    struct executable *executable = out;
+    executable->base = info->dlpi_addr;
+    executable->headers = info->dlpi_phdr;
+    executable->nheaders = info->dlpi_phnum;
+    return 1; /* the main program comes first */
+}
+
+static const ElfW(Phdr) * find_header(const struct executable *e, uint32_t type) {
+    for (size_t i = 0; i < e->nheaders; i++)
+        if (e->headers[i].p_type == type)
+            return &e->headers[i];
+    return NULL;
+}
+
+/* The dynamic section's d_ptr are relocated by glibc on most targets, but not on all. */
+static const char *string_table(const struct executable *e, const ElfW(Dyn) * dynamic) {
+    for (; dynamic->d_tag != DT_NULL; dynamic++)
+        if (dynamic->d_tag == DT_STRTAB)
+            return (const char *)(dynamic->d_un.d_ptr < e->base ? e->base + dynamic->d_un.d_ptr
+                                                                : dynamic->d_un.d_ptr);
+    return NULL;
+}
+
+/* Whether the executable names libweft among its libraries or contains it. */
+static bool links_weft(const struct executable *e) {
+    uintptr_t here = (uintptr_t)&links_weft;
+    for (size_t i = 0; i < e->nheaders; i++) {
+        const ElfW(Phdr) *h = &e->headers[i];
+        if (h->p_type == PT_LOAD && here - (e->base + h->p_vaddr) < h->p_memsz)
+            return true;
+    }
+    const ElfW(Phdr) *header = find_header(e, PT_DYNAMIC);
+    const ElfW(Dyn) *dynamic = header ? (const ElfW(Dyn) *)(e->base + header->p_vaddr) : NULL;
+    const char *strings = dynamic ? string_table(e, dynamic) : NULL;
+    for (; strings && dynamic->d_tag != DT_NULL; dynamic++)
+        if (dynamic->d_tag == DT_NEEDED && strstr(strings + dynamic->d_un.d_val, "libweft"))
+            return true;
+    return false;
+}
+
+static uint64_t hash(uint64_t so_far, const void *bytes, size_t nbytes) { /* FNV-1a */
+    for (const unsigned char *p = bytes; nbytes--; p++)
+        so_far = (so_far ^ *p) * UINT64_C(0x100000001b3);
+    return so_far;
+}
+
+/* Layout and build id: equal for the same program, whatever its path and load address. */
+static uint64_t fingerprint(const struct executable *e) {
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < e->nheaders; i++) {
+        const ElfW(Phdr) *h = &e->headers[i];
+        sum = hash(sum, h, sizeof *h);
+        if (h->p_type == PT_NOTE)
+            sum = hash(sum, (const void *)(e->base + h->p_vaddr), h->p_memsz);
+    }
+    return sum;
+}
+
+static uintptr_t page_down(uintptr_t address) {
+    return address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+static uintptr_t page_up(uintptr_t address) {
+    return page_down(address + (uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* The writable pages of one loadable segment, without what the loader has made read-only. */
+static void writable_range(const struct executable *e, const ElfW(Phdr) * load, uintptr_t *begin,
+                           uintptr_t *end) {
+    const ElfW(Phdr) *relro = find_header(e, PT_GNU_RELRO);
+    *begin = page_down(e->base + load->p_vaddr);
+    *end = page_up(e->base + load->p_vaddr + load->p_memsz);
+    if (!relro || relro->p_vaddr < load->p_vaddr || relro->p_vaddr >= load->p_vaddr + load->p_memsz)
+        return;
+    uintptr_t protected_end = page_down(e->base + relro->p_vaddr + relro->p_memsz);
+    if (protected_end > *begin)
+        *begin = protected_end < *end ? protected_end : *end;
+}
+
+/* The writable segment with the data: the last one, where a linker makes several. A program without
+ * a dynamic loader has the C library's own state in there, which must not be shared. */
+static void find_data(struct weft_static *found, size_t *file_bytes) {
+    struct executable e = {0};
+    dl_iterate_phdr(take_first, &e);
+    if (!find_header(&e, PT_INTERP) || !links_weft(&e))
+        return;
+    for (size_t i = 0; i < e.nheaders; i++) {
+        const ElfW(Phdr) *h = &e.headers[i];
+        uintptr_t begin, end;
+        if (h->p_type != PT_LOAD || !(h->p_flags & PF_W))
+            continue;
+        writable_range(&e, h, &begin, &end);
+        if (begin < end) {
+            found->begin = begin;
+            found->bytes = end - begin;
+            uintptr_t file_end = e.base + h->p_vaddr + h->p_filesz;
+            *file_bytes = file_end > begin ? file_end - begin : 0;
+        }
+    }
+    found->fingerprint = fingerprint(&e);
+}
+
+/* --- Moving it ------------------------------------------------------------------------------- */
+
+enum { PAGES_AT_ONCE = 512 };
+
+/* Which of `npages` from `begin` hold anything: bit 63 of a pagemap entry is present, 62 swapped.
+ * Without /proc every page counts. */
+static void read_touched(int pagemap, uintptr_t begin, size_t npages, bool *touched) {
+    uint64_t entry[PAGES_AT_ONCE];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    ssize_t got = pagemap < 0 ? -1
+                              : pread(pagemap, entry, npages * sizeof *entry,
+                                      (off_t)(begin / page * sizeof *entry));
+    for (size_t i = 0; i < npages; i++)
+        touched[i] = got != (ssize_t)(npages * sizeof *entry) || entry[i] >> 62 != 0;
+}
+
+/* Copies [first, last) pages of the data to the same place of the memfd. */
+static bool copy_run(const struct weft_static *from, int fd, size_t first, size_t last) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), offset = first * page, end = last * page;
+    while (offset < end) {
+        long copied = syscall(SYS_pwrite64, fd, from->begin + offset, end - offset, offset);
+        if (copied <= 0)
+            return false;
+        offset += (size_t)copied;
+    }
+    return true;
+}
+
+/* Copies what is not zero: all pages that come from the file, and the touched ones behind them. */
+static bool copy_pages(const struct weft_static *from, int fd, size_t file_bytes) {
+    bool touched[PAGES_AT_ONCE];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), npages = from->bytes / page;
+    size_t first = (file_bytes + page - 1) / page;
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    bool complete = copy_run(from, fd, 0, first);
+    while (first < npages && complete) {
+        size_t n = npages - first < PAGES_AT_ONCE ? npages - first : PAGES_AT_ONCE;
+        read_touched(pagemap, from->begin + first * page, n, touched);
+        for (size_t i = 0, run = 0; i < n && complete; i = run + 1) {
+            while (i < n && !touched[i])
+                i++;
+            for (run = i; run < n && touched[run];)
+                run++;
+            complete = copy_run(from, fd, first + i, first + run);
+        }
+        first += n;
+    }
+    if (pagemap >= 0)
+        syscall(SYS_close, pagemap);
+    return complete;
+}
+
+static bool map_over(const struct weft_static *over, int flags) {
+    return syscall(SYS_mmap, over->begin, over->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED,
+                   over->fd, 0) == (long)over->begin;
+}
+
+/* --- Forked children ------------------------------------------------------------------------- */
+
+/* Only the moment of the fork is the child's: it maps the memfd privately and copies its pages
+ * while the parent's forking thread waits. The word lies in a page that both share. */
+static pthread_mutex_t fork_turn = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint32_t *fork_done;
+
+enum { FORK_WAIT_S = 2 }; /* a child killed on its first steps, or a fork that failed */
+
+static void fork_prepare(void) {
+    pthread_mutex_lock(&fork_turn);
+    atomic_store(fork_done, 0);
+}
+
+static void fork_parent(void) {
+    struct timespec limit = {.tv_sec = FORK_WAIT_S};
+    while (!atomic_load(fork_done))
+        if (syscall(SYS_futex, fork_done, FUTEX_WAIT, 0, &limit, NULL, 0) != 0 &&
+            errno == ETIMEDOUT)
+            break;
+    pthread_mutex_unlock(&fork_turn);
+}
+
+/* A write to each page that has content makes the kernel copy it. */
+static void own_pages(const struct weft_static *mine) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    off_t end = 0, at;
+    while ((at = lseek(mine->fd, end, SEEK_DATA)) >= 0 && (size_t)at < mine->bytes) {
+        end = lseek(mine->fd, at, SEEK_HOLE);
+        for (off_t offset = at; offset < end && (size_t)offset < mine->bytes;
+             offset += (off_t)page) {
+            volatile unsigned char *byte = (volatile unsigned char *)(mine->begin + (size_t)offset);
+            *byte = *byte;
+        }
+    }
+}
+
+static void fork_child(void) {
+    if (!map_over(&data, MAP_PRIVATE))
+        _exit(127); /* rather than write into the parent */
+    own_pages(&data);
+    close(data.fd);
+    data.fd = -1;
+    atomic_store(fork_done, 1);
+    syscall(SYS_futex, fork_done, FUTEX_WAKE, 1, NULL, NULL, 0);
+    pthread_mutex_init(&fork_turn, NULL);
+}
+
+static bool watch_forks(void) {
+    void *shared =
+        mmap(NULL, sizeof *fork_done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return false;
+    fork_done = shared;
+    return pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
+}
+
+/* Before main, when a launcher says that there are peers. What fails here leaves the data as it is:
+ * it is not symmetric then, and a use of it as such is reported as misuse. */
+__attribute__((constructor)) static void static_map(void) {
+    size_t file_bytes = 0;
+    find_data(&data, &file_bytes);
+    if (!data.begin || !weft_boot_expected() || !watch_forks())
+        return;
+    data.fd = weft_memfd_create("weft-static", data.bytes);
+    if (data.fd < 0 || !copy_pages(&data, data.fd, file_bytes) || !map_over(&data, MAP_SHARED)) {
+        if (data.fd >= 0)
+            close(data.fd);
+        data.fd = -1;
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The executable's globals and statics as symmetric memory.
+ *
+ * Before main, .data and .bss are copied into a memfd that is mapped over them in place: addresses
+ * and contents stay, but peers can map the same memory. Only for an executable that itself links
+ * Weft: the data of an interpreter that loads the library later is nobody's business. */
+#ifndef WEFT_CORE_STATIC_H
+#define WEFT_CORE_STATIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct weft_static {
+    uintptr_t begin;      /* page-aligned; 0 when there is nothing symmetric */
+    size_t bytes;         /* whole pages */
+    uint64_t fingerprint; /* of the executable: PEs share statics only with their like */
+    int fd;               /* -1 unless mapped over */
+};
+
+/* What this process has; the same from before main to the end. */
+const struct weft_static *weft_static_data(void);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Barriers by dissemination: in round r every member signals the one 2^r after it and waits for the
+ * one 2^r before it; after ceil(log2 n) rounds everybody has heard of everybody, through one store
+ * and one wait per round (Hensgen, Finkel and Manber, 1988). Words are epochs, so no reset. */
+#include "core/sync.h"
+#include <string.h>
+#include "core/job.h"
+#include "core/window.h"
+
+size_t weft_team_slot_bytes(void) {
+    return weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX;
+}
+
+char *weft_team_slot_of(int slot, int world_pe) {
+    const struct weft_window *scratch = &weft_windows.scratch.window;
+    const char *own = (const char *)scratch->local + (size_t)slot * weft_team_slot_bytes();
+    return weft_window_at(scratch, own, weft_window_slot(scratch, world_pe));
+}
+
+static inline int member_after(const struct weft_team *team, int distance) {
+    int member = team->my_pe + distance;
+    return member >= team->npes ? member - team->npes : member;
+}
+
+static inline int member_before(const struct weft_team *team, int distance) {
+    int member = team->my_pe - distance;
+    return member < 0 ? member + team->npes : member;
+}
+
+void weft_sync_barrier(struct weft_team *team, const char *call) {
+    uint32_t epoch = ++team->barrier_epoch;
+    for (int round = 0, distance = 1; distance < team->npes; round++, distance *= 2) {
+        int to = member_after(team, distance), from = member_before(team, distance);
+        weft_word_set(&weft_team_words_of(team, to)->round[round], epoch);
+        weft_word_wait(&team->words->round[round], epoch, weft_team_world_pe(team, from), call);
+    }
+}
+
+void weft_sync_farewell(struct weft_team *team, const char *call) {
+    uint32_t epoch = ++team->farewell_epoch;
+    for (int round = 0, distance = 1; distance < team->npes; round++, distance *= 2) {
+        int to = member_after(team, distance);
+        weft_word_set(&weft_team_words_of(team, to)->farewell[round], epoch);
+        /* The others have departed, too, so none is named as the one who must still come. */
+        weft_word_wait(&team->words->farewell[round], epoch, weft_job.pe, call);
+    }
+}
+
+void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes) {
+    uint32_t epoch = ++team->post_epoch;
+    struct weft_post *post = &team->words->post[epoch % 2];
+    memcpy(post->payload, payload, bytes);
+    weft_word_set(&post->posted, epoch);
+}
+
+/* Two posts by parity are enough: a member that posts round e+2 over round e has read everyone's
+ * post of e+1, and a member posts e+1 only after it has read all posts of e. */
+static struct weft_post *current_post(struct weft_team *team, int member) {
+    return &weft_team_words_of(team, member)->post[team->post_epoch % 2];
+}
+
+const void *weft_sync_peek(struct weft_team *team, int member, const char *call) {
+    struct weft_post *post = current_post(team, member);
+    weft_word_wait(&post->posted, team->post_epoch, weft_team_world_pe(team, member), call);
+    return post->payload;
+}
+
+int weft_sync_posted(struct weft_team *team, int member) {
+    return weft_word_reached(&current_post(team, member)->posted, team->post_epoch);
+}
+
+uint64_t weft_sync_min(struct weft_team *team, uint64_t mine, const char *call) {
+    weft_sync_post(team, &mine, sizeof mine);
+    for (int member = 0; member < team->npes; member++) {
+        uint64_t theirs;
+        memcpy(&theirs, weft_sync_peek(team, member, call), sizeof theirs);
+        if (theirs < mine)
+            mine = theirs;
+    }
+    return mine;
+}
+
+uint32_t weft_progress_begin(struct weft_team *team, uint32_t nsteps) {
+    uint32_t begin = team->progress;
+    team->progress += nsteps;
+    return begin;
+}
+
+void weft_progress_set(struct weft_team *team, uint32_t value) {
+    weft_word_set(&team->words->progress, value);
+}
+
+void weft_progress_wait(struct weft_team *team, int member, uint32_t value, const char *call) {
+    weft_word_wait(&weft_team_words_of(team, member)->progress, value,
+                   weft_team_world_pe(team, member), call);
+}

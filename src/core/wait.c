@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stages of a wait: spin, yield, sleep. Spinning is for hosts where every PE has a processor;
+ * elsewhere it only delays the PE that is waited for. */
+#include "core/wait.h"
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/job.h"
+
+enum {
+    SPIN_TURNS = 4096, /* some 50 us of pauses */
+    YIELD_TURNS = 512,
+    ABORT_CHECK_TURNS = 64,
+    CLOCK_AFTER_TURNS = 32,         /* shorter waits are not worth two readings of the clock */
+    FUTEX_NS_MAX = 5 * 1000 * 1000, /* a sleeper sees the abort word this late at most */
+    TIMER_NS = 30 * 1000,           /* with the kernel's timer slack of 50 us: below 100 us */
+};
+
+_Thread_local uint64_t weft_waited_ns;
+
+static inline void pause_briefly(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Spins or yields for one turn; false when it is time to sleep. */
+static bool turn_awake(struct weft_waiter *waiter) {
+    uint32_t spins = weft_job.oversubscribed ? 0 : SPIN_TURNS;
+    uint32_t turn = waiter->turns++;
+    if (turn < spins) {
+        pause_briefly();
+        if (turn % ABORT_CHECK_TURNS == 0 && weft_job_aborted())
+            weft_job_die_aborted(waiter->call);
+        return true;
+    }
+    if (weft_job_aborted())
+        weft_job_die_aborted(waiter->call);
+    if (turn < spins + YIELD_TURNS) {
+        sched_yield();
+        return true;
+    }
+    waiter->turns = spins + YIELD_TURNS; /* and stay there, without ever wrapping */
+    return false;
+}
+
+void weft_waiter_turn(struct weft_waiter *waiter) {
+    if (turn_awake(waiter))
+        return;
+    struct timespec briefly = {.tv_nsec = TIMER_NS};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
+}
+
+void weft_word_wake(struct weft_word *word) {
+    syscall(SYS_futex, &word->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Sleeps while the word is still `seen`. The setter stores the value before it looks for sleepers,
+ * the sleeper counts itself before the kernel compares the value: one of them sees the other. */
+static void word_sleep(struct weft_word *word, uint32_t seen) {
+    struct timespec limit = {.tv_nsec = FUTEX_NS_MAX};
+    atomic_fetch_add(&word->sleepers, 1);
+    syscall(SYS_futex, &word->value, FUTEX_WAIT, seen, &limit, NULL, 0);
+    atomic_fetch_sub(&word->sleepers, 1);
+}
+
+static bool has_departed(int pe) {
+    struct weft_control *control = weft_job.control;
+    return atomic_load(&control->pe[pe].departures) >
+           atomic_load(&control->pe[weft_job.pe].departures);
+}
+
+/* A PE that has gone into shmem_finalize sets nothing any more: the wait would never end. */
+static void check_departure(const struct weft_word *word, uint32_t value,
+                            const struct weft_waiter *waiter) {
+    if (has_departed(waiter->pe) && !weft_word_reached(word, value))
+        weft_job_panic("%s waits for PE %d, which has finalized (returned from main, called exit "
+                       "or shmem_finalize) and will never get here",
+                       waiter->call, waiter->pe);
+}
+
+void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const char *call) {
+    struct weft_waiter waiter = {.call = call, .pe = pe};
+    uint64_t since = 0;
+    while (!weft_word_reached(word, value)) {
+        uint32_t seen = atomic_load_explicit(&word->value, memory_order_relaxed);
+        if ((int32_t)(seen - value) >= 0)
+            continue;
+        if (!since && waiter.turns >= CLOCK_AFTER_TURNS)
+            since = now_ns();
+        if (turn_awake(&waiter))
+            continue;
+        check_departure(word, value, &waiter);
+        word_sleep(word, seen);
+    }
+    if (since)
+        weft_waited_ns += now_ns() - since;
+}

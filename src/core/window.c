@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of a slot is a memfd without a name: it has its full size from the start, sealed against
+ * shrinking and growing so that no peer can turn a store into a SIGBUS, and is committed by
+ * fallocate. Untouched address space costs nothing. */
+#include "core/window.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/log.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
+#endif
+
+struct weft_windows weft_windows;
+
+static size_t page_round_up(size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+/* A file beyond RLIMIT_FSIZE would kill the process with SIGXFSZ instead of failing. */
+static size_t file_size_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    return limit.rlim_cur;
+}
+
+int weft_memfd_create(const char *name, size_t bytes) {
+    if (bytes > file_size_limit())
+        return -EFBIG;
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(name, flags);
+    if (fd < 0)
+        return -errno;
+    /* Never F_SEAL_WRITE: the memory is for writing. */
+    if (ftruncate(fd, (off_t)bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    return -error;
+}
+
+static void *reserve(size_t bytes) {
+    void *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return base == MAP_FAILED ? NULL : base;
+}
+
+/* Maps a member's memory into its slot. Children of this process do not get it. */
+static int map_slot(const struct weft_segment *segment, uint32_t slot, int fd, size_t bytes) {
+    void *at = (void *)(segment->base + slot * segment->window.stride);
+    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
+        MAP_FAILED)
+        return -errno;
+    madvise(at, bytes, MADV_DONTFORK);
+    madvise(at, bytes, MADV_HUGEPAGE); /* only where the system allows it for shared memory */
+    return 0;
+}
+
+/* One attempt at a size; the caller halves it after -ENOMEM and -EFBIG. */
+static int try_alloc(struct weft_segment *segment, const char *name, uint32_t count, uint32_t mine,
+                     size_t slot_bytes) {
+    if (slot_bytes > SIZE_MAX / 2 / count)
+        return -ENOMEM;
+    void *base = reserve(count * slot_bytes);
+    if (!base)
+        return -ENOMEM;
+    int fd = weft_memfd_create(name, slot_bytes), result = fd;
+    if (fd >= 0) {
+        segment->base = (uintptr_t)base;
+        segment->window.stride = slot_bytes;
+        result = map_slot(segment, mine, fd, slot_bytes);
+    }
+    if (result < 0) {
+        if (fd >= 0)
+            close(fd);
+        munmap(base, count * slot_bytes);
+        return result;
+    }
+    segment->fd = fd;
+    segment->slot_bytes = slot_bytes;
+    return 0;
+}
+
+static void set_window(struct weft_segment *segment, uintptr_t local, size_t bytes, uint32_t count,
+                       uint32_t mine) {
+    segment->mine = mine;
+    segment->window.local = local;
+    segment->window.bytes = bytes;
+    segment->window.shift = segment->base - local;
+    segment->window.first = 0;
+    segment->window.step = 1;
+    segment->window.count = count;
+}
+
+int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t count,
+                       uint32_t mine, size_t slot_bytes, size_t slot_bytes_min) {
+    *segment = (struct weft_segment){.fd = -1};
+    int result = -ENOMEM;
+    for (size_t size = slot_bytes; size >= slot_bytes_min; size /= 2) {
+        result = try_alloc(segment, name, count, mine, size);
+        if (result != -ENOMEM && result != -EFBIG)
+            break;
+    }
+    if (result < 0) {
+        weft_log("cannot reserve %u slots of %zu bytes of address space for '%s': %s; "
+                 "raise the limits on address space (ulimit -v) and file size (ulimit -f)",
+                 count, slot_bytes_min, name, strerror(-result));
+        return result;
+    }
+    set_window(segment, segment->base + mine * segment->window.stride, 0, count, mine);
+    return 0;
+}
+
+int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
+                          uintptr_t local, size_t bytes, int fd) {
+    *segment = (struct weft_segment){.fd = -1, .slot_bytes = bytes}; /* the memory is not its own */
+    segment->window.stride = page_round_up(bytes);
+    void *base = reserve(count * segment->window.stride);
+    if (!base)
+        return -ENOMEM;
+    segment->base = (uintptr_t)base;
+    int result = map_slot(segment, mine, fd, bytes); /* an alias: pe == me is no special case */
+    if (result < 0) {
+        munmap(base, count * segment->window.stride);
+        return result;
+    }
+    set_window(segment, local, bytes, count, mine);
+    return 0;
+}
+
+int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes) {
+    int result = 0;
+    for (uint32_t slot = 0; slot < segment->window.count; slot++) {
+        if (slot != segment->mine && result == 0)
+            result = map_slot(segment, slot, fds[slot], slot_bytes);
+        close(fds[slot]);
+    }
+    segment->slot_bytes = slot_bytes;
+    if (result < 0)
+        weft_log("cannot map a peer's memory: %s", strerror(-result));
+    return result;
+}
+
+int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes) {
+    if (offset > segment->slot_bytes || bytes > segment->slot_bytes - offset)
+        return -ENOMEM;
+    while (bytes && fallocate(segment->fd, 0, (off_t)offset, (off_t)bytes) != 0) {
+        if (errno == EINTR)
+            continue;
+        return errno == ENOSPC ? -ENOMEM : -errno;
+    }
+    return 0;
+}
+
+/* Extents are at most WEFT_EXTENTS_MAX because a device registers each: the last one grows then.
+ * It also grows when a commit that not all PEs could follow is repeated. */
+static void note_extent(struct weft_segment *segment, size_t offset, size_t bytes) {
+    struct weft_extent *last = segment->nextents ? &segment->extents[segment->nextents - 1] : NULL;
+    if (last && (last->offset == offset || segment->nextents == WEFT_EXTENTS_MAX))
+        last->bytes = offset + bytes - last->offset;
+    else
+        segment->extents[segment->nextents++] =
+            (struct weft_extent){.offset = offset, .bytes = bytes};
+}
+
+int weft_segment_commit(struct weft_segment *segment, size_t bytes) {
+    size_t have = segment->window.bytes;
+    if (bytes <= have)
+        return 0;
+    int result = weft_segment_commit_range(segment, have, bytes - have);
+    if (result < 0)
+        return result;
+    note_extent(segment, have, bytes - have);
+    segment->window.bytes = bytes;
+    return 0;
+}
+
+void weft_segment_free(struct weft_segment *segment) {
+    if (segment->base) {
+        munmap((void *)segment->base, segment->window.count * segment->window.stride);
+        if (segment->fd >= 0)
+            close(segment->fd);
+    }
+    *segment = (struct weft_segment){.fd = -1};
+}

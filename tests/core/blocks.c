@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: the heap's bookkeeping against a plain list of intervals: no overlap, alignment, no
+ * byte lost after everything is given back, and the same answers to the same calls.
+ * PEs: 1 */
+#include "core/blocks.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include "tap.h"
+
+enum { LIVE_MAX = 512, STEPS = 200000 };
+
+static uint64_t random_state;
+
+static uint64_t random_next(void) { /* xorshift64* */
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return random_state * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static struct { size_t offset, bytes; } live[LIVE_MAX];
+static int nlive;
+
+static bool overlaps_any(size_t offset, size_t bytes) {
+    for (int i = 0; i < nlive; i++)
+        if (offset < live[i].offset + live[i].bytes && live[i].offset < offset + bytes)
+            return true;
+    return false;
+}
+
+static void random_take(struct weft_blocks *blocks, size_t limit) {
+    size_t bytes = 1 + (random_next() % ((size_t)1 << (random_next() % 16)));
+    size_t alignment = (size_t)1 << (random_next() % 13);
+    size_t offset = weft_blocks_take(blocks, bytes, alignment);
+    if (offset == WEFT_BLOCK_NONE)
+        return;
+    EXPECT(offset % alignment == 0, "offset %zu, alignment %zu", offset, alignment);
+    EXPECT(offset + bytes <= limit, "offset %zu + %zu beyond %zu", offset, bytes, limit);
+    EXPECT(!overlaps_any(offset, bytes), "%zu bytes at %zu overlap another block", bytes, offset);
+    EXPECT(weft_blocks_size(blocks, offset) >= bytes, "block is smaller than asked for");
+    live[nlive].offset = offset;
+    live[nlive++].bytes = bytes;
+}
+
+static void random_give(struct weft_blocks *blocks) {
+    int victim = (int)(random_next() % (uint64_t)nlive);
+    weft_blocks_give(blocks, live[victim].offset);
+    EXPECT(weft_blocks_size(blocks, live[victim].offset) == 0, "a given block is still in use");
+    live[victim] = live[--nlive];
+}
+
+/* A checksum over all answers. */
+static uint64_t random_run(uint64_t seed) {
+    size_t limit = 1 << 20;
+    struct weft_blocks *blocks = weft_blocks_new((size_t)1 << 30);
+    uint64_t sum = 0;
+    random_state = seed;
+    nlive = 0;
+    weft_blocks_extend(blocks, limit);
+    for (int step = 0; step < STEPS; step++) {
+        if (nlive == 0 || (nlive < LIVE_MAX && random_next() % 2))
+            random_take(blocks, limit);
+        else
+            random_give(blocks);
+        sum = sum * 31 + (nlive ? live[nlive - 1].offset : 0);
+        if (step % (STEPS / 4) == STEPS / 8)
+            weft_blocks_extend(blocks, limit += 1 << 19);
+    }
+    while (nlive)
+        random_give(blocks);
+    EXPECT(weft_blocks_in_use(blocks) == 0, "%zu bytes lost", weft_blocks_in_use(blocks));
+    size_t most = limit - limit / 8; /* good fit looks only in bins that surely suffice */
+    EXPECT(weft_blocks_take(blocks, most, 64) != WEFT_BLOCK_NONE, "free blocks were not joined");
+    weft_blocks_free(blocks);
+    return sum;
+}
+
+int main(void) {
+    tap_start(0);
+    tap_case("random takes and gives never overlap, are aligned, and join again");
+    uint64_t first = random_run(12345);
+    tap_case("the same calls give the same offsets");
+    EXPECT(random_run(12345) == first, "answers differ");
+    tap_case("what does not fit is refused, and the limit that it needs suffices");
+    struct weft_blocks *blocks = weft_blocks_new((size_t)1 << 30);
+    EXPECT(weft_blocks_take(blocks, 1, 64) == WEFT_BLOCK_NONE, "an empty range gave a block");
+    for (size_t bytes = 1; bytes < (size_t)1 << 26; bytes = bytes * 3 + 1) {
+        weft_blocks_extend(blocks, weft_blocks_limit_for(blocks, bytes, 4096));
+        EXPECT(weft_blocks_take(blocks, bytes, 4096) != WEFT_BLOCK_NONE, "%zu bytes", bytes);
+    }
+    weft_blocks_free(blocks);
+    return tap_finish();
+}

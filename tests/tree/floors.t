@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Includes go down only: a file may include its own room and the rooms below it.
+
+Reads every #include line of src/ and include/. Inside core, files have ranks of their own, and no
+room may have a circle of includes.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BELOW = {
+    "base": set(),
+    "boot": {"base"},
+    "transport": {"base", "boot"},
+    "core": {"base", "boot", "transport"},
+    "coll": {"base", "boot", "transport", "core"},
+    "ops": {"base", "boot", "transport", "core", "coll"},
+    "api": {"base", "boot", "transport", "core", "coll"},
+    "launch": {"base", "boot"},
+}
+CORE_RANKS = [
+    {"job", "order"},
+    {"window", "wait", "blocks"},
+    {"sync", "static"},
+    {"team"},
+    {"heap", "ctx"},
+    {"rma", "amo", "signal", "init"},
+    {"lock"},
+]
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
+
+
+def includes(path):
+    return INCLUDE.findall(path.read_text())
+
+
+def rank(path_in_core):
+    stem = pathlib.PurePath(path_in_core).stem
+    return next((i for i, names in enumerate(CORE_RANKS) if stem in names), None)
+
+
+def check_room_edges(problems):
+    for path in sorted((ROOT / "src").glob("*/*.[ch]*")):
+        room = path.parent.name
+        for name in includes(path):
+            target = name.split("/")[0]
+            if target in BELOW and "/" in name and target != room and target not in BELOW[room]:
+                problems.append(f"{path.relative_to(ROOT)} includes {name}: {room} is not above {target}")
+            if name.startswith(".."):
+                problems.append(f"{path.relative_to(ROOT)} includes {name}: paths start at src/ or include/")
+
+
+def check_core_ranks(problems):
+    for path in sorted((ROOT / "src/core").glob("*.[ch]")):
+        if rank(path.name) is None:
+            problems.append(f"src/core/{path.name} has no rank in this test")
+        for name in includes(path):
+            if name.startswith("core/") and (rank(name) or 0) > (rank(path.name) or 0):
+                problems.append(f"src/core/{path.name} includes {name}, which ranks above it")
+
+
+def check_public_headers(problems):
+    for path in sorted((ROOT / "include").rglob("*.*")):
+        for name in includes(path):
+            if name.split("/")[0] in BELOW:
+                problems.append(f"{path.relative_to(ROOT)} includes {name}: public headers stand alone")
+
+
+def check_circles(problems):
+    """Header -> header edges, and source -> header of another noun of the same room."""
+    edges = {}
+    for path in (ROOT / "src").glob("*/*.[ch]"):
+        node = f"{path.parent.name}/{path.stem}"
+        for name in includes(path):
+            target = name.rsplit(".", 1)[0]
+            if target != node and (ROOT / "src" / name).exists():
+                edges.setdefault(node, set()).add(target)
+    seen, stack = {}, []
+
+    def visit(node):
+        seen[node] = "open"
+        stack.append(node)
+        for target in sorted(edges.get(node, ())):
+            if seen.get(target) == "open":
+                problems.append("circle: " + " -> ".join(stack[stack.index(target):] + [target]))
+            elif target not in seen:
+                visit(target)
+        stack.pop()
+        seen[node] = "done"
+
+    for node in sorted(edges):
+        if node not in seen:
+            visit(node)
+
+
+CASES = [
+    ("no include goes up or sideways between rooms", check_room_edges),
+    ("inside core, includes follow the ranks", check_core_ranks),
+    ("public headers include no room", check_public_headers),
+    ("there is no circle", check_circles),
+]
+
+failed = 0
+for number, (name, check) in enumerate(CASES, 1):
+    found = []
+    check(found)
+    for line in found:
+        print(f"# {line}", file=sys.stderr)
+    print(f"{'not ' if found else ''}ok {number} - {name}")
+    failed += bool(found)
+print(f"1..{len(CASES)}")
+sys.exit(failed != 0)

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The code's habits that a machine can see: lengths, licence lines, words that must not stay."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 500
+MEDIAN_FUNCTION_LINES_MAX = 13
+
+
+def sources(*folders):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".c", ".h", ".cu", ".cuh"}:
+                yield path
+
+
+def functions(path):
+    """(name, lines) of every function whose body opens at the end of an unindented line."""
+    begin, name = None, None
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if begin is None:
+            match = re.match(r"^[A-Za-z_].*?(\w+)\(.*", line)
+            if match and not line.startswith(("#", "typedef", "struct ", "enum ", "union ")):
+                name = match.group(1)
+            if line.endswith("{") and name and not re.match(r"^(struct|enum|union|extern)\b[^(]*$", line):
+                begin = number
+            elif line.endswith(";") and not line.startswith((" ", "\t")):
+                name = None
+        elif line.startswith("}"):
+            yield name, number - begin + 1
+            begin, name = None, None
+
+
+def function_lengths(problems):
+    lengths = []
+    for path in sources("src", "examples"):
+        for name, lines in functions(path):
+            lengths.append(lines)
+            if lines > FUNCTION_LINES_MAX:
+                problems.append(f"{path.relative_to(ROOT)}: {name} has {lines} lines")
+    median = sorted(lengths)[len(lengths) // 2]
+    if median > MEDIAN_FUNCTION_LINES_MAX:
+        problems.append(f"the median function has {median} lines")
+    print(f"# {len(lengths)} functions, median {median}, longest {max(lengths)} lines")
+
+
+def file_lengths(problems):
+    for path in sources("src", "include", "examples"):
+        lines = len(path.read_text().splitlines())
+        if lines > FILE_LINES_MAX:
+            problems.append(f"{path.relative_to(ROOT)} has {lines} lines")
+
+
+def licence_lines(problems):
+    for path in sources("src", "include", "examples", "tests", "bench"):
+        head = path.read_text().split("\n", 2)
+        if "SPDX-License-Identifier: BSD-3-Clause" not in head[0]:
+            problems.append(f"{path.relative_to(ROOT)} does not open with its licence line")
+
+
+def leftover_words(problems):
+    words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
+    for path in sources("src", "include", "examples", "tests", "bench"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if words.search(line):
+                problems.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+
+
+def formatting(problems):
+    files = [str(p) for p in sources("src", "include", "examples", "tests", "bench")]
+    try:
+        version = subprocess.run(["clang-format", "--version"], capture_output=True, text=True)
+        if " 14." not in version.stdout:
+            print("# clang-format is not version 14, whose output counts: formatting not checked")
+            return
+        run = subprocess.run(["clang-format", "--dry-run", "-Werror", *files],
+                             capture_output=True, text=True, cwd=ROOT)
+    except FileNotFoundError:
+        print("# clang-format is not installed: formatting not checked")
+        return
+    if run.returncode:
+        problems += sorted({line.split(": error")[0] for line in run.stderr.splitlines()
+                            if ": error" in line})[:20] + ["run: make format"]
+
+
+CASES = [
+    (f"functions have at most {FUNCTION_LINES_MAX} lines", function_lengths),
+    (f"files have at most {FILE_LINES_MAX} lines", file_lengths),
+    ("every file opens with its licence", licence_lines),
+    ("no promise is left in a comment", leftover_words),
+    ("clang-format changes nothing", formatting),
+]
+
+failed = 0
+for number, (name, check) in enumerate(CASES, 1):
+    found = []
+    check(found)
+    for line in found:
+        print(f"# {line}", file=sys.stderr)
+    print(f"{'not ' if found else ''}ok {number} - {name}")
+    failed += bool(found)
+print(f"1..{len(CASES)}")
+sys.exit(failed != 0)

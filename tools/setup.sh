@@ -1,0 +1,72 @@
+#!/bin/sh
+# Installs what Weft's demo and tests need and this machine lacks, from Debian's or Ubuntu's own
+# packages. Says what it does, asks nothing, and does nothing at all where everything is there.
+#
+#   tools/setup.sh demo     compiler, matmul libraries, what fetches the model
+#   tools/setup.sh check    the same, and what the tests need beside it
+set -u
+purpose=${1:-demo}
+missing=
+
+# need TEST-COMMAND PACKAGE...: the first of the packages that this release has, if the test fails.
+need() {
+    test_command=$1
+    shift
+    sh -c "$test_command" >/dev/null 2>&1 || missing="$missing $(echo "$@" | tr ' ' '|')"
+}
+
+library() { echo "ldconfig -p | grep -qE '$1'"; }
+
+need 'command -v gcc && echo "int main(void){return 0;}" | gcc -x c - -o /dev/null' gcc
+need 'echo "#include <stdio.h>" | gcc -E -x c -' libc6-dev
+need 'command -v make' make
+need "$(library 'libdnnl\.so\.[23] ')" libdnnl2 libdnnl3
+need "$(library 'libopenblas\.so\.0 ')" libopenblas0-pthread libopenblas0
+need 'command -v python3' python3
+need 'python3 -m pip --version' python3-pip
+need 'test -e /etc/ssl/certs/ca-certificates.crt' ca-certificates
+if [ "$purpose" = check ]; then
+    need 'command -v prove' perl
+    need 'command -v g++' g++
+    need 'command -v clang' clang
+    need 'command -v clang-format' clang-format
+    need 'command -v ld.lld || ls /usr/bin/ld.lld-*' lld
+    need 'echo "int main(void){return 0;}" | clang -fsanitize=address -x c - -o /dev/null' \
+        libclang-rt-14-dev libclang-rt-18-dev libclang-rt-19-dev
+    need 'command -v mandoc || command -v man' man-db
+    need 'python3 -c "import numpy" || /usr/bin/python3 -c "import numpy"' python3-numpy
+fi
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+    echo "setup: this machine lacks:$missing (names of Debian packages) and has no apt-get;" \
+        "please install their like" >&2
+    exit 1
+fi
+root=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || {
+        echo "setup: please install as root: apt-get install$(echo "$missing" | tr '|' ' ')" >&2
+        exit 1
+    }
+    root='sudo -n'
+fi
+
+echo "setup: reading the package lists"
+$root apt-get update -qq || echo "setup: package lists could not be refreshed; trying the old ones"
+packages=
+for choice in $missing; do
+    for package in $(echo "$choice" | tr '|' ' '); do
+        if apt-cache show "$package" >/dev/null 2>&1; then
+            packages="$packages $package"
+            break
+        fi
+    done
+done
+echo "setup: installing$packages"
+# shellcheck disable=SC2086
+DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $packages \
+    >/dev/null || {
+    echo "setup: apt-get install$packages failed; run it by hand to see why" >&2
+    exit 1
+}
