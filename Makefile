@@ -23,7 +23,7 @@ ARCHIVE := $(BUILD)/lib/libweft.a
 HEADERS := $(patsubst %,$(BUILD)/%,$(shell find include -type f))
 
 LAUNCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/launch/*.c src/base/*.c src/boot/*.c))
-TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun)
+TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
 
 .PHONY: all demo check check-all bench install uninstall format help clean tests examples deps
 .DELETE_ON_ERROR:
@@ -55,6 +55,10 @@ $(BUILD)/include/%: include/%
 $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(SANFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/bin/weft: tools/weft.c $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MF $@.d $< -o $@ $(ARCHIVE) $(LDLIBS)
 
 # The wrappers find their library beside themselves, in place as after install.
 $(BUILD)/bin/oshcc: tools/oshcc.in
@@ -89,6 +93,31 @@ benches: $(BENCHES)
 $(BENCHES): $(BUILD)/%: %.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -MF $@.d $< -o $@ $(PROGRAM_LIBS)
+
+# The tests: everything with the compiler in use, the library's behaviour once more with the other
+# compiler, and what touches memory most under the sanitizers.
+CLANG_BUILD := build/clang
+SAN_BUILD   := build/san-address-undefined
+check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
+	@tools/setup.sh check
+	$(MAKE) --no-print-directory all tests benches
+	$(MAKE) --no-print-directory CC=clang BUILD=$(CLANG_BUILD) all tests
+	$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(SAN_BUILD) all tests
+	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops)/' \
+	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops)/'
+
+install: all ## copy library, headers, tools and man pages to PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib
+	ln -sf libweft.so $(DESTDIR)$(PREFIX)/lib/libweft.so.0
+	install -m 644 $(ARCHIVE) $(DESTDIR)$(PREFIX)/lib
+	cp -r include/. $(DESTDIR)$(PREFIX)/include
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/weft.pc.in \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/weft.pc
+	for page in $(wildcard docs/man/*.[1-9]); do \
+	    section=$${page##*.}; install -d $(DESTDIR)$(PREFIX)/share/man/man$$section; \
+	    install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$$section; done
 
 format: ## lay out all C sources with clang-format 14
 	clang-format -i $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')

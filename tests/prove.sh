@@ -1,0 +1,48 @@
+#!/bin/sh
+# Runs the tests of one or more build folders with prove and prints its summary.
+#
+#   tests/prove.sh [-f FILTER] BUILD[:PE-COUNTS[:FILTER]]...
+#
+# A C test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its head, or
+# 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular expression
+# on room/name. Scripts (tests/*/*.t) run once, for the first build only.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+only=.
+if [ "${1:-}" = -f ]; then
+    only=$2
+    shift 2
+fi
+list=
+first=1
+for item; do
+    build=$(echo "$item" | cut -d: -f1)
+    counts=$(echo "$item" | cut -d: -f2 -s | tr , ' ')
+    filter=$(echo "$item" | cut -d: -f3 -s)
+    rm -rf "$build/t"
+    mkdir -p "$build/t"
+    for source in tests/*/*.c; do
+        name=$(echo "$source" | sed 's|^tests/||; s|\.c$||')
+        echo "$name" | grep -qE "${filter:-.}" && echo "$name" | grep -qE "$only" || continue
+        pes=$(sed -n 's/^.*PEs: *\([0-9 ]*\).*$/\1/p;15q' "$source" | head -n 1)
+        for n in ${pes:-1 2 3 4}; do
+            case " ${counts:-$n} " in *" $n "*) ;; *) continue ;; esac
+            script=$build/t/$(echo "$name" | tr / -)-${n}pe.t
+            printf '#!/bin/sh\nexec timeout 120 %s/bin/oshrun -n %s %s/tests/%s\n' \
+                "$build" "$n" "$build" "$name" >"$script"
+            chmod +x "$script"
+            list="$list $script"
+        done
+    done
+    if [ $first = 1 ]; then
+        WEFT_BUILD=$build
+        export WEFT_BUILD
+        for script in tests/*/*.t; do
+            echo "$script" | grep -qE "$only" && list="$list $script"
+        done
+        first=0
+    fi
+done
+# shellcheck disable=SC2086
+exec prove --timer --exec '' $list
