@@ -3,17 +3,20 @@
 #include "error.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-static char text[512];
+static char last[512];
 
 int fail(const char *format, ...) {
+    char fresh[sizeof last]; /* an argument may be the old text */
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(fresh, sizeof fresh, format, arguments);
     va_end(arguments);
+    strcpy(last, fresh);
     return -1;
 }
 
 const char *fail_text(void) {
-    return text;
+    return last;
 }

@@ -45,7 +45,7 @@ static const char usage[] =
     "  --text FILE        the text to ask (/usr/share/common-licenses/GPL-3)\n"
     "  --question WORDS   what to ask (\"May I charge money for copies?\")\n"
     "  --top N            how many sentences to show (5)\n"
-    "  --dump FILE        write the sentences' embeddings, as rows of floats\n"
+    "  --dump FILE        write a line for each sentence: its words, and its embedding\n"
     "  --help             this\n"
     "N PEs share the model's 12 heads: 1, 2, 3, 4, 6 or 12.\n";
 
@@ -62,7 +62,7 @@ static void say(const char *format, ...) {
 
 /* Ends the whole job. */
 static void die(const char *text) {
-    fprintf(stderr, "minilm: PE %d: %s\n", shmem_my_pe(), text);
+    fprintf(stderr, "\nminilm: PE %d: %s\n", shmem_my_pe(), text); /* after what say() left open */
     shmem_global_exit(1);
 }
 
@@ -148,7 +148,8 @@ static void read_corpus(struct corpus *corpus, const struct options *options,
     if (tokenizer.pieces_count > model->vocabulary)
         check(fail("%s: %zu pieces, but the model knows %zu", path, tokenizer.pieces_count,
                    model->vocabulary));
-    check(text_open(&corpus->text, options->text));
+    if (text_open(&corpus->text, options->text))
+        check(fail("%s (--text FILE asks another text)", fail_text()));
     corpus->count = 1 + corpus->text.count;
     corpus->starts = allocate((corpus->count + 1) * sizeof *corpus->starts);
     corpus->tokens = allocate(corpus->count * model->max_tokens * sizeof *corpus->tokens);
@@ -212,16 +213,16 @@ static int by_cosine(const void *a, const void *b) {
                                   : (x->sentence > y->sentence) - (x->sentence < y->sentence);
 }
 
-/* Prints words in lines of LINE_WIDTH, each after `indent` spaces; the first line's are there. */
+/* Prints words in lines of LINE_WIDTH, each after `indent` spaces. */
 static void say_wrapped(const char *words, int indent) {
-    for (int column = indent; *words;) {
+    for (int column = LINE_WIDTH; *words;) {
         int n = (int)strcspn(words, " ");
-        if (column + n > LINE_WIDTH && column > indent) {
-            say("\n%*s", indent, "");
-            column = indent;
+        if (column + 1 + n > LINE_WIDTH) {
+            say("\n%*s", indent - 1, "");
+            column = indent - 1;
         }
-        say("%.*s ", n, words);
-        column += n + 1;
+        say(" %.*s", n, words);
+        column += 1 + n;
         words += n;
         words += strspn(words, " ");
     }
@@ -237,7 +238,7 @@ static void show_answers(const struct corpus *corpus, const struct options *opti
     say("\n  \"%s\"\n", options->question);
     for (size_t i = 0; i < options->top && i < corpus->text.count; i++) {
         const struct sentence *sentence = &corpus->text.sentences[scores[i].sentence];
-        say("\n  %5.3f  line %zu%s%s\n         ", (double)scores[i].cosine, sentence->line,
+        say("\n  %5.3f  line %zu%s%s", (double)scores[i].cosine, sentence->line,
             *sentence->section ? ", " : "", sentence->section);
         say_wrapped(sentence->words, 9);
     }
@@ -281,11 +282,17 @@ static void show_table(const struct corpus *corpus, const struct run *alone,
     say("  %-34s%12s%12.7f\n", "smallest cosine to 1 PE", "", agreement->cosine_min);
 }
 
-/* The sentences' embeddings, without the question's: count x hidden floats. */
-static void dump(const char *path, const float *embeddings, size_t nelems) {
+/* A line for each sentence: its words, and after tabs its embedding. */
+static void dump(const char *path, const struct text *text, const float *embeddings,
+                 size_t hidden) {
     FILE *stream = fopen(path, "we");
-    bool written = stream && fwrite(embeddings, sizeof *embeddings, nelems, stream) == nelems;
-    if ((stream && fclose(stream)) || !written)
+    for (size_t s = 0; stream && s < text->count; s++) {
+        fprintf(stream, "%s", text->sentences[s].words);
+        for (size_t j = 0; j < hidden; j++)
+            fprintf(stream, "\t%.9g", (double)*embeddings++);
+        fputc('\n', stream);
+    }
+    if (!stream || ferror(stream) | fclose(stream))
         check(fail("%s: cannot be written: %s", path, strerror(errno)));
 }
 
@@ -320,7 +327,7 @@ int main(int argc, char **argv) {
         show_answers(&corpus, &options, together.embeddings, hidden);
         show_table(&corpus, &alone, &together, &agreement);
         if (options.dump)
-            dump(options.dump, together.embeddings + hidden, corpus.text.count * hidden);
+            dump(options.dump, &corpus.text, together.embeddings + hidden, hidden);
         status = !agrees(&agreement);
         if (status)
             fprintf(stderr,
