@@ -80,7 +80,7 @@ $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 	$(CC) $(PROGRAM_FLAGS) -MF $@.d $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
 
 # The encoder's kernels want the vectoriser, too.
-$(BUILD)/examples/minilm: CFLAGS := $(CFLAGS) -O3
+$(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 
 # Tests of the lower rooms see their insides, in the archive; all others are users of the library.
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/*.c))
