@@ -122,7 +122,7 @@ bool weft_fate_serve(struct weft_run *run, int pe) {
 
 void weft_fate_noticed(struct weft_run *run, const struct weft_notice *notice) {
     int pe = notice->pe;
-    weft_watch_end(&run->pe[pe].watch);
+    run->pe[pe].watch.running = false;
     drain(run, pe);
     if (weft_run_state(run, pe) != WEFT_PE_JOINED)
         return;

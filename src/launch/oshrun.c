@@ -84,7 +84,8 @@ static bool is_over(const struct weft_run *run) {
     return run->phase == WEFT_OVER || (run->phase < WEFT_GRACE && weft_fate_all_over(run));
 }
 
-static void watch_over(struct weft_run *run, struct pollfd *polls) {
+static void watch_over(struct weft_run *run) {
+    struct pollfd polls[POLL_PES + run->npes];
     while (!is_over(run)) {
         fill_polls(run, polls);
         nfds_t count = POLL_PES + (run->hub ? (nfds_t)run->npes : 0);
@@ -97,15 +98,14 @@ static void watch_over(struct weft_run *run, struct pollfd *polls) {
 }
 
 static int run_job(struct weft_run *run) {
-    struct pollfd *polls = calloc(POLL_PES + (size_t)run->npes, sizeof *polls);
-    int rc = polls ? weft_spawn_all(run) : -ENOMEM;
+    int rc = weft_spawn_all(run);
     if (rc == 0 && run->output)
         rc = weft_output_start(run->output);
     if (rc) {
         weft_family_signal(SIGKILL);
         return STATUS_SYSTEM;
     }
-    watch_over(run, polls);
+    watch_over(run);
     if (run->output)
         weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
     return weft_end_status(run);
@@ -124,8 +124,8 @@ static void die_as_told(const struct weft_run *run) {
 }
 
 int main(int argc, char **argv) {
+    static struct weft_run run; /* watchers may still look at it while the process ends */
     struct weft_options options;
-    struct weft_run run;
     int status = weft_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;

@@ -69,7 +69,7 @@ def sequence():
 
 @case("a PE in the background of a shell that has ended is waited for")
 def background():
-    result = run("-n", 2, "sh", "-c", f"{PE} join exchange sleep_ms:200 exchange leave sleep_ms:100 print &").expect(0)
+    result = run("-n", 2, "sh", "-c", f"{PE} join exchange sleep_ms:500 exchange leave sleep_ms:100 print & sleep 0.3").expect(0)
     assert sorted(result.out.split()) == ["0", "1", "PE", "PE"], result.out
 
 

@@ -18,6 +18,8 @@ OSHRUN = str(BUILD / "bin/oshrun")
 PE = str(BUILD / "tests/boot/pe")
 MARK = "WEFT_TEST_MARK=" + uuid.uuid4().hex
 ENVIRONMENT = dict(os.environ, **dict([MARK.split("=")]))
+for sanitizer in ("ASAN", "TSAN"):  # deaths by signal are what is tested
+    ENVIRONMENT[f"{sanitizer}_OPTIONS"] = "handle_segv=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
 
 cases = []
 
