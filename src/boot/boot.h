@@ -49,6 +49,6 @@ void weft_boot_end_job(int status, bool error);
 
 /* Why the job is over, for a person: "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on.
  * Lives until the next call. */
-const char *weft_boot_abort_text(const struct weft_control *control);
+const char *weft_boot_abort_text(void);
 
 #endif

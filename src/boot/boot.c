@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joining and leaving: once attached to the launcher, a process may do so as often as it likes. */
+#include "boot/boot.h"
+#include "base/log.h"
+#include "boot/alive.h"
+#include "boot/attach.h"
+#include "boot/control.h"
+#include "boot/wire.h"
+#include <string.h>
+#include <unistd.h>
+
+struct weft_boot weft_boot = {.hub = -1};
+
+static int announce(void) {
+    if (weft_attachment.hub < 0)
+        return 0;
+    struct weft_wire_header hello = {.kind = WEFT_WIRE_JOIN};
+    int rc = weft_wire_send(weft_attachment.hub, &hello, NULL, 0, NULL, 0, 0);
+    if (rc)
+        weft_log("cannot reach the launcher: %s", strerror(-rc));
+    return rc;
+}
+
+static int enter(void) {
+    struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
+    int rc = weft_alive_hold(&me->alive);
+    if (rc) {
+        weft_log("cannot become PE %d, which process %d is: %s", weft_attachment.pe,
+                 atomic_load(&me->pid), strerror(-rc));
+        return rc;
+    }
+    atomic_store(&me->pid, (int32_t)getpid());
+    atomic_store(&me->state, WEFT_PE_JOINED);
+    return announce();
+}
+
+int weft_boot_join(void) {
+    int rc = weft_attach();
+    if (rc == 0)
+        rc = enter();
+    if (rc == 0)
+        weft_boot = (struct weft_boot){weft_attachment.pe, weft_attachment.npes,
+                                       weft_attachment.hub, weft_attachment.control};
+    return rc;
+}
+
+/* The state before the release: the launcher judges the release by it. */
+void weft_boot_leave(void) {
+    if (!weft_attachment.valid)
+        return; /* a forked child on its way out */
+    struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
+    atomic_store(&me->state, WEFT_PE_LEFT);
+    weft_alive_release(&me->alive);
+    weft_boot.hub = -1;
+}
+
+void weft_boot_end_job(int status, bool error) {
+    if (!weft_attachment.valid || weft_attachment.hub < 0)
+        return;
+    struct weft_wire_header wish = {.kind = error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT,
+                                    .status = status};
+    weft_wire_send(weft_attachment.hub, &wish, NULL, 0, NULL, 0,
+                   0); /* fails only when it is over */
+}
+
+const char *weft_boot_abort_text(void) {
+    static _Thread_local char text[160];
+    struct weft_cause cause = {.kind = WEFT_ABORT_NONE};
+    if (weft_attachment.control)
+        cause = weft_control_cause(weft_attachment.control);
+    weft_cause_text(&cause, text, sizeof text);
+    return text;
+}
