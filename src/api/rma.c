@@ -51,6 +51,7 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
         weft_misuse_access(call, "source", source, strided_bytes(shape), pe);
 }
 
+/* clang-format off */
 /* VERB is put or get, SIZE the bytes of an element. */
 #define COPY(NAME, T, VERB, SIZE)                                                                  \
     PAIR(void, NAME, (T *dest, const T *source, size_t nelems, int pe),                            \
@@ -77,10 +78,10 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
     BLOCK_STRIDED(N##_ibput, T, put, sizeof(T))                                                    \
     BLOCK_STRIDED(N##_ibget, T, get, sizeof(T))                                                    \
     PAIR(void, N##_p, (T *dest, T value, int pe),                                                  \
-         put_inline(dest, &value, sizeof(T), pe, __func__);)                                           \
+         put_inline(dest, &value, sizeof(T), pe, __func__);)                                       \
     PAIR(T, N##_g, (const T *source, int pe),                                                      \
          T value;                                                                                  \
-         get_inline(&value, source, sizeof(T), pe, __func__);                                          \
+         get_inline(&value, source, sizeof(T), pe, __func__);                                      \
          return value;)
 #define SIZED(BITS, BYTES, _)                                                                      \
     COPY(put##BITS, void, put, BYTES)                                                              \

@@ -78,7 +78,7 @@ int shmem_addr_accessible(const void *addr, int pe) {
     return weft_near(addr, 1, pe) != NULL;
 }
 
-/* Static data is mapped a second time with the peers', but here it has the address it always had. */
+/* Static data is mapped a second time beside the peers', but here keeps the address it has. */
 static void *pointer(const void *dest, int pe) {
     void *near = weft_near(dest, 0, pe);
     return near && pe == weft_job.pe ? (void *)dest : near;

@@ -86,6 +86,7 @@ static size_t test_some(const char *call, const struct weft_ivars *set, size_t *
     return found;
 }
 
+/* clang-format off */
 #define TYPE(T) ((struct weft_ivar_type){sizeof(T), (T)-1 < (T)1})
 #define SCALAR(N, T, _)                                                                            \
     void shmem_##N##_wait_until(T *ivar, int cmp, T cmp_value) {                                   \

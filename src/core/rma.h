@@ -69,7 +69,8 @@ int weft_get_strided(void *dest, const void *source, const struct weft_strided *
 enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
 
 /* Sets the word on `pe` or adds to it, behind all earlier stores of this thread. */
-WEFT_RMA_INLINE int weft_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe) {
+WEFT_RMA_INLINE int weft_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
+                                int pe) {
     uint64_t *near = weft_near(sig_addr, sizeof *sig_addr, pe);
     if (__builtin_expect(!near, 0))
         return weft_near_error(sizeof *sig_addr, pe);
