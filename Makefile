@@ -25,7 +25,7 @@ HEADERS := $(patsubst %,$(BUILD)/%,$(shell find include -type f))
 LAUNCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/launch/*.c src/base/*.c src/boot/*.c))
 TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
 
-.PHONY: all demo check check-all bench install uninstall format help clean tests examples deps
+.PHONY: all demo check bench install format help clean tests examples benches deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -106,6 +106,19 @@ demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs; install
 	@$(MAKE) --no-print-directory all
 	@examples/minilm/fetch.sh $(MODEL)
 	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/examples/minilm --model $(MODEL) $(ARGS)
+
+# Three runs of everything, as JSON lines below $(RESULTS), and one table of their medians.
+RESULTS := $(BUILD)/results
+bench: all benches ## measure latencies, bandwidths and operators; the table lands in build/results
+	@mkdir -p $(RESULTS)
+	@for run in 1 2 3; do \
+	    echo "bench: run $$run of 3"; \
+	    for pes in 2 4; do \
+	        $(BUILD)/bin/oshrun -n $$pes $(BUILD)/bench/point_to_point \
+	            > $(RESULTS)/point_to_point-$${pes}pe-$$run.jsonl || exit; done; \
+	    $(BUILD)/bin/oshrun -n 2 $(BUILD)/bench/operators \
+	        > $(RESULTS)/operators-2pe-$$run.jsonl || exit; done
+	@bench/table.py $(RESULTS)/*.jsonl | tee $(RESULTS)/table.md
 
 # The tests: everything with the compiler in use, the library's behaviour once more with the other
 # compiler, and what touches memory most under the sanitizers.
