@@ -35,7 +35,7 @@ void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int pe) {
     if (ctx == SHMEM_CTX_DEFAULT)
         weft_misuse_access(call, "", NULL, 0, pe);
     weft_misuse_handle(call, "ctx", ctx,
-                       "SHMEM_CTX_DEFAULT or what shmem_ctx_create gave and nobody destroyed");
+                       "SHMEM_CTX_DEFAULT or a context that was created and not destroyed");
 }
 
 void weft_misuse_null(const char *call, const char *argument) {
@@ -50,6 +50,5 @@ void weft_misuse_constant(const char *call, const char *argument, int value, con
 void weft_misuse_handle(const char *call, const char *argument, const void *handle,
                         const char *allowed) {
     weft_check_running(call);
-    weft_job_panic("%s: argument %s is %s (%p): pass %s", call, argument,
-                   handle ? "no live handle" : "the invalid handle", handle, allowed);
+    weft_job_panic("%s: argument %s is 0x%zx: pass %s", call, argument, (size_t)handle, allowed);
 }
