@@ -35,8 +35,8 @@ static void expect_product(const struct test_team *t, const struct tensor *c,
             for (size_t k = 0; k < b->m.rows; k++)
                 sum += a_at(t, dtype, round, rows_max, i, k) * tensor_get(b, k, j);
             double least = dtype == WEFT_F64 ? 1e-15 : 1e-6;
-            double allowed = fabs(sum) * dtype_epsilon(dtype) * 1.01 +
-                             least * (double)(b->m.rows + 1);
+            double allowed =
+                fabs(sum) * dtype_epsilon(dtype) * 1.01 + least * (double)(b->m.rows + 1);
             double got = tensor_get(c, i, j);
             EXPECT(fabs(got - sum) <= allowed, "%s %s round %d: c(%zu, %zu) is %g, not %g", t->name,
                    dtype_names[dtype], (int)round, i, j, got, sum);
@@ -91,10 +91,8 @@ static void run(const struct test_team *t, weft_dtype dtype, enum memory memory,
 }
 
 int main(void) {
-    static const struct shape shapes[] = {{16, 24, 40}, {1, 3, 5}, {33, 17, 29}, {0, 5, 6},
+    static const struct shape shapes[] = {{16, 24, 40}, {1, 3, 5},  {33, 17, 29}, {0, 5, 6},
                                           {70, 9, 3},   {8, 40, 0}, {5, 0, 7}};
-    shmem_init();
-    tap_start(shmem_my_pe());
     tensors_open();
     struct test_team teams[4];
     int nteams = teams_open(teams);
@@ -114,6 +112,10 @@ int main(void) {
     struct shape wide = {20, 3, 200};
     for (round = 101; round < 109; round++)
         run(&teams[0], all_dtypes[round % 4], round % MEMORIES, &wide, round);
+    tap_case("shards that are larger than a workspace");
+    struct shape tall = {200, 300, 6};
+    for (round = 201; round < 206; round++)
+        run(&teams[0], all_dtypes[round % 4], round % MEMORIES, &tall, round);
     shmem_free(heap_arena);
     return tap_finish();
 }

@@ -9,12 +9,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <shmem.h>
 #include <weft.h>
 #include "tap.h"
 
 enum memory { PRIVATE, HEAP, STATICS, MEMORIES };
-enum { GUARD = 0x5a, GUARD_BYTES = 64, HEAP_BYTES = 24 << 20, STATIC_BYTES = 4 << 20 };
+enum { GUARD = 0x5a, GUARD_BYTES = 64 };
+enum { HEAP_BYTES = 12 << 20, STATIC_BYTES = 4 << 20, FILE_BYTES = 32 << 20 };
 
 static const weft_dtype all_dtypes[] = {WEFT_F32, WEFT_F64, WEFT_BF16, WEFT_F16};
 static const char *const dtype_names[] = {"", "f32", "f64", "bf16", "f16"};
@@ -55,8 +57,10 @@ static inline double round_to(weft_dtype dtype, double x) {
 }
 
 static inline double dtype_epsilon(weft_dtype dtype) {
-    return dtype == WEFT_F64 ? 0x1p-53 : dtype == WEFT_F32 ? 0x1p-24 : dtype == WEFT_BF16 ? 0x1p-8
-                                                                                         : 0x1p-11;
+    return dtype == WEFT_F64    ? 0x1p-53
+           : dtype == WEFT_F32  ? 0x1p-24
+           : dtype == WEFT_BF16 ? 0x1p-8
+                                : 0x1p-11;
 }
 
 /* In (-1, 1), exact in the type. */
@@ -90,14 +94,20 @@ static inline double element_get(weft_dtype dtype, const void *p) {
     uint16_t h;
     uint32_t bits;
     switch (dtype) {
-    case WEFT_F32: memcpy(&f, p, 4); return f;
-    case WEFT_F64: memcpy(&d, p, 8); return d;
+    case WEFT_F32:
+        memcpy(&f, p, 4);
+        return f;
+    case WEFT_F64:
+        memcpy(&d, p, 8);
+        return d;
     case WEFT_BF16:
         memcpy(&h, p, 2);
         bits = (uint32_t)h << 16;
         memcpy(&f, &bits, 4);
         return f;
-    default: memcpy(&h, p, 2); return half_value(h);
+    default:
+        memcpy(&h, p, 2);
+        return half_value(h);
     }
 }
 
@@ -121,7 +131,13 @@ static unsigned char static_arena[STATIC_BYTES];
 static unsigned char *heap_arena;
 static size_t static_used, heap_used;
 
+/* Starts a PE with teams' workspaces of 120 KiB, so that small tensors need several bands: a
+ * team's share of the largest file that a process may have. */
 static inline void tensors_open(void) {
+    struct rlimit limit = {FILE_BYTES, FILE_BYTES};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    shmem_init();
+    tap_start(shmem_my_pe());
     heap_arena = shmem_malloc(HEAP_BYTES);
 }
 
@@ -218,9 +234,9 @@ struct test_team {
 static inline int teams_open(struct test_team teams[4]) {
     int npes = shmem_n_pes(), me = shmem_my_pe(), count = 0;
     teams[count++] = (struct test_team){SHMEM_TEAM_WORLD, me, npes, 0, 1, "world"};
-    struct test_team splits[] = {{.start = 0, .stride = 2, .npes = (npes + 1) / 2, .name = "even"},
-                                 {.start = npes > 1, .stride = 1, .npes = npes > 1 ? npes - 1 : 1,
-                                  .name = "tail"}};
+    struct test_team splits[] = {
+        {.start = 0, .stride = 2, .npes = (npes + 1) / 2, .name = "even"},
+        {.start = npes > 1, .stride = 1, .npes = npes > 1 ? npes - 1 : 1, .name = "tail"}};
     for (size_t i = 0; i < 2; i++) {
         struct test_team *t = &splits[i];
         shmem_team_split_strided(SHMEM_TEAM_WORLD, t->start, t->stride, t->npes, NULL, 0, &t->team);
