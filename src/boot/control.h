@@ -30,6 +30,7 @@ enum weft_abort {
     WEFT_ABORT_GLOBAL_EXIT = 3, /* PE abort_pe called shmem_global_exit; abort_detail: status */
     WEFT_ABORT_ERROR = 4,       /* PE abort_pe gave up with a message of its own; status */
     WEFT_ABORT_LAUNCHER = 5,    /* the launcher was told to end; abort_detail: signal */
+    WEFT_ABORT_EXECED = 6,      /* PE abort_pe became another program without finalizing */
 };
 
 struct weft_control_pe {
@@ -46,7 +47,8 @@ struct weft_control {
     uint32_t layout;
     int32_t npes;
     int32_t cores; /* processors that the whole job may use: affinity and cgroup quota */
-    _Alignas(64) _Atomic uint32_t abort; /* enum weft_abort; written after the two below */
+    /* enum weft_abort; written after the two below, and then woken: it may be slept on (futex). */
+    _Alignas(64) _Atomic uint32_t abort;
     _Atomic int32_t abort_pe;
     _Atomic int32_t abort_detail;
     _Alignas(128) struct weft_control_pe pe[];
@@ -55,5 +57,21 @@ struct weft_control {
 static inline size_t weft_control_bytes(int npes) {
     return sizeof(struct weft_control) + (size_t)npes * sizeof(struct weft_control_pe);
 }
+
+/* Makes the page: in a sealed memfd whose descriptor goes to *memfd, or, with memfd NULL, in private
+ * memory of a PE that is alone. 0 or -errno, not logged. */
+int weft_control_create(int npes, struct weft_control **control, int *memfd);
+
+/* Why a job ended, taken out of the page or known better by the launcher. */
+struct weft_cause {
+    enum weft_abort kind;
+    int pe, pid, detail;
+    enum weft_pe_state state; /* of that PE */
+};
+
+struct weft_cause weft_control_cause(const struct weft_control *control);
+
+/* "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on; "" when nothing happened. */
+void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes);
 
 #endif

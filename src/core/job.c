@@ -48,7 +48,7 @@ void weft_job_die_aborted(const char *call) {
     if (atomic_load(&control->abort) == WEFT_ABORT_GLOBAL_EXIT)
         status = atomic_load(&control->abort_detail) & 0xff;
     else
-        weft_log("in %s: %s; leaving", call, weft_boot_abort_text(control));
+        weft_log("in %s: %s; leaving", call, weft_boot_abort_text());
     fflush(stdout);
     _exit(status);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put and get. The near path is one copy with nothing in between.
+/* Put, get and signals. The near path is one copy with nothing in between.
  *
- * All return 0, or -ERANGE when there is no such PE, or -EFAULT when the symmetric argument is not
- * symmetric over its whole length; nothing has been touched then. PEs are world numbers. */
+ * All return 0, or -ERANGE when there is no such PE, or -EFAULT when a symmetric argument is not
+ * symmetric over its whole length; nothing has been touched then. PEs are world numbers. An empty
+ * access is 0 and touches nothing, whatever its pointers are. */
 #ifndef WEFT_CORE_RMA_H
 #define WEFT_CORE_RMA_H
 
@@ -15,12 +16,28 @@
 /* Why weft_near gave NULL: -ERANGE, -EFAULT, or 0 for an empty access, which may name anything. */
 int weft_near_error(const void *p, size_t bytes, int pe);
 
+/* Single elements are one load and one store, so that a flag arrives whole, and cost no call. */
+static inline void weft_copy(void *dest, const void *source, size_t bytes) {
+    if (bytes == 8)
+        memcpy(dest, source, 8);
+    else if (bytes == 4)
+        memcpy(dest, source, 4);
+    else if (bytes == 16)
+        memcpy(dest, source, 16);
+    else if (bytes == 2)
+        memcpy(dest, source, 2);
+    else if (bytes == 1)
+        memcpy(dest, source, 1);
+    else if (bytes != 0)
+        memcpy(dest, source, bytes);
+}
+
 /* dest on `pe` <- source here. */
 static inline int weft_put(void *dest, const void *source, size_t bytes, int pe) {
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
         return weft_near_error(dest, bytes, pe);
-    memcpy(near, source, bytes);
+    weft_copy(near, source, bytes);
     return 0;
 }
 
@@ -29,8 +46,35 @@ static inline int weft_get(void *dest, const void *source, size_t bytes, int pe)
     const void *near = weft_near(source, bytes, pe);
     if (__builtin_expect(!near, 0))
         return weft_near_error(source, bytes, pe);
-    memcpy(dest, near, bytes);
+    weft_copy(dest, near, bytes);
     return 0;
 }
+
+/* nblocks blocks of bsize elements; blocks start dest_stride elements apart at the destination
+ * and source_stride elements apart at the source. Strides may be negative or zero. */
+struct weft_strided {
+    size_t elem_bytes, bsize, nblocks;
+    ptrdiff_t dest_stride, source_stride;
+};
+int weft_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
+int weft_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
+
+enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
+
+/* Sets the word on `pe` or adds to it, behind all earlier stores of this thread. */
+static inline int weft_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe) {
+    uint64_t *near = weft_near(sig_addr, sizeof *sig_addr, pe);
+    if (__builtin_expect(!near, 0))
+        return weft_near_error(sig_addr, sizeof *sig_addr, pe);
+    if (op == WEFT_SIGNAL_SET)
+        __atomic_store_n(near, signal, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_add(near, signal, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* A put, and a signal that shows that it has arrived. An empty put signals all the same. */
+int weft_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
+                    uint64_t signal, enum weft_signal_op op, int pe);
 
 #endif

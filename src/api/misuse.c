@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lines for misuse. The PE that misuses is in the line's beginning already. */
+#include "api/misuse.h"
+
+void weft_misuse_phase(const char *call) {
+    switch (weft_job.phase) {
+    case WEFT_JOB_BEFORE: weft_job_panic("%s: called before shmem_init: call shmem_init first", call);
+    case WEFT_JOB_AFTER:
+        weft_job_panic("%s: called after shmem_finalize: finalize last, or call shmem_init again",
+                       call);
+    case WEFT_JOB_FORKED:
+        weft_job_panic("%s: called in a forked child of a PE, which is no PE itself: call it in the "
+                       "process that called shmem_init",
+                       call);
+    case WEFT_JOB_RUNNING: break;
+    }
+    weft_job_panic("%s: called while shmem_init or shmem_finalize is at work in another thread", call);
+}
+
+void weft_misuse_access(const char *call, const char *argument, const void *p, size_t bytes,
+                        int pe) {
+    weft_check_running(call);
+    if (pe < 0 || pe >= weft_job.npes)
+        weft_job_panic("%s: argument pe is %d, but the job has %d PEs: pass 0 to %d", call, pe,
+                       weft_job.npes, weft_job.npes - 1);
+    if (!p)
+        weft_misuse_null(call, argument);
+    weft_job_panic("%s: argument %s is %p, which is not symmetric over %zu bytes (for PE %d): pass "
+                   "memory of shmem_malloc, or a global or static variable of the executable",
+                   call, argument, p, bytes, pe);
+}
+
+void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int pe) {
+    weft_check_running(call);
+    const struct weft_ctx *known = weft_ctx_find(ctx);
+    if (known)
+        weft_job_panic("%s: argument pe is %d, but the context's team has %d PEs: pass 0 to %d", call,
+                       pe, known->npes, known->npes - 1);
+    if (ctx == SHMEM_CTX_DEFAULT)
+        weft_misuse_access(call, "", NULL, 0, pe);
+    weft_misuse_handle(call, "ctx", ctx,
+                       "SHMEM_CTX_DEFAULT or what shmem_ctx_create gave and nobody destroyed");
+}
+
+void weft_misuse_null(const char *call, const char *argument) {
+    weft_job_panic("%s: argument %s is NULL: pass the address of an object", call, argument);
+}
+
+void weft_misuse_constant(const char *call, const char *argument, int value, const char *allowed) {
+    weft_check_running(call);
+    weft_job_panic("%s: argument %s is %d: pass %s", call, argument, value, allowed);
+}
+
+void weft_misuse_handle(const char *call, const char *argument, const void *handle,
+                        const char *allowed) {
+    weft_check_running(call);
+    weft_job_panic("%s: argument %s is %s (%p): pass %s", call, argument,
+                   handle ? "no live handle" : "the invalid handle", handle, allowed);
+}

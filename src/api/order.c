@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes those
+ * of every context alike; on SHMEM_CTX_INVALID both do nothing. */
+#include "core/order.h"
+#include "api/misuse.h"
+
+static void check_ctx(const char *call, shmem_ctx_t ctx) {
+    weft_check_running(call);
+    if (__builtin_expect(ctx != SHMEM_CTX_DEFAULT && ctx != SHMEM_CTX_INVALID, 0) &&
+        !weft_ctx_find(ctx))
+        weft_misuse_ctx(call, ctx, 0);
+}
+
+void shmem_fence(void) {
+    weft_check_running(__func__);
+    weft_fence();
+}
+
+void shmem_ctx_fence(shmem_ctx_t ctx) {
+    check_ctx(__func__, ctx);
+    if (ctx != SHMEM_CTX_INVALID)
+        weft_fence();
+}
+
+void shmem_quiet(void) {
+    weft_check_running(__func__);
+    weft_quiet();
+}
+
+void shmem_ctx_quiet(shmem_ctx_t ctx) {
+    check_ctx(__func__, ctx);
+    if (ctx != SHMEM_CTX_INVALID)
+        weft_quiet();
+}
+
+static void pe_quiet(const char *call, shmem_ctx_t ctx, const int *target_pes, size_t npes) {
+    weft_check_local(call, "target_pes", target_pes, npes);
+    for (size_t i = 0; i < npes; i++) {
+        int pe = weft_check_pe(call, ctx, target_pes[i]);
+        if (pe >= weft_job.npes)
+            weft_misuse_access(call, "", NULL, 0, pe);
+    }
+    weft_quiet();
+}
+
+void shmem_pe_quiet(const int *target_pes, size_t npes) {
+    weft_check_running(__func__);
+    if (npes != 0)
+        pe_quiet(__func__, SHMEM_CTX_DEFAULT, target_pes, npes);
+}
+
+void shmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes) {
+    check_ctx(__func__, ctx);
+    if (npes != 0 && ctx != SHMEM_CTX_INVALID)
+        pe_quiet(__func__, ctx, target_pes, npes);
+}

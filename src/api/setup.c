@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up, exit and query. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "boot/boot.h"
+#include "core/init.h"
+#include "core/team.h"
+#include "core/window.h"
+#include "api/misuse.h"
+
+/* Who found the failure has said so. There is no caller to tell: the job can only end. */
+void shmem_init(void) {
+    if (weft_init(SHMEM_THREAD_SINGLE, NULL) == 0)
+        return;
+    if (weft_job.phase == WEFT_JOB_RUNNING)
+        weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    _exit(WEFT_STATUS_ERROR);
+}
+
+int shmem_init_thread(int requested, int *provided) {
+    weft_check_local(__func__, "provided", provided, sizeof *provided);
+    if (requested >= SHMEM_THREAD_SINGLE && requested <= SHMEM_THREAD_MULTIPLE)
+        return weft_init(requested, provided);
+    weft_log("%s: argument requested is %d: pass one of SHMEM_THREAD_*", __func__, requested);
+    return -EINVAL;
+}
+
+void shmem_finalize(void) {
+    weft_check_running(__func__);
+    weft_finalize();
+    if (!weft_initialized())
+        weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
+}
+
+/* The other PEs are ended by the launcher, so this one must not wait for them in the finalize that
+ * exit() brings about: it is no part of the job any more. */
+void shmem_global_exit(int status) {
+    weft_check_running(__func__);
+    fflush(NULL);
+    weft_boot_end_job(status, false);
+    weft_job.phase = WEFT_JOB_AFTER;
+    weft_job.npes = 0;
+    exit(status);
+}
+
+void shmem_query_initialized(int *initialized) {
+    weft_check_local(__func__, "initialized", initialized, sizeof *initialized);
+    *initialized = weft_initialized();
+}
+
+void shmem_query_thread(int *provided) {
+    weft_check_running(__func__);
+    weft_check_local(__func__, "provided", provided, sizeof *provided);
+    *provided = weft_thread_level();
+}
+
+int shmem_my_pe(void) {
+    weft_check_running(__func__);
+    return weft_job.pe;
+}
+
+int shmem_n_pes(void) {
+    weft_check_running(__func__);
+    return weft_job.npes;
+}
+
+int shmem_pe_accessible(int pe) {
+    weft_check_running(__func__);
+    return pe >= 0 && pe < weft_job.npes;
+}
+
+int shmem_addr_accessible(const void *addr, int pe) {
+    weft_check_running(__func__);
+    return weft_near(addr, 1, pe) != NULL;
+}
+
+/* Static data is mapped a second time with the peers', but here it has the address it always had. */
+static void *pointer(const void *dest, int pe) {
+    void *near = weft_near(dest, 0, pe);
+    return near && pe == weft_job.pe ? (void *)dest : near;
+}
+
+void *shmem_ptr(const void *dest, int pe) {
+    weft_check_running(__func__);
+    return pointer(dest, pe);
+}
+
+void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe) {
+    weft_check_running(__func__);
+    const struct weft_team *members = weft_team_find(team);
+    if (!members || pe < 0 || pe >= members->npes)
+        return NULL;
+    return pointer(dest, weft_team_world_pe(members, pe));
+}
+
+void shmem_info_get_version(int *major, int *minor) {
+    weft_check_local(__func__, "major", major, sizeof *major);
+    weft_check_local(__func__, "minor", minor, sizeof *minor);
+    *major = SHMEM_MAJOR_VERSION;
+    *minor = SHMEM_MINOR_VERSION;
+}
+
+void shmem_info_get_name(char *name) {
+    _Static_assert(sizeof SHMEM_VENDOR_STRING <= SHMEM_MAX_NAME_LEN, "the name fits");
+    weft_check_local(__func__, "name", name, sizeof SHMEM_VENDOR_STRING);
+    memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
+}
+
+/* For profiling tools that stand in front of the library; the library itself does nothing. */
+void shmem_pcontrol(int level, ...) {
+    (void)level;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Teams of PEs. */
+#include "core/team.h"
+#include <errno.h>
+#include "api/misuse.h"
+
+int shmem_team_my_pe(shmem_team_t team) {
+    const struct weft_team *members = weft_team_find(team);
+    return members ? members->my_pe : -1;
+}
+
+int shmem_team_n_pes(shmem_team_t team) {
+    const struct weft_team *members = weft_team_find(team);
+    return members ? members->npes : -1;
+}
+
+int shmem_team_get_config(shmem_team_t team, long config_mask, shmem_team_config_t *config) {
+    const struct weft_team *members = weft_team_find(team);
+    if (!members || (config_mask & ~SHMEM_TEAM_NUM_CONTEXTS))
+        return -EINVAL;
+    weft_check_local(__func__, "config", config, config_mask != 0);
+    if (config_mask & SHMEM_TEAM_NUM_CONTEXTS)
+        config->num_contexts = members->config.num_contexts;
+    return 0;
+}
+
+int shmem_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team) {
+    const struct weft_team *from = weft_team_find(src_team), *to = weft_team_find(dest_team);
+    if (!from || !to || src_pe < 0 || src_pe >= from->npes)
+        return -1;
+    return weft_team_member(to, weft_team_world_pe(from, src_pe));
+}
+
+int shmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
+                             const shmem_team_config_t *config, long config_mask,
+                             shmem_team_t *new_team) {
+    weft_check_running(__func__);
+    weft_check_local(__func__, "new_team", new_team, sizeof *new_team);
+    weft_check_local(__func__, "config", config, config_mask != 0);
+    struct weft_team *parent = weft_team_find(parent_team);
+    *new_team = SHMEM_TEAM_INVALID;
+    if (!parent)
+        return -EINVAL;
+    return weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team);
+}
+
+/* One axis of a grid: line i has the parent's PEs i * distance, + stride, + 2 * stride, ... of the
+ * next `reach` PEs. Every member of the parent takes part in making every line and is in one. */
+struct axis {
+    int nlines, distance, stride, reach;
+    const shmem_team_config_t *config;
+    long mask;
+};
+
+static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_team_t *team) {
+    for (int line = 0; line < axis->nlines; line++) {
+        int start = line * axis->distance, left = parent->npes - start;
+        int reach = axis->reach < left ? axis->reach : left;
+        int size = (reach + axis->stride - 1) / axis->stride;
+        shmem_team_t made;
+        int error = weft_team_split_strided(parent, start, axis->stride, size, axis->config,
+                                            axis->mask, &made);
+        if (error)
+            return error;
+        if (made != SHMEM_TEAM_INVALID)
+            *team = made;
+    }
+    return 0;
+}
+
+static void drop_team(shmem_team_t *team) {
+    struct weft_team *members = weft_team_find(*team);
+    if (members)
+        weft_team_destroy(members);
+    *team = SHMEM_TEAM_INVALID;
+}
+
+int shmem_team_split_2d(shmem_team_t parent_team, int xrange,
+                        const shmem_team_config_t *xaxis_config, long xaxis_mask,
+                        shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config,
+                        long yaxis_mask, shmem_team_t *yaxis_team) {
+    weft_check_running(__func__);
+    weft_check_local(__func__, "xaxis_team", xaxis_team, sizeof *xaxis_team);
+    weft_check_local(__func__, "yaxis_team", yaxis_team, sizeof *yaxis_team);
+    weft_check_local(__func__, "xaxis_config", xaxis_config, xaxis_mask != 0);
+    weft_check_local(__func__, "yaxis_config", yaxis_config, yaxis_mask != 0);
+    struct weft_team *parent = weft_team_find(parent_team);
+    *xaxis_team = *yaxis_team = SHMEM_TEAM_INVALID;
+    if (!parent || xrange < 1)
+        return -EINVAL;
+    int npes = parent->npes, width = xrange < npes ? xrange : npes;
+    struct axis x = {(npes + width - 1) / width, width, 1, width, xaxis_config, xaxis_mask};
+    struct axis y = {width, 1, width, npes, yaxis_config, yaxis_mask};
+    int error = split_axis(parent, &x, xaxis_team);
+    if (error == 0)
+        error = split_axis(parent, &y, yaxis_team);
+    if (error) {
+        drop_team(xaxis_team);
+        drop_team(yaxis_team);
+    }
+    return error;
+}
+
+/* The team's contexts go with it, those too that the standard wants destroyed before. */
+void shmem_team_destroy(shmem_team_t team) {
+    weft_check_running(__func__);
+    if (team == SHMEM_TEAM_INVALID)
+        return;
+    struct weft_team *members = weft_team_find(team);
+    if (!members || team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED)
+        weft_misuse_handle(__func__, "team", team, "what a split gave and nobody destroyed");
+    weft_ctx_destroy_all(team);
+    weft_team_destroy(members);
+}

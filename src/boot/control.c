@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control page: its making, and its abort fields in words. Sealed against resizing, so that no
+ * PE can pull the memory from under the launcher. */
+#include "boot/control.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int memfd_of(size_t bytes) {
+    int memfd = memfd_create("weft-control", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memfd < 0)
+        return -errno;
+    if (ftruncate(memfd, (off_t)bytes) == 0 &&
+        fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return memfd;
+    int code = -errno;
+    close(memfd);
+    return code;
+}
+
+static int page_of(int memfd, size_t bytes, struct weft_control **control) {
+    int flags = memfd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, memfd, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    *control = page;
+    return 0;
+}
+
+static void page_fill(struct weft_control *control, int npes) {
+    pthread_mutexattr_t robust;
+    pthread_mutexattr_init(&robust);
+    pthread_mutexattr_setpshared(&robust, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+    for (int pe = 0; pe < npes; pe++)
+        pthread_mutex_init(&control->pe[pe].alive, &robust);
+    pthread_mutexattr_destroy(&robust);
+    control->magic = WEFT_CONTROL_MAGIC;
+    control->layout = WEFT_CONTROL_LAYOUT;
+    control->npes = npes;
+    control->cores = 1;
+    atomic_init(&control->abort_pe, -1);
+}
+
+int weft_control_create(int npes, struct weft_control **control, int *memfd) {
+    size_t bytes = weft_control_bytes(npes);
+    int file = memfd ? memfd_of(bytes) : -1;
+    if (memfd && file < 0)
+        return file;
+    int rc = page_of(file, bytes, control);
+    if (rc == 0)
+        page_fill(*control, npes);
+    else if (memfd)
+        close(file);
+    if (rc == 0 && memfd)
+        *memfd = file;
+    return rc;
+}
+
+struct weft_cause weft_control_cause(const struct weft_control *control) {
+    struct weft_control *page = (struct weft_control *)control; /* atomics load through non-const */
+    struct weft_cause cause = {.kind = (enum weft_abort)atomic_load(&page->abort)};
+    cause.pe = atomic_load(&page->abort_pe);
+    cause.detail = atomic_load(&page->abort_detail);
+    if (cause.pe >= 0 && cause.pe < page->npes) {
+        cause.pid = atomic_load(&page->pe[cause.pe].pid);
+        cause.state = (enum weft_pe_state)atomic_load(&page->pe[cause.pe].state);
+    }
+    return cause;
+}
+
+static const char *without_what(enum weft_pe_state state) {
+    switch (state) {
+    case WEFT_PE_ABSENT:
+        return "before shmem_init";
+    case WEFT_PE_JOINED:
+        return "without shmem_finalize";
+    default:
+        return "while others wait for it";
+    }
+}
+
+/* "by signal 9 (Killed)" */
+static void signal_text(int number, char *text, size_t bytes) {
+    const char *name = number > 0 && number < 65 ? strsignal(number) : "unknown";
+    snprintf(text, bytes, "by signal %d (%s)", number, name);
+}
+
+/* What PE `cause->pe` did, after its name. */
+static void deed_text(const struct weft_cause *cause, char *text, size_t bytes) {
+    char by_signal[64];
+    signal_text(cause->detail, by_signal, sizeof by_signal);
+    switch (cause->kind) {
+    case WEFT_ABORT_DIED:
+        if (cause->detail)
+            snprintf(text, bytes, "was killed %s", by_signal);
+        else
+            snprintf(text, bytes, "died");
+        break;
+    case WEFT_ABORT_EXITED:
+        snprintf(text, bytes, "exited with status %d %s", cause->detail,
+                 without_what(cause->state));
+        break;
+    case WEFT_ABORT_GLOBAL_EXIT:
+        snprintf(text, bytes, "called shmem_global_exit(%d)", cause->detail);
+        break;
+    case WEFT_ABORT_EXECED:
+        snprintf(text, bytes, "became another program without shmem_finalize");
+        break;
+    default:
+        snprintf(text, bytes, "ended the job after an error");
+    }
+}
+
+void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
+    char deed[128];
+    if (cause->kind == WEFT_ABORT_NONE) {
+        text[0] = '\0';
+    } else if (cause->kind == WEFT_ABORT_LAUNCHER) {
+        signal_text(cause->detail, deed, sizeof deed);
+        snprintf(text, bytes, "the launcher was told to end %s", deed);
+    } else {
+        deed_text(cause, deed, sizeof deed);
+        snprintf(text, bytes, "PE %d (pid %d) %s", cause->pe, cause->pid, deed);
+    }
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two rounds at most are under way: while a slow PE still receives round k, a fast one may already
+ * give to round k + 1, which cannot be complete before the slow one has given too. So a round lives
+ * in the slot of its parity, and a PE is in the round that it gave to last. */
+#include "boot/hub.h"
+#include "boot/boot.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct hub_round {
+    size_t bytes; /* of one contribution */
+    int nfds;     /* of one contribution */
+    int given, served;
+    unsigned char *blobs; /* npes * bytes */
+    int *fds;             /* npes * nfds; -1 where none has come */
+};
+
+struct hub_pe {
+    int socket;
+    unsigned rounds; /* to how many it has given */
+    int position;    /* contributions of its round that it has been sent */
+    bool receiving;  /* has given, and not received all */
+};
+
+struct weft_hub {
+    int npes;
+    bool crowded;
+    struct hub_round round[2];
+    struct hub_pe *pe;
+};
+
+int weft_hub_open(struct weft_hub **result, const int sockets[], int npes) {
+    struct weft_hub *hub = calloc(1, sizeof *hub);
+    struct hub_pe *pes = calloc((size_t)npes, sizeof *pes);
+    if (!hub || !pes) {
+        free(hub);
+        free(pes);
+        for (int pe = 0; pe < npes; pe++)
+            close(sockets[pe]);
+        return -ENOMEM;
+    }
+    for (int pe = 0; pe < npes; pe++) {
+        pes[pe].socket = sockets[pe];
+        setsockopt(sockets[pe], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
+    }
+    hub->npes = npes;
+    hub->pe = pes;
+    *result = hub;
+    return 0;
+}
+
+static void round_end(struct hub_round *round, int npes) {
+    for (int i = 0; round->fds && i < npes * round->nfds; i++)
+        if (round->fds[i] >= 0)
+            close(round->fds[i]);
+    free(round->blobs);
+    free(round->fds);
+    *round = (struct hub_round){0};
+}
+
+static int round_begin(struct hub_round *round, int npes, size_t bytes, int nfds) {
+    size_t fds_bytes = (size_t)npes * (size_t)nfds * sizeof(int);
+    round->bytes = bytes;
+    round->nfds = nfds;
+    round->blobs = malloc((size_t)npes * bytes + 1);
+    round->fds = malloc(fds_bytes + 1);
+    if (!round->blobs || !round->fds) {
+        free(round->fds);
+        round->fds = NULL;
+        round_end(round, npes);
+        return -ENOMEM;
+    }
+    memset(round->fds, 0xff, fds_bytes);
+    return 0;
+}
+
+void weft_hub_close(struct weft_hub *hub) {
+    if (!hub)
+        return;
+    for (int pe = 0; pe < hub->npes; pe++)
+        if (hub->pe[pe].socket >= 0)
+            close(hub->pe[pe].socket);
+    round_end(&hub->round[0], hub->npes);
+    round_end(&hub->round[1], hub->npes);
+    free(hub->pe);
+    free(hub);
+}
+
+/* The round that this PE gave to last. */
+static struct hub_round *round_of(struct weft_hub *hub, const struct hub_pe *pe) {
+    return &hub->round[(pe->rounds - 1) & 1];
+}
+
+int weft_hub_socket(const struct weft_hub *hub, int pe) {
+    return hub->pe[pe].socket;
+}
+
+short weft_hub_events(const struct weft_hub *hub, int pe) {
+    const struct hub_pe *it = &hub->pe[pe];
+    bool deliverable = it->receiving && hub->round[(it->rounds - 1) & 1].given == hub->npes;
+    return deliverable && !hub->crowded ? POLLIN | POLLOUT : POLLIN;
+}
+
+bool weft_hub_crowded(const struct weft_hub *hub) {
+    return hub->crowded;
+}
+
+bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
+    const struct hub_pe *it = &hub->pe[pe];
+    return !it->receiving && hub->round[it->rounds & 1].given > 0;
+}
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* How many contributions fit into one message. */
+static int batch(const struct hub_round *round, int missing) {
+    int count = missing;
+    if (round->bytes)
+        count = smaller(count, (int)(WEFT_WIRE_PAYLOAD_MAX / round->bytes));
+    if (round->nfds)
+        count = smaller(count, WEFT_WIRE_FDS_MAX / round->nfds);
+    return count;
+}
+
+static int send_share(const struct hub_round *round, const struct hub_pe *pe, int count) {
+    size_t first = (size_t)pe->position;
+    struct weft_wire_header header = {.kind = WEFT_WIRE_SHARE,
+                                      .bytes = (uint32_t)round->bytes,
+                                      .nfds = (uint32_t)round->nfds,
+                                      .first = (uint32_t)first,
+                                      .count = (uint32_t)count};
+    return weft_wire_send(pe->socket, &header, round->blobs + first * round->bytes,
+                          (size_t)count * round->bytes, round->fds + first * (size_t)round->nfds,
+                          count * round->nfds, MSG_DONTWAIT);
+}
+
+/* Sends to one PE what it can take now. Failures other than "later" are left to reading, which will
+ * find the socket closed. */
+static void deliver(struct weft_hub *hub, struct hub_pe *pe) {
+    if (!pe->receiving || pe->socket < 0)
+        return;
+    struct hub_round *round = round_of(hub, pe);
+    if (round->given < hub->npes)
+        return;
+    while (pe->position < hub->npes) {
+        int count = batch(round, hub->npes - pe->position);
+        int rc = send_share(round, pe, count);
+        hub->crowded |= rc == -ETOOMANYREFS;
+        if (rc)
+            return;
+        pe->position += count;
+    }
+    pe->receiving = false;
+    if (++round->served == hub->npes)
+        round_end(round, hub->npes);
+}
+
+/* The reason why a contribution can't be accepted, or NULL. */
+static const char *objection(const struct weft_hub *hub, const struct hub_pe *pe,
+                             const struct weft_wire_header *header, size_t payload, int nfds) {
+    const struct hub_round *round = &hub->round[pe->rounds & 1];
+    if (header->bytes > WEFT_BOOT_BLOB_MAX || header->bytes != payload ||
+        header->nfds > WEFT_BOOT_FDS_MAX || header->nfds != (uint32_t)nfds)
+        return "a contribution of a wrong size";
+    if (pe->receiving)
+        return "two contributions to one exchange";
+    if (round->given && (round->bytes != payload || round->nfds != nfds))
+        return "a contribution that differs in size from the other PEs'";
+    return NULL;
+}
+
+static const char *gather(struct weft_hub *hub, int pe, const struct weft_wire_header *header,
+                          const void *payload, size_t bytes, struct weft_wire_extra *extra) {
+    struct hub_pe *it = &hub->pe[pe];
+    struct hub_round *round = &hub->round[it->rounds & 1];
+    const char *why = objection(hub, it, header, bytes, extra->nfds);
+    if (!why && !round->given && round_begin(round, hub->npes, bytes, extra->nfds))
+        why = "more than the launcher has memory for";
+    if (why)
+        return why;
+    memcpy(round->blobs + (size_t)pe * bytes, payload, bytes);
+    memcpy(round->fds + (size_t)pe * (size_t)extra->nfds, extra->fd,
+           (size_t)extra->nfds * sizeof(int));
+    extra->nfds = 0; /* the round owns them now */
+    it->rounds++;
+    it->position = 0;
+    it->receiving = true;
+    if (++round->given == hub->npes)
+        for (int each = 0; each < hub->npes; each++)
+            deliver(hub, &hub->pe[each]);
+    return NULL;
+}
+
+static enum weft_hub_news judge(struct weft_hub *hub, int pe, const struct weft_wire_header *header,
+                                const void *payload, size_t bytes, struct weft_wire_extra *extra,
+                                struct weft_hub_report *report) {
+    report->pid = extra->sender;
+    report->status = header->status;
+    if (header->kind == WEFT_WIRE_GIVE) {
+        report->why = gather(hub, pe, header, payload, bytes, extra);
+        return report->why ? WEFT_HUB_JUNK : WEFT_HUB_GAVE;
+    }
+    if (bytes == 0 && extra->nfds == 0) {
+        switch (header->kind) {
+        case WEFT_WIRE_JOIN:
+            return WEFT_HUB_JOINED;
+        case WEFT_WIRE_EXIT:
+            return WEFT_HUB_EXIT;
+        case WEFT_WIRE_FAIL:
+            return WEFT_HUB_FAILED;
+        }
+    }
+    report->why = "a message of no known kind";
+    return WEFT_HUB_JUNK;
+}
+
+static enum weft_hub_news failure(struct hub_pe *pe, int code, struct weft_hub_report *report) {
+    if (code == -EAGAIN)
+        return WEFT_HUB_NOTHING;
+    report->why = code == -EMFILE ? "more descriptors than the launcher may have open (ulimit -n)"
+                                  : "a message of no known form";
+    if (code == -EPROTO || code == -EMFILE)
+        return WEFT_HUB_JUNK;
+    close(pe->socket);
+    pe->socket = -1;
+    return WEFT_HUB_LOST;
+}
+
+enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report) {
+    struct hub_pe *it = &hub->pe[pe];
+    *report = (struct weft_hub_report){0};
+    if (it->socket < 0)
+        return WEFT_HUB_NOTHING;
+    hub->crowded = false;
+    deliver(hub, it);
+    struct weft_wire_header header = {0};
+    struct weft_wire_extra extra;
+    unsigned char payload[WEFT_BOOT_BLOB_MAX];
+    ssize_t bytes = weft_wire_receive(it->socket, &header, payload, sizeof payload, &extra,
+                                      MSG_DONTWAIT);
+    if (bytes < 0)
+        return failure(it, (int)bytes, report);
+    enum weft_hub_news news = judge(hub, pe, &header, payload, (size_t)bytes, &extra, report);
+    weft_wire_close(&extra);
+    return news;
+}

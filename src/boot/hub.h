@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The launcher's side of the exchange: what every PE gives in a round goes to every PE.
+ *
+ * Nothing here blocks. A PE that is slow or stopped only keeps its own position in the round; the
+ * others are served. Descriptors are closed when the last PE has received them. The owner of the
+ * hub polls: weft_hub_events says for what, weft_hub_serve does what became possible. */
+#ifndef WEFT_BOOT_HUB_H
+#define WEFT_BOOT_HUB_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct weft_hub;
+
+enum weft_hub_news {
+    WEFT_HUB_NOTHING, /* there was no message */
+    WEFT_HUB_GAVE,
+    WEFT_HUB_JOINED, /* pid: of the process that did */
+    WEFT_HUB_EXIT,   /* status */
+    WEFT_HUB_FAILED, /* status */
+    WEFT_HUB_LOST,   /* the PE's end is closed; the hub has closed its own */
+    WEFT_HUB_JUNK,   /* why: a message that no PE of ours sends */
+};
+
+struct weft_hub_report {
+    pid_t pid;
+    int status;
+    const char *why;
+};
+
+/* Takes over the sockets, one a PE, also on failure. 0 or -errno, not logged. */
+int weft_hub_open(struct weft_hub **hub, const int sockets[], int npes);
+
+/* Closes every socket and descriptor: the PEs that wait see the end. NULL is fine. */
+void weft_hub_close(struct weft_hub *hub);
+
+/* The socket of a PE (-1: lost) and for which events to poll it. */
+int weft_hub_socket(const struct weft_hub *hub, int pe);
+short weft_hub_events(const struct weft_hub *hub, int pe);
+
+/* Reads at most one message of this PE and sends it what it can take. */
+enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report);
+
+/* Whether others have given to a round to which this PE has not. */
+bool weft_hub_awaits(const struct weft_hub *hub, int pe);
+
+/* Whether a delivery stopped for want of descriptors under way, which no poll announces: then call
+ * weft_hub_serve for every PE again after a moment. */
+bool weft_hub_crowded(const struct weft_hub *hub);
+
+#endif

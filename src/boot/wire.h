@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What passes between a PE and its launcher: the environment that names the descriptors, and the
+ * messages on the SEQPACKET socket. One message is one header, then payload, and descriptors beside
+ * it. Neither side believes the other: every field is checked where it arrives. */
+#ifndef WEFT_BOOT_WIRE_H
+#define WEFT_BOOT_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define WEFT_BOOT_ENV_PE      "WEFT_PE"
+#define WEFT_BOOT_ENV_NPES    "WEFT_NPES"
+#define WEFT_BOOT_ENV_HUB     "WEFT_HUB_FD"     /* the socket for messages */
+#define WEFT_BOOT_ENV_CONTROL "WEFT_CONTROL_FD" /* the control page */
+#define WEFT_BOOT_ENV_LIFE    "WEFT_LIFE_FD"    /* a socket that only tells of the launcher's end */
+
+enum {
+    WEFT_WIRE_PES_MAX = 4096,
+    WEFT_WIRE_PAYLOAD_MAX = 32 * 1024, /* far below any send buffer, so that one always fits */
+    WEFT_WIRE_FDS_MAX = 253,           /* SCM_MAX_FD of the kernel */
+};
+
+enum weft_wire_kind {
+    WEFT_WIRE_JOIN = 1, /* PE: here I am; its pid comes from the kernel */
+    WEFT_WIRE_GIVE,     /* PE: my contribution to this round */
+    WEFT_WIRE_SHARE,    /* launcher: the contributions of PEs first .. first + count - 1 */
+    WEFT_WIRE_EXIT,     /* PE: shmem_global_exit(status) */
+    WEFT_WIRE_FAIL,     /* PE: I give up with `status`, and have said why */
+};
+
+struct weft_wire_header {
+    uint32_t kind;
+    uint32_t bytes; /* GIVE, SHARE: of one contribution */
+    uint32_t nfds;  /* GIVE, SHARE: of one contribution */
+    uint32_t first, count;
+    int32_t status;
+};
+
+/* What came with a message. The receiver owns the descriptors; they are close-on-exec. */
+struct weft_wire_extra {
+    pid_t sender; /* as the kernel says, where the socket has SO_PASSCRED; otherwise 0 */
+    int nfds;
+    int fd[WEFT_WIRE_FDS_MAX];
+};
+
+/* Sends one message. `flags`: MSG_DONTWAIT or 0. 0 or -errno; -EPIPE when the other side is gone. */
+int weft_wire_send(int socket, const struct weft_wire_header *header, const void *payload,
+                   size_t bytes, const int *fds, int nfds, int flags);
+
+/* Receives one message: the bytes of its payload, or -errno. -EPIPE: the other side is gone;
+ * -EPROTO: no message of ours; -EMFILE: no room for its descriptors. Descriptors of a message that
+ * is refused are closed. */
+ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *payload,
+                          size_t capacity, struct weft_wire_extra *extra, int flags);
+
+void weft_wire_close(struct weft_wire_extra *extra);
+
+#endif

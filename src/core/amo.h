@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Atomics on a peer's word: one instruction of this processor.
+ *
+ * The specification orders atomics by fence, quiet and waits alone. Here a fetch also acquires and
+ * a set also releases, because programs poll with them and it is free on x86; neither is a locked
+ * instruction. A value that nobody wants back makes the cheaper, non-fetching instruction. */
+#ifndef WEFT_CORE_AMO_H
+#define WEFT_CORE_AMO_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "core/window.h"
+
+enum weft_amo_op {
+    WEFT_AMO_FETCH,
+    WEFT_AMO_SET,
+    WEFT_AMO_SWAP,
+    WEFT_AMO_COMPARE_SWAP,
+    WEFT_AMO_ADD,
+    WEFT_AMO_AND,
+    WEFT_AMO_OR,
+    WEFT_AMO_XOR,
+};
+
+/* The word is the user's int, double, ... */
+typedef uint32_t __attribute__((may_alias)) weft_amo_word32;
+typedef uint64_t __attribute__((may_alias)) weft_amo_word64;
+
+#define WEFT_AMO_INLINE static inline __attribute__((always_inline))
+
+/* The word before; unspecified for WEFT_AMO_SET. */
+WEFT_AMO_INLINE uint32_t weft_amo_apply32(enum weft_amo_op op, weft_amo_word32 *word,
+                                          uint32_t value, uint32_t cond) {
+    switch (op) {
+    case WEFT_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    case WEFT_AMO_SET: __atomic_store_n(word, value, __ATOMIC_RELEASE); return value;
+    case WEFT_AMO_SWAP: return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_COMPARE_SWAP:
+        __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return cond;
+    case WEFT_AMO_ADD: return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_AND: return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_OR: return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_XOR: return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);
+    }
+    __builtin_unreachable();
+}
+
+WEFT_AMO_INLINE uint64_t weft_amo_apply64(enum weft_amo_op op, weft_amo_word64 *word,
+                                          uint64_t value, uint64_t cond) {
+    switch (op) {
+    case WEFT_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    case WEFT_AMO_SET: __atomic_store_n(word, value, __ATOMIC_RELEASE); return value;
+    case WEFT_AMO_SWAP: return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_COMPARE_SWAP:
+        __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return cond;
+    case WEFT_AMO_ADD: return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_AND: return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_OR: return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_XOR: return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);
+    }
+    __builtin_unreachable();
+}
+
+/* The word at dest on `pe`, a world number. All operands are `bytes` wide, 4 or 8, integers or reals:
+ * value, NULL where the operation has none; cond, for compare-and-swap alone; fetched receives the
+ * word before, NULL: nobody wants it. 0, or -EFAULT when there is no such PE or dest is no symmetric
+ * word; nothing has been touched then. With constant arguments this is one instruction behind the
+ * bounds check. */
+WEFT_AMO_INLINE int weft_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
+                             const void *cond, void *fetched, int pe) {
+    void *near = weft_near(dest, bytes, pe);
+    if (__builtin_expect(!near, 0))
+        return -EFAULT;
+    uint64_t value_bits = 0, cond_bits = 0, before;
+    if (value)
+        memcpy(&value_bits, value, bytes);
+    if (cond)
+        memcpy(&cond_bits, cond, bytes);
+    if (bytes == sizeof(uint32_t))
+        before = weft_amo_apply32(op, near, (uint32_t)value_bits, (uint32_t)cond_bits);
+    else
+        before = weft_amo_apply64(op, near, value_bits, cond_bits);
+    if (fetched)
+        memcpy(fetched, &before, bytes);
+    return 0;
+}
+
+#endif

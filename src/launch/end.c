@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The abort word is written at the first sign of a death, so that nobody waits in vain; how the
+ * culprit died is known only when its process has been taken down, and so the line comes later. */
+#include "launch/end.h"
+#include "boot/hub.h"
+#include "launch/family.h"
+#include "launch/spawn.h"
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    TOLD_MS = 1000,        /* for the PEs' own handlers of a deadly signal */
+    GRACE_MS = 500,
+    TERMINATING_MS = 400,
+    KILLING_MS = 1000,
+    KILL_AGAIN_MS = 20,    /* for processes that were born while we killed */
+    STATUS_NO_BETTER = 70, /* the culprit itself exited with 0, or nobody knows */
+};
+
+static void enter_phase(struct weft_run *run, enum weft_phase phase, int lasts_ms) {
+    run->phase = phase;
+    run->phase_ends_ms = lasts_ms ? weft_run_now_ms() + lasts_ms : 0;
+}
+
+/* The word last: whoever sees it sees the rest. */
+static void write_abort(struct weft_control *control, const struct weft_cause *cause) {
+    atomic_store(&control->abort_pe, cause->pe);
+    atomic_store(&control->abort_detail, cause->detail);
+    atomic_store(&control->abort, (uint32_t)cause->kind);
+    syscall(SYS_futex, &control->abort, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Whether a line of ours would only repeat what the person knows. */
+static bool said_already(const struct weft_run *run) {
+    const struct weft_cause *cause = &run->cause;
+    bool plain_program = run->npes == 1 && cause->kind == WEFT_ABORT_EXITED &&
+                         cause->state == WEFT_PE_ABSENT;
+    return cause->kind == WEFT_ABORT_ERROR || cause->kind == WEFT_ABORT_GLOBAL_EXIT ||
+           plain_program;
+}
+
+static void announce(struct weft_run *run) {
+    char text[160];
+    int exec_error = weft_spawn_failure(run);
+    if (run->announced)
+        return;
+    run->announced = true;
+    weft_cause_text(&run->cause, text, sizeof text);
+    if (exec_error)
+        fprintf(stderr, "oshrun: cannot run '%s': %s\n", run->options->program[0],
+                strerror(exec_error));
+    else if (!said_already(run))
+        fprintf(stderr, "oshrun: %s; ending the job\n", text);
+}
+
+/* A death right after a deadly signal to all is not that PE's fault. */
+static void blame_signal(const struct weft_run *run, struct weft_cause *cause) {
+    if (run->phase == WEFT_TOLD &&
+        (cause->kind == WEFT_ABORT_DIED || cause->kind == WEFT_ABORT_EXITED))
+        *cause = (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1,
+                                     .detail = run->told_signal};
+}
+
+void weft_end_begin(struct weft_run *run, struct weft_cause cause) {
+    if (run->phase >= WEFT_GRACE)
+        return;
+    blame_signal(run, &cause);
+    write_abort(run->control, &cause);
+    weft_hub_close(run->hub); /* wakes who waits in an exchange */
+    run->hub = NULL;
+    run->cause = cause;
+    enter_phase(run, WEFT_GRACE, GRACE_MS);
+    if (cause.kind != WEFT_ABORT_DIED || cause.detail)
+        announce(run);
+    else if (run->pe[cause.pe].reaped)
+        weft_end_learn(run);
+}
+
+/* A wrapper such as a shell reports the signal that killed the PE below it as 128 + signal. */
+static int fatal_signal(const struct weft_run_pe *pe) {
+    if (WIFSIGNALED(pe->wait))
+        return WTERMSIG(pe->wait);
+    bool below_wrapper = pe->self && pe->self != pe->child;
+    return below_wrapper && WEXITSTATUS(pe->wait) > 128 ? WEXITSTATUS(pe->wait) - 128 : 0;
+}
+
+void weft_end_learn(struct weft_run *run) {
+    struct weft_cause *cause = &run->cause;
+    if (run->announced || cause->kind != WEFT_ABORT_DIED || cause->detail)
+        return;
+    const struct weft_run_pe *culprit = &run->pe[cause->pe];
+    cause->detail = fatal_signal(culprit);
+    if (cause->detail) {
+        atomic_store(&run->control->abort_detail, cause->detail);
+    } else if (culprit->self == culprit->child) {
+        cause->kind = WEFT_ABORT_EXITED;
+        cause->detail = WEXITSTATUS(culprit->wait);
+    }
+    announce(run);
+}
+
+/* The grace is over and the culprit's process is not: it may be one that became another program. */
+static void announce_unknown(struct weft_run *run) {
+    if (!run->announced && weft_family_runs(weft_run_pid(run, run->cause.pe)))
+        run->cause.kind = WEFT_ABORT_EXECED;
+    announce(run);
+}
+
+static void kill_all(struct weft_run *run) {
+    for (int pe = 0; pe < run->npes; pe++) {
+        if (!run->pe[pe].reaped)
+            kill(run->pe[pe].child, SIGKILL);
+        if (run->pe[pe].life >= 0)
+            close(run->pe[pe].life);
+        run->pe[pe].life = -1;
+    }
+    weft_family_signal(SIGKILL);
+}
+
+void weft_end_told(struct weft_run *run, int signal, bool from_terminal) {
+    if (run->phase == WEFT_RUNNING) {
+        run->told_signal = signal;
+        run->told_by_terminal = from_terminal;
+        enter_phase(run, WEFT_TOLD, from_terminal ? 2 * TOLD_MS : TOLD_MS);
+        return;
+    }
+    weft_end_begin(run, (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1,
+                                            .detail = signal});
+    if (run->phase < WEFT_KILLING)
+        enter_phase(run, WEFT_KILLING, KILLING_MS);
+    kill_all(run);
+}
+
+/* Interactive programs handle Ctrl-C and go on; only a second one soon after means it. */
+static void told_in_vain(struct weft_run *run) {
+    if (run->told_by_terminal)
+        enter_phase(run, WEFT_RUNNING, 0);
+    else
+        weft_end_told(run, run->told_signal, false);
+}
+
+void weft_end_advance(struct weft_run *run) {
+    if (run->phase >= WEFT_GRACE && run->childless)
+        run->phase = WEFT_OVER;
+    if (run->phase == WEFT_KILLING)
+        kill_all(run);
+    if (!run->phase_ends_ms || weft_run_now_ms() < run->phase_ends_ms)
+        return;
+    switch (run->phase) {
+    case WEFT_TOLD:
+        told_in_vain(run);
+        break;
+    case WEFT_GRACE:
+        announce_unknown(run);
+        weft_family_signal(SIGTERM);
+        enter_phase(run, WEFT_TERMINATING, TERMINATING_MS);
+        break;
+    case WEFT_TERMINATING:
+        enter_phase(run, WEFT_KILLING, KILLING_MS);
+        kill_all(run);
+        break;
+    default:
+        run->phase = WEFT_OVER;
+    }
+}
+
+int weft_end_patience(const struct weft_run *run) {
+    if (run->hub && weft_hub_crowded(run->hub))
+        return 1;
+    if (run->phase == WEFT_KILLING)
+        return KILL_AGAIN_MS;
+    if (!run->phase_ends_ms)
+        return -1;
+    int64_t left = run->phase_ends_ms - weft_run_now_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+static int culprit_status(const struct weft_run *run) {
+    const struct weft_run_pe *culprit = &run->pe[run->cause.pe];
+    int status = culprit->reaped ? weft_run_status(culprit->wait) : 0;
+    if (run->cause.kind == WEFT_ABORT_DIED && run->cause.detail)
+        status = 128 + run->cause.detail;
+    return status ? status : STATUS_NO_BETTER;
+}
+
+int weft_end_status(const struct weft_run *run) {
+    switch (run->cause.kind) {
+    case WEFT_ABORT_NONE:
+        return run->first_status;
+    case WEFT_ABORT_GLOBAL_EXIT:
+        return run->cause.detail & 0xff;
+    case WEFT_ABORT_ERROR:
+        return run->cause.detail & 0xff ? run->cause.detail & 0xff : STATUS_NO_BETTER;
+    case WEFT_ABORT_LAUNCHER:
+        return 128 + run->cause.detail;
+    default:
+        return culprit_status(run);
+    }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a job ends before its time: everybody is told, then asked, then killed, within two seconds. */
+#ifndef WEFT_LAUNCH_END_H
+#define WEFT_LAUNCH_END_H
+
+#include "launch/run.h"
+
+/* Starts the end. Only the first cause counts. */
+void weft_end_begin(struct weft_run *run, struct weft_cause cause);
+
+/* The culprit's process is over: now it is known how. */
+void weft_end_learn(struct weft_run *run);
+
+/* A deadly signal has reached us, and the PEs too. A second one kills. */
+void weft_end_told(struct weft_run *run, int signal, bool from_terminal);
+
+/* The next step, when the time has come for it. */
+void weft_end_advance(struct weft_run *run);
+
+/* How long poll may wait for that: milliseconds, -1 for ever. */
+int weft_end_patience(const struct weft_run *run);
+
+/* What oshrun exits with. */
+int weft_end_status(const struct weft_run *run);
+
+#endif

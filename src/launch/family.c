@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Found by parentage in /proc: process groups would not do, since the PEs share ours with whoever
+ * started us. Reading takes a moment, so it is for the end of a job that went wrong only. */
+#include "launch/family.h"
+#include <dirent.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+struct process {
+    pid_t pid, parent;
+    bool ours;
+};
+
+void weft_family_adopt(void) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+/* Parent and flags out of /proc/PID/stat. The second field, in parentheses, may contain anything. */
+static bool read_stat(pid_t pid, pid_t *parent, unsigned *flags) {
+    char path[32], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[length] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end && sscanf(name_end + 1, " %*c %d %*d %*d %*d %*d %u", parent, flags) == 2;
+}
+
+bool weft_family_runs(pid_t pid) {
+    enum { PF_EXITING = 4 }; /* of the kernel's include/linux/sched.h; unchanged since 1.0 */
+    pid_t parent;
+    unsigned flags;
+    return read_stat(pid, &parent, &flags) && !(flags & PF_EXITING);
+}
+
+static size_t list_processes(struct process **list) {
+    DIR *directory = opendir("/proc");
+    struct dirent *entry;
+    size_t count = 0;
+    *list = NULL;
+    while (directory && (entry = readdir(directory))) {
+        pid_t parent, pid = atoi(entry->d_name); /* 0 for what is no number */
+        unsigned flags;
+        if (pid <= 0 || !read_stat(pid, &parent, &flags))
+            continue;
+        struct process *longer = realloc(*list, (count + 1) * sizeof **list);
+        if (!longer)
+            break;
+        *list = longer;
+        longer[count++] = (struct process){pid, parent, false};
+    }
+    if (directory)
+        closedir(directory);
+    return count;
+}
+
+static bool is_ours(const struct process *list, size_t count, pid_t pid) {
+    if (pid == getpid())
+        return true;
+    for (size_t i = 0; i < count; i++)
+        if (list[i].pid == pid)
+            return list[i].ours;
+    return false;
+}
+
+void weft_family_signal(int signal) {
+    struct process *list;
+    size_t count = list_processes(&list);
+    for (bool found = true; found;) {
+        found = false;
+        for (size_t i = 0; i < count; i++)
+            if (!list[i].ours && is_ours(list, count, list[i].parent))
+                found = list[i].ours = true;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (list[i].ours)
+            kill(list[i].pid, signal);
+    free(list);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every process below this one, however deep. */
+#ifndef WEFT_LAUNCH_FAMILY_H
+#define WEFT_LAUNCH_FAMILY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Has orphans below this process become its own children. */
+void weft_family_adopt(void);
+
+/* Sends a signal to all descendants. */
+void weft_family_signal(int signal);
+
+/* Whether a process still runs its program, rather than being taken down. */
+bool weft_family_runs(pid_t pid);
+
+#endif

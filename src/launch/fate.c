@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A death is: an end by signal, or without shmem_finalize after shmem_init, or with a status before
+ * shmem_init, or any end before it when others have called it, since they wait for this PE. The
+ * first sign of one comes from the alive mutex, or else from the socket, or else from waitpid. What
+ * a PE has sent before it died is read first: it may have been shmem_global_exit. */
+#include "launch/fate.h"
+#include "boot/hub.h"
+#include "launch/end.h"
+#include <errno.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+static void end_by(struct weft_run *run, int pe, enum weft_abort kind, int detail) {
+    weft_end_begin(run, (struct weft_cause){.kind = kind, .pe = pe, .detail = detail,
+                                            .pid = weft_run_pid(run, pe),
+                                            .state = weft_run_state(run, pe)});
+}
+
+/* The child is over and that is a death: how, is known. */
+static void end_by_child(struct weft_run *run, int pe) {
+    int wait = run->pe[pe].wait;
+    if (WIFSIGNALED(wait))
+        end_by(run, pe, WEFT_ABORT_DIED, WTERMSIG(wait));
+    else
+        end_by(run, pe, WEFT_ABORT_EXITED, WEXITSTATUS(wait));
+}
+
+static bool anyone_joined(const struct weft_run *run) {
+    for (int pe = 0; pe < run->npes; pe++)
+        if (run->pe[pe].self)
+            return true;
+    return false;
+}
+
+static void drain(struct weft_run *run, int pe) {
+    while (weft_fate_serve(run, pe))
+        ;
+}
+
+static void judge_absent(struct weft_run *run, int pe) {
+    if (run->pe[pe].wait != 0 || anyone_joined(run))
+        end_by_child(run, pe);
+}
+
+static void judge_left(struct weft_run *run, int pe) {
+    int wait = run->pe[pe].wait;
+    if (run->hub && weft_hub_awaits(run->hub, pe))
+        end_by_child(run, pe);
+    else if (WIFSIGNALED(wait))
+        fprintf(stderr, "oshrun: PE %d (pid %d) was killed by signal %d after shmem_finalize\n", pe,
+                run->pe[pe].child, WTERMSIG(wait));
+}
+
+/* Judges a PE whose child is over. */
+static void judge(struct weft_run *run, int pe) {
+    const struct weft_run_pe *it = &run->pe[pe];
+    drain(run, pe);
+    switch (weft_run_state(run, pe)) {
+    case WEFT_PE_ABSENT:
+        judge_absent(run, pe);
+        break;
+    case WEFT_PE_JOINED:
+        if (it->self == it->child || !it->watch.running)
+            end_by_child(run, pe); /* else the PE is below the child, and its mutex will tell */
+        break;
+    default:
+        judge_left(run, pe);
+    }
+}
+
+static void joined(struct weft_run *run, int pe, pid_t self) {
+    run->pe[pe].self = self;
+    weft_watch_start(&run->pe[pe].watch);
+    for (int other = 0; other < run->npes; other++)
+        if (run->pe[other].reaped && weft_run_state(run, other) == WEFT_PE_ABSENT)
+            judge(run, other); /* others will wait for it in vain */
+}
+
+/* A PE that others wait for in an exchange may be over already. */
+static void gave(struct weft_run *run) {
+    for (int pe = 0; pe < run->npes; pe++)
+        if (run->pe[pe].reaped && run->hub && weft_hub_awaits(run->hub, pe))
+            judge(run, pe);
+}
+
+static void send_junk(struct weft_run *run, int pe, const char *why) {
+    fprintf(stderr, "oshrun: PE %d (pid %d) sent %s; ending the job\n", pe, weft_run_pid(run, pe),
+            why);
+    end_by(run, pe, WEFT_ABORT_ERROR, 0);
+}
+
+bool weft_fate_serve(struct weft_run *run, int pe) {
+    struct weft_hub_report report;
+    enum weft_hub_news news = run->hub ? weft_hub_serve(run->hub, pe, &report) : WEFT_HUB_NOTHING;
+    switch (news) {
+    case WEFT_HUB_NOTHING:
+        return false;
+    case WEFT_HUB_GAVE:
+        gave(run);
+        break;
+    case WEFT_HUB_JOINED:
+        joined(run, pe, report.pid);
+        break;
+    case WEFT_HUB_EXIT:
+        end_by(run, pe, WEFT_ABORT_GLOBAL_EXIT, report.status);
+        break;
+    case WEFT_HUB_FAILED:
+        end_by(run, pe, WEFT_ABORT_ERROR, report.status);
+        break;
+    case WEFT_HUB_LOST:
+        if (weft_run_state(run, pe) == WEFT_PE_JOINED)
+            end_by(run, pe, WEFT_ABORT_DIED, 0);
+        break;
+    case WEFT_HUB_JUNK:
+        send_junk(run, pe, report.why);
+        break;
+    }
+    return true;
+}
+
+void weft_fate_noticed(struct weft_run *run, const struct weft_notice *notice) {
+    int pe = notice->pe;
+    weft_watch_end(&run->pe[pe].watch);
+    drain(run, pe);
+    if (weft_run_state(run, pe) != WEFT_PE_JOINED)
+        return;
+    if (notice->result == EOWNERDEAD)
+        end_by(run, pe, WEFT_ABORT_DIED, 0);
+    else if (notice->result == 0)
+        weft_watch_start(&run->pe[pe].watch); /* it left, and has come back since */
+}
+
+static void reaped(struct weft_run *run, int pe, int wait) {
+    run->pe[pe].reaped = true;
+    run->pe[pe].wait = wait;
+    if (!run->first_status)
+        run->first_status = weft_run_status(wait);
+    if (run->phase < WEFT_GRACE)
+        judge(run, pe);
+    else if (run->cause.pe == pe)
+        weft_end_learn(run);
+}
+
+void weft_fate_reap(struct weft_run *run) {
+    int wait;
+    pid_t pid;
+    while ((pid = waitpid(-1, &wait, WNOHANG)) > 0)
+        for (int pe = 0; pe < run->npes; pe++)
+            if (run->pe[pe].child == pid && !run->pe[pe].reaped)
+                reaped(run, pe, wait);
+    run->childless = pid < 0 && errno == ECHILD;
+}
+
+/* Whether the process that joined outlives the child which was its wrapper; then it is our own
+ * child by now, since we adopt orphans. */
+static bool lingers(const struct weft_run_pe *pe) {
+    siginfo_t info = {0};
+    return pe->self && pe->self != pe->child &&
+           waitid(P_PID, (id_t)pe->self, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool weft_fate_all_over(const struct weft_run *run) {
+    for (int pe = 0; pe < run->npes; pe++) {
+        const struct weft_run_pe *it = &run->pe[pe];
+        bool below = it->self && it->self != it->child;
+        if (!it->reaped || (below && weft_run_state(run, pe) == WEFT_PE_JOINED) || lingers(it))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* oshrun: starts the PEs of a job on this machine, and sees to it that they end together.
+ *
+ * It makes one control page, and for each PE a socket for messages and one for its life; then it
+ * sleeps in poll until something happens. All of it is inherited memory and descriptors: there is no
+ * port and no name in any file system, so nothing can be left behind. */
+#include "base/machine.h"
+#include "boot/hub.h"
+#include "launch/end.h"
+#include "launch/family.h"
+#include "launch/fate.h"
+#include "launch/options.h"
+#include "launch/output.h"
+#include "launch/run.h"
+#include "launch/signals.h"
+#include "launch/spawn.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
+
+/* Places in the array for poll; the PEs' sockets follow. */
+enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
+
+/* We keep up to two sockets a PE and all descriptors of two rounds of an exchange. */
+static void raise_descriptor_limit(struct weft_run *run) {
+    getrlimit(RLIMIT_NOFILE, &run->descriptors);
+    struct rlimit most = {run->descriptors.rlim_max, run->descriptors.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &most);
+}
+
+static int open_run(struct weft_run *run, const struct weft_options *options) {
+    *run = (struct weft_run){.options = options, .npes = options->npes};
+    run->pe = calloc((size_t)run->npes, sizeof *run->pe);
+    if (!run->pe)
+        return -ENOMEM;
+    raise_descriptor_limit(run);
+    int rc = weft_control_create(run->npes, &run->control, &run->control_fd);
+    if (rc == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
+        rc = -errno;
+    if (rc == 0 && options->tag_output)
+        rc = weft_output_open(&run->output, run->npes);
+    if (rc)
+        return rc;
+    run->control->cores = weft_machine_cores();
+    for (int pe = 0; pe < run->npes; pe++)
+        run->pe[pe].watch = (struct weft_watch){.pe = pe, .pipe = run->notices[1],
+                                                .alive = &run->control->pe[pe].alive};
+    weft_family_adopt();
+    return weft_signals_open(run);
+}
+
+static void fill_polls(const struct weft_run *run, struct pollfd *polls) {
+    polls[POLL_SIGNALS] = (struct pollfd){.fd = run->signals, .events = POLLIN};
+    polls[POLL_NOTICES] = (struct pollfd){.fd = run->notices[0], .events = POLLIN};
+    for (int pe = 0; run->hub && pe < run->npes; pe++)
+        polls[POLL_PES + pe] = (struct pollfd){.fd = weft_hub_socket(run->hub, pe),
+                                               .events = weft_hub_events(run->hub, pe)};
+}
+
+static void serve_notice(struct weft_run *run) {
+    struct weft_notice notice;
+    if (read(run->notices[0], &notice, sizeof notice) == sizeof notice)
+        weft_fate_noticed(run, &notice);
+}
+
+/* Messages first: a PE may have said why it is about to go. */
+static void serve_polls(struct weft_run *run, const struct pollfd *polls) {
+    bool crowded = run->hub && weft_hub_crowded(run->hub);
+    for (int pe = 0; run->hub && pe < run->npes; pe++)
+        if (crowded || polls[POLL_PES + pe].revents)
+            weft_fate_serve(run, pe);
+    if (polls[POLL_NOTICES].revents)
+        serve_notice(run);
+    if (polls[POLL_SIGNALS].revents)
+        weft_signals_serve(run);
+}
+
+static bool is_over(const struct weft_run *run) {
+    return run->phase == WEFT_OVER || (run->phase < WEFT_GRACE && weft_fate_all_over(run));
+}
+
+static void watch_over(struct weft_run *run, struct pollfd *polls) {
+    while (!is_over(run)) {
+        fill_polls(run, polls);
+        nfds_t count = POLL_PES + (run->hub ? (nfds_t)run->npes : 0);
+        if (poll(polls, count, weft_end_patience(run)) > 0)
+            serve_polls(run, polls);
+        weft_end_advance(run);
+    }
+}
+
+static int run_job(struct weft_run *run) {
+    struct pollfd *polls = calloc(POLL_PES + (size_t)run->npes, sizeof *polls);
+    int rc = polls ? weft_spawn_all(run) : -ENOMEM;
+    if (rc == 0 && run->output)
+        rc = weft_output_start(run->output);
+    if (rc) {
+        weft_family_signal(SIGKILL);
+        return STATUS_SYSTEM;
+    }
+    watch_over(run, polls);
+    if (run->output)
+        weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
+    return weft_end_status(run);
+}
+
+int main(int argc, char **argv) {
+    struct weft_options options;
+    struct weft_run run;
+    int status = weft_options_parse(argc, argv, &options);
+    if (status >= 0)
+        return status;
+    int rc = open_run(&run, &options);
+    if (rc == 0)
+        return run_job(&run);
+    fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-rc));
+    return STATUS_SYSTEM;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --tag-output: what PEs write passes through pipes, and every line gets its PE in front.
+ *
+ * A thread pumps, so that a reader who does not read delays nothing but the output. */
+#ifndef WEFT_LAUNCH_OUTPUT_H
+#define WEFT_LAUNCH_OUTPUT_H
+
+struct weft_output;
+
+/* Makes the pipes. 0 or -errno, not logged. */
+int weft_output_open(struct weft_output **output, int npes);
+
+/* In the child that becomes this PE: stdout and stderr go into its pipes. */
+void weft_output_redirect(const struct weft_output *output, int pe);
+
+/* After all PEs are started. 0 or -errno. */
+int weft_output_start(struct weft_output *output);
+
+/* Writes out what has come by now and ends the thread, which gets patience_ms for it (-1: as long as
+ * it takes). */
+void weft_output_finish(struct weft_output *output, int patience_ms);
+
+#endif

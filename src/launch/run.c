@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Questions to the book. */
+#include "launch/run.h"
+#include <sys/wait.h>
+#include <time.h>
+
+int weft_run_status(int wait) {
+    return WIFSIGNALED(wait) ? 128 + WTERMSIG(wait) : WEXITSTATUS(wait);
+}
+
+enum weft_pe_state weft_run_state(const struct weft_run *run, int pe) {
+    return (enum weft_pe_state)atomic_load(&run->control->pe[pe].state);
+}
+
+pid_t weft_run_pid(const struct weft_run *run, int pe) {
+    return run->pe[pe].self ? run->pe[pe].self : run->pe[pe].child;
+}
+
+/* While it is joined it holds its mutex, so its number has not gone to someone else. */
+void weft_run_signal(const struct weft_run *run, int pe, int signal) {
+    const struct weft_run_pe *it = &run->pe[pe];
+    if (it->self && weft_run_state(run, pe) == WEFT_PE_JOINED)
+        kill(it->self, signal);
+    else if (!it->reaped)
+        kill(it->child, signal);
+}
+
+int64_t weft_run_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The launcher's book about one run: who was started, who joined, who is over, and how far the end
+ * of the job has come. One thread reads and writes it; watchers report to it through a pipe. */
+#ifndef WEFT_LAUNCH_RUN_H
+#define WEFT_LAUNCH_RUN_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include "boot/control.h"
+#include "launch/options.h"
+#include "launch/watch.h"
+
+struct weft_hub;
+struct weft_output;
+
+struct weft_run_pe {
+    pid_t child; /* the process that was started */
+    pid_t self;  /* the process that joined: the child or one below it; 0: none has */
+    int life;    /* our end of the life socket: closing it kills the process that joined */
+    bool reaped; /* the child is over, */
+    int wait;    /* with this status of waitpid */
+    struct weft_watch watch;
+};
+
+/* RUNNING (-> TOLD) -> GRACE -> TERMINATING -> KILLING -> OVER, or straight to OVER. */
+enum weft_phase {
+    WEFT_RUNNING,
+    WEFT_TOLD,        /* the PEs have a deadly signal, and may still end in order */
+    WEFT_GRACE,       /* the abort word is set: survivors say what they were at, and exit */
+    WEFT_TERMINATING, /* whoever is left has SIGTERM */
+    WEFT_KILLING,     /* whoever is left has SIGKILL */
+    WEFT_OVER,
+};
+
+struct weft_run {
+    const struct weft_options *options;
+    int npes;
+    struct weft_run_pe *pe;
+    struct weft_control *control;
+    int control_fd;
+    struct weft_hub *hub;       /* NULL once the job ends */
+    struct weft_output *output; /* NULL: the PEs write where we write */
+    int notices[2];             /* pipe from the watchers */
+    int exec_failures[2];       /* pipe from children that could not become the program */
+    int signals;                /* signalfd */
+
+    /* As we found them, for the PEs. */
+    sigset_t mask;
+    struct sigaction sigchld;
+    struct rlimit descriptors;
+
+    enum weft_phase phase;
+    int64_t phase_ends_ms; /* 0: it has no end of its own */
+    int told_signal;
+    bool told_by_terminal;
+    struct weft_cause cause; /* from GRACE on: why the job ends */
+    bool announced;          /* the person knows */
+    bool childless;
+    int first_status; /* of the first PE that ended with another status than 0 */
+};
+
+/* What a shell makes of a status of waitpid. */
+int weft_run_status(int wait);
+
+enum weft_pe_state weft_run_state(const struct weft_run *run, int pe);
+
+/* The process to name in messages. */
+pid_t weft_run_pid(const struct weft_run *run, int pe);
+
+/* Sends to the process that is this PE, if it still runs. */
+void weft_run_signal(const struct weft_run *run, int pe, int signal);
+
+int64_t weft_run_now_ms(void);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Turns this process's children into PEs. */
+#ifndef WEFT_LAUNCH_SPAWN_H
+#define WEFT_LAUNCH_SPAWN_H
+
+#include "launch/run.h"
+
+/* Makes sockets, hub and children; run->npes, options, control and what was found are set. 0 or
+ * -errno, said; on failure some children may run already. */
+int weft_spawn_all(struct weft_run *run);
+
+/* Why a child could not become the program: an errno, or 0. */
+int weft_spawn_failure(const struct weft_run *run);
+
+#endif

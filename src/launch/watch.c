@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernel walks a dying thread's robust mutexes before it frees the memory of its process: this
+ * notice takes about 0.1 ms where the end of the process takes 60 ms for 2 GiB. */
+#include "launch/watch.h"
+#include <errno.h>
+#include <unistd.h>
+
+enum { STACK_BYTES = 128 * 1024 };
+
+static void *watch_main(void *argument) {
+    struct weft_watch *watch = argument;
+    struct weft_notice notice = {.pe = watch->pe};
+    notice.result = pthread_mutex_lock(watch->alive);
+    if (notice.result == EOWNERDEAD)
+        pthread_mutex_consistent(watch->alive);
+    if (notice.result == 0 || notice.result == EOWNERDEAD)
+        pthread_mutex_unlock(watch->alive);
+    ssize_t written = write(watch->pipe, &notice, sizeof notice);
+    (void)written; /* shorter than PIPE_BUF: all of it, unless the run is over */
+    return NULL;
+}
+
+void weft_watch_start(struct weft_watch *watch) {
+    if (watch->running)
+        return;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    watch->running = pthread_create(&watch->thread, &attributes, watch_main, watch) == 0;
+    pthread_attr_destroy(&attributes);
+}
+
+void weft_watch_end(struct weft_watch *watch) {
+    if (watch->running)
+        pthread_join(watch->thread, NULL);
+    watch->running = false;
+}

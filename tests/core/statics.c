@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: globals, statics and function statics of the executable are symmetric, keep their
+ * values over the move, and a forked child writes to a copy of its own. */
+#include <shmem.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tap.h"
+
+#ifndef HUGE_BYTES
+#define HUGE_BYTES (64 << 20)
+#endif
+
+long initialised[4] = {11, 22, 33, 44};
+static long zeros[4];
+static char huge[HUGE_BYTES];
+static int constructed;
+static const char *const text = "kept";
+static long (*function)(long) = labs;
+
+__attribute__((constructor)) static void before_main(void) {
+    constructed = 77;
+}
+
+static long *function_static(void) {
+    static long inside = 5;
+    return &inside;
+}
+
+static void values_survive(int me) {
+    tap_case("values survive the move before main");
+    EXPECT(initialised[0] == 11 && initialised[3] == 44, "%ld %ld", initialised[0], initialised[3]);
+    EXPECT(zeros[1] == 0 && huge[HUGE_BYTES - 1] == 0, "bss is not zero");
+    EXPECT(constructed == 77, "a constructor's store is lost: %d", constructed);
+    EXPECT(strcmp(text, "kept") == 0 && function(-3) == 3, "pointers in .data are damaged");
+    EXPECT(shmem_ptr(zeros, me) == zeros, "shmem_ptr of the own PE is another address");
+    EXPECT(shmem_addr_accessible(zeros, me), "a static is not accessible");
+    int local;
+    EXPECT(!shmem_addr_accessible(&local, me), "the stack is accessible");
+}
+
+static void neighbours_write(int me, int npes) {
+    int next = (me + 1) % npes, previous = (me + npes - 1) % npes;
+    tap_case("a neighbour's put reaches data, bss, function statics and the end of a huge array");
+    shmem_barrier_all();
+    shmem_long_p(&initialised[1], 1000 + me, next);
+    shmem_long_p(&zeros[2], 2000 + me, next);
+    shmem_long_p(function_static(), 3000 + me, next);
+    shmem_char_p(&huge[HUGE_BYTES - 1], (char)(me + 1), next);
+    shmem_barrier_all();
+    EXPECT(initialised[1] == 1000 + previous, "%ld", initialised[1]);
+    EXPECT(zeros[2] == 2000 + previous, "%ld", zeros[2]);
+    EXPECT(*function_static() == 3000 + previous, "%ld", *function_static());
+    EXPECT(huge[HUGE_BYTES - 1] == (char)(previous + 1), "%d", huge[HUGE_BYTES - 1]);
+    EXPECT(shmem_long_g(&zeros[2], previous) == 2000 + (previous + npes - 1) % npes, "get");
+    shmem_barrier_all();
+}
+
+/* The child changes what it likes and exits with how many of its own values were wrong. */
+static int child(void) {
+    int wrong = zeros[3] != 42 || initialised[0] != 11;
+    zeros[3] = 1;
+    initialised[0] = -1;
+    huge[0] = 9;
+    *function_static() = -1;
+    return wrong + (zeros[3] != 1) + (initialised[0] != -1);
+}
+
+static void children_are_private(void) {
+    tap_case("a forked child has its own copy, which never reaches the parent");
+    long before = *function_static();
+    zeros[3] = 42;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(child());
+    zeros[3] = 43; /* right after the fork: the child must see 42 */
+    int status = -1;
+    waitpid(pid, &status, 0);
+    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child's status %x", status);
+    EXPECT(zeros[3] == 43 && initialised[0] == 11 && huge[0] == 0, "the child wrote to the parent");
+    EXPECT(*function_static() == before, "the child wrote to the parent's function static");
+    shmem_barrier_all();
+}
+
+int main(void) {
+    shmem_init();
+    int me = shmem_my_pe(), npes = shmem_n_pes();
+    tap_start(me);
+    values_survive(me);
+    neighbours_write(me, npes);
+    children_are_private();
+    int result = tap_finish();
+    shmem_finalize();
+    return result;
+}
