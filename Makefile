@@ -79,6 +79,9 @@ $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -MF $@.d $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
 
+# The encoder's kernels want the vectoriser, too.
+$(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
+
 # Tests of the lower rooms see their insides, in the archive; all others are users of the library.
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/*.c))
 INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/%),$(TESTS))
@@ -93,6 +96,16 @@ benches: $(BENCHES)
 $(BENCHES): $(BUILD)/%: %.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -MF $@.d $< -o $@ $(PROGRAM_LIBS)
+
+# The demo: PES=4 runs it on four PEs; ARGS='--question "..."' asks something else.
+PES   ?= 2
+MODEL ?= build/models/all-MiniLM-L6-v2
+deps:
+	@tools/setup.sh demo
+demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs; installs what it needs
+	@$(MAKE) --no-print-directory all
+	@examples/minilm/fetch.sh $(MODEL)
+	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/examples/minilm --model $(MODEL) $(ARGS)
 
 # The tests: everything with the compiler in use, the library's behaviour once more with the other
 # compiler, and what touches memory most under the sanitizers.

@@ -47,7 +47,8 @@ void weft_boot_leave(void);
  * request is on its way; the caller then exits by itself with `status`. Nothing when alone. */
 void weft_boot_end_job(int status, bool error);
 
-/* Why the job is over, as in weft_cause_text; the text lives until the next call. */
+/* Why the job is over, for a person: "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on.
+ * Lives until the next call. */
 const char *weft_boot_abort_text(void);
 
 #endif

@@ -58,8 +58,8 @@ static inline size_t weft_control_bytes(int npes) {
     return sizeof(struct weft_control) + (size_t)npes * sizeof(struct weft_control_pe);
 }
 
-/* Makes the page: in a sealed memfd whose descriptor goes to *memfd, or, with memfd NULL, in private
- * memory of a PE that is alone. 0 or -errno, not logged. */
+/* Makes the page: in a sealed memfd whose descriptor goes to *memfd, or, with memfd NULL, in
+ * private memory of a PE that is alone. 0 or -errno, not logged. */
 int weft_control_create(int npes, struct weft_control **control, int *memfd);
 
 /* Why a job ended, taken out of the page or known better by the launcher. */

@@ -243,8 +243,8 @@ enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
     unsigned char payload[WEFT_BOOT_BLOB_MAX];
-    ssize_t bytes = weft_wire_receive(it->socket, &header, payload, sizeof payload, &extra,
-                                      MSG_DONTWAIT);
+    ssize_t bytes =
+        weft_wire_receive(it->socket, &header, payload, sizeof payload, &extra, MSG_DONTWAIT);
     if (bytes < 0)
         return failure(it, (int)bytes, report);
     enum weft_hub_news news = judge(hub, pe, &header, payload, (size_t)bytes, &extra, report);

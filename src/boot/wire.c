@@ -70,7 +70,9 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *pay
                           size_t capacity, struct weft_wire_extra *extra, int flags) {
     struct iovec parts[2] = {{header, sizeof *header}, {payload, capacity}};
     union ancillary ancillary;
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = &ancillary,
+    struct msghdr message = {.msg_iov = parts,
+                             .msg_iovlen = 2,
+                             .msg_control = &ancillary,
                              .msg_controllen = sizeof ancillary};
     extra->sender = 0;
     extra->nfds = 0;

@@ -44,7 +44,8 @@ struct weft_wire_extra {
     int fd[WEFT_WIRE_FDS_MAX];
 };
 
-/* Sends one message. `flags`: MSG_DONTWAIT or 0. 0 or -errno; -EPIPE when the other side is gone. */
+/* Sends one message. `flags`: MSG_DONTWAIT or 0. 0 or -errno; -EPIPE when the other side is gone.
+ */
 int weft_wire_send(int socket, const struct weft_wire_header *header, const void *payload,
                    size_t bytes, const int *fds, int nfds, int flags);
 

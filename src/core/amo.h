@@ -35,16 +35,24 @@ typedef uint64_t __attribute__((may_alias)) weft_amo_word64;
 WEFT_AMO_INLINE uint32_t weft_amo_apply32(enum weft_amo_op op, weft_amo_word32 *word,
                                           uint32_t value, uint32_t cond) {
     switch (op) {
-    case WEFT_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    case WEFT_AMO_SET: __atomic_store_n(word, value, __ATOMIC_RELEASE); return value;
-    case WEFT_AMO_SWAP: return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_FETCH:
+        return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    case WEFT_AMO_SET:
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+        return value;
+    case WEFT_AMO_SWAP:
+        return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
     case WEFT_AMO_COMPARE_SWAP:
         __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
         return cond;
-    case WEFT_AMO_ADD: return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_AND: return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_OR: return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_XOR: return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_ADD:
+        return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_AND:
+        return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_OR:
+        return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_XOR:
+        return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);
     }
     __builtin_unreachable();
 }
@@ -52,25 +60,33 @@ WEFT_AMO_INLINE uint32_t weft_amo_apply32(enum weft_amo_op op, weft_amo_word32 *
 WEFT_AMO_INLINE uint64_t weft_amo_apply64(enum weft_amo_op op, weft_amo_word64 *word,
                                           uint64_t value, uint64_t cond) {
     switch (op) {
-    case WEFT_AMO_FETCH: return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    case WEFT_AMO_SET: __atomic_store_n(word, value, __ATOMIC_RELEASE); return value;
-    case WEFT_AMO_SWAP: return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_FETCH:
+        return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    case WEFT_AMO_SET:
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+        return value;
+    case WEFT_AMO_SWAP:
+        return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
     case WEFT_AMO_COMPARE_SWAP:
         __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
         return cond;
-    case WEFT_AMO_ADD: return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_AND: return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_OR: return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_XOR: return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_ADD:
+        return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_AND:
+        return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_OR:
+        return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
+    case WEFT_AMO_XOR:
+        return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);
     }
     __builtin_unreachable();
 }
 
-/* The word at dest on `pe`, a world number. All operands are `bytes` wide, 4 or 8, integers or reals:
- * value, NULL where the operation has none; cond, for compare-and-swap alone; fetched receives the
- * word before, NULL: nobody wants it. 0, or -EFAULT when there is no such PE or dest is no symmetric
- * word; nothing has been touched then. With constant arguments this is one instruction behind the
- * bounds check. */
+/* The word at dest on `pe`, a world number. All operands are `bytes` wide, 4 or 8, integers or
+ * reals: value, NULL where the operation has none; cond, for compare-and-swap alone; fetched
+ * receives the word before, NULL: nobody wants it. 0, or -EFAULT when there is no such PE or dest
+ * is no symmetric word; nothing has been touched then. With constant arguments this is one
+ * instruction behind the bounds check. */
 WEFT_AMO_INLINE int weft_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
                              const void *cond, void *fetched, int pe) {
     void *near = weft_near(dest, bytes, pe);

@@ -35,14 +35,15 @@ static size_t round_up_to_step(size_t bytes) {
 }
 
 /* PE 0's answer: the limit that every PE is to commit, 0 when the machine cannot. Grows by half of
- * what there is, so that extents stay few, or by just the need where memory is short. */
-static size_t judge_growth(size_t need, const char *call) {
+ * what there is, so that extents stay few, or by just the need where memory is short. `bytes` is
+ * what the caller asked for. */
+static size_t judge_growth(size_t need, size_t bytes, const char *call) {
     size_t have = weft_windows.heap.window.bytes, capacity = weft_windows.heap.slot_bytes;
     size_t npes = (size_t)weft_job.npes;
     if (need > capacity) {
-        weft_log("%s: the symmetric heap would need %zu bytes on each PE, more than the %zu of "
-                 "address space that a PE has; the result is NULL on every PE",
-                 call, need, capacity);
+        weft_log("%s of %zu bytes: a PE's symmetric heap has %zu bytes of address space, of which "
+                 "%zu are in use; the result is NULL on every PE",
+                 call, bytes, capacity, weft_blocks_in_use(blocks));
         return 0;
     }
     const char *limit;
@@ -52,23 +53,24 @@ static size_t judge_growth(size_t need, const char *call) {
         return generous;
     if (need - have <= room)
         return need;
-    weft_log("%s: the symmetric heap would need %zu more bytes on each of %zu PEs, %zu in all, but "
-             "%zu are available (%s); the result is NULL on every PE",
-             call, need - have, npes, (need - have) * npes, room * npes, limit);
+    weft_log("%s of %zu bytes: the symmetric heap would need %zu more bytes on each of %zu PEs, "
+             "and the machine has %zu for each (%s); the result is NULL on every PE",
+             call, bytes, need - have, npes, room, limit);
     return 0;
 }
 
 /* Commits at least `need` bytes of heap on every PE. Collective; the same result on all. */
-static int heap_grow(size_t need, const char *call) {
-    need = round_up_to_step(need);
-    uint64_t verdict = weft_job.pe == 0 ? judge_growth(need, call) : UINT64_MAX;
+static int heap_grow(size_t need, size_t bytes, const char *call) {
+    uint64_t verdict = UINT64_MAX;
+    if (weft_job.pe == 0)
+        verdict = judge_growth(round_up_to_step(need), bytes, call);
     size_t limit = weft_sync_min(world(), verdict, call);
     if (limit == 0)
         return -ENOMEM;
     int result = weft_segment_commit(&weft_windows.heap, limit);
     if (result < 0)
-        weft_log("%s: cannot commit the symmetric heap up to %zu bytes: %s", call, limit,
-                 strerror(-result));
+        weft_log("%s of %zu bytes: cannot commit the symmetric heap up to %zu bytes: %s", call,
+                 bytes, limit, strerror(-result));
     if (!weft_sync_min(world(), result == 0, call)) {
         weft_windows.heap.window.bytes = weft_blocks_limit(blocks);
         return -ENOMEM;
@@ -83,7 +85,8 @@ int weft_heap_open(void) {
         return -ENOMEM;
     if (!weft_env.symmetric_size.set || weft_env.symmetric_size.value == 0)
         return 0;
-    return heap_grow(weft_env.symmetric_size.value, "shmem_init (SHMEM_SYMMETRIC_SIZE)");
+    size_t bytes = weft_env.symmetric_size.value;
+    return heap_grow(bytes, bytes, "shmem_init with SHMEM_SYMMETRIC_SIZE");
 }
 
 void weft_heap_close(void) {
@@ -109,9 +112,10 @@ static size_t take(size_t bytes, size_t alignment, const char *call) {
     size_t offset = weft_blocks_take(blocks, bytes, alignment);
     if (offset != WEFT_BLOCK_NONE)
         return offset;
-    if (bytes > SIZE_MAX / 4 || alignment > SIZE_MAX / 8)
-        return heap_grow(SIZE_MAX / 2, call), WEFT_BLOCK_NONE;
-    if (heap_grow(weft_blocks_limit_for(blocks, bytes, alignment), call) < 0)
+    size_t capacity = weft_windows.heap.slot_bytes, need = SIZE_MAX;
+    if (bytes <= capacity && alignment <= capacity)
+        need = weft_blocks_limit_for(blocks, bytes, alignment);
+    if (heap_grow(need, bytes, call) < 0)
         return WEFT_BLOCK_NONE;
     return weft_blocks_take(blocks, bytes, alignment);
 }

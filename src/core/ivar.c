@@ -35,7 +35,8 @@ static size_t next_start(size_t nelems) {
     static _Atomic uint32_t turn;
     uint32_t now = atomic_load_explicit(&turn, memory_order_relaxed) + UINT32_C(0x9E3779B9);
     atomic_store_explicit(&turn, now, memory_order_relaxed);
-    return now * (nelems >> 32) + ((uint64_t)now * (uint32_t)nelems >> 32); /* now * nelems / 2^32 */
+    return now * (nelems >> 32) +
+           ((uint64_t)now * (uint32_t)nelems >> 32); /* now * nelems / 2^32 */
 }
 
 size_t weft_ivars_any(const struct weft_ivars *set) {

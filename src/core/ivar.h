@@ -33,12 +33,18 @@ static inline uint64_t weft_ivar_key(struct weft_ivar_type type, const void *wor
 /* `cmp` is one of SHMEM_CMP_*. */
 static inline bool weft_ivar_compare(uint64_t key, int cmp, uint64_t bound) {
     switch (cmp) {
-    case SHMEM_CMP_EQ: return key == bound;
-    case SHMEM_CMP_NE: return key != bound;
-    case SHMEM_CMP_GT: return key > bound;
-    case SHMEM_CMP_GE: return key >= bound;
-    case SHMEM_CMP_LT: return key < bound;
-    default: return key <= bound;
+    case SHMEM_CMP_EQ:
+        return key == bound;
+    case SHMEM_CMP_NE:
+        return key != bound;
+    case SHMEM_CMP_GT:
+        return key > bound;
+    case SHMEM_CMP_GE:
+        return key >= bound;
+    case SHMEM_CMP_LT:
+        return key < bound;
+    default:
+        return key <= bound;
     }
 }
 

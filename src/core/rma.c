@@ -82,8 +82,7 @@ static int move_blocks(enum direction direction, void *dest, const void *source,
         source = near_blocks(source, &from, pe, &error);
     if (!dest || !source)
         return error;
-    copy_blocks(dest, to.step, source, from.step, shape->bsize * shape->elem_bytes,
-                shape->nblocks);
+    copy_blocks(dest, to.step, source, from.step, shape->bsize * shape->elem_bytes, shape->nblocks);
     return 0;
 }
 

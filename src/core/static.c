@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -140,50 +141,79 @@ static void find_data(struct weft_static *found, size_t *file_bytes) {
 
 /* --- Moving it ------------------------------------------------------------------------------- */
 
-enum { PAGES_AT_ONCE = 512 };
+/* A run of pages that hold something: what comes after it has not been looked at. */
+struct run {
+    uintptr_t begin, end;
+};
 
-/* Which of `npages` from `begin` hold anything: bit 63 of a pagemap entry is present, 62 swapped.
- * Without /proc every page counts. */
-static void read_touched(int pagemap, uintptr_t begin, size_t npages, bool *touched) {
-    uint64_t entry[PAGES_AT_ONCE];
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    ssize_t got = pagemap < 0 ? -1
-                              : pread(pagemap, entry, npages * sizeof *entry,
-                                      (off_t)(begin / page * sizeof *entry));
-    for (size_t i = 0; i < npages; i++)
-        touched[i] = got != (ssize_t)(npages * sizeof *entry) || entry[i] >> 62 != 0;
+/* Linux 6.7's PAGEMAP_SCAN (linux/fs.h there) skips what has no page table at all. */
+struct scan_region {
+    uint64_t start, end, categories;
+};
+struct scan_request {
+    uint64_t size, flags, start, end, walk_end, regions, nregions, max_pages;
+    uint64_t inverted, required, any_of, returned;
+};
+#define SCAN_IOCTL   _IOWR('f', 16, struct scan_request)
+#define SCAN_TOUCHED (UINT64_C(1) << 3 | UINT64_C(1) << 4) /* present, swapped */
+
+/* The first touched run of [begin, end), empty at `end` when there is none. -1: no such ioctl. */
+static int scan_run(int pagemap, uintptr_t begin, uintptr_t end, struct run *run) {
+    struct scan_region region = {.start = end, .end = end};
+    struct scan_request request = {.size = sizeof request,
+                                   .start = begin,
+                                   .end = end,
+                                   .regions = (uintptr_t)&region,
+                                   .nregions = 1,
+                                   .any_of = SCAN_TOUCHED,
+                                   .returned = SCAN_TOUCHED};
+    if (ioctl(pagemap, SCAN_IOCTL, &request) < 0)
+        return -1;
+    *run = (struct run){region.start, region.end};
+    return 0;
 }
 
-/* Copies [first, last) pages of the data to the same place of the memfd. */
-static bool copy_run(const struct weft_static *from, int fd, size_t first, size_t last) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), offset = first * page, end = last * page;
-    while (offset < end) {
-        long copied = syscall(SYS_pwrite64, fd, from->begin + offset, end - offset, offset);
+/* The same by reading a piece of the page map: bit 63 of an entry is present, 62 swapped. Where
+ * even that cannot be read, all is taken for touched. */
+static void read_run(int pagemap, uintptr_t begin, uintptr_t end, struct run *run) {
+    enum { PAGES_AT_ONCE = 512 };
+    uint64_t entry[PAGES_AT_ONCE];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), npages = (end - begin) / page, i = 0, stop;
+    npages = npages < PAGES_AT_ONCE ? npages : PAGES_AT_ONCE;
+    ssize_t bytes = (ssize_t)(npages * sizeof *entry);
+    if (pread(pagemap, entry, (size_t)bytes, (off_t)(begin / page * sizeof *entry)) != bytes) {
+        *run = (struct run){begin, end};
+        return;
+    }
+    while (i < npages && entry[i] >> 62 == 0)
+        i++;
+    for (stop = i; stop < npages && entry[stop] >> 62 != 0;)
+        stop++;
+    *run = (struct run){begin + i * page, begin + stop * page};
+}
+
+/* Copies [begin, end) of the data to the same place of the memfd. */
+static bool copy_run(const struct weft_static *from, struct run run) {
+    while (run.begin < run.end) {
+        long copied = syscall(SYS_pwrite64, from->fd, run.begin, run.end - run.begin,
+                              run.begin - from->begin);
         if (copied <= 0)
             return false;
-        offset += (size_t)copied;
+        run.begin += (uintptr_t)copied;
     }
     return true;
 }
 
 /* Copies what is not zero: all pages that come from the file, and the touched ones behind them. */
-static bool copy_pages(const struct weft_static *from, int fd, size_t file_bytes) {
-    bool touched[PAGES_AT_ONCE];
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), npages = from->bytes / page;
-    size_t first = (file_bytes + page - 1) / page;
+static bool copy_pages(const struct weft_static *from, size_t file_bytes) {
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    bool complete = copy_run(from, fd, 0, first);
-    while (first < npages && complete) {
-        size_t n = npages - first < PAGES_AT_ONCE ? npages - first : PAGES_AT_ONCE;
-        read_touched(pagemap, from->begin + first * page, n, touched);
-        for (size_t i = 0, run = 0; i < n && complete; i = run + 1) {
-            while (i < n && !touched[i])
-                i++;
-            for (run = i; run < n && touched[run];)
-                run++;
-            complete = copy_run(from, fd, first + i, first + run);
-        }
-        first += n;
+    uintptr_t end = from->begin + from->bytes;
+    struct run run = {from->begin, page_up(from->begin + file_bytes)};
+    bool complete = copy_run(from, run);
+    while (complete && run.end < end) {
+        if (scan_run(pagemap, run.end, end, &run) < 0)
+            read_run(pagemap, run.end, end, &run);
+        complete = copy_run(from, run);
     }
     if (pagemap >= 0)
         syscall(SYS_close, pagemap);
@@ -260,7 +290,7 @@ __attribute__((constructor)) static void static_map(void) {
     if (!data.begin || !weft_boot_expected() || !watch_forks())
         return;
     data.fd = weft_memfd_create("weft-static", data.bytes);
-    if (data.fd < 0 || !copy_pages(&data, data.fd, file_bytes) || !map_over(&data, MAP_SHARED)) {
+    if (data.fd < 0 || !copy_pages(&data, file_bytes) || !map_over(&data, MAP_SHARED)) {
         if (data.fd >= 0)
             close(data.fd);
         data.fd = -1;

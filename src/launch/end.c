@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    TOLD_MS = 1000,        /* for the PEs' own handlers of a deadly signal */
+    TOLD_MS = 1000, /* for the PEs' own handlers of a deadly signal */
     GRACE_MS = 500,
     TERMINATING_MS = 400,
     KILLING_MS = 1000,
@@ -38,8 +38,8 @@ static void write_abort(struct weft_control *control, const struct weft_cause *c
 /* Whether a line of ours would only repeat what the person knows. */
 static bool said_already(const struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
-    bool plain_program = run->npes == 1 && cause->kind == WEFT_ABORT_EXITED &&
-                         cause->state == WEFT_PE_ABSENT;
+    bool plain_program =
+        run->npes == 1 && cause->kind == WEFT_ABORT_EXITED && cause->state == WEFT_PE_ABSENT;
     return cause->kind == WEFT_ABORT_ERROR || cause->kind == WEFT_ABORT_GLOBAL_EXIT ||
            plain_program;
 }
@@ -62,8 +62,8 @@ static void announce(struct weft_run *run) {
 static void blame_signal(const struct weft_run *run, struct weft_cause *cause) {
     if (run->phase == WEFT_TOLD &&
         (cause->kind == WEFT_ABORT_DIED || cause->kind == WEFT_ABORT_EXITED))
-        *cause = (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1,
-                                     .detail = run->told_signal};
+        *cause =
+            (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = run->told_signal};
 }
 
 void weft_end_begin(struct weft_run *run, struct weft_cause cause) {
@@ -129,8 +129,8 @@ void weft_end_told(struct weft_run *run, int signal, bool from_terminal) {
         enter_phase(run, WEFT_TOLD, from_terminal ? 2 * TOLD_MS : TOLD_MS);
         return;
     }
-    weft_end_begin(run, (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1,
-                                            .detail = signal});
+    weft_end_begin(run,
+                   (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = signal});
     if (run->phase < WEFT_KILLING)
         enter_phase(run, WEFT_KILLING, KILLING_MS);
     kill_all(run);

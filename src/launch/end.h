@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a job ends before its time: everybody is told, then asked, then killed, within two seconds. */
+/* How a job ends before its time: everybody is told, then asked, then killed, within two seconds.
+ */
 #ifndef WEFT_LAUNCH_END_H
 #define WEFT_LAUNCH_END_H
 

@@ -20,7 +20,8 @@ void weft_family_adopt(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* Parent and flags out of /proc/PID/stat. The second field, in parentheses, may contain anything. */
+/* Parent and flags out of /proc/PID/stat. The second field, in parentheses, may contain anything.
+ */
 static bool read_stat(pid_t pid, pid_t *parent, unsigned *flags) {
     char path[32], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);

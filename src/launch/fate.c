@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 
 static void end_by(struct weft_run *run, int pe, enum weft_abort kind, int detail) {
-    weft_end_begin(run, (struct weft_cause){.kind = kind, .pe = pe, .detail = detail,
+    weft_end_begin(run, (struct weft_cause){.kind = kind,
+                                            .pe = pe,
+                                            .detail = detail,
                                             .pid = weft_run_pid(run, pe),
                                             .state = weft_run_state(run, pe)});
 }

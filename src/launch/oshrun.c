@@ -2,8 +2,8 @@
 /* oshrun: starts the PEs of a job on this machine, and sees to it that they end together.
  *
  * It makes one control page, and for each PE a socket for messages and one for its life; then it
- * sleeps in poll until something happens. All of it is inherited memory and descriptors: there is no
- * port and no name in any file system, so nothing can be left behind. */
+ * sleeps in poll until something happens. All of it is inherited memory and descriptors: there is
+ * no port and no name in any file system, so nothing can be left behind. */
 #include "base/machine.h"
 #include "boot/hub.h"
 #include "launch/end.h"
@@ -49,8 +49,8 @@ static int open_run(struct weft_run *run, const struct weft_options *options) {
         return rc;
     run->control->cores = weft_machine_cores();
     for (int pe = 0; pe < run->npes; pe++)
-        run->pe[pe].watch = (struct weft_watch){.pe = pe, .pipe = run->notices[1],
-                                                .alive = &run->control->pe[pe].alive};
+        run->pe[pe].watch = (struct weft_watch){
+            .pe = pe, .pipe = run->notices[1], .alive = &run->control->pe[pe].alive};
     weft_family_adopt();
     return weft_signals_open(run);
 }

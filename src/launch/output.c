@@ -20,7 +20,7 @@ struct stream {
     int source, feed; /* the pipe: what the PE writes to `feed` comes out of `source`; -1: closed */
     int sink;         /* our stdout or stderr */
     int pe;
-    bool inside;      /* a piece of the current line has been written already */
+    bool inside; /* a piece of the current line has been written already */
     size_t used;
     char line[LINE_BYTES];
 };

@@ -16,8 +16,8 @@ void weft_output_redirect(const struct weft_output *output, int pe);
 /* After all PEs are started. 0 or -errno. */
 int weft_output_start(struct weft_output *output);
 
-/* Writes out what has come by now and ends the thread, which gets patience_ms for it (-1: as long as
- * it takes). */
+/* Writes out what has come by now and ends the thread, which gets patience_ms for it (-1: as long
+ * as it takes). */
 void weft_output_finish(struct weft_output *output, int patience_ms);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* No handler is installed and no disposition changed but SIGCHLD's: signals are blocked and read.
- * A signal that the kernel sends on behalf of the terminal goes to our whole process group, in which
- * the PEs are, and is not sent to them again. What was ignored when we started stays ignored, as
- * nohup and shells in the background expect. */
+ * A signal that the kernel sends on behalf of the terminal goes to our whole process group, in
+ * which the PEs are, and is not sent to them again. What was ignored when we started stays ignored,
+ * as nohup and shells in the background expect. */
 #include "launch/signals.h"
 #include "launch/end.h"
 #include "launch/fate.h"

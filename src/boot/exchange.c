@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The PE's side of an exchange: give once, then take until every PE's contribution is here. */
+#include "base/log.h"
+#include "boot/attach.h"
+#include "boot/boot.h"
+#include "boot/control.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STATUS_ABORTED = 70, MANY_DESCRIPTORS = 256 };
+
+/* The launcher has closed the socket: the job is over, or the launcher is. */
+static _Noreturn void leave_for_good(void) {
+    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
+        _exit(cause.detail & 0xff); /* in order: there is nothing to complain of */
+    if (cause.kind == WEFT_ABORT_NONE)
+        weft_log("the launcher is gone");
+    else
+        weft_log("%s; leaving", weft_boot_abort_text());
+    _exit(STATUS_ABORTED);
+}
+
+/* Every PE receives all descriptors, and the kernel counts those under way against the limit. */
+static void raise_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* One exchange as this PE sees it: contributions arrive in the order of PEs, some at a time. */
+struct exchange {
+    size_t bytes;
+    int nfds, arrived;
+    unsigned char *all;
+    int *all_fds;
+};
+
+static int exchange_give(const struct exchange *exchange, const void *mine, const int *fds) {
+    struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE,
+                                      .bytes = (uint32_t)exchange->bytes,
+                                      .nfds = (uint32_t)exchange->nfds};
+    for (;;) {
+        int rc = weft_wire_send(weft_attachment.hub, &header, mine, exchange->bytes, fds,
+                                exchange->nfds, 0);
+        if (rc == -EPIPE)
+            leave_for_good();
+        if (rc != -ETOOMANYREFS)
+            return rc;
+        raise_descriptor_limit(); /* too many descriptors under way: others will take theirs */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+static bool share_fits(const struct exchange *exchange, const struct weft_wire_header *header,
+                       ssize_t payload, int nfds) {
+    uint32_t missing = (uint32_t)(weft_attachment.npes - exchange->arrived);
+    return header->kind == WEFT_WIRE_SHARE && header->bytes == exchange->bytes &&
+           header->nfds == (uint32_t)exchange->nfds &&
+           header->first == (uint32_t)exchange->arrived && header->count >= 1 &&
+           header->count <= missing && (size_t)payload == header->count * exchange->bytes &&
+           (size_t)nfds == (size_t)header->count * header->nfds;
+}
+
+static int exchange_take(struct exchange *exchange) {
+    struct weft_wire_header header = {0};
+    struct weft_wire_extra extra;
+    size_t at = (size_t)exchange->arrived;
+    ssize_t payload =
+        weft_wire_receive(weft_attachment.hub, &header, exchange->all + at * exchange->bytes,
+                          ((size_t)weft_attachment.npes - at) * exchange->bytes, &extra, 0);
+    if (payload == -EPIPE)
+        leave_for_good();
+    if (payload < 0)
+        return (int)payload;
+    if (!share_fits(exchange, &header, payload, extra.nfds)) {
+        weft_wire_close(&extra);
+        return -EPROTO;
+    }
+    if (extra.nfds)
+        memcpy(exchange->all_fds + at * header.nfds, extra.fd, (size_t)extra.nfds * sizeof(int));
+    exchange->arrived += (int)header.count;
+    return 0;
+}
+
+static int exchange_alone(const struct exchange *exchange, const void *mine, const int *fds) {
+    if (exchange->bytes)
+        memcpy(exchange->all, mine, exchange->bytes);
+    for (int i = 0; i < exchange->nfds; i++) {
+        exchange->all_fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+        if (exchange->all_fds[i] >= 0)
+            continue;
+        int code = -errno;
+        while (i-- > 0)
+            close(exchange->all_fds[i]);
+        return code;
+    }
+    return 0;
+}
+
+static int exchange_all(struct exchange *exchange, const void *mine, const int *fds) {
+    int rc = exchange_give(exchange, mine, fds);
+    while (rc == 0 && exchange->arrived < weft_attachment.npes)
+        rc = exchange_take(exchange);
+    for (int i = 0; rc && i < exchange->arrived * exchange->nfds; i++)
+        close(exchange->all_fds[i]);
+    return rc;
+}
+
+static int exchange_any(struct exchange *exchange, const void *mine, const int *fds) {
+    if (exchange->bytes > WEFT_BOOT_BLOB_MAX || exchange->nfds < 0 ||
+        exchange->nfds > WEFT_BOOT_FDS_MAX)
+        return -EINVAL;
+    if (!weft_attachment.valid)
+        return -ENOTCONN; /* a forked child, or before the first join */
+    if (weft_attachment.npes == 1)
+        return exchange_alone(exchange, mine, fds);
+    if (weft_attachment.npes * exchange->nfds > MANY_DESCRIPTORS)
+        raise_descriptor_limit();
+    return exchange_all(exchange, mine, fds);
+}
+
+int weft_boot_exchange(const void *mine, size_t bytes, void *all, const int *fds, int nfds,
+                       int *all_fds) {
+    struct exchange exchange = {.bytes = bytes, .nfds = nfds, .all = all, .all_fds = all_fds};
+    int rc = exchange_any(&exchange, mine, fds);
+    if (rc)
+        weft_log("exchange of %zu bytes and %d descriptors with %d PEs: %s", bytes, nfds,
+                 weft_attachment.npes, strerror(-rc));
+    return rc;
+}

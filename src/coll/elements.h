@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Element kernels of the tensor collectives: conversion of 16-bit types and the reduction of many
+ * sources into one. One pass over all sources, a block at a time, so that everything between them
+ * stays in the first-level cache; sources are taken in the order given, so results have the same
+ * bits on every PE and in every run. */
+#ifndef WEFT_COLL_ELEMENTS_H
+#define WEFT_COLL_ELEMENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weft.h>
+
+/* Bytes of one element; 0 for an unknown type. */
+size_t weft_element_bytes(weft_dtype dtype);
+
+/* Where element (row, col) of a matrix lies. */
+static inline void *weft_matrix_at(const weft_matrix *m, size_t row, size_t col) {
+    return (char *)m->data + (row * m->ld + col) * weft_element_bytes(m->dtype);
+}
+
+/* The part of a matrix that begins at (row, col). */
+static inline weft_matrix weft_matrix_part(const weft_matrix *m, size_t row, size_t rows,
+                                           size_t col, size_t cols) {
+    void *data = rows > 0 && cols > 0 ? weft_matrix_at(m, row, col) : NULL;
+    return (weft_matrix){data, rows, cols, m->ld, m->dtype};
+}
+
+static inline weft_matrix weft_matrix_rows(const weft_matrix *m, size_t row, size_t rows) {
+    return weft_matrix_part(m, row, rows, 0, m->cols);
+}
+
+static inline weft_matrix weft_matrix_cols(const weft_matrix *m, size_t col, size_t cols) {
+    return weft_matrix_part(m, 0, m->rows, col, cols);
+}
+
+/* Bytes from the first element to the end of the last. */
+static inline size_t weft_matrix_span(const weft_matrix *m) {
+    return m->rows > 0 && m->cols > 0
+               ? ((m->rows - 1) * m->ld + m->cols) * weft_element_bytes(m->dtype)
+               : 0;
+}
+
+/* nelems elements of any type but f64 -> float, and back. Rounds to nearest even; what is too
+ * large becomes infinite, a NaN stays one. No step depends on hardware that rounds or flushes. */
+void weft_elements_widen(float *dest, const void *source, weft_dtype dtype, size_t nelems);
+void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, size_t nelems);
+
+/* dest = op over sources[0], sources[1], ... in this order, nsources >= 1. All are rows x cols.
+ * f64 from f64 sources; every other type from sources of any types but f64, computed in float and
+ * rounded once at the end. dest may be exactly one of the sources. MAX and MIN give NaN where any
+ * source has one. */
+void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, int nsources,
+                          weft_op op);
+
+/* dest = source, both rows x cols of one type. They may be the same, but not overlap otherwise. */
+void weft_elements_copy(const weft_matrix *dest, const weft_matrix *source);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One round of posts carries the offers. Every member compares all offers with member 0's and in
+ * the same order, so all come to the same verdict and the same text without another message. */
+#include "coll/meeting.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/log.h"
+
+/* The facts that must be equal, by the names that users know them by. */
+static const struct call {
+    const char *name;
+    const char *facts[WEFT_OFFER_FACTS];
+} calls[] = {
+    [WEFT_CALL_ALL_REDUCE] = {"weft_all_reduce", {"dtype", "op", "nelems"}},
+    [WEFT_CALL_ALL_GATHER] = {"weft_all_gather", {"dtype", "nelems"}},
+    [WEFT_CALL_REDUCE_SCATTER] = {"weft_reduce_scatter", {"dtype", "op", "nelems"}},
+    [WEFT_CALL_ALL_GATHER_MATMUL] = {"weft_all_gather_matmul", {"dtype", "a_shard->cols"}},
+    [WEFT_CALL_MATMUL_REDUCE_SCATTER] = {"weft_matmul_reduce_scatter",
+                                         {"dtype", "op", "a->rows", "b->cols"}},
+    [WEFT_CALL_MATMUL_ALL_REDUCE] = {"weft_matmul_all_reduce",
+                                     {"dtype", "op", "a->rows", "b->cols"}},
+    [WEFT_CALL_RESERVE] = {"weft_reserve", {NULL}},
+};
+
+static _Thread_local uint64_t waited_ns;
+
+int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft_call call,
+                      weft_stream stream) {
+    meeting->team = weft_team_find(team);
+    if (!meeting->team)
+        return weft_fail(-EINVAL, "%s: team is no team that this PE is a member of",
+                         calls[call].name);
+    meeting->name = calls[call].name;
+    meeting->data_bytes = 0;
+    meeting->waited_ns_before = weft_waited_ns;
+    meeting->mine.status = 0;
+    meeting->mine.call = call;
+    memset(meeting->mine.facts, 0, sizeof meeting->mine.facts);
+    if (stream != WEFT_STREAM_HOST)
+        weft_meeting_refuse(meeting, -ENOTSUP, "stream is not WEFT_STREAM_HOST");
+    return 0;
+}
+
+void weft_meeting_refuse(struct weft_meeting *meeting, int code, const char *format, ...) {
+    if (weft_meeting_refused(meeting))
+        return;
+    meeting->mine.status = code;
+    meeting->data_bytes = sizeof meeting->mine.text;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(meeting->mine.text, sizeof meeting->mine.text, format, arguments);
+    va_end(arguments);
+}
+
+void weft_meeting_commit(struct weft_meeting *meeting, size_t bytes) {
+    if (weft_meeting_refused(meeting))
+        return;
+    int error = weft_team_workspace_commit(meeting->team, bytes);
+    if (error)
+        weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
+}
+
+/* A PE alone needs no post. */
+void weft_meeting_post(struct weft_meeting *meeting) {
+    if (meeting->team->npes > 1)
+        weft_sync_post(meeting->team, &meeting->mine,
+                       offsetof(struct weft_offer, data) + meeting->data_bytes);
+}
+
+bool weft_meeting_complete(const struct weft_meeting *meeting) {
+    for (int distance = 1; distance < meeting->team->npes; distance++)
+        if (!weft_sync_posted(meeting->team, weft_meeting_member(meeting, distance)))
+            return false;
+    return true;
+}
+
+const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, int member) {
+    if (member == meeting->team->my_pe)
+        return &meeting->mine;
+    return weft_sync_peek(meeting->team, member, meeting->name);
+}
+
+int weft_meeting_fail(const struct weft_meeting *meeting, int code, const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return weft_fail(code, "%s: %s", meeting->name, text);
+}
+
+/* A fact's value as users write it. */
+static const char *value_text(const char *fact, uint64_t value, char text[32]) {
+    static const char *const types[] = {"?", "WEFT_F32", "WEFT_F64", "WEFT_BF16", "WEFT_F16"};
+    static const char *const ops[] = {"?",        "WEFT_SUM", "WEFT_AVG",
+                                      "WEFT_MAX", "WEFT_MIN", "WEFT_PROD"};
+    if (strcmp(fact, "dtype") == 0 && value < sizeof types / sizeof *types)
+        return types[value];
+    if (strcmp(fact, "op") == 0 && value < sizeof ops / sizeof *ops)
+        return ops[value];
+    snprintf(text, 32, "%llu", (unsigned long long)value);
+    return text;
+}
+
+/* The first fact in which a member differs from member 0; 0 or -EINVAL with text. */
+static int compare(const struct weft_meeting *meeting, int member, const struct weft_offer *first,
+                   const struct weft_offer *offer) {
+    int pe = weft_team_world_pe(meeting->team, member), pe0 = meeting->team->start;
+    if (offer->call != first->call)
+        return weft_fail(-EINVAL, "%s on PE %d, but %s on PE %d: members must make the same calls",
+                         calls[first->call].name, pe0, calls[offer->call].name, pe);
+    const char *const *names = calls[first->call].facts;
+    for (int fact = 0; fact < WEFT_OFFER_FACTS && names[fact]; fact++) {
+        uint64_t theirs = offer->facts[fact], common = first->facts[fact];
+        char text[2][32];
+        if (theirs != common)
+            return weft_meeting_fail(meeting, -EINVAL, "%s is %s on PE %d, but %s on PE %d",
+                                     names[fact], value_text(names[fact], common, text[0]), pe0,
+                                     value_text(names[fact], theirs, text[1]), pe);
+    }
+    return 0;
+}
+
+/* Refusals come first, because the facts of a member that refuses mean nothing. */
+int weft_meeting_agree(struct weft_meeting *meeting) {
+    int npes = meeting->team->npes;
+    for (int member = 0; member < npes; member++) {
+        const struct weft_offer *offer = weft_meeting_offer(meeting, member);
+        if (offer->status)
+            return weft_meeting_fail(meeting, offer->status, "PE %d: %.*s",
+                                     weft_team_world_pe(meeting->team, member), WEFT_OFFER_BYTES,
+                                     offer->text);
+    }
+    int error = 0;
+    const struct weft_offer *first = weft_meeting_offer(meeting, 0);
+    for (int member = 1; member < npes && !error; member++)
+        error = compare(meeting, member, first, weft_meeting_offer(meeting, member));
+    return error;
+}
+
+int weft_meeting_close(struct weft_meeting *meeting, int error) {
+    waited_ns += weft_waited_ns - meeting->waited_ns_before;
+    return error;
+}
+
+double weft_meeting_waited(void) {
+    double seconds = (double)waited_ns * 1e-9;
+    waited_ns = 0;
+    return seconds;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a tensor call begins: every member shows what it brings, and all come to the same verdict.
+ *
+ *   open       find the team
+ *   refuse     anything wrong with the own arguments, the first reason counts
+ *   post       show the offer to the team
+ *   agree      read all offers: 0, or one and the same negative errno on every member, with text
+ *   ...        the call's own work; offers stay readable
+ *   close      account for the time spent waiting
+ *
+ * A call that has posted must agree before it returns, and no output is written before that. Calls
+ * whose inputs or workspace peers read end with weft_sync_barrier; a call that moved everything
+ * inside the offers need not. */
+#ifndef WEFT_COLL_MEETING_H
+#define WEFT_COLL_MEETING_H
+
+#include <stdbool.h>
+#include <weft.h>
+#include "coll/place.h"
+#include "core/sync.h"
+
+enum weft_call {
+    WEFT_CALL_ALL_REDUCE,
+    WEFT_CALL_ALL_GATHER,
+    WEFT_CALL_REDUCE_SCATTER,
+    WEFT_CALL_ALL_GATHER_MATMUL,
+    WEFT_CALL_MATMUL_REDUCE_SCATTER,
+    WEFT_CALL_MATMUL_ALL_REDUCE,
+    WEFT_CALL_RESERVE,
+};
+
+#define WEFT_OFFER_FACTS 5
+#define WEFT_OFFER_BYTES 128
+
+/* What one member shows. The first facts must be the same on all members; which, and what they are
+ * called in messages, is a table in meeting.c. */
+struct weft_offer {
+    int32_t status; /* 0, or the negative errno of a refusal whose reason is in text */
+    uint32_t call;
+    uint64_t facts[WEFT_OFFER_FACTS];
+    struct weft_place input, output;
+    union {
+        unsigned char data[WEFT_OFFER_BYTES]; /* small inputs travel with the offer */
+        char text[WEFT_OFFER_BYTES];
+    };
+};
+_Static_assert(sizeof(struct weft_offer) == WEFT_POST_BYTES, "an offer fills a post");
+
+struct weft_meeting {
+    struct weft_team *team;
+    const char *name;  /* of the public function */
+    size_t data_bytes; /* how much of mine.data counts */
+    uint64_t waited_ns_before;
+    struct weft_offer mine;
+};
+
+/* 0; -EINVAL with text when there is no such team: then nobody can be told. */
+int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft_call call,
+                      weft_stream stream);
+
+void weft_meeting_refuse(struct weft_meeting *meeting, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static inline bool weft_meeting_refused(const struct weft_meeting *meeting) {
+    return meeting->mine.status != 0;
+}
+
+/* Commits workspace; refuses where there is none. */
+void weft_meeting_commit(struct weft_meeting *meeting, size_t bytes);
+
+void weft_meeting_post(struct weft_meeting *meeting);
+bool weft_meeting_complete(const struct weft_meeting *meeting); /* whether all have posted */
+int weft_meeting_agree(struct weft_meeting *meeting);
+
+/* A member's offer; after agree. */
+const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, int member);
+
+/* A failure that every member finds alike in the offers: text, and returns `code`. */
+int weft_meeting_fail(const struct weft_meeting *meeting, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Returns `error`. */
+int weft_meeting_close(struct weft_meeting *meeting, int error);
+
+/* Seconds that this thread waited between open and close since it last asked. */
+double weft_meeting_waited(void);
+
+/* The members in the order in which one visits them: itself, the next one, ... */
+static inline int weft_meeting_member(const struct weft_meeting *meeting, int distance) {
+    return (meeting->team->my_pe + distance) % meeting->team->npes;
+}
+
+#endif

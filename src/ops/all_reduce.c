@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft_all_reduce: arguments and agreement; coll/vector.h moves the data. */
+#include <weft.h>
+#include "ops/check.h"
+
+int weft_all_reduce(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                    weft_dtype dtype, weft_op op, weft_stream stream) {
+    struct weft_meeting meeting;
+    int error = weft_meeting_open(&meeting, team, WEFT_CALL_ALL_REDUCE, stream);
+    if (error)
+        return error;
+    struct weft_vector vector = {dest, source, nelems, dtype, op};
+    meeting.mine.facts[0] = (uint64_t)dtype;
+    meeting.mine.facts[1] = (uint64_t)op;
+    meeting.mine.facts[2] = nelems;
+    if (weft_check_op(&meeting, op) && weft_check_vector(&meeting, &vector, 1, 1))
+        weft_all_reduce_offer(&meeting, &vector);
+    weft_meeting_post(&meeting);
+    error = weft_meeting_agree(&meeting);
+    if (!error)
+        weft_all_reduce_move(&meeting, &vector);
+    return weft_meeting_close(&meeting, error);
+}

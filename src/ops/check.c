@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every message says what the value is and what it should be. */
+#include "ops/check.h"
+#include <errno.h>
+#include <stdio.h>
+#include "base/log.h"
+#include "coll/elements.h"
+#include "ops/matmul.h"
+
+static bool refuse_dtype(struct weft_meeting *meeting, const char *name, weft_dtype dtype) {
+    weft_meeting_refuse(meeting, -EINVAL, "%s is %d, which is no type", name, (int)dtype);
+    return false;
+}
+
+static bool check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
+                          size_t bytes) {
+    if (!p && bytes > 0)
+        weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
+    return p || bytes == 0;
+}
+
+bool weft_check_op(struct weft_meeting *meeting, weft_op op) {
+    bool right = op >= WEFT_SUM && op <= WEFT_PROD;
+    if (!right)
+        weft_meeting_refuse(meeting, -EINVAL, "op is %d, which is no operation", (int)op);
+    return right;
+}
+
+bool weft_check_vector(struct weft_meeting *meeting, const struct weft_vector *vector,
+                       int source_parts, int dest_parts) {
+    size_t element = weft_element_bytes(vector->dtype);
+    if (!element)
+        return refuse_dtype(meeting, "dtype", vector->dtype);
+    if (vector->nelems > (size_t)PTRDIFF_MAX / element / (size_t)meeting->team->npes) {
+        weft_meeting_refuse(meeting, -EINVAL, "nelems is %zu, more than memory has",
+                            vector->nelems);
+        return false;
+    }
+    size_t bytes = vector->nelems * element;
+    return check_pointer(meeting, "dest", vector->dest, bytes * (size_t)dest_parts) &&
+           check_pointer(meeting, "source", vector->source, bytes * (size_t)source_parts);
+}
+
+/* "b[2]." or "a->", in front of what is wrong. */
+static const char *prefix(char text[32], const char *name, int index) {
+    if (index < 0)
+        snprintf(text, 32, "%s->", name);
+    else
+        snprintf(text, 32, "%s[%d].", name, index);
+    return text;
+}
+
+bool weft_check_matrix(struct weft_meeting *meeting, const char *name, int index,
+                       const weft_matrix *matrix) {
+    char text[32];
+    if (!matrix) {
+        weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
+        return false;
+    }
+    prefix(text, name, index);
+    size_t element = weft_element_bytes(matrix->dtype);
+    if (!element)
+        weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %d, which is no type", text,
+                            (int)matrix->dtype);
+    else if (matrix->ld < matrix->cols)
+        weft_meeting_refuse(meeting, -EINVAL, "%sld is %zu, less than its cols %zu", text,
+                            matrix->ld, matrix->cols);
+    else if (matrix->ld > 0 && matrix->rows > (size_t)PTRDIFF_MAX / element / matrix->ld)
+        weft_meeting_refuse(meeting, -EINVAL, "%srows is %zu, more than memory has", text,
+                            matrix->rows);
+    else if (!matrix->data && matrix->rows > 0 && matrix->cols > 0)
+        weft_meeting_refuse(meeting, -EINVAL, "%sdata is NULL", text);
+    return !weft_meeting_refused(meeting);
+}
+
+bool weft_check_equal(struct weft_meeting *meeting, const char *name, int index, const char *what,
+                      size_t value, const char *wanted_name, size_t wanted) {
+    char text[32];
+    if (value != wanted)
+        weft_meeting_refuse(meeting, -EINVAL, "%s%s is %zu, but %s is %zu",
+                            prefix(text, name, index), what, value, wanted_name, wanted);
+    return value == wanted;
+}
+
+bool weft_check_dtype(struct weft_meeting *meeting, const char *name, int index,
+                      const weft_matrix *matrix, weft_dtype wanted) {
+    char text[32];
+    if (matrix->dtype != wanted)
+        weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %d, but that of the others is %d",
+                            prefix(text, name, index), (int)matrix->dtype, (int)wanted);
+    return matrix->dtype == wanted;
+}
+
+bool weft_check_sum(struct weft_meeting *meeting, weft_op op) {
+    bool right = op == WEFT_SUM || op == WEFT_AVG;
+    if (!right)
+        weft_meeting_refuse(meeting, -EINVAL, "op is %d, neither WEFT_SUM nor WEFT_AVG", (int)op);
+    return right;
+}
+
+bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype) {
+    int error = weft_matmul_supports(dtype);
+    if (error)
+        weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
+    return error == 0;
+}

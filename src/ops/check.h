@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks of arguments. A check that fails makes the meeting refuse, with text that names the
+ * argument and its value, and returns false, so that checks chain with &&. */
+#ifndef WEFT_OPS_CHECK_H
+#define WEFT_OPS_CHECK_H
+
+#include <stdbool.h>
+#include <weft.h>
+#include "coll/meeting.h"
+#include "coll/vector.h"
+
+bool weft_check_op(struct weft_meeting *meeting, weft_op op);
+
+/* Type, sizes and pointers of a vector collective: source consists of source_parts parts of nelems,
+ * dest of dest_parts. */
+bool weft_check_vector(struct weft_meeting *meeting, const struct weft_vector *vector,
+                       int source_parts, int dest_parts);
+
+/* A matrix that can be read or written: present, of a known type, ld >= cols, with data unless it
+ * is empty. `index` >= 0 belongs to the name: b[2]. */
+bool weft_check_matrix(struct weft_meeting *meeting, const char *name, int index,
+                       const weft_matrix *matrix);
+
+/* Equality of something of two arguments; texts such as "b[1].rows is 3, but a_shard->cols is 4".
+ * `index` < 0 is no index, and then the name is followed by "->". */
+bool weft_check_equal(struct weft_meeting *meeting, const char *name, int index, const char *what,
+                      size_t value, const char *wanted_name, size_t wanted);
+bool weft_check_dtype(struct weft_meeting *meeting, const char *name, int index,
+                      const weft_matrix *matrix, weft_dtype wanted);
+
+/* op is WEFT_SUM or WEFT_AVG. */
+bool weft_check_sum(struct weft_meeting *meeting, weft_op op);
+
+/* There is a library for matrices of this type. */
+bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The matmul of one PE: c = a x b on local or mapped memory, with this PE's share of the cores.
+ *
+ * The libraries that do the work are opened on the first call, never linked: oneDNN for f32 and
+ * bf16, a CBLAS for f64 and for f32 where oneDNN is missing. matmul.c chooses among them; a
+ * backend file knows one library and fills in what it offers. */
+#ifndef WEFT_OPS_MATMUL_H
+#define WEFT_OPS_MATMUL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weft.h>
+
+/* a: M x K, b: K x N of one type; c: M x N of the same type or, for 16-bit types, f32. Zero K gives
+ * zeros. c must not overlap a or b. Thread safe. 0; -ENOTSUP where no library multiplies this
+ * type; -ENOMEM, -EOVERFLOW; each with text. */
+int weft_matmul(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c);
+
+/* Whether weft_matmul can multiply this type: 0, or -ENOTSUP with text. */
+int weft_matmul_supports(weft_dtype dtype);
+
+/* What a library offers; NULL where it has no such thing. All row-major; sizes and leading
+ * dimensions in elements, each at least 1; `threads` at most are used. 0 or -errno without text. */
+struct weft_matmul_sizes {
+    size_t m, n, k, lda, ldb, ldc;
+};
+struct weft_matmul_library {
+    int (*f32)(struct weft_matmul_sizes, int threads, const float *a, const float *b, float *c);
+    int (*f64)(struct weft_matmul_sizes, int threads, const double *a, const double *b, double *c);
+    int (*bf16)(struct weft_matmul_sizes, int threads, const uint16_t *a, const uint16_t *b,
+                float *c);
+};
+
+/* Fill in what the library has and `library` does not have yet. */
+void weft_matmul_open_onednn(struct weft_matmul_library *library);
+void weft_matmul_open_blas(struct weft_matmul_library *library);
+
+#endif

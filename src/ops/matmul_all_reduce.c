@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft_matmul_all_reduce: c = the sum of all members' a x b, on every member.
+ *
+ * Each member reduces one piece of the sum, then all copy the pieces of all. The pieces cut the
+ * longer side of c: by columns every product packs a again, by rows b, and the longer side belongs
+ * to the larger of them. A small c is reduced by every member for itself. */
+#include <weft.h>
+#include "coll/elements.h"
+#include "ops/check.h"
+#include "ops/partials.h"
+
+enum { DTYPE, OP, ROWS, COLS, LD }; /* facts of an offer */
+enum { SMALL_BYTES = 16 << 10 };
+
+static bool check(struct weft_meeting *meeting, const weft_matrix *a, const weft_matrix *b,
+                  weft_op op, const weft_matrix *c) {
+    if (!weft_check_matrix(meeting, "a", -1, a) || !weft_check_matrix(meeting, "b", -1, b) ||
+        !weft_check_matrix(meeting, "c", -1, c) ||
+        !weft_check_dtype(meeting, "b", -1, b, a->dtype) ||
+        !weft_check_dtype(meeting, "c", -1, c, a->dtype) ||
+        !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
+        !weft_check_equal(meeting, "c", -1, "rows", c->rows, "a->rows", a->rows) ||
+        !weft_check_equal(meeting, "c", -1, "cols", c->cols, "b->cols", b->cols) ||
+        !weft_check_sum(meeting, op) || !weft_check_matmul(meeting, a->dtype))
+        return false;
+    meeting->mine.facts[DTYPE] = (uint64_t)a->dtype;
+    meeting->mine.facts[OP] = (uint64_t)op;
+    meeting->mine.facts[ROWS] = a->rows;
+    meeting->mine.facts[COLS] = b->cols;
+    meeting->mine.facts[LD] = c->ld;
+    meeting->mine.output = weft_place_of(c->data, weft_matrix_span(c));
+    return true;
+}
+
+static bool small(const weft_matrix *c) {
+    return c->rows * c->cols * weft_element_bytes(c->dtype) <= SMALL_BYTES;
+}
+
+/* A member's piece of a band of `cols` columns. */
+static struct weft_piece piece_of(const weft_matrix *c, size_t cols, int member, int npes) {
+    size_t m = (size_t)member, n = (size_t)npes;
+    struct weft_piece piece = {0, c->rows, 0, cols};
+    if (small(c))
+        return piece;
+    if (c->cols >= c->rows) {
+        piece.col = cols * m / n;
+        piece.cols = cols * (m + 1) / n - piece.col;
+    } else {
+        piece.row = c->rows * m / n;
+        piece.rows = c->rows * (m + 1) / n - piece.row;
+    }
+    return piece;
+}
+
+/* Where a member's reduced piece of the band that begins at `col` is read: in its c, or densely
+ * packed in its workspace behind the products. */
+static weft_matrix reduced(const struct weft_partials *p, const weft_matrix *c, size_t col,
+                           const struct weft_piece *piece, int member) {
+    const struct weft_offer *offer = weft_meeting_offer(p->meeting, member);
+    if (offer->output.space == WEFT_SPACE_PRIVATE) {
+        char *workspace = weft_team_workspace_of(p->meeting->team, member);
+        return (weft_matrix){workspace + p->free_at, piece->rows, piece->cols, piece->cols,
+                             c->dtype};
+    }
+    void *data = weft_place_at(offer->output, p->meeting->team, member);
+    weft_matrix theirs = {data, c->rows, c->cols, offer->facts[LD], c->dtype};
+    return weft_matrix_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
+}
+
+/* After the barrier all pieces of the band are reduced. */
+static void collect(const struct weft_partials *p, const weft_matrix *c, size_t col,
+                    const struct weft_piece *pieces) {
+    weft_sync_barrier(p->meeting->team, p->meeting->name);
+    for (int distance = 0; distance < p->meeting->team->npes; distance++) {
+        int member = weft_meeting_member(p->meeting, distance);
+        const struct weft_piece *piece = &pieces[member];
+        weft_matrix source = reduced(p, c, col, piece, member);
+        weft_matrix dest =
+            weft_matrix_part(c, piece->row, piece->rows, col + piece->col, piece->cols);
+        weft_elements_copy(&dest, &source);
+    }
+}
+
+static int run_band(const struct weft_partials *p, const weft_matrix *c, size_t col, size_t cols) {
+    int me = p->meeting->team->my_pe, npes = p->meeting->team->npes;
+    bool by_cols = c->cols >= c->rows;
+    size_t split = by_cols ? cols : c->rows, other = by_cols ? c->rows : cols;
+    bool at_once = small(c) || weft_partials_at_once((size_t)npes, split, other);
+    struct weft_piece pieces[npes];
+    for (int member = 0; member < npes; member++)
+        pieces[member] = piece_of(c, cols, member, npes);
+    bool direct = small(c) || npes == 1;
+    weft_matrix dest =
+        direct ? weft_matrix_cols(c, col, cols) : reduced(p, c, col, &pieces[me], me);
+    int error = weft_partials_band(p, col, cols, pieces, at_once, &dest);
+    if (!direct)
+        collect(p, c, col, pieces);
+    weft_sync_barrier(p->meeting->team, p->meeting->name);
+    return error;
+}
+
+/* A band that fails here is still made by the others: all of them go on to the end. */
+static int run(const struct weft_partials *p, const weft_matrix *c) {
+    int error = 0;
+    for (size_t col = 0; col < c->cols; col += p->band_cols) {
+        size_t left = c->cols - col;
+        int failed = run_band(p, c, col, left < p->band_cols ? left : p->band_cols);
+        error = error ? error : failed;
+    }
+    return error;
+}
+
+int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
+                           weft_op op, weft_matrix *c, weft_stream stream) {
+    struct weft_meeting meeting;
+    int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_ALL_REDUCE, stream);
+    if (error)
+        return error;
+    struct weft_partials partials = {&meeting, a, b, op, 0, 0};
+    if (check(&meeting, a, b, op, c))
+        weft_partials_plan(&partials, weft_element_bytes(c->dtype));
+    weft_meeting_post(&meeting);
+    error = weft_meeting_agree(&meeting);
+    if (!error)
+        error = run(&partials, c);
+    return weft_meeting_close(&meeting, error);
+}

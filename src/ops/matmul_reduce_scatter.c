@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft_matmul_reduce_scatter: c_shard = the own rows of the sum of all members' a x b. */
+#include <errno.h>
+#include <weft.h>
+#include "coll/elements.h"
+#include "ops/check.h"
+#include "ops/partials.h"
+
+enum { DTYPE, OP, ROWS, COLS, SHARD_ROWS }; /* facts of an offer */
+
+static bool check(struct weft_meeting *meeting, const weft_matrix *a, const weft_matrix *b,
+                  weft_op op, const weft_matrix *c_shard) {
+    if (!weft_check_matrix(meeting, "a", -1, a) || !weft_check_matrix(meeting, "b", -1, b) ||
+        !weft_check_matrix(meeting, "c_shard", -1, c_shard) ||
+        !weft_check_dtype(meeting, "b", -1, b, a->dtype) ||
+        !weft_check_dtype(meeting, "c_shard", -1, c_shard, a->dtype) ||
+        !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
+        !weft_check_equal(meeting, "c_shard", -1, "cols", c_shard->cols, "b->cols", b->cols) ||
+        !weft_check_sum(meeting, op) || !weft_check_matmul(meeting, a->dtype))
+        return false;
+    meeting->mine.facts[DTYPE] = (uint64_t)a->dtype;
+    meeting->mine.facts[OP] = (uint64_t)op;
+    meeting->mine.facts[ROWS] = a->rows;
+    meeting->mine.facts[COLS] = b->cols;
+    meeting->mine.facts[SHARD_ROWS] = c_shard->rows;
+    return true;
+}
+
+/* The members' rows of c, one after another; they must be all rows of a. */
+static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pieces) {
+    size_t row = 0, rows = meeting->mine.facts[ROWS];
+    for (int member = 0; member < meeting->team->npes; member++) {
+        size_t shard = weft_meeting_offer(meeting, member)->facts[SHARD_ROWS];
+        pieces[member] = (struct weft_piece){.row = row, .rows = shard};
+        row += shard;
+    }
+    if (row != rows)
+        return weft_meeting_fail(meeting, -EINVAL,
+                                 "the members' c_shards have %zu rows together, but a->rows is %zu",
+                                 row, rows);
+    return 0;
+}
+
+/* The barrier after a band lets its workspace be written again. */
+static int run(const struct weft_partials *p, struct weft_piece *pieces,
+               const weft_matrix *c_shard) {
+    struct weft_team *team = p->meeting->team;
+    bool at_once = weft_partials_at_once((size_t)team->npes, p->a->rows, p->b->cols);
+    int error = 0;
+    for (size_t col = 0; col < p->b->cols; col += p->band_cols) {
+        size_t left = p->b->cols - col, cols = left < p->band_cols ? left : p->band_cols;
+        for (int member = 0; member < team->npes; member++)
+            pieces[member].cols = cols;
+        weft_matrix dest = weft_matrix_cols(c_shard, col, cols);
+        int failed = weft_partials_band(p, col, cols, pieces, at_once, &dest);
+        error = error ? error : failed;
+        weft_sync_barrier(team, p->meeting->name);
+    }
+    return error;
+}
+
+int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
+                               weft_op op, weft_matrix *c_shard, weft_stream stream) {
+    struct weft_meeting meeting;
+    int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_REDUCE_SCATTER, stream);
+    if (error)
+        return error;
+    struct weft_partials partials = {&meeting, a, b, op, 0, 0};
+    if (check(&meeting, a, b, op, c_shard))
+        weft_partials_plan(&partials, 0);
+    weft_meeting_post(&meeting);
+    error = weft_meeting_agree(&meeting);
+    struct weft_piece pieces[meeting.team->npes];
+    if (!error)
+        error = assign_rows(&meeting, pieces);
+    if (!error)
+        error = run(&partials, pieces, c_shard);
+    return weft_meeting_close(&meeting, error);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums over the members of their products a x b, one piece of the sum to every member.
+ *
+ * Each member keeps its product in its workspace, M x cols in the type of the accumulation, and
+ * computes the peers' pieces first: the next member's, the one's after it, ..., its own last. A
+ * piece is reduced by its owner, over the members in team order, where they lie. A product that
+ * does not fit into a workspace is made in bands of columns, which pack a again but never b.
+ *
+ *                 piece of member 0 | 1 | 2        or by rows:   piece of member 0
+ *      M x band:                    |   |                        ------- 1 -------
+ *                                   |   |                        ------- 2 -------        */
+#ifndef WEFT_OPS_PARTIALS_H
+#define WEFT_OPS_PARTIALS_H
+
+#include <weft.h>
+#include "coll/meeting.h"
+
+/* Which part of a band belongs to a member; columns count from the start of the band. */
+struct weft_piece {
+    size_t row, rows, col, cols;
+};
+
+struct weft_partials {
+    struct weft_meeting *meeting;
+    const weft_matrix *a, *b;
+    weft_op op;
+    size_t band_cols; /* the same on all members */
+    size_t free_at;   /* where the workspace is not taken by a band's product */
+};
+
+/* Decides on the bands. Local, and before the meeting: the results follow from facts that must be
+ * the same on all members. Refuses where not even a column fits, or without workspace for the
+ * product and `more` bytes for each of its elements at most. */
+void weft_partials_plan(struct weft_partials *partials, size_t more);
+
+/* The band of columns [col, col + cols) of the sum: dest, cut like pieces[me], receives this
+ * member's piece. pieces has an entry for every member. `at_once` multiplies the whole band in one
+ * product, for pieces so small that packing the factors for each would cost more than overlap
+ * saves; the same on all members. On return peers may still read the workspace. */
+int weft_partials_band(const struct weft_partials *partials, size_t col, size_t cols,
+                       const struct weft_piece *pieces, bool at_once, const weft_matrix *dest);
+
+/* Whether `npieces` pieces along a side of `split` elements, the other side being `other`, had
+ * better be made in one product. */
+bool weft_partials_at_once(size_t npieces, size_t split, size_t other);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft_reserve: the workspace of a team, ahead of time. */
+#include <weft.h>
+#include "coll/meeting.h"
+
+int weft_reserve(shmem_team_t team, size_t bytes) {
+    struct weft_meeting meeting;
+    int error = weft_meeting_open(&meeting, team, WEFT_CALL_RESERVE, WEFT_STREAM_HOST);
+    if (error)
+        return error;
+    weft_meeting_commit(&meeting, bytes);
+    weft_meeting_post(&meeting);
+    error = weft_meeting_agree(&meeting);
+    return weft_meeting_close(&meeting, error);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: no test of its own, but the PE of the launcher's tests: it does what its arguments
+ * say, one after the other. "verb", "verb:number", and "2@verb" for PE 2 only.
+ * PEs: 1 */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "boot/boot.h"
+#include "boot/control.h"
+#include "boot/wire.h"
+
+static void say(const char *what, int number) {
+    char line[64];
+    int length = snprintf(line, sizeof line, "%s %d\n", what, number);
+    if (write(STDOUT_FILENO, line, (size_t)length) < 0)
+        _exit(99);
+}
+
+static void join(int unused) {
+    (void)unused;
+    if (weft_boot_join())
+        exit(71);
+}
+
+static void leave(int unused) {
+    (void)unused;
+    weft_boot_leave();
+}
+
+static void *join_body(void *unused) {
+    join(0);
+    return unused;
+}
+
+/* The thread that joins ends; the PE does not. */
+static void join_in_thread(int unused) {
+    (void)unused;
+    pthread_t thread;
+    pthread_create(&thread, NULL, join_body, NULL);
+    pthread_join(thread, NULL);
+}
+
+static void exchange(int times) {
+    int *all = calloc((size_t)weft_boot.npes, sizeof *all);
+    for (int i = 0; i < (times ? times : 1); i++)
+        if (weft_boot_exchange(&weft_boot.pe, sizeof *all, all, NULL, 0, NULL))
+            exit(71);
+    free(all);
+}
+
+static void rejoin(int times) {
+    for (int i = 0; i < times; i++) {
+        join(0);
+        exchange(1);
+        leave(0);
+    }
+}
+
+static void give_other_size(int unused) {
+    (void)unused;
+    char mine[16] = {0}, all[16 * 64];
+    weft_boot_exchange(mine, sizeof mine, all, NULL, 0, NULL);
+}
+
+static void hang(int unused) {
+    (void)unused;
+    for (;;)
+        pause();
+}
+
+static void spin(int unused) {
+    (void)unused;
+    for (volatile unsigned turns = 0;; turns++)
+        ;
+}
+
+static void raise_signal(int number) {
+    raise(number);
+}
+
+static void caught(int number) {
+    say("caught", number);
+}
+
+static void catch_signal(int number) {
+    struct sigaction action = {.sa_handler = caught};
+    sigaction(number, &action, NULL);
+}
+
+static void ignore_signal(int number) {
+    signal(number, SIG_IGN);
+}
+
+/* A child without exec that lives on; its number is printed. */
+static void fork_sleeper(int seconds) {
+    pid_t child = fork();
+    if (child == 0) {
+        sleep((unsigned)seconds);
+        _exit(0);
+    }
+    say("child", child);
+}
+
+/* A child without exec that tries everything which is only a PE's to do, and leaves by exit. */
+static void fork_meddler(int unused) {
+    (void)unused;
+    pid_t child = fork();
+    if (child == 0) {
+        int all[64];
+        weft_boot_end_job(9, false);
+        weft_boot_leave();
+        exit(weft_boot_exchange(all, 4, all, NULL, 0, NULL) ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    say("meddler", status);
+}
+
+static void exec_sleep(int unused) {
+    (void)unused;
+    execlp("sleep", "sleep", "60", (char *)NULL);
+}
+
+static void global_exit(int status) {
+    weft_boot_end_job(status, false);
+    exit(status);
+}
+
+static void fail(int status) {
+    fprintf(stderr, "it failed\n");
+    weft_boot_end_job(status, true);
+    exit(status);
+}
+
+/* What no PE of ours sends: 0 a short message, 1 an unknown kind, 2 a contribution that is shorter
+ * than it says, 3 one with too many descriptors, 4 an endless one, 5 nothing at all. */
+static void junk(int which) {
+    static char endless[60000];
+    int hub = atoi(getenv(WEFT_BOOT_ENV_HUB)), fds[20];
+    struct weft_wire_header header = {.kind = which == 1 ? 77 : WEFT_WIRE_GIVE, .bytes = 100};
+    for (int i = 0; i < 20; i++)
+        fds[i] = STDERR_FILENO;
+    if (which == 0)
+        send(hub, "short", 5, MSG_NOSIGNAL);
+    else if (which == 5)
+        send(hub, "", 0, MSG_NOSIGNAL);
+    else if (which == 3)
+        weft_wire_send(hub, &header, endless, 100, fds, 20, 0);
+    else
+        weft_wire_send(hub, &header, endless, which == 4 ? sizeof endless : 3, NULL, 0, 0);
+}
+
+static void corrupt_page(int unused) {
+    (void)unused;
+    memset(weft_boot.control->pe, 0xa5, sizeof weft_boot.control->pe[0] * (size_t)weft_boot.npes);
+    atomic_store(&weft_boot.control->abort_pe, 12345);
+}
+
+static void echo_input(int unused) {
+    (void)unused;
+    char text[256];
+    ssize_t length = read(STDIN_FILENO, text, sizeof text);
+    say("input", (int)length);
+}
+
+static void count_descriptors(int unused) {
+    (void)unused;
+    int open = 0;
+    for (int fd = 3; fd < 1024; fd++)
+        open += fcntl(fd, F_GETFD) >= 0 && !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    say("inheritable", open);
+}
+
+static void sleep_ms(int milliseconds) {
+    usleep((useconds_t)milliseconds * 1000);
+}
+
+static void print(int number) {
+    say("PE", number ? number : weft_boot.pe);
+}
+
+static void print_pid(int unused) {
+    (void)unused;
+    say("pid", getpid());
+}
+
+static const struct verb {
+    const char *name;
+    void (*act)(int number);
+} verbs[] = {
+    {"join", join},
+    {"join_in_thread", join_in_thread},
+    {"leave", leave},
+    {"rejoin", rejoin},
+    {"exchange", exchange},
+    {"give_other_size", give_other_size},
+    {"hang", hang},
+    {"spin", spin},
+    {"raise", raise_signal},
+    {"catch", catch_signal},
+    {"ignore", ignore_signal},
+    {"fork_sleeper", fork_sleeper},
+    {"fork_meddler", fork_meddler},
+    {"exec", exec_sleep},
+    {"exit", exit},
+    {"_exit", _exit},
+    {"global_exit", global_exit},
+    {"fail", fail},
+    {"junk", junk},
+    {"corrupt_page", corrupt_page},
+    {"input", echo_input},
+    {"descriptors", count_descriptors},
+    {"sleep_ms", sleep_ms},
+    {"print", print},
+    {"pid", print_pid},
+};
+
+static void perform(const char *word, int pe) {
+    const char *at = strchr(word, '@'), *name = at ? at + 1 : word, *colon = strchr(name, ':');
+    size_t length = strcspn(name, ":");
+    if (at && atoi(word) != pe)
+        return;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strlen(verbs[i].name) == length && strncmp(verbs[i].name, name, length) == 0) {
+            verbs[i].act(colon ? atoi(colon + 1) : 0);
+            return;
+        }
+    fprintf(stderr, "pe: no verb %s\n", word);
+    _exit(99);
+}
+
+int main(int argc, char **argv) {
+    const char *pe = getenv(WEFT_BOOT_ENV_PE);
+    if (argc == 1)
+        puts("1..0 # SKIP the PE of tests/launch");
+    for (int i = 1; i < argc; i++)
+        perform(argv[i], pe ? atoi(pe) : 0);
+    return 0;
+}
