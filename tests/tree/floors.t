@@ -26,7 +26,7 @@ CORE_RANKS = [
     {"sync", "static"},
     {"team"},
     {"heap", "ctx"},
-    {"rma", "amo", "signal", "init"},
+    {"rma", "amo", "ivar", "init"},
     {"lock"},
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
