@@ -25,7 +25,7 @@ HEADERS := $(patsubst %,$(BUILD)/%,$(shell find include -type f))
 LAUNCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/launch/*.c src/base/*.c src/boot/*.c))
 TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
 
-.PHONY: all demo check check-all bench install uninstall format help clean tests examples deps
+.PHONY: all demo check bench install format help clean tests examples benches deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 

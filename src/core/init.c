@@ -155,10 +155,11 @@ static void greet(void) {
     fflush(stdout);
 }
 
-/* A child of a PE has neither the peers' memory nor their trust. */
+/* A child of a PE has neither the peers' memory nor their trust. The kernel has not given it the
+ * mappings; this tells tools like Valgrind, and lets the memory go when the PE does. */
 static void forked(void) {
-    weft_windows.heap.window.bytes = weft_windows.heap.window.count = 0;
-    weft_windows.statics.window.bytes = weft_windows.statics.window.count = 0;
+    if (weft_job.phase == WEFT_JOB_FORKED)
+        unshare_memory();
 }
 
 /* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). */
