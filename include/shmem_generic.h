@@ -104,9 +104,9 @@
 /* Also functions: three arguments call the function, four have a context. */
 #define SHMEM_SIGNAL_FORM(a, b, c, d, form, ...) form
 #define shmem_signal_add(...)                                                                      \
-    SHMEM_SIGNAL_FORM(__VA_ARGS__, shmem_ctx_signal_add, shmem_signal_add, _)(__VA_ARGS__)
+    SHMEM_SIGNAL_FORM(__VA_ARGS__, shmem_ctx_signal_add, shmem_signal_add, 0, 0)(__VA_ARGS__)
 #define shmem_signal_set(...)                                                                      \
-    SHMEM_SIGNAL_FORM(__VA_ARGS__, shmem_ctx_signal_set, shmem_signal_set, _)(__VA_ARGS__)
+    SHMEM_SIGNAL_FORM(__VA_ARGS__, shmem_ctx_signal_set, shmem_signal_set, 0, 0)(__VA_ARGS__)
 
 #define shmem_sync(team) _Generic((team), shmem_team_t: shmem_team_sync)(team)
 /* clang-format on */

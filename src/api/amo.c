@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomic memory operations. A near one is complete when it returns, so the non-blocking forms differ
- * only in where the fetched value goes. */
+/* Atomic memory operations. A near one is complete when it returns, so the non-blocking forms
+ * differ only in where the fetched value goes. */
 #include "core/amo.h"
 #include "api/pair.h"
 
@@ -13,6 +13,7 @@ static inline __attribute__((always_inline)) void amo(const char *call, enum wef
         weft_misuse_access(call, op == WEFT_AMO_FETCH ? "source" : "dest", dest, bytes, pe);
 }
 
+/* clang-format off */
 /* What becomes of the word before: nobody wants it, it is returned, or it is stored at `fetch`. */
 #define SILENT(OP, T, DEST, VALUE, COND)                                                           \
     amo(__func__, OP, sizeof(T), DEST, VALUE, COND, NULL, pe);

@@ -26,5 +26,5 @@ int shmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team) {
 void shmem_ctx_destroy(shmem_ctx_t ctx) {
     weft_check_running(__func__);
     if (ctx != SHMEM_CTX_INVALID && weft_ctx_destroy(ctx) != 0)
-        weft_misuse_handle(__func__, "ctx", ctx, "what shmem_ctx_create gave and nobody destroyed");
+        weft_misuse_handle(__func__, "ctx", ctx, "a context that was created and not destroyed");
 }

@@ -3,18 +3,13 @@
 #include "api/misuse.h"
 
 void weft_misuse_phase(const char *call) {
-    switch (weft_job.phase) {
-    case WEFT_JOB_BEFORE: weft_job_panic("%s: called before shmem_init: call shmem_init first", call);
-    case WEFT_JOB_AFTER:
-        weft_job_panic("%s: called after shmem_finalize: finalize last, or call shmem_init again",
-                       call);
-    case WEFT_JOB_FORKED:
-        weft_job_panic("%s: called in a forked child of a PE, which is no PE itself: call it in the "
-                       "process that called shmem_init",
-                       call);
-    case WEFT_JOB_RUNNING: break;
-    }
-    weft_job_panic("%s: called while shmem_init or shmem_finalize is at work in another thread", call);
+    static const char *const when[] = {
+        [WEFT_JOB_BEFORE] = "before shmem_init: call shmem_init first",
+        [WEFT_JOB_RUNNING] = "while another thread is in shmem_init or shmem_finalize: wait for it",
+        [WEFT_JOB_AFTER] = "after shmem_finalize: finalize later, or call shmem_init again",
+        [WEFT_JOB_FORKED] = "in a forked child, which is no PE: call it in the PE's own process",
+    };
+    weft_job_panic("%s: called %s", call, when[weft_job.phase]);
 }
 
 void weft_misuse_access(const char *call, const char *argument, const void *p, size_t bytes,
@@ -34,12 +29,12 @@ void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int pe) {
     weft_check_running(call);
     const struct weft_ctx *known = weft_ctx_find(ctx);
     if (known)
-        weft_job_panic("%s: argument pe is %d, but the context's team has %d PEs: pass 0 to %d", call,
-                       pe, known->npes, known->npes - 1);
+        weft_job_panic("%s: argument pe is %d, but the context's team has %d PEs: pass 0 to %d",
+                       call, pe, known->npes, known->npes - 1);
     if (ctx == SHMEM_CTX_DEFAULT)
         weft_misuse_access(call, "", NULL, 0, pe);
     weft_misuse_handle(call, "ctx", ctx,
-                       "SHMEM_CTX_DEFAULT or what shmem_ctx_create gave and nobody destroyed");
+                       "SHMEM_CTX_DEFAULT or a context that was created and not destroyed");
 }
 
 void weft_misuse_null(const char *call, const char *argument) {
@@ -54,6 +49,5 @@ void weft_misuse_constant(const char *call, const char *argument, int value, con
 void weft_misuse_handle(const char *call, const char *argument, const void *handle,
                         const char *allowed) {
     weft_check_running(call);
-    weft_job_panic("%s: argument %s is %s (%p): pass %s", call, argument,
-                   handle ? "no live handle" : "the invalid handle", handle, allowed);
+    weft_job_panic("%s: argument %s is 0x%zx: pass %s", call, argument, (size_t)handle, allowed);
 }

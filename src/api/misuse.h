@@ -16,8 +16,8 @@
 
 #define WEFT_COLD __attribute__((cold, noinline))
 
-/* Not between shmem_init and shmem_finalize, or in a forked child. Also the first line of all below:
- * whatever else is wrong follows from this. */
+/* Not between shmem_init and shmem_finalize, or in a forked child. Also the first line of all
+ * below: whatever else is wrong follows from this. */
 WEFT_COLD _Noreturn void weft_misuse_phase(const char *call);
 
 /* `p` is not symmetric over `bytes`, or there is no world PE `pe`. */

@@ -6,6 +6,7 @@
 
 #include "api/misuse.h"
 
+/* clang-format off */
 #define PAIR_UNWRAP(...) __VA_ARGS__
 #define PAIR(RESULT, NAME, PARAMETERS, ...)                                                        \
     RESULT shmem_##NAME(PAIR_UNWRAP PARAMETERS) { __VA_ARGS__ }                                    \
@@ -13,5 +14,6 @@
         pe = weft_check_pe(__func__, ctx, pe);                                                     \
         __VA_ARGS__                                                                                \
     }
+/* clang-format on */
 
 #endif

@@ -5,55 +5,68 @@
 #include "core/rma.h"
 #include "api/pair.h"
 
-static inline void put(const char *call, void *dest, const void *source, size_t nelems, size_t size,
-                       int pe) {
-    size_t bytes = weft_check_bytes(nelems, size);
+/* One body for all types: `call` comes last, so that the arguments of most public routines are in
+ * their registers already. Elements of one type are inlined instead, with their constant size. */
+static inline __attribute__((always_inline)) void put_inline(void *dest, const void *source,
+                                                             size_t bytes, int pe,
+                                                             const char *call) {
     weft_check_local(call, "source", source, bytes);
     if (__builtin_expect(weft_put(dest, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
-static inline void get(const char *call, void *dest, const void *source, size_t nelems, size_t size,
-                       int pe) {
-    size_t bytes = weft_check_bytes(nelems, size);
+static inline __attribute__((always_inline)) void get_inline(void *dest, const void *source,
+                                                             size_t bytes, int pe,
+                                                             const char *call) {
     weft_check_local(call, "dest", dest, bytes);
     if (__builtin_expect(weft_get(dest, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "source", source, bytes, pe);
 }
 
-static void put_strided(const char *call, void *dest, const void *source,
-                        const struct weft_strided *shape, int pe) {
-    size_t bytes = weft_check_bytes(weft_check_bytes(shape->bsize, shape->nblocks),
-                                    shape->elem_bytes);
-    weft_check_local(call, "source", source, bytes);
+static __attribute__((noinline)) void put(void *dest, const void *source, size_t bytes, int pe,
+                                          const char *call) {
+    put_inline(dest, source, bytes, pe, call);
+}
+
+static __attribute__((noinline)) void get(void *dest, const void *source, size_t bytes, int pe,
+                                          const char *call) {
+    get_inline(dest, source, bytes, pe, call);
+}
+
+static size_t strided_bytes(const struct weft_strided *shape) {
+    return weft_check_bytes(weft_check_bytes(shape->bsize, shape->nblocks), shape->elem_bytes);
+}
+
+static void put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                        const char *call) {
+    weft_check_local(call, "source", source, strided_bytes(shape));
     if (weft_put_strided(dest, source, shape, pe) != 0)
-        weft_misuse_access(call, "dest", dest, bytes, pe);
+        weft_misuse_access(call, "dest", dest, strided_bytes(shape), pe);
 }
 
-static void get_strided(const char *call, void *dest, const void *source,
-                        const struct weft_strided *shape, int pe) {
-    size_t bytes = weft_check_bytes(weft_check_bytes(shape->bsize, shape->nblocks),
-                                    shape->elem_bytes);
-    weft_check_local(call, "dest", dest, bytes);
+static void get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                        const char *call) {
+    weft_check_local(call, "dest", dest, strided_bytes(shape));
     if (weft_get_strided(dest, source, shape, pe) != 0)
-        weft_misuse_access(call, "source", source, bytes, pe);
+        weft_misuse_access(call, "source", source, strided_bytes(shape), pe);
 }
 
+/* clang-format off */
 /* VERB is put or get, SIZE the bytes of an element. */
 #define COPY(NAME, T, VERB, SIZE)                                                                  \
     PAIR(void, NAME, (T *dest, const T *source, size_t nelems, int pe),                            \
-         VERB(__func__, dest, source, nelems, SIZE, pe);)
+         VERB(dest, source, weft_check_bytes(nelems, SIZE), pe, __func__);)
 #define STRIDED(NAME, T, VERB, SIZE)                                                               \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),          \
          struct weft_strided shape = {SIZE, 1, nelems, dst, sst};                                  \
-         VERB##_strided(__func__, dest, source, &shape, pe);)
+         VERB##_strided(dest, source, &shape, pe, __func__);)
 #define BLOCK_STRIDED(NAME, T, VERB, SIZE)                                                         \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks,    \
           int pe),                                                                                 \
          struct weft_strided shape = {SIZE, bsize, nblocks, dst, sst};                             \
-         VERB##_strided(__func__, dest, source, &shape, pe);)
+         VERB##_strided(dest, source, &shape, pe, __func__);)
 
 #define TYPED(N, T, _)                                                                             \
     COPY(N##_put, T, put, sizeof(T))                                                               \
@@ -65,10 +78,10 @@ static void get_strided(const char *call, void *dest, const void *source,
     BLOCK_STRIDED(N##_ibput, T, put, sizeof(T))                                                    \
     BLOCK_STRIDED(N##_ibget, T, get, sizeof(T))                                                    \
     PAIR(void, N##_p, (T *dest, T value, int pe),                                                  \
-         put(__func__, dest, &value, 1, sizeof(T), pe);)                                           \
+         put_inline(dest, &value, sizeof(T), pe, __func__);)                                       \
     PAIR(T, N##_g, (const T *source, int pe),                                                      \
          T value;                                                                                  \
-         get(__func__, &value, source, 1, sizeof(T), pe);                                          \
+         get_inline(&value, source, sizeof(T), pe, __func__);                                      \
          return value;)
 #define SIZED(BITS, BYTES, _)                                                                      \
     COPY(put##BITS, void, put, BYTES)                                                              \

@@ -12,8 +12,14 @@
 #include "core/window.h"
 #include "api/misuse.h"
 
+static void check_not_forked(const char *call) {
+    if (weft_job.phase == WEFT_JOB_FORKED)
+        weft_misuse_phase(call);
+}
+
 /* Who found the failure has said so. There is no caller to tell: the job can only end. */
 void shmem_init(void) {
+    check_not_forked(__func__);
     if (weft_init(SHMEM_THREAD_SINGLE, NULL) == 0)
         return;
     if (weft_job.phase == WEFT_JOB_RUNNING)
@@ -22,6 +28,7 @@ void shmem_init(void) {
 }
 
 int shmem_init_thread(int requested, int *provided) {
+    check_not_forked(__func__);
     weft_check_local(__func__, "provided", provided, sizeof *provided);
     if (requested >= SHMEM_THREAD_SINGLE && requested <= SHMEM_THREAD_MULTIPLE)
         return weft_init(requested, provided);
@@ -78,7 +85,7 @@ int shmem_addr_accessible(const void *addr, int pe) {
     return weft_near(addr, 1, pe) != NULL;
 }
 
-/* Static data is mapped a second time with the peers', but here it has the address it always had. */
+/* Static data is mapped a second time beside the peers', but here keeps the address it has. */
 static void *pointer(const void *dest, int pe) {
     void *near = weft_near(dest, 0, pe);
     return near && pe == weft_job.pe ? (void *)dest : near;

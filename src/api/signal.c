@@ -35,6 +35,7 @@ static void check_own_word(const char *call, const uint64_t *sig_addr) {
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
 }
 
+/* clang-format off */
 #define PUT_SIGNAL(NAME, T, SIZE)                                                                  \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,            \
@@ -57,6 +58,8 @@ PAIR(void, signal_add, (uint64_t *sig_addr, uint64_t signal, int pe),
      signal_word(__func__, sig_addr, signal, WEFT_SIGNAL_ADD, pe);)
 PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
      signal_word(__func__, sig_addr, signal, WEFT_SIGNAL_SET, pe);)
+
+/* clang-format on */
 
 uint64_t shmem_signal_fetch(const uint64_t *sig_addr) {
     check_own_word(__func__, sig_addr);

@@ -108,7 +108,8 @@ void shmem_team_destroy(shmem_team_t team) {
         return;
     struct weft_team *members = weft_team_find(team);
     if (!members || team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED)
-        weft_misuse_handle(__func__, "team", team, "what a split gave and nobody destroyed");
+        weft_misuse_handle(__func__, "team", team,
+                           "a team that a split made and that was not destroyed");
     weft_ctx_destroy_all(team);
     weft_team_destroy(members);
 }

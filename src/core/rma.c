@@ -2,14 +2,6 @@
 /* The parts of put and get that are more than one copy. */
 #include "core/rma.h"
 #include <stdbool.h>
-#include "core/job.h"
-
-int weft_near_error(const void *p, size_t bytes, int pe) {
-    (void)p;
-    if (bytes == 0)
-        return 0;
-    return pe < 0 || pe >= weft_job.npes ? -ERANGE : -EFAULT;
-}
 
 /* Where the blocks lie on one side, in bytes: [low, low + span) seen from the first block. */
 struct side {
@@ -35,7 +27,7 @@ static void *near_blocks(const void *first, const struct side *side, int pe, int
     char *near = weft_near(lowest, side->span, pe);
     if (near)
         return near - side->low;
-    *error = weft_near_error(lowest, side->span, pe);
+    *error = weft_near_error(side->span, pe);
     return NULL;
 }
 
@@ -97,7 +89,7 @@ int weft_get_strided(void *dest, const void *source, const struct weft_strided *
 int weft_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
                     uint64_t signal, enum weft_signal_op op, int pe) {
     if (!weft_near(sig_addr, sizeof *sig_addr, pe))
-        return weft_near_error(sig_addr, sizeof *sig_addr, pe);
+        return weft_near_error(sizeof *sig_addr, pe);
     int error = weft_put(dest, source, bytes, pe);
     return error ? error : weft_signal(sig_addr, signal, op, pe);
 }

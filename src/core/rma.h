@@ -11,14 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "core/job.h"
 #include "core/window.h"
 
+#define WEFT_RMA_INLINE static inline __attribute__((always_inline))
+
 /* Why weft_near gave NULL: -ERANGE, -EFAULT, or 0 for an empty access, which may name anything. */
-int weft_near_error(const void *p, size_t bytes, int pe);
+WEFT_RMA_INLINE int weft_near_error(size_t bytes, int pe) {
+    if (bytes == 0)
+        return 0;
+    return pe < 0 || pe >= weft_job.npes ? -ERANGE : -EFAULT;
+}
 
 /* Single elements are one load and one store, so that a flag arrives whole, and cost no call. */
-static inline void weft_copy(void *dest, const void *source, size_t bytes) {
-    if (bytes == 8)
+WEFT_RMA_INLINE void weft_copy(void *dest, const void *source, size_t bytes) {
+    if (__builtin_expect(bytes == 8, 1))
         memcpy(dest, source, 8);
     else if (bytes == 4)
         memcpy(dest, source, 4);
@@ -33,19 +40,19 @@ static inline void weft_copy(void *dest, const void *source, size_t bytes) {
 }
 
 /* dest on `pe` <- source here. */
-static inline int weft_put(void *dest, const void *source, size_t bytes, int pe) {
+WEFT_RMA_INLINE int weft_put(void *dest, const void *source, size_t bytes, int pe) {
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(dest, bytes, pe);
+        return weft_near_error(bytes, pe);
     weft_copy(near, source, bytes);
     return 0;
 }
 
 /* dest here <- source on `pe`. */
-static inline int weft_get(void *dest, const void *source, size_t bytes, int pe) {
+WEFT_RMA_INLINE int weft_get(void *dest, const void *source, size_t bytes, int pe) {
     const void *near = weft_near(source, bytes, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(source, bytes, pe);
+        return weft_near_error(bytes, pe);
     weft_copy(dest, near, bytes);
     return 0;
 }
@@ -62,10 +69,11 @@ int weft_get_strided(void *dest, const void *source, const struct weft_strided *
 enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
 
 /* Sets the word on `pe` or adds to it, behind all earlier stores of this thread. */
-static inline int weft_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe) {
+WEFT_RMA_INLINE int weft_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
+                                int pe) {
     uint64_t *near = weft_near(sig_addr, sizeof *sig_addr, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(sig_addr, sizeof *sig_addr, pe);
+        return weft_near_error(sizeof *sig_addr, pe);
     if (op == WEFT_SIGNAL_SET)
         __atomic_store_n(near, signal, __ATOMIC_RELEASE);
     else

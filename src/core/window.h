@@ -58,13 +58,12 @@ void weft_segment_free(struct weft_segment *segment);
 
 /* Where `pe` keeps its copy of [p, p+bytes), for a load or store from here. NULL: p is no symmetric
  * address of that length, or there is no such PE near. Heap first: about a nanosecond. */
-static inline void *weft_near(const void *p, size_t bytes, int pe) {
+static inline __attribute__((always_inline)) void *weft_near(const void *p, size_t bytes, int pe) {
     const struct weft_window *w = &weft_windows.heap.window;
-    if (__builtin_expect(!weft_window_holds(w, p, bytes), 0)) {
+    if (__builtin_expect((uintptr_t)p - w->local > w->bytes, 0))
         w = &weft_windows.statics.window;
-        if (!weft_window_holds(w, p, bytes))
-            return NULL;
-    }
+    if (__builtin_expect(!weft_window_holds(w, p, bytes), 0))
+        return NULL;
     uint32_t slot = weft_window_slot(w, pe);
     return __builtin_expect(slot < w->count, 1) ? weft_window_at(w, p, slot) : NULL;
 }

@@ -22,7 +22,7 @@ BELOW = {
 }
 CORE_RANKS = [
     {"job", "order"},
-    {"window", "wait", "blocks"},
+    {"window", "wait", "blocks", "ivar"},
     {"sync", "static"},
     {"team"},
     {"heap", "ctx"},

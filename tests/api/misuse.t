@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Misuse ends the job with status 71 and one line that names routine, argument, value and remedy.
+
+One program misuses the library in the way that its argument names; PE 1 of 3 does so, while the
+others are in a barrier. The line is all that the job says, except that the others say why they leave.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).resolve()
+WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-misuse-"))
+STATUS_ERROR = 71
+
+# name, statement of PE 1, what the line has to contain.
+CASES = [
+    ("a PE above the last", "shmem_int_p(&word, 1, 3)", "shmem_int_p: argument pe is 3, but the job has 3 PEs: pass 0 to 2"),
+    ("a negative PE", "shmem_long_put(longs, longs, 2, -1)", "shmem_long_put: argument pe is -1"),
+    ("a PE of no member", "shmem_ctx_int_p(pair, &word, 1, 2)", "shmem_ctx_int_p: argument pe is 2, but the context's team has 2 PEs"),
+    ("a PE of an atomic", "shmem_long_atomic_add(longs, 1, 99)", "shmem_long_atomic_add: argument pe is 99"),
+    ("a PE of a signal", "shmem_signal_set(&signal_word, 1, 7)", "shmem_signal_set: argument pe is 7"),
+    ("a PE of pe_quiet", "int pes[] = {0, 5}; shmem_pe_quiet(pes, 2)", "shmem_pe_quiet: argument pe is 5"),
+    ("dest on the stack", "int here; shmem_int_p(&here, 1, 0)", "shmem_int_p: argument dest is 0x[0-9a-f]+, which is not symmetric over 4 bytes"),
+    ("source on the stack", "long here[4]; shmem_long_get(longs, here, 4, 0)", "shmem_long_get: argument source is 0x[0-9a-f]+, which is not symmetric over 32 bytes"),
+    ("an atomic on malloc's memory", "int *p = malloc(4); shmem_int_atomic_inc(p, 0)", "shmem_int_atomic_inc: argument dest is 0x[0-9a-f]+, which is not symmetric"),
+    ("fetch from the stack", "int here = 0; shmem_int_atomic_fetch(&here, 0)", "shmem_int_atomic_fetch: argument source is"),
+    ("beyond the heap's end", "shmem_putmem(heap, longs, (size_t)1 << 45, 0)", "shmem_putmem: argument dest is"),
+    ("a length that overflows", "shmem_long_put(heap, longs, SIZE_MAX / 4, 0)", "shmem_long_put: argument dest is 0x[0-9a-f]+, which is not symmetric over 18446744073709551615 bytes"),
+    ("a stride that leaves the heap", "shmem_long_iput(heap, longs, -1, 1, 64, 0)", "shmem_long_iput: argument dest is"),
+    ("a stride that overflows", "shmem_long_iget(longs, heap, 1, PTRDIFF_MAX / 2, 3, 0)", "shmem_long_iget: argument source is"),
+    ("signal on the stack", "uint64_t here; shmem_int_put_signal(&word, &word, 1, &here, 1, SHMEM_SIGNAL_SET, 0)", "shmem_int_put_signal: argument sig_addr is"),
+    ("payload on the stack", "int here; shmem_int_put_signal(&here, &word, 1, &signal_word, 1, SHMEM_SIGNAL_SET, 0)", "shmem_int_put_signal: argument dest is"),
+    ("a NULL source", "shmem_int_put(&word, NULL, 1, 0)", "shmem_int_put: argument source is NULL"),
+    ("a NULL dest", "shmem_int_p(NULL, 1, 0)", "shmem_int_p: argument dest is NULL"),
+    ("a NULL destination of get", "shmem_getmem(NULL, longs, 8, 0)", "shmem_getmem: argument dest is NULL"),
+    ("a NULL fetch", "shmem_int_atomic_fetch_nbi(NULL, &word, 0)", "shmem_int_atomic_fetch_nbi: argument fetch is NULL"),
+    ("a NULL handle", "shmem_ctx_create(0, NULL)", "shmem_ctx_create: argument ctx is NULL"),
+    ("a comparison that is none", "shmem_int_wait_until(&word, 77, 1)", "shmem_int_wait_until: argument cmp is 77: pass one of SHMEM_CMP_EQ"),
+    ("a comparison in a set", "shmem_int_test_any(&word, 1, NULL, 0, 1)", "shmem_int_test_any: argument cmp is 0"),
+    ("a wait on the stack", "int here = 0; shmem_int_wait_until(&here, SHMEM_CMP_EQ, 1)", "shmem_int_wait_until: argument ivar is"),
+    ("a signal operation that is none", "shmem_int_put_signal(&word, &word, 1, &signal_word, 1, 9, 0)", "shmem_int_put_signal: argument sig_op is 9: pass SHMEM_SIGNAL_SET"),
+    ("the invalid context", "shmem_ctx_int_p(SHMEM_CTX_INVALID, &word, 1, 0)", "shmem_ctx_int_p: argument ctx is 0x0: pass SHMEM_CTX_DEFAULT or a context"),
+    ("a destroyed context", "shmem_ctx_destroy(pair); shmem_ctx_int_p(pair, &word, 1, 0)", "shmem_ctx_int_p: argument ctx is 0x[0-9a-f]+: pass SHMEM_CTX_DEFAULT or"),
+    ("a wild context", "shmem_ctx_quiet((shmem_ctx_t)longs)", "shmem_ctx_quiet: argument ctx is 0x[0-9a-f]+: pass SHMEM_CTX_DEFAULT or"),
+    ("the default context destroyed", "shmem_ctx_destroy(SHMEM_CTX_DEFAULT)", "shmem_ctx_destroy: argument ctx is 0x1: pass a context"),
+    ("a predefined team destroyed", "shmem_team_destroy(SHMEM_TEAM_WORLD)", "shmem_team_destroy: argument team is 0x1: pass a team"),
+]
+
+# Statements for a program of their own: before, after and beside the job. Status of one PE alone.
+ALONE = [
+    ("before shmem_init", "shmem_int_p(&word, 1, 0)", "shmem_int_p: called before shmem_init: call shmem_init first"),
+    ("a barrier before shmem_init", "shmem_barrier_all()", "shmem_barrier_all: called before shmem_init"),
+    ("malloc before shmem_init", "shmem_malloc(8)", "shmem_malloc: called before shmem_init"),
+    ("my_pe before shmem_init", "shmem_my_pe()", "shmem_my_pe: called before shmem_init"),
+    ("an atomic before shmem_init", "shmem_int_atomic_inc(&word, 0)", "shmem_int_atomic_inc: called before shmem_init"),
+    ("a wait before shmem_init", "shmem_int_wait_until(&word, SHMEM_CMP_EQ, 0)", "shmem_int_wait_until: called before shmem_init"),
+    ("after shmem_finalize", "shmem_init(); shmem_finalize(); shmem_int_p(&word, 1, 0)", "shmem_int_p: called after shmem_finalize"),
+    ("quiet after shmem_finalize", "shmem_init(); shmem_finalize(); shmem_quiet()", "shmem_quiet: called after shmem_finalize"),
+    ("finalize once too often", "shmem_init(); shmem_finalize(); shmem_finalize()", "shmem_finalize: called after shmem_finalize"),
+    ("put in a forked child", "in_child(put)", "shmem_int_p: called in a forked child"),
+    ("get of the heap in a forked child", "in_child(get)", "shmem_int_g: called in a forked child"),
+    ("barrier in a forked child", "in_child(shmem_barrier_all)", "shmem_barrier_all: called in a forked child"),
+    ("init in a forked child", "in_child(shmem_init)", "shmem_init: called in a forked child"),
+]
+
+PROGRAM = """
+#include <shmem.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int word;
+static long longs[16];
+static uint64_t signal_word;
+static long *heap;
+static shmem_ctx_t pair;
+static void put(void) { shmem_int_p(&word, 1, 0); }
+static void get(void) { shmem_int_g((int *)heap, 0); }
+
+/* The status of a child that calls `routine` is this process's. */
+static void in_child(void (*routine)(void)) {
+    int status;
+    shmem_init();
+    heap = shmem_malloc(64);
+    pid_t child = fork();
+    if (child == 0) {
+        routine();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    shmem_barrier_all();
+    shmem_finalize();
+    exit(WEXITSTATUS(status));
+}
+
+static void job(int which) {
+    shmem_team_t team;
+    shmem_init();
+    heap = shmem_malloc(sizeof longs);
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &team);
+    if (team != SHMEM_TEAM_INVALID)
+        shmem_team_create_ctx(team, 0, &pair);
+    if (shmem_my_pe() != 1)
+        shmem_barrier_all();
+    switch (which) {
+%s
+    }
+    shmem_barrier_all();
+    shmem_finalize();
+}
+
+int main(int argc, char **argv) {
+    int which = atoi(argv[argc - 1]);
+    switch (which) {
+%s
+    default: job(which);
+    }
+    (void)put, (void)get;
+    return 0;
+}
+"""
+
+
+def switch(cases, first):
+    return "\n".join(f"    case {number}: {{ {statement}; }} break;"
+                     for number, (_, statement, _) in enumerate(cases, first))
+
+
+def build():
+    source = WORK / "misuse.c"
+    source.write_text(PROGRAM % (switch(CASES, 0), switch(ALONE, len(CASES))))
+    run = subprocess.run([str(BUILD / "bin/oshcc"), "-std=gnu11", "-O1", "-o", str(WORK / "misuse"), str(source)],
+                         capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(f"Bail out! the program does not compile: {run.stderr}")
+
+
+def complaint(run, pattern, speaker, status):
+    """None when the job ended as it should."""
+    lines = [line for line in run.stderr.splitlines() if line.startswith("weft:") and not line.endswith("; leaving")]
+    if run.returncode != status:
+        return f"status {run.returncode}, not {status}"
+    if len(lines) != 1:
+        return f"{len(lines)} lines, not one"
+    if not re.match(rf"weft: {speaker}", lines[0]) or not re.search(pattern.replace("(", r"\("), lines[0]):
+        return f"not the line that names {pattern}"
+    return None
+
+
+build()
+failed = number = 0
+for number, (name, _, pattern) in enumerate(CASES + ALONE, 1):
+    alone = number > len(CASES)
+    command = [str(BUILD / "bin/oshrun"), "-n", "1" if alone else "3", str(WORK / "misuse"), str(number - 1)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        wrong = complaint(run, pattern, "" if alone else r"PE 1 \(pid \d+\): ", STATUS_ERROR)
+    except subprocess.TimeoutExpired as error:
+        run, wrong = error, "the job hangs"
+    if wrong:
+        print(f"# {wrong}\n# " + str(run.stderr).replace("\n", "\n# "), file=sys.stderr)
+    print(f"{'not ' if wrong else ''}ok {number} - {name}", flush=True)
+    failed += bool(wrong)
+print(f"1..{number}")
+shutil.rmtree(WORK)
+sys.exit(failed != 0)

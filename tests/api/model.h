@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Random numbers that every PE can make for every other PE, so that a target knows what its writer
+ * chose, and the data made from them. */
+#ifndef TESTS_API_MODEL_H
+#define TESTS_API_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct random {
+    uint64_t state;
+};
+
+/* The same seed and PE give the same numbers everywhere. */
+static inline struct random random_of(uint64_t seed, int pe) {
+    return (struct random){seed * UINT64_C(0x9E3779B97F4A7C15) + (uint64_t)pe + 1};
+}
+
+static inline uint64_t random_next(struct random *random) {
+    uint64_t z = random->state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+static inline size_t random_below(struct random *random, size_t limit) {
+    return (size_t)(random_next(random) % limit);
+}
+
+static inline void random_fill(struct random *random, void *data, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        ((unsigned char *)data)[i] = (unsigned char)random_next(random);
+}
+
+#endif
