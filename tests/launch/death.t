@@ -115,7 +115,7 @@ def random_kills():
     before = names()
     random.seed(7)
     for turn in range(60):
-        process = start("-n", 3, "sh", "-c", f"exec {PE} rejoin:40 join exchange pid hang")
+        process = start("-n", 3, "sh", "-c", f"exec {PE} rejoin:40 join exchange:1000000")
         time.sleep(random.random() * 0.03)
         children = [pid for pid, *_ in settled_leftovers(0) if pid != process.pid]
         victim = random.choice(children) if children else None
