@@ -86,6 +86,11 @@ def forked():
     assert result.out == "meddler 0\n" * 2, result.out
 
 
+@case("where neither socket nor waitpid tells of a death, the mutex does")
+def mutex_alone():
+    run("-n", 2, "sh", "-c", f"{PE} join exchange clone_sleeper:20 1@raise:9 hang; sleep 30").expect(70, "PE 1")
+
+
 @case("grandchildren go with a job that ends by a death")
 def grandchildren():
     run("-n", 2, "sh", "-c", f"sleep 50 & (setsid sleep 51 &) ; {PE} join exchange 1@raise:9 hang").expect(137, "PE 1")
@@ -112,7 +117,7 @@ def random_kills():
     for turn in range(60):
         process = start("-n", 3, "sh", "-c", f"exec {PE} rejoin:40 join exchange pid hang")
         time.sleep(random.random() * 0.03)
-        children = [pid for pid, _ in settled_leftovers(0) if pid != process.pid]
+        children = [pid for pid, *_ in settled_leftovers(0) if pid != process.pid]
         victim = random.choice(children) if children else None
         if victim:
             os.kill(victim, signal.SIGKILL)

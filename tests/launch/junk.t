@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Nonsense in the environment, in messages and in the control page: a clear end, never a crash."""
-from harness import OSHRUN, PE, case, main, run, settled_leftovers
+from harness import PE, case, main, run, settled_leftovers
 import os
 import subprocess
 

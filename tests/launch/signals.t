@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Signals to oshrun are signals to the job."""
-from harness import OSHRUN, PE, Result, case, gone, leftovers, main, read_numbers, settled_leftovers, start, wait_until
+from harness import OSHRUN, PE, Result, case, gone, main, read_numbers, start, wait_until
 import os
 import pathlib
 import pty
 import signal
-import subprocess
 import time
 
 

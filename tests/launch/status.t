@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of oshrun, and what it exits with."""
-from harness import OSHRUN, PE, case, main, run
+from harness import EXCHANGE, PE, case, main, run
 import os
+import resource
+import signal
+import subprocess
 import tempfile
 
 
@@ -89,21 +92,19 @@ def failure():
 def inherited():
     shell = "import signal,resource;print(signal.pthread_sigmask(0,[]),signal.getsignal(17),resource.getrlimit(7)[0])"
     plain = run(*"-n 1 python3 -c".split(), shell).out
-    import subprocess
     assert plain == subprocess.run(["python3", "-c", shell], text=True, capture_output=True).stdout
 
 
 @case("a child that inherits an ignored SIGCHLD is counted all the same")
 def ignored_sigchld():
-    import signal
     run("-n", 2, "sh", "-c", "exit 4", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).expect(4)
 
 
 @case("few descriptors are enough for few PEs")
 def few_descriptors():
-    import resource
     run("-n", 2, PE, "join", "exchange:3", "leave",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))).expect(0)
+    run("-n", 8, EXCHANGE, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (250, 250))).expect(0)
     result = run("-n", 40, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
     result.expect(71, "Too many open files")
 

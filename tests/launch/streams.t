@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Standard streams: who reads, and what --tag-output does to lines."""
-from harness import OSHRUN, PE, Result, case, main, run, start
+from harness import OSHRUN, PE, Result, case, leftovers, main, run, start
 import subprocess
+import time
 
 
 @case("PE 0 reads the standard input, the others nothing")
@@ -65,10 +66,8 @@ def closed_reader():
 @case("a reader who does not read delays no death notice")
 def stopped_reader():
     process = start("-n", 2, "--tag-output", "sh", "-c", f"if [ $WEFT_PE = 0 ]; then yes; else sleep 0.3; exec {PE} join _exit:3; fi")
-    import time
     time.sleep(1.0)
-    from harness import leftovers
-    names = [name for _, name in leftovers()]
+    names = [name for _, name, _ in leftovers()]
     assert "yes" not in names, names
     Result(process).expect(3, "PE 1")
 

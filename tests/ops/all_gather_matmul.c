@@ -93,7 +93,7 @@ static void run(const struct test_team *t, weft_dtype dtype, enum memory memory,
 int main(void) {
     static const struct shape shapes[] = {{16, 24, 40}, {1, 3, 5},  {33, 17, 29}, {0, 5, 6},
                                           {70, 9, 3},   {8, 40, 0}, {5, 0, 7}};
-    tensors_open();
+    tensors_open(true);
     struct test_team teams[4];
     int nteams = teams_open(teams);
     uint64_t round = 0;

@@ -299,7 +299,7 @@ static void expect_small_answers(void) {
 }
 
 int main(void) {
-    tensors_open();
+    tensors_open(true);
     me = shmem_my_pe();
     npes = shmem_n_pes();
     size_t all = ROWS * (size_t)npes;

@@ -125,7 +125,7 @@ int main(void) {
     static const struct shape shapes[] = {{24, 40, 12}, {1, 5, 3},    {17, 29, 33},  {6, 5, 0},
                                           {9, 0, 7},    {0, 8, 4},    {3, 300, 8},   {300, 3, 8},
                                           {67, 131, 3}, {131, 67, 3}, {150, 260, 2}, {260, 150, 2}};
-    tensors_open();
+    tensors_open(true);
     struct test_team teams[4];
     int nteams = teams_open(teams);
     uint64_t round = 0;

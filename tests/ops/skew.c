@@ -189,9 +189,7 @@ static void early_product(enum memory memory) {
 }
 
 int main(void) {
-    shmem_init();
-    tap_start(shmem_my_pe());
-    heap_arena = shmem_malloc(HEAP_BYTES);
+    tensors_open(false);
     me = shmem_my_pe();
     npes = shmem_n_pes();
     random_state = (uint64_t)me + 5;

@@ -6,6 +6,7 @@
 #define TESTS_OPS_TENSOR_H
 
 #include <math.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,11 +132,19 @@ static unsigned char static_arena[STATIC_BYTES];
 static unsigned char *heap_arena;
 static size_t static_used, heap_used;
 
-/* Starts a PE with teams' workspaces of 120 KiB, so that small tensors need several bands: a
- * team's share of the largest file that a process may have. */
-static inline void tensors_open(void) {
+/* Starts a PE. `small` gives teams workspaces of 120 KiB, so that small tensors need several bands:
+ * a workspace is a team's share of the largest file that a process may have. */
+static inline void tensors_open(bool small) {
     struct rlimit limit = {FILE_BYTES, FILE_BYTES};
-    setrlimit(RLIMIT_FSIZE, &limit);
+    if (small)
+        setrlimit(RLIMIT_FSIZE, &limit);
+#ifdef __SANITIZE_ADDRESS__
+    /* LeakSanitizer crashes over sleeping OpenMP threads: one processor, one thread. */
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+#endif
     shmem_init();
     tap_start(shmem_my_pe());
     heap_arena = shmem_malloc(HEAP_BYTES);

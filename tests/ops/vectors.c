@@ -122,7 +122,7 @@ static void not_a_number_wins(void) {
 
 int main(void) {
     static const size_t sizes[] = {0, 1, 2, 7, 16, 33, 64, 65, 500, 1025, 2100, 5000};
-    tensors_open();
+    tensors_open(true);
     struct test_team teams[4];
     int nteams = teams_open(teams);
     uint64_t round = 0;
