@@ -38,9 +38,10 @@ $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 
-$(LIB): $(LIB_OBJ)
+$(LIB): $(LIB_OBJ) src/weft.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(SANFLAGS) -Wl,-soname,libweft.so.0 -Wl,-z,relro -o $@ $^ $(LDLIBS)
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libweft.so.0 -Wl,-z,relro \
+	    -Wl,--version-script=src/weft.map -o $@ $(LIB_OBJ) $(LDLIBS)
 	@ln -sf libweft.so $(@D)/libweft.so.0
 
 $(ARCHIVE): $(LIB_OBJ)

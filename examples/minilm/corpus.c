@@ -30,11 +30,13 @@ int corpus_open(struct corpus *corpus, const struct model *model, const char *di
     *corpus = (struct corpus){.question = question};
     if (tokenizer_open(&tokenizer, vocabulary))
         return -1;
-    int error = tokenizer.pieces_count > model->vocabulary
-                    ? fail("%s: %zu pieces, but the model knows %zu", vocabulary,
-                           tokenizer.pieces_count, model->vocabulary)
-                    : text_open(&corpus->text, text);
-    if (!error)
+    int error = 0;
+    if (tokenizer.pieces_count > model->vocabulary)
+        error = fail("%s: %zu pieces, but the model knows %zu", vocabulary, tokenizer.pieces_count,
+                     model->vocabulary);
+    else if (text_open(&corpus->text, text))
+        error = fail("%s (--text FILE asks another text)", fail_text());
+    else
         error = tokenize(corpus, &tokenizer, model->max_tokens);
     tokenizer_close(&tokenizer);
     if (error)

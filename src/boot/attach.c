@@ -162,6 +162,8 @@ static void close_on_exec(int fd) {
 
 static int attach_to_launcher(void) {
     int rc = read_environment();
+    if (rc == 0 && weft_attachment.npes > 1)
+        weft_log_set_pe(weft_attachment.pe);
     rc = rc ? rc : check_sockets();
     rc = rc ? rc : map_page();
     rc = rc ? rc : arm_life();

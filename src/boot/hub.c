@@ -25,11 +25,11 @@ struct hub_pe {
     unsigned rounds; /* to how many it has given */
     int position;    /* contributions of its round that it has been sent */
     bool receiving;  /* has given, and not received all */
+    bool crowded;    /* the kernel refused more descriptors under way */
 };
 
 struct weft_hub {
     int npes;
-    bool crowded;
     struct hub_round round[2];
     struct hub_pe *pe;
 };
@@ -103,11 +103,14 @@ int weft_hub_socket(const struct weft_hub *hub, int pe) {
 short weft_hub_events(const struct weft_hub *hub, int pe) {
     const struct hub_pe *it = &hub->pe[pe];
     bool deliverable = it->receiving && hub->round[(it->rounds - 1) & 1].given == hub->npes;
-    return deliverable && !hub->crowded ? POLLIN | POLLOUT : POLLIN;
+    return deliverable && !it->crowded ? POLLIN | POLLOUT : POLLIN;
 }
 
 bool weft_hub_crowded(const struct weft_hub *hub) {
-    return hub->crowded;
+    for (int pe = 0; pe < hub->npes; pe++)
+        if (hub->pe[pe].crowded)
+            return true;
+    return false;
 }
 
 bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
@@ -144,6 +147,7 @@ static int send_share(const struct hub_round *round, const struct hub_pe *pe, in
 /* Sends to one PE what it can take now. Failures other than "later" are left to reading, which will
  * find the socket closed. */
 static void deliver(struct weft_hub *hub, struct hub_pe *pe) {
+    pe->crowded = false;
     if (!pe->receiving || pe->socket < 0)
         return;
     struct hub_round *round = round_of(hub, pe);
@@ -152,7 +156,7 @@ static void deliver(struct weft_hub *hub, struct hub_pe *pe) {
     while (pe->position < hub->npes) {
         int count = batch(round, hub->npes - pe->position);
         int rc = send_share(round, pe, count);
-        hub->crowded |= rc == -ETOOMANYREFS;
+        pe->crowded = rc == -ETOOMANYREFS;
         if (rc)
             return;
         pe->position += count;
@@ -160,6 +164,12 @@ static void deliver(struct weft_hub *hub, struct hub_pe *pe) {
     pe->receiving = false;
     if (++round->served == hub->npes)
         round_end(round, hub->npes);
+}
+
+void weft_hub_retry(struct weft_hub *hub) {
+    for (int pe = 0; pe < hub->npes; pe++)
+        if (hub->pe[pe].crowded)
+            deliver(hub, &hub->pe[pe]);
 }
 
 /* The reason why a contribution can't be accepted, or NULL. */
@@ -238,7 +248,6 @@ enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_
     *report = (struct weft_hub_report){0};
     if (it->socket < 0)
         return WEFT_HUB_NOTHING;
-    hub->crowded = false;
     deliver(hub, it);
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;

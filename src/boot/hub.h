@@ -44,8 +44,9 @@ enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_
 /* Whether others have given to a round to which this PE has not. */
 bool weft_hub_awaits(const struct weft_hub *hub, int pe);
 
-/* Whether a delivery stopped for want of descriptors under way, which no poll announces: then call
- * weft_hub_serve for every PE again after a moment. */
+/* Whether a delivery stopped because the kernel lets no more descriptors be under way, which no
+ * poll announces the end of: then call weft_hub_retry after a moment. */
 bool weft_hub_crowded(const struct weft_hub *hub);
+void weft_hub_retry(struct weft_hub *hub);
 
 #endif

@@ -123,17 +123,25 @@ static int compare(const struct weft_meeting *meeting, int member, const struct 
     return 0;
 }
 
-/* Refusals come first, because the facts of a member that refuses mean nothing. */
-int weft_meeting_agree(struct weft_meeting *meeting) {
-    int npes = meeting->team->npes;
-    for (int member = 0; member < npes; member++) {
+/* The first member that refuses: 0, or its errno with text. */
+static int refusal(const struct weft_meeting *meeting) {
+    for (int member = 0; member < meeting->team->npes; member++) {
         const struct weft_offer *offer = weft_meeting_offer(meeting, member);
         if (offer->status)
             return weft_meeting_fail(meeting, offer->status, "PE %d: %.*s",
                                      weft_team_world_pe(meeting->team, member), WEFT_OFFER_BYTES,
                                      offer->text);
     }
-    int error = 0;
+    return 0;
+}
+
+/* Waits for all even if the first one refuses, since nobody may post again before that. Refusals
+ * come before comparisons, because the facts of a member that refuses mean nothing. */
+int weft_meeting_agree(struct weft_meeting *meeting) {
+    int npes = meeting->team->npes;
+    for (int distance = 1; distance < npes; distance++)
+        weft_meeting_offer(meeting, weft_meeting_member(meeting, distance));
+    int error = refusal(meeting);
     const struct weft_offer *first = weft_meeting_offer(meeting, 0);
     for (int member = 1; member < npes && !error; member++)
         error = compare(meeting, member, first, weft_meeting_offer(meeting, member));

@@ -220,9 +220,10 @@ static bool copy_pages(const struct weft_static *from, size_t file_bytes) {
     return complete;
 }
 
+/* Arguments of syscall() are longs: an int may leave the upper half of its stack slot undefined. */
 static bool map_over(const struct weft_static *over, int flags) {
-    return syscall(SYS_mmap, over->begin, over->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED,
-                   over->fd, 0) == (long)over->begin;
+    return syscall(SYS_mmap, over->begin, over->bytes, (long)(PROT_READ | PROT_WRITE),
+                   (long)(flags | MAP_FIXED), (long)over->fd, 0L) == (long)over->begin;
 }
 
 /* --- Forked children ------------------------------------------------------------------------- */

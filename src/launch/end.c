@@ -182,7 +182,7 @@ int weft_end_patience(const struct weft_run *run) {
 
 static int culprit_status(const struct weft_run *run) {
     const struct weft_run_pe *culprit = &run->pe[run->cause.pe];
-    int status = culprit->reaped ? weft_run_status(culprit->wait) : 0;
+    int status = culprit->reaped && !culprit->killed ? weft_run_status(culprit->wait) : 0;
     if (run->cause.kind == WEFT_ABORT_DIED && run->cause.detail)
         status = 128 + run->cause.detail;
     return status ? status : STATUS_NO_BETTER;

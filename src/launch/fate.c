@@ -122,7 +122,7 @@ bool weft_fate_serve(struct weft_run *run, int pe) {
 
 void weft_fate_noticed(struct weft_run *run, const struct weft_notice *notice) {
     int pe = notice->pe;
-    weft_watch_end(&run->pe[pe].watch);
+    run->pe[pe].watch.running = false;
     drain(run, pe);
     if (weft_run_state(run, pe) != WEFT_PE_JOINED)
         return;
@@ -135,6 +135,7 @@ void weft_fate_noticed(struct weft_run *run, const struct weft_notice *notice) {
 static void reaped(struct weft_run *run, int pe, int wait) {
     run->pe[pe].reaped = true;
     run->pe[pe].wait = wait;
+    run->pe[pe].killed = run->phase >= WEFT_TERMINATING;
     if (!run->first_status)
         run->first_status = weft_run_status(wait);
     if (run->phase < WEFT_GRACE)

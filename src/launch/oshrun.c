@@ -69,56 +69,72 @@ static void serve_notice(struct weft_run *run) {
         weft_fate_noticed(run, &notice);
 }
 
-/* Messages first: a PE may have said why it is about to go. */
+/* Signals first: the deaths that follow a Ctrl-C are not the fault of those who die. */
 static void serve_polls(struct weft_run *run, const struct pollfd *polls) {
-    bool crowded = run->hub && weft_hub_crowded(run->hub);
+    if (polls[POLL_SIGNALS].revents)
+        weft_signals_serve(run);
     for (int pe = 0; run->hub && pe < run->npes; pe++)
-        if (crowded || polls[POLL_PES + pe].revents)
+        if (polls[POLL_PES + pe].revents)
             weft_fate_serve(run, pe);
     if (polls[POLL_NOTICES].revents)
         serve_notice(run);
-    if (polls[POLL_SIGNALS].revents)
-        weft_signals_serve(run);
 }
 
 static bool is_over(const struct weft_run *run) {
     return run->phase == WEFT_OVER || (run->phase < WEFT_GRACE && weft_fate_all_over(run));
 }
 
-static void watch_over(struct weft_run *run, struct pollfd *polls) {
+static void watch_over(struct weft_run *run) {
+    struct pollfd polls[POLL_PES + run->npes];
     while (!is_over(run)) {
         fill_polls(run, polls);
         nfds_t count = POLL_PES + (run->hub ? (nfds_t)run->npes : 0);
         if (poll(polls, count, weft_end_patience(run)) > 0)
             serve_polls(run, polls);
+        if (run->hub)
+            weft_hub_retry(run->hub);
         weft_end_advance(run);
     }
 }
 
 static int run_job(struct weft_run *run) {
-    struct pollfd *polls = calloc(POLL_PES + (size_t)run->npes, sizeof *polls);
-    int rc = polls ? weft_spawn_all(run) : -ENOMEM;
+    int rc = weft_spawn_all(run);
     if (rc == 0 && run->output)
         rc = weft_output_start(run->output);
     if (rc) {
         weft_family_signal(SIGKILL);
         return STATUS_SYSTEM;
     }
-    watch_over(run, polls);
+    watch_over(run);
     if (run->output)
         weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
     return weft_end_status(run);
 }
 
+/* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
+static void die_as_told(const struct weft_run *run) {
+    if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->told_by_terminal ||
+        run->cause.detail != SIGINT)
+        return;
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    raise(SIGINT);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+}
+
 int main(int argc, char **argv) {
+    static struct weft_run run; /* watchers may still look at it while the process ends */
     struct weft_options options;
-    struct weft_run run;
     int status = weft_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
     int rc = open_run(&run, &options);
-    if (rc == 0)
-        return run_job(&run);
-    fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-rc));
-    return STATUS_SYSTEM;
+    if (rc) {
+        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-rc));
+        return STATUS_SYSTEM;
+    }
+    status = run_job(&run);
+    die_as_told(&run);
+    return status;
 }

@@ -21,7 +21,8 @@ struct weft_run_pe {
     pid_t self;  /* the process that joined: the child or one below it; 0: none has */
     int life;    /* our end of the life socket: closing it kills the process that joined */
     bool reaped; /* the child is over, */
-    int wait;    /* with this status of waitpid */
+    int wait;    /* with this status of waitpid, */
+    bool killed; /* but only after we began to kill whoever was left */
     struct weft_watch watch;
 };
 

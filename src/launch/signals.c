@@ -51,12 +51,7 @@ static void forward(struct weft_run *run, int signal, bool group_has_it) {
         weft_run_signal(run, pe, signal);
 }
 
-void weft_signals_serve(struct weft_run *run) {
-    struct signalfd_siginfo info;
-    if (read(run->signals, &info, sizeof info) != sizeof info)
-        return;
-    int signal = (int)info.ssi_signo;
-    bool group_has_it = info.ssi_code == SI_KERNEL;
+static void serve_one(struct weft_run *run, int signal, bool group_has_it) {
     if (signal == SIGCHLD) {
         weft_fate_reap(run);
         return;
@@ -66,4 +61,10 @@ void weft_signals_serve(struct weft_run *run) {
         weft_end_told(run, signal, group_has_it);
     else if (signal == SIGTSTP)
         kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
+}
+
+void weft_signals_serve(struct weft_run *run) {
+    struct signalfd_siginfo info;
+    while (read(run->signals, &info, sizeof info) == sizeof info)
+        serve_one(run, (int)info.ssi_signo, info.ssi_code == SI_KERNEL);
 }

@@ -8,7 +8,7 @@
 /* Has signals arrive at run->signals, and keeps what was set before. 0 or -errno. */
 int weft_signals_open(struct weft_run *run);
 
-/* Takes in one signal: passes it on, or reaps children. */
+/* Takes in what has come: passes it on, or reaps children. */
 void weft_signals_serve(struct weft_run *run);
 
 #endif

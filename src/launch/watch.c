@@ -26,12 +26,8 @@ void weft_watch_start(struct weft_watch *watch) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    watch->running = pthread_create(&watch->thread, &attributes, watch_main, watch) == 0;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread;
+    watch->running = pthread_create(&thread, &attributes, watch_main, watch) == 0;
     pthread_attr_destroy(&attributes);
-}
-
-void weft_watch_end(struct weft_watch *watch) {
-    if (watch->running)
-        pthread_join(watch->thread, NULL);
-    watch->running = false;
 }

@@ -10,11 +10,10 @@ struct weft_watch {
     int pe;
     int pipe; /* where the notice goes */
     pthread_mutex_t *alive;
-    pthread_t thread;
-    bool running;
+    bool running; /* the owner sets it to false after the notice */
 };
 
-/* What a watcher writes to its pipe before it ends. */
+/* What a watcher writes to its pipe as the last thing that it does. */
 struct weft_notice {
     int pe;
     int result; /* of pthread_mutex_lock: EOWNERDEAD, or 0 when the PE let go */
@@ -22,8 +21,5 @@ struct weft_notice {
 
 /* Nothing when it runs already or when there are no threads left: other signs of death remain. */
 void weft_watch_start(struct weft_watch *watch);
-
-/* After its notice. */
-void weft_watch_end(struct weft_watch *watch);
 
 #endif

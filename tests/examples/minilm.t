@@ -33,7 +33,7 @@ GPL_STRIDE = 8  # the reference encodes every eighth sentence of the licence, to
 
 # Every sentence here is a paragraph, so that the example cuts the text in the same places.
 HARD_SENTENCES = [
-    "Caf\u00e9 cr\u00e8me, na\u00efve Zo\u00eb, \u00c5ngstr\u00f6m and cafe\u0301 are words with accents.",
+    "Caf\u00e9 cr\u00e8me, na\u00efve Zo\u00eb, \u00c5ngstr\u00f6m and cafe\u0301 vis-a\u0300-vis are words with accents.",
     "\u201cQuotes\u201d \u2014 dashes \u2013 and dots\u2026 as printers set them.",
     "\u6771\u4eac and \u5317\u4eac are cities with two ideographs each.",
     "\u041c\u043e\u0441\u043a\u0432\u0430 \u0438 \u0401\u043b\u043a\u0430; \u0391\u03b8\u03ae\u03bd\u03b1 \u03ba\u03b1\u03b9 \u03bd\u03b7\u03c3\u03af.",

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The matmul operators beside what they are made of. For every row, repeated in turn on random
+ * data: fused    the operator unfused  the collective, then one matmul; or one matmul, then the
+ * collective matmul   the same total local product alone, all PEs at once Every time is a median,
+ * of the PE where it is largest. JSON lines; M and N are global, and split over the PEs are N for
+ * all-gather-matmul and K for the others.
+ *
+ *   oshrun -n 2 operators [SECONDS_PER_ROW [OPERATOR]] */
+#include <shmem.h>
+#include <stdbool.h>
+#include <string.h>
+#include <weft.h>
+#include "bench.h"
+
+enum { REPEATS_MIN = 7, REPEATS_MAX = 400 };
+enum { FUSED, UNFUSED, MATMUL, WAYS };
+
+static int me, npes;
+static shmem_team_t alone; /* this PE only: its matmul is the local one */
+static double seconds_per_row = 2;
+
+/* Matrices of a row. The factors of communication are symmetric, as a careful user has them. */
+static struct row {
+    const char *name;
+    weft_dtype dtype;
+    size_t m, n, k;
+    weft_matrix a, b, c; /* this PE's whole local product: c = a x b */
+    weft_matrix shard;   /* own rows of a, or of the reduced c */
+    weft_matrix fused;   /* the output of the fused operator */
+} row;
+
+typedef void way(void);
+struct operator{
+    const char *name;
+    void (*prepare)(size_t m, size_t n, size_t k);
+    way *ways[WAYS];
+};
+
+static void check(int error) {
+    if (error == 0)
+        return;
+    fprintf(stderr, "operators: %s\n", weft_last_error());
+    shmem_global_exit(1);
+}
+
+static weft_matrix matrix(void *data, size_t rows, size_t cols) {
+    return (weft_matrix){data, rows, cols, cols, row.dtype};
+}
+
+/* Numbers in (-1, 1): the upper byte of small floats varies little, which is right for all types.
+ */
+static void fill(const weft_matrix *m, unsigned seed) {
+    for (size_t i = 0; i < m->rows * m->cols; i++) {
+        seed = seed * 1664525 + 1013904223;
+        float x = (float)(int)seed * 0x1p-31f;
+        double d = (double)x;
+        unsigned bits;
+        memcpy(&bits, &x, sizeof bits);
+        unsigned short upper = (unsigned short)(bits >> 16);
+        if (row.dtype == WEFT_F16)
+            upper = (unsigned short)(0x3000 | (seed >> 16 & 0x83ff));
+        char *at = (char *)m->data + i * weft_dtype_bytes(row.dtype);
+        memcpy(at,
+               row.dtype == WEFT_F64   ? (void *)&d
+               : row.dtype == WEFT_F32 ? (void *)&x
+                                       : &upper,
+               weft_dtype_bytes(row.dtype));
+    }
+}
+
+static void *symmetric(size_t rows, size_t cols) {
+    void *p = shmem_malloc(rows * cols * weft_dtype_bytes(row.dtype));
+    if (!p)
+        shmem_global_exit(1);
+    return p;
+}
+
+static void *private(size_t rows, size_t cols) {
+    size_t bytes = rows * cols * weft_dtype_bytes(row.dtype);
+    return memset(aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0, bytes);
+}
+
+static void multiply(const weft_matrix *a, const weft_matrix *b, weft_matrix *c) {
+    check(weft_all_gather_matmul(alone, a, b, 1, c, NULL, WEFT_STREAM_HOST));
+}
+
+static void matmul_alone(void) {
+    multiply(&row.a, &row.b, &row.c);
+}
+
+/* --- All-gather, matmul ---------------------------------------------------------------------- */
+
+static void gather_prepare(size_t m, size_t n, size_t k) {
+    size_t cols = n / (size_t)npes, rows = m / (size_t)npes;
+    row.a = matrix(symmetric(m, k), m, k);
+    row.shard = matrix(symmetric(rows, k), rows, k);
+    row.b = matrix(private(k, cols), k, cols);
+    row.c = matrix(private(m, cols), m, cols);
+    row.fused = matrix(private(m, cols), m, cols);
+}
+
+static void gather_fused(void) {
+    check(weft_all_gather_matmul(SHMEM_TEAM_WORLD, &row.shard, &row.b, 1, &row.fused, NULL,
+                                 WEFT_STREAM_HOST));
+}
+
+static void gather_unfused(void) {
+    check(weft_all_gather(SHMEM_TEAM_WORLD, row.a.data, row.shard.data,
+                          row.shard.rows * row.shard.cols, row.dtype, WEFT_STREAM_HOST));
+    matmul_alone();
+}
+
+/* --- Matmul, reduce-scatter ------------------------------------------------------------------ */
+
+static void scatter_prepare(size_t m, size_t n, size_t k) {
+    size_t depth = k / (size_t)npes, rows = m / (size_t)npes;
+    row.a = matrix(private(m, depth), m, depth);
+    row.b = matrix(private(depth, n), depth, n);
+    row.c = matrix(symmetric(m, n), m, n);
+    row.shard = matrix(private(rows, n), rows, n);
+    row.fused = matrix(private(rows, n), rows, n);
+}
+
+static void scatter_fused(void) {
+    check(weft_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &row.a, &row.b, WEFT_SUM, &row.fused,
+                                     WEFT_STREAM_HOST));
+}
+
+static void scatter_unfused(void) {
+    matmul_alone();
+    check(weft_reduce_scatter(SHMEM_TEAM_WORLD, row.shard.data, row.c.data,
+                              row.shard.rows * row.shard.cols, row.dtype, WEFT_SUM,
+                              WEFT_STREAM_HOST));
+}
+
+/* --- Matmul, all-reduce ---------------------------------------------------------------------- */
+
+static void reduce_prepare(size_t m, size_t n, size_t k) {
+    size_t depth = k / (size_t)npes;
+    row.a = matrix(private(m, depth), m, depth);
+    row.b = matrix(private(depth, n), depth, n);
+    row.c = matrix(symmetric(m, n), m, n);
+    row.shard = matrix(symmetric(m, n), m, n);
+    row.fused = matrix(symmetric(m, n), m, n);
+}
+
+static void reduce_fused(void) {
+    check(weft_matmul_all_reduce(SHMEM_TEAM_WORLD, &row.a, &row.b, WEFT_SUM, &row.fused,
+                                 WEFT_STREAM_HOST));
+}
+
+static void reduce_unfused(void) {
+    matmul_alone();
+    check(weft_all_reduce(SHMEM_TEAM_WORLD, row.shard.data, row.c.data, row.m * row.n, row.dtype,
+                          WEFT_SUM, WEFT_STREAM_HOST));
+}
+
+/* --- Measuring ------------------------------------------------------------------------------- */
+
+static const struct operator operators[] = {
+    {"all_gather_matmul", gather_prepare, {gather_fused, gather_unfused, matmul_alone}},
+    {"matmul_reduce_scatter", scatter_prepare, {scatter_fused, scatter_unfused, matmul_alone}},
+    {"matmul_all_reduce", reduce_prepare, {reduce_fused, reduce_unfused, matmul_alone}},
+};
+
+static double timed(way *body) {
+    shmem_barrier_all();
+    double begin = bench_now();
+    body();
+    return bench_now() - begin;
+}
+
+/* How often to repeat all ways, the same on all PEs. */
+static int repeats(const struct operator* operator) {
+    double once = 0;
+    for (int w = 0; w < WAYS; w++) {
+        operator->ways[w]();
+        once += timed(operator->ways[w]);
+    }
+    double n = seconds_per_row / once, least;
+    check(weft_all_reduce(SHMEM_TEAM_WORLD, &least, &n, 1, WEFT_F64, WEFT_MIN, WEFT_STREAM_HOST));
+    return least < REPEATS_MIN ? REPEATS_MIN : least > REPEATS_MAX ? REPEATS_MAX : (int)least;
+}
+
+static void release(void *p) {
+    if (shmem_addr_accessible(p, me))
+        shmem_free(p);
+    else
+        free(p);
+}
+
+static void print(const char *name, const double *us) {
+    static const char *const types[] = {"", "f32", "f64", "bf16", "f16"};
+    bench_progress_end(me);
+    if (me == 0)
+        printf("{\"operator\": \"%s\", \"dtype\": \"%s\", \"M\": %zu, \"N\": %zu, \"K\": %zu, "
+               "\"pes\": %d, \"fused_us\": %.1f, \"unfused_us\": %.1f, \"matmul_us\": %.1f, "
+               "\"fused_per_matmul\": %.3f, \"fused_per_unfused\": %.3f}\n",
+               name, types[row.dtype], row.m, row.n, row.k, npes, us[FUSED], us[UNFUSED],
+               us[MATMUL], us[FUSED] / us[MATMUL], us[FUSED] / us[UNFUSED]);
+    fflush(stdout);
+}
+
+static void measure(const struct operator* operator) {
+    static double samples[WAYS][REPEATS_MAX];
+    double medians[WAYS], worst[WAYS];
+    int n = repeats(operator);
+    for (int i = 0; i < n; i++)
+        for (int w = 0; w < WAYS; w++)
+            samples[w][i] = timed(operator->ways[w]) * 1e6;
+    for (int w = 0; w < WAYS; w++)
+        medians[w] = bench_median(samples[w], n);
+    check(weft_all_reduce(SHMEM_TEAM_WORLD, worst, medians, WAYS, WEFT_F64, WEFT_MAX,
+                          WEFT_STREAM_HOST));
+    print(operator->name, worst);
+}
+
+static void run(const struct operator* operator, weft_dtype dtype, const size_t *shape) {
+    row = (struct row){operator->name, dtype,    shape[0], shape[1],     shape[2],
+                       .a = {0},       .b = {0}, .c = {0}, .shard = {0}, .fused = {0}};
+    bench_progress(me, operator->name);
+    operator->prepare(row.m, row.n, row.k);
+    fill(&row.a, 1u + (unsigned)me);
+    fill(&row.shard, 2u + (unsigned)me);
+    fill(&row.b, 3u + (unsigned)me);
+    measure(operator);
+    void *memory[] = {row.a.data, row.b.data, row.c.data, row.shard.data, row.fused.data};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        release(memory[i]);
+}
+
+int main(int argc, char **argv) {
+    static const size_t shapes[][3] = {{2048, 8192, 1024}, {2048, 1536, 384}, {1024, 1024, 1024},
+                                       {512, 2048, 512},   {256, 256, 256},   {64, 4096, 1024},
+                                       {64, 64, 64},       {8, 4096, 1024}};
+    shmem_init();
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    if (argc > 1)
+        seconds_per_row = atof(argv[1]);
+    for (int pe = 0; pe < npes; pe++) {
+        shmem_team_t team;
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, pe, 1, 1, NULL, 0, &team);
+        if (pe == me)
+            alone = team;
+    }
+    for (size_t o = 0; o < sizeof operators / sizeof *operators; o++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            if (argc < 3 || strcmp(argv[2], operators[o].name) == 0) {
+                run(&operators[o], WEFT_F32, shapes[s]);
+                if (s < 4)
+                    run(&operators[o], WEFT_BF16, shapes[s]);
+            }
+    shmem_finalize();
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: the element kernels, without any PE: every f16 and bf16 value there and back,
+ * halfway cases, reductions of one to five sources in every type and operation, in place, in rows.
+ * PEs: 1 */
+#include "coll/elements.c"
+#include "ops/tensor.h"
+
+static void widening(void) {
+    tap_case("every 16-bit value widens to what it means");
+    for (unsigned bits = 0; bits < 65536; bits++) {
+        uint16_t half = (uint16_t)bits;
+        float got, bf16;
+        weft_elements_widen(&got, &half, WEFT_F16, 1);
+        weft_elements_widen(&bf16, &half, WEFT_BF16, 1);
+        double want = half_value(half);
+        EXPECT(isnan(want) ? isnan(got) : want == (double)got, "f16 %04x: %g", bits, (double)got);
+        EXPECT(!signbit(want) == !signbit((double)got), "f16 %04x: sign", bits);
+        EXPECT(as_bits(bf16) == bits << 16, "bf16 %04x: %g", bits, (double)bf16);
+    }
+}
+
+static uint16_t narrowed(weft_dtype dtype, float x) {
+    uint16_t bits;
+    weft_elements_narrow(&bits, dtype, &x, 1);
+    return bits;
+}
+
+static void narrowing(void) {
+    tap_case("narrowing rounds to nearest, ties to even");
+    for (int i = 0; i < 300000; i++) {
+        float x = as_float((uint32_t)mix((uint64_t)i));
+        if (!isfinite(x))
+            continue;
+        double f16 = round_to(WEFT_F16, (double)x), bf16 = round_to(WEFT_BF16, (double)x);
+        float got = as_float((uint32_t)narrowed(WEFT_BF16, x) << 16);
+        EXPECT(half_value(narrowed(WEFT_F16, x)) == f16, "f16 of %a", (double)x);
+        EXPECT((double)got == (fabs(bf16) < 0x1p128 ? bf16 : copysign(INFINITY, bf16)),
+               "bf16 of %a", (double)x);
+    }
+    for (unsigned bits = 0; bits < 0x7c00; bits++) { /* the middle between two neighbours */
+        double middle = (half_value((uint16_t)bits) + half_value((uint16_t)(bits + 1))) / 2;
+        uint16_t even = (uint16_t)(bits + (bits & 1));
+        if (bits == 0x7bff)
+            middle = 65520;
+        EXPECT(narrowed(WEFT_F16, (float)middle) == even, "f16 of %a", middle);
+    }
+    for (int dtype = WEFT_BF16; dtype <= WEFT_F16; dtype++) {
+        float x;
+        uint16_t bits = narrowed((weft_dtype)dtype, NAN);
+        weft_elements_widen(&x, &bits, (weft_dtype)dtype, 1);
+        EXPECT(isnan(x), "%s of NaN", dtype_names[dtype]);
+        bits = narrowed((weft_dtype)dtype, -INFINITY);
+        weft_elements_widen(&x, &bits, (weft_dtype)dtype, 1);
+        EXPECT(isinf(x) && x < 0, "%s of -inf", dtype_names[dtype]);
+    }
+}
+
+/* In float or double like the kernel, in the order of the sources. */
+static double expected(const struct tensor *sources, int nsources, weft_op op, size_t i, size_t j) {
+    bool f64 = sources[0].m.dtype == WEFT_F64;
+    double result = tensor_get(&sources[0], i, j);
+    for (int s = 1; s < nsources; s++) {
+        double x = tensor_get(&sources[s], i, j);
+        result = op == WEFT_MAX    ? fmax(result, x)
+                 : op == WEFT_MIN  ? fmin(result, x)
+                 : op == WEFT_PROD ? result * x
+                                   : result + x;
+        result = f64 ? result : (double)(float)result;
+    }
+    if (op == WEFT_AVG)
+        result = f64 ? result / nsources : (double)((float)result / (float)nsources);
+    return round_to(sources[0].m.dtype, result);
+}
+
+static void reduce_case(weft_dtype dtype, weft_op op, int nsources, size_t rows, size_t cols,
+                        int in_place) {
+    struct tensor sources[5], dest = tensor_new(PRIVATE, rows, cols, cols + 3, dtype);
+    weft_matrix matrices[5];
+    for (int s = 0; s < nsources; s++) {
+        sources[s] = tensor_new(PRIVATE, rows, cols, cols + (size_t)s, dtype);
+        tensor_fill(&sources[s], (uint64_t)s + 1);
+        matrices[s] = sources[s].m;
+    }
+    double *want = malloc(rows * cols * sizeof *want);
+    for (size_t e = 0; e < rows * cols; e++)
+        want[e] = expected(sources, nsources, op, e / cols, e % cols);
+    struct tensor *to = in_place >= 0 ? &sources[in_place] : &dest;
+    weft_elements_reduce(&to->m, matrices, nsources, op);
+    for (size_t e = 0; e < rows * cols; e++)
+        EXPECT(tensor_get(to, e / cols, e % cols) == want[e], "%s op %d of %d: %g, not %g",
+               dtype_names[dtype], (int)op, nsources, tensor_get(to, e / cols, e % cols), want[e]);
+    EXPECT(tensor_guarded(to), "wrote outside of dest");
+    free(want);
+    tensor_free(&dest);
+    for (int s = 0; s < nsources; s++)
+        tensor_free(&sources[s]);
+}
+
+static void reductions(void) {
+    tap_case("reductions are exact in their order, also in place");
+    for (size_t d = 0; d < 4; d++)
+        for (weft_op op = WEFT_SUM; op <= WEFT_PROD; op++)
+            for (int nsources = 1; nsources <= 5; nsources++) {
+                reduce_case(all_dtypes[d], op, nsources, 1, 2500, -1);
+                reduce_case(all_dtypes[d], op, nsources, 7, 33, -1);
+                reduce_case(all_dtypes[d], op, nsources, 3, 1030, nsources - 1);
+            }
+}
+
+int main(void) {
+    tap_start(0);
+    widening();
+    narrowing();
+    reductions();
+    return tap_finish();
+}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the launcher's tests share: running oshrun, finding what it left behind, printing TAP.
+
+Every process that a test starts carries a mark in its environment, so that whatever outlives it can
+be found, however it was started.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
+OSHRUN = str(BUILD / "bin/oshrun")
+EXCHANGE = str(BUILD / "tests/boot/exchange")
+PE = str(BUILD / "tests/boot/pe")
+MARK = "WEFT_TEST_MARK=" + uuid.uuid4().hex
+ENVIRONMENT = dict(os.environ, **dict([MARK.split("=")]))
+for sanitizer in ("ASAN", "TSAN"):  # deaths by signal are what is tested
+    ENVIRONMENT[f"{sanitizer}_OPTIONS"] = "handle_segv=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
+
+cases = []
+
+
+def case(name):
+    """Decorates a function that fails by an assertion."""
+    def register(function):
+        cases.append((name, function))
+        return function
+    return register
+
+
+def start(*arguments, **options):
+    """oshrun with these arguments, in the background; all its streams are pipes."""
+    streams = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen([OSHRUN, *map(str, arguments)], text=True, env=ENVIRONMENT,
+                            **{**streams, **options})
+
+
+class Result:
+    def __init__(self, process, text=None, seconds_max=10):
+        begin = time.monotonic()
+        try:
+            self.out, self.err = process.communicate(text, timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            running = leftovers()
+            process.kill()
+            raise AssertionError(f"not over after {seconds_max} s: {running}") from None
+        self.seconds = time.monotonic() - begin
+        self.status = process.returncode
+
+    def expect(self, status, err=None, out=None, seconds_max=2.0):
+        assert self.status == status, f"status {self.status}, not {status}: {self.err}"
+        assert err is None or err in self.err, f"stderr lacks '{err}': {self.err}"
+        assert out is None or out == self.out, f"stdout is {self.out!r}, not {out!r}"
+        assert self.seconds < seconds_max, f"took {self.seconds} s"
+        left = settled_leftovers()
+        assert not left, f"still running: {left}"
+        return self
+
+
+def run(*arguments, text=None, **options):
+    if text is not None:
+        options["stdin"] = subprocess.PIPE
+    return Result(start(*arguments, **options), text)
+
+
+def leftovers():
+    """(pid, command, state) of every living process that carries the mark, except this one."""
+    found = []
+    for folder in pathlib.Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            if MARK.encode() in (folder / "environ").read_bytes():
+                name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+                found.append((int(folder.name), name, rest.split()[0]))
+        except OSError:
+            pass  # it is gone, or not ours
+    return found
+
+
+def settled_leftovers(seconds=1.0):
+    """What is left after processes that were killed had time to disappear."""
+    until = time.monotonic() + seconds
+    while leftovers() and time.monotonic() < until:
+        time.sleep(0.01)
+    return leftovers()
+
+
+def names():
+    """Every name that shared memory could have left behind; others may write to /tmp meanwhile."""
+    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+
+
+def read_numbers(process, word, count):
+    """The numbers of the next `count` lines "word number" on its stdout."""
+    numbers = []
+    while len(numbers) < count:
+        line = process.stdout.readline()
+        assert line, f"the output ended: {process.stderr.read()}"
+        if line.split()[0] == word:
+            numbers.append(int(line.split()[1]))
+    return numbers
+
+
+def gone(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def wait_until(condition, seconds, what):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"not within {seconds} s: {what}"
+        time.sleep(0.002)
+
+
+def main():
+    failed = 0
+    for number, (name, function) in enumerate(cases, 1):
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as problem:  # whatever it is, the next case can still run
+            failed += 1
+            print(f"# {problem!r}".replace("\n", "\n# "), file=sys.stderr)
+            print(f"not ok {number} - {name}", flush=True)
+        for pid, *_ in leftovers():
+            os.kill(pid, signal.SIGKILL)
+    print(f"1..{len(cases)}")
+    sys.exit(failed != 0)

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of oshrun, and what it exits with."""
+from harness import EXCHANGE, PE, case, main, run
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+
+
+@case("programs that never call shmem_init just run")
+def plain():
+    result = run("-n", 3, "sh", "-c", "echo $WEFT_PE of $WEFT_NPES").expect(0)
+    assert sorted(result.out.split("\n")) == ["", "0 of 3", "1 of 3", "2 of 3"], result.out
+
+
+@case("one PE is the default, -np is -n, -- ends the options")
+def counts():
+    run("sh", "-c", "echo $WEFT_NPES").expect(0, out="1\n")
+    run("-np", 1, "--", "sh", "-c", "echo $WEFT_NPES").expect(0, out="1\n")
+    run("-n=1", "echo", "-n=5").expect(0, out="-n=5\n")
+
+
+@case("wrong options are named, with status 2")
+def wrong():
+    run("--nonsense", "true").expect(2, "unknown option --nonsense")
+    run("-x", "true").expect(2, "unknown option -x")
+    run("-n").expect(2, "after -n")
+    for number in ("0", "-1", "x", "", "1x", "99999999999999999999", "4097"):
+        run("-n", number, "true").expect(2, f"-n {number}: ")
+    run("-n", "2").expect(2, "no program")
+    run("--bind-to", "moon", "true").expect(2, "moon")
+    run("--help=yes", "true").expect(2, "--help")
+    run().expect(2, "no program")
+
+
+@case("--help and --version answer on stdout")
+def answers():
+    assert run("--help").expect(0).out.startswith("usage: oshrun")
+    assert run("--version").expect(0).out.startswith("oshrun (Weft) ")
+
+
+@case("a program that cannot be run: one line, 127 or 126")
+def not_run():
+    result = run("-n", 4, "no-such-program").expect(127)
+    assert result.err == "oshrun: cannot run 'no-such-program': No such file or directory\n", result.err
+    with tempfile.NamedTemporaryFile() as file:
+        result = run("-n", 2, file.name).expect(126)
+        assert result.err == f"oshrun: cannot run '{file.name}': Permission denied\n", result.err
+
+
+@case("a PE's status after leaving is the job's, and no death")
+def status_after_leave():
+    result = run("-n", 3, PE, "join", "exchange", "leave", "1@exit:5", "sleep_ms:100", "print").expect(5)
+    assert sorted(result.out.split()) == ["0", "2", "PE", "PE"] and result.err == "", result.err
+
+
+@case("the first status that is not 0 counts")
+def first_status():
+    run("-n", 3, PE, "join", "exchange", "leave", "1@exit:5", "sleep_ms:100", "2@exit:6").expect(5)
+
+
+@case("a signal after leaving: 128 + s, named, and no death")
+def signal_after_leave():
+    result = run("-n", 2, PE, "join", "exchange", "leave", "1@raise:11", "sleep_ms:100", "print").expect(139)
+    assert "PE 0" in result.out and "killed by signal 11" in result.err, (result.out, result.err)
+
+
+@case("shmem_global_exit decides, also with 0, also for PEs that compute or never joined")
+def global_exit():
+    for status in (0, 1, 42, 255):
+        result = run("-n", 3, PE, "join", "exchange", f"1@global_exit:{status}", "2@spin", "hang")
+        result.expect(status)
+        assert result.err == "", result.err
+    run("-n", 2, PE, "0@hang", "join", "global_exit:7").expect(7)
+    run("-n", 3, PE, "join", "1@sleep_ms:50", "1@global_exit:8", "exchange").expect(8, err="")
+
+
+@case("everybody calls shmem_global_exit")
+def global_exit_all():
+    run("-n", 8, PE, "join", "exchange", "global_exit:3").expect(3)
+
+
+@case("a PE that fails with its own message: its status, and nothing added")
+def failure():
+    result = run("-n", 2, PE, "join", "exchange", "1@fail:71", "hang").expect(71)
+    assert "oshrun" not in result.err and "it failed" in result.err, result.err
+
+
+@case("children get the dispositions, mask and limits that oshrun was started with")
+def inherited():
+    shell = "import signal,resource;print(signal.pthread_sigmask(0,[]),signal.getsignal(17),resource.getrlimit(7)[0])"
+    plain = run(*"-n 1 python3 -c".split(), shell).out
+    assert plain == subprocess.run(["python3", "-c", shell], text=True, capture_output=True).stdout
+
+
+@case("a child that inherits an ignored SIGCHLD is counted all the same")
+def ignored_sigchld():
+    run("-n", 2, "sh", "-c", "exit 4", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).expect(4)
+
+
+@case("few descriptors are enough for few PEs")
+def few_descriptors():
+    run("-n", 2, PE, "join", "exchange:3", "leave",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))).expect(0)
+    run("-n", 8, EXCHANGE, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (250, 250))).expect(0)
+    result = run("-n", 40, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
+    result.expect(71, "Too many open files")
+
+
+@case("PEs have processors of their own when there are enough, unless told otherwise")
+def binding():
+    def masks(*options):
+        script = "import os;os.write(1,b'%a\\n' % sorted(os.sched_getaffinity(0)))"
+        return sorted(run(*options, "python3", "-c", script).expect(0).out.split("\n"))[1:]
+    allowed = sorted(os.sched_getaffinity(0))
+    assert masks("-n", len(allowed)) == [f"[{cpu}]" for cpu in allowed], masks("-n", len(allowed))
+    unbound = masks("-n", 2, "--bind-to", "none"), masks("-n", len(allowed) + 1)
+    assert unbound == ([str(allowed)] * 2, [str(allowed)] * (len(allowed) + 1)), unbound
+    run("-n", len(allowed) + 1, "--bind-to", "core", "true").expect(0, "not binding")
+
+
+main()

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Standard streams: who reads, and what --tag-output does to lines."""
+from harness import OSHRUN, PE, Result, case, leftovers, main, run, start
+import subprocess
+import time
+
+
+@case("PE 0 reads the standard input, the others nothing")
+def standard_input():
+    result = run("-n", 3, PE, "input", text="hello").expect(0)
+    assert sorted(result.out.split("\n")[:3]) == ["input 0", "input 0", "input 5"], result.out
+
+
+@case("a large input passes whole")
+def large_input():
+    text = "line\n" * 200000
+    assert run("-n", 2, "wc", "-c", text=text).expect(0).out.split() in (["1000000", "0"], ["0", "1000000"])
+
+
+@case("every line gets its PE, also the last without an end")
+def tags():
+    result = run("-n", 3, "--tag-output", "sh", "-c", "echo one; echo; printf 'last %s' $WEFT_PE").expect(0)
+    lines = result.out.split("\n")
+    assert lines.pop() == "", result.out
+    for pe in range(3):
+        own = [line for line in lines if line.startswith(f"[{pe}] ")]
+        assert own == [f"[{pe}] one", f"[{pe}] ", f"[{pe}] last {pe}"], own
+    assert len(lines) == 9, lines
+
+
+@case("stdout and stderr stay apart")
+def two_streams():
+    result = run("-n", 2, "--tag-output", "sh", "-c", "echo out; echo err >&2").expect(0)
+    assert sorted(result.out.split("\n"))[1:] == ["[0] out", "[1] out"], result.out
+    assert sorted(result.err.split("\n"))[1:] == ["[0] err", "[1] err"], result.err
+
+
+@case("a line written in pieces is one line; lines of PEs do not mix")
+def pieces():
+    script = "for i in $(seq 300); do printf %s aaaa; printf '%s\\n' bbbb; done"
+    lines = run("-n", 4, "--tag-output", "sh", "-c", script).expect(0, seconds_max=10).out.split("\n")
+    assert len(lines) == 1201 and all(line[3:] == " aaaabbbb" for line in lines[:-1]), set(lines)
+
+
+@case("a very long line keeps every byte and gets one tag")
+def long_line():
+    out = run("-n", 1, "--tag-output", "sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x").expect(0).out
+    assert out == "[0] " + "x" * 1000000 + "\n", (len(out), out[:20], out[-20:])
+
+
+@case("zero bytes pass")
+def zero_bytes():
+    assert run("-n", 1, "--tag-output", "printf", "a\\0b\\n").expect(0).out == "[0] a\0b\n"
+
+
+@case("a reader who closes ends the job as SIGPIPE would")
+def closed_reader():
+    pipe = subprocess.Popen(f"{OSHRUN} -n 2 --tag-output yes | head -n 3", shell=True, text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    result = Result(pipe)
+    assert len(result.out.split("\n")) == 4, result.out
+    assert result.seconds < 2, result.seconds
+
+
+@case("a reader who does not read delays no death notice")
+def stopped_reader():
+    process = start("-n", 2, "--tag-output", "sh", "-c", f"if [ $WEFT_PE = 0 ]; then yes; else sleep 0.3; exec {PE} join _exit:3; fi")
+    time.sleep(1.0)
+    names = [name for _, name, _ in leftovers()]
+    assert "yes" not in names, names
+    Result(process).expect(3, "PE 1")
+
+
+@case("with a background process that keeps the pipe open, oshrun still ends")
+def kept_pipe():
+    process = start("-n", 1, "--tag-output", "sh", "-c", "sleep 5 & echo done")
+    line = process.stdout.readline()
+    process.wait(2)
+    assert line == "[0] done\n" and process.returncode == 0, line
+
+
+main()

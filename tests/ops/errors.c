@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: a wrong argument on one PE gives every member the same error and a text that names
+ * function, argument and PE, and nobody writes an output; the next correct call works. */
+#include <errno.h>
+#include "ops/tensor.h"
+
+enum { ROWS = 3, K = 4, N = 5, PES_MAX = 16 };
+
+/* The arguments of all operators in one place; a fault changes some of them on one PE. */
+static struct arguments {
+    shmem_team_t team;
+    weft_stream stream;
+    weft_dtype dtype;
+    weft_op op;
+    size_t nelems;
+    void *dest, *source;
+    weft_matrix a, b, c, full;
+    weft_matrix *a_at, *b_at, *c_at, *full_at;
+} args;
+
+static int me, npes;
+static struct tensor a, b, c, full, source, dest;
+
+typedef int operator(void);
+
+static int all_reduce(void) {
+    return weft_all_reduce(args.team, args.dest, args.source, args.nelems, args.dtype, args.op,
+                           args.stream);
+}
+static int reduce_scatter(void) {
+    return weft_reduce_scatter(args.team, args.dest, args.source, args.nelems, args.dtype, args.op,
+                               args.stream);
+}
+static int all_gather(void) {
+    return weft_all_gather(args.team, args.dest, args.source, args.nelems, args.dtype, args.stream);
+}
+static int all_gather_matmul(void) {
+    return weft_all_gather_matmul(args.team, args.a_at, args.b_at, 1, args.c_at, args.full_at,
+                                  args.stream);
+}
+static int matmul_reduce_scatter(void) {
+    return weft_matmul_reduce_scatter(args.team, args.a_at, args.b_at, args.op, args.c_at,
+                                      args.stream);
+}
+static int matmul_all_reduce(void) {
+    return weft_matmul_all_reduce(args.team, args.a_at, args.b_at, args.op, args.c_at, args.stream);
+}
+
+/* Correct arguments: A is a_rows x K here, B is K x N, C is c_rows x N. */
+static void prepare(size_t nelems, size_t a_rows, size_t c_rows) {
+    size_t all = (size_t)npes;
+    tensors_reset();
+    source = tensor_new(HEAP, 1, nelems * all, nelems * all, WEFT_F32);
+    dest = tensor_new(HEAP, 1, nelems * all, nelems * all, WEFT_F32);
+    a = tensor_new(HEAP, a_rows, K, K + 1, WEFT_F32);
+    b = tensor_new(HEAP, K, N, N, WEFT_F32);
+    c = tensor_new(HEAP, c_rows, N, N + 2, WEFT_F32);
+    full = tensor_new(HEAP, ROWS * all, K, K, WEFT_F32);
+    tensor_fill(&source, 1);
+    tensor_fill(&a, 2);
+    tensor_fill(&b, 3);
+    args = (struct arguments){SHMEM_TEAM_WORLD, WEFT_STREAM_HOST, WEFT_F32, WEFT_SUM, nelems,
+                              dest.m.data,      source.m.data,    a.m,      b.m,      c.m,
+                              full.m,           &args.a,          &args.b,  &args.c,  &args.full};
+}
+
+/* --- Faults ---------------------------------------------------------------------------------- */
+
+static void no_dest(void) {
+    args.dest = NULL;
+}
+static void no_source(void) {
+    args.source = NULL;
+}
+static void odd_dtype(void) {
+    args.dtype = (weft_dtype)9;
+}
+static void other_dtype(void) {
+    args.dtype = WEFT_BF16;
+}
+static void odd_op(void) {
+    args.op = (weft_op)0;
+}
+static void other_op(void) {
+    args.op = args.op == WEFT_SUM ? WEFT_AVG : WEFT_SUM;
+}
+static void op_max(void) {
+    args.op = WEFT_MAX;
+}
+static void other_nelems(void) {
+    args.nelems--;
+}
+static void vast_nelems(void) {
+    args.nelems = SIZE_MAX / 2;
+}
+static void device_stream(void) {
+    args.stream = NULL;
+}
+static void no_a(void) {
+    args.a_at = NULL;
+}
+static void no_b(void) {
+    args.b_at = NULL;
+}
+static void no_c(void) {
+    args.c_at = NULL;
+}
+static void a_without_data(void) {
+    args.a.data = NULL;
+}
+static void a_small_ld(void) {
+    args.a.ld = args.a.cols - 1;
+}
+static void b_small_ld(void) {
+    args.b.ld = args.b.cols - 1;
+}
+static void c_small_ld(void) {
+    args.c.ld = args.c.cols - 1;
+}
+static void a_odd_dtype(void) {
+    args.a.dtype = (weft_dtype)77;
+}
+static void b_dtype(void) {
+    args.b.dtype = WEFT_F64;
+}
+static void c_dtype(void) {
+    args.c.dtype = WEFT_F16;
+}
+static void b_rows(void) {
+    args.b.rows--;
+}
+static void c_rows(void) {
+    args.c.rows--;
+}
+static void c_rows_without_full(void) {
+    args.full_at = NULL;
+    args.c.rows--;
+}
+static void c_cols(void) {
+    args.c.cols--;
+}
+static void full_cols(void) {
+    args.full.cols--;
+}
+static void full_rows(void) {
+    args.full.rows--;
+}
+static void other_k(void) {
+    args.a.cols = args.b.rows = args.full.cols = K - 1;
+}
+static void other_n(void) {
+    args.b.cols = args.c.cols = N - 1;
+}
+static void other_m(void) {
+    args.a.rows--;
+}
+static void other_m_and_c(void) {
+    args.a.rows--;
+    args.c.rows--;
+}
+static void all_f64(void) {
+    args.a.dtype = args.b.dtype = args.c.dtype = args.full.dtype = WEFT_F64;
+    args.a.ld = K; /* stays inside the memory of half the size */
+    args.a.rows = 1;
+}
+
+struct fault {
+    void (*inject)(void);
+    const char *text; /* must be in weft_last_error() */
+    int code;
+    bool by_comparison; /* nothing is wrong on a PE alone */
+};
+
+static const struct fault reduce_faults[] = {{no_dest, "dest", EINVAL, false},
+                                             {no_source, "source", EINVAL, false},
+                                             {odd_dtype, "dtype", EINVAL, false},
+                                             {other_dtype, "dtype", EINVAL, true},
+                                             {odd_op, "op", EINVAL, false},
+                                             {other_op, "op", EINVAL, true},
+                                             {other_nelems, "nelems", EINVAL, true},
+                                             {vast_nelems, "nelems", EINVAL, false},
+                                             {device_stream, "stream", ENOTSUP, false}};
+static const struct fault gather_faults[] = {
+    {no_dest, "dest", EINVAL, false},       {no_source, "source", EINVAL, false},
+    {odd_dtype, "dtype", EINVAL, false},    {other_dtype, "dtype", EINVAL, true},
+    {other_nelems, "nelems", EINVAL, true}, {device_stream, "stream", ENOTSUP, false}};
+static const struct fault gather_matmul_faults[] = {
+    {no_a, "a_shard", EINVAL, false},
+    {no_b, "b is NULL", EINVAL, false},
+    {no_c, "c is NULL", EINVAL, false},
+    {a_without_data, "a_shard->data", EINVAL, false},
+    {a_small_ld, "a_shard->ld", EINVAL, false},
+    {b_small_ld, "b[0].ld", EINVAL, false},
+    {c_small_ld, "c[0].ld", EINVAL, false},
+    {a_odd_dtype, "a_shard->dtype", EINVAL, false},
+    {b_dtype, "b[0].dtype", EINVAL, false},
+    {c_dtype, "c[0].dtype", EINVAL, false},
+    {b_rows, "b[0].rows", EINVAL, false},
+    {c_rows, "c[0].rows", EINVAL, false},
+    {c_rows_without_full, "c[0].rows", EINVAL, false},
+    {c_cols, "c[0].cols", EINVAL, false},
+    {full_cols, "a_full->cols", EINVAL, false},
+    {full_rows, "rows", EINVAL, false},
+    {other_k, "a_shard->cols", EINVAL, true},
+    {all_f64, "dtype", EINVAL, true},
+    {device_stream, "stream", ENOTSUP, false}};
+static const struct fault scatter_faults[] = {{no_a, "a is NULL", EINVAL, false},
+                                              {no_b, "b is NULL", EINVAL, false},
+                                              {no_c, "c_shard is NULL", EINVAL, false},
+                                              {a_small_ld, "a->ld", EINVAL, false},
+                                              {b_rows, "b->rows", EINVAL, false},
+                                              {c_cols, "c_shard->cols", EINVAL, false},
+                                              {c_rows, "c_shards have", EINVAL, false},
+                                              {op_max, "op", EINVAL, false},
+                                              {other_op, "op", EINVAL, true},
+                                              {other_m, "a->rows", EINVAL, true},
+                                              {other_n, "b->cols", EINVAL, true},
+                                              {all_f64, "dtype", EINVAL, true},
+                                              {c_dtype, "c_shard->dtype", EINVAL, false}};
+static const struct fault product_faults[] = {
+    {no_a, "a is NULL", EINVAL, false}, {no_b, "b is NULL", EINVAL, false},
+    {no_c, "c is NULL", EINVAL, false}, {c_small_ld, "c->ld", EINVAL, false},
+    {b_rows, "b->rows", EINVAL, false}, {c_cols, "c->cols", EINVAL, false},
+    {c_rows, "c->rows", EINVAL, false}, {op_max, "op", EINVAL, false},
+    {other_op, "op", EINVAL, true},     {other_m_and_c, "a->rows", EINVAL, true},
+    {other_n, "b->cols", EINVAL, true}, {b_dtype, "b->dtype", EINVAL, false}};
+
+/* The text names the function and, except for sums over all members, the PE. */
+static void expect_text(const char *function, const struct fault *fault, int culprit) {
+    char pe[16];
+    snprintf(pe, sizeof pe, "PE %d", culprit);
+    const char *text = weft_last_error();
+    bool names_pe = strstr(text, pe) || strstr(fault->text, "c_shards");
+    EXPECT(strstr(text, function) && strstr(text, fault->text) && names_pe,
+           "%s with PE %d wrong about %s: \"%s\"", function, culprit, fault->text, text);
+}
+
+static void expect_fault(const char *function, operator* call, const struct fault *fault,
+                         int culprit, size_t nelems, size_t a_rows, size_t c_rows) {
+    prepare(nelems, a_rows, c_rows);
+    if (me == culprit)
+        fault->inject();
+    int error = call();
+    EXPECT(error == -fault->code, "%s, %s: %d", function, fault->text, error);
+    expect_text(function, fault, culprit);
+    EXPECT(tensor_untouched(&dest) && tensor_untouched(&c) && tensor_untouched(&full),
+           "%s, %s: an output was written", function, fault->text);
+}
+
+static void expect_faults(const char *function, operator* call, const struct fault *faults,
+                          size_t nfaults, size_t nelems, size_t a_rows, size_t c_rows) {
+    tap_case(function);
+    for (size_t f = 0; f < nfaults; f++)
+        for (int culprit = 0; culprit < npes; culprit++)
+            if (npes > 1 || !faults[f].by_comparison)
+                expect_fault(function, call, &faults[f], culprit, nelems, a_rows, c_rows);
+    prepare(nelems, a_rows, c_rows);
+    int error = call();
+    EXPECT(error == 0, "a correct call after wrong ones: %d, %s", error, weft_last_error());
+}
+#define FAULTS(list) (list), sizeof(list) / sizeof *(list)
+
+static void expect_no_team(void) {
+    tap_case("a team that is none");
+    prepare(8, ROWS, ROWS);
+    args.team = SHMEM_TEAM_INVALID;
+    EXPECT(all_reduce() == -EINVAL, "SHMEM_TEAM_INVALID");
+    EXPECT(strstr(weft_last_error(), "team"), "\"%s\"", weft_last_error());
+    args.team = (shmem_team_t)(uintptr_t)0xdeadbeef;
+    EXPECT(matmul_all_reduce() == -EINVAL, "a wild handle");
+}
+
+static void expect_different_calls(void) {
+    tap_case("members that make different calls");
+    prepare(8, ROWS, ROWS);
+    int error = me == 0 ? all_reduce() : all_gather();
+    EXPECT(error == (npes > 1 ? -EINVAL : 0), "%d", error);
+    EXPECT(npes == 1 || strstr(weft_last_error(), "weft_all_gather"), "\"%s\"", weft_last_error());
+}
+
+static void expect_no_workspace(void) {
+    tap_case("a workspace that one member cannot have");
+    int error = weft_reserve(SHMEM_TEAM_WORLD, me == npes - 1 ? (size_t)1 << 50 : 4096);
+    EXPECT(error == -ENOMEM, "%d", error);
+    EXPECT(strstr(weft_last_error(), "weft_reserve: PE "), "\"%s\"", weft_last_error());
+    error = weft_reserve(SHMEM_TEAM_WORLD, 4096);
+    EXPECT(error == 0, "%d: %s", error, weft_last_error());
+}
+
+static void expect_small_answers(void) {
+    tap_case("types have sizes, and waiting is counted once");
+    EXPECT(weft_dtype_bytes(WEFT_F32) == 4 && weft_dtype_bytes(WEFT_F64) == 8 &&
+               weft_dtype_bytes(WEFT_BF16) == 2 && weft_dtype_bytes(WEFT_F16) == 2,
+           "bytes");
+    EXPECT(weft_dtype_bytes((weft_dtype)0) == 0 && weft_dtype_bytes((weft_dtype)5) == 0,
+           "no types");
+    EXPECT(weft_wait_seconds() >= 0 && weft_wait_seconds() == 0, "the second is %g",
+           weft_wait_seconds());
+}
+
+int main(void) {
+    tensors_open(true);
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    size_t all = ROWS * (size_t)npes;
+    expect_faults("weft_all_reduce", all_reduce, FAULTS(reduce_faults), 8, ROWS, all);
+    expect_faults("weft_all_reduce", all_reduce, FAULTS(reduce_faults), 5000, ROWS, all);
+    expect_faults("weft_reduce_scatter", reduce_scatter, FAULTS(reduce_faults), 5000, ROWS, all);
+    expect_faults("weft_all_gather", all_gather, FAULTS(gather_faults), 8, ROWS, all);
+    expect_faults("weft_all_gather_matmul", all_gather_matmul, FAULTS(gather_matmul_faults), 8,
+                  ROWS, all);
+    expect_faults("weft_matmul_reduce_scatter", matmul_reduce_scatter, FAULTS(scatter_faults), 8,
+                  all, ROWS);
+    expect_faults("weft_matmul_all_reduce", matmul_all_reduce, FAULTS(product_faults), 8, all, all);
+    expect_no_team();
+    expect_different_calls();
+    expect_no_workspace();
+    expect_small_answers();
+    shmem_free(heap_arena);
+    return tap_finish();
+}
