@@ -47,6 +47,7 @@ def before_joining():
 def leaves_others():
     run("-n", 2, PE, "join", "exchange", "1@leave", "1@exit:0", "exchange").expect(70, "others wait")
     run("-n", 2, PE, "join", "exchange", "1@sleep_ms:100", "1@leave", "1@exit:0", "exchange").expect(70, "others wait")
+    run("-n", 2, PE, "join", "exchange", "1@leave", "1@exit:0", "sleep_ms:200", "exchange").expect(70, "others wait")
 
 
 @case("PEs that compute, ignore SIGTERM or are stopped go too, within two seconds")
