@@ -114,6 +114,18 @@ static void unfinished_round(void) {
     EXPECT(before == after, "%d before, %d after", before, after);
 }
 
+/* The first contribution of a round has nothing to differ from but what it says of itself. */
+static void wrong_sizes(void) {
+    open_hub(2);
+    struct weft_wire_header lie = {.kind = WEFT_WIRE_GIVE, .bytes = 100};
+    weft_wire_send(pe_end[0], &lie, "abc", 3, NULL, 0, MSG_DONTWAIT);
+    EXPECT(serve(0) == WEFT_HUB_JUNK, "fewer bytes than it says");
+    lie = (struct weft_wire_header){.kind = WEFT_WIRE_GIVE, .bytes = 3, .nfds = 1};
+    weft_wire_send(pe_end[0], &lie, "abc", 3, NULL, 0, MSG_DONTWAIT);
+    EXPECT(serve(0) == WEFT_HUB_JUNK, "fewer descriptors than it says");
+    close_hub(2);
+}
+
 static uint32_t random_number(uint32_t below) {
     static uint64_t state = 88172645463325252u;
     state ^= state << 13;
@@ -169,6 +181,8 @@ int main(void) {
     one_that_takes_nothing();
     tap_case("an unfinished round leaves no descriptor open");
     unfinished_round();
+    tap_case("a message that lies about itself");
+    wrong_sizes();
     tap_case("random messages");
     random_messages();
     return tap_finish();

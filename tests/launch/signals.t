@@ -67,7 +67,7 @@ def ignored():
 
 @case("what was ignored at the start stays ignored, as under nohup")
 def nohup():
-    process = start("-n", 1, PE, "join", "pid", "sleep_ms:300", "leave",
+    process = start("-n", 1, PE, "join", "pid", "sleep_ms:1400", "leave",
                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     pid = read_numbers(process, "pid", 1)[0]
     process.send_signal(signal.SIGHUP)
