@@ -4,6 +4,7 @@
 #include "ops/partials.h"
 #include <errno.h>
 #include "coll/elements.h"
+#include "core/sync.h"
 #include "ops/matmul.h"
 
 /* The type that products are kept and added in. */
@@ -50,46 +51,128 @@ static int multiply(const struct weft_partials *p, size_t col, const struct weft
     return weft_matmul(&a, &b, dest);
 }
 
-/* All members' products of this member's piece, waited for, in team order. */
-static void reduce(const struct weft_partials *p, uint32_t begin, size_t cols,
-                   const struct weft_piece *piece, const weft_matrix *own,
-                   const weft_matrix *dest) {
-    struct weft_team *team = p->meeting->team;
+/* One band of a call. */
+struct work {
+    const struct weft_partials *partials;
+    uint32_t begin; /* of the progress words */
+    size_t col, cols;
+    const struct weft_piece *pieces;
+    const weft_matrix *dest; /* of the own piece */
+    weft_matrix own;         /* the own product of the own piece: in dest if the type is right */
+};
+
+/* The step after which `member` has made this member's piece. */
+static uint32_t step_of(const struct work *w, int member) {
+    const struct weft_team *team = w->partials->meeting->team;
+    int distance = (team->my_pe - member + team->npes) % team->npes;
+    return w->begin + (uint32_t)distance;
+}
+
+static bool peers_done(const struct work *w) {
+    const struct weft_team *team = w->partials->meeting->team;
+    for (int member = 0; member < team->npes; member++)
+        if (member != team->my_pe &&
+            !weft_word_reached(&weft_team_words_of(team, member)->progress, step_of(w, member)))
+            return false;
+    return true;
+}
+
+static void await_peers(const struct work *w) {
+    struct weft_meeting *meeting = w->partials->meeting;
+    for (int member = 0; member < meeting->team->npes; member++)
+        if (member != meeting->team->my_pe)
+            weft_progress_wait(meeting->team, member, step_of(w, member), meeting->name);
+}
+
+/* Rows [row, row + rows) of the own piece of the sum, over the members in team order. */
+static void reduce(const struct work *w, size_t row, size_t rows) {
+    const struct weft_team *team = w->partials->meeting->team;
+    struct weft_piece part = w->pieces[team->my_pe];
+    part.row += row;
+    part.rows = rows;
     weft_matrix sources[team->npes];
-    for (int distance = 1; distance < team->npes; distance++) {
-        int member = weft_meeting_member(p->meeting, distance);
-        uint32_t step = (uint32_t)(team->npes - distance);
-        weft_progress_wait(team, member, begin + step, p->meeting->name);
-        weft_matrix product = product_of(p, member, cols);
-        sources[member] = cut(&product, piece);
+    for (int member = 0; member < team->npes; member++) {
+        weft_matrix product = product_of(w->partials, member, w->cols);
+        sources[member] = cut(&product, &part);
     }
-    sources[team->my_pe] = *own;
-    weft_elements_reduce(dest, sources, team->npes, p->op);
+    sources[team->my_pe] = weft_matrix_rows(&w->own, row, rows);
+    weft_matrix dest = weft_matrix_rows(w->dest, row, rows);
+    weft_elements_reduce(&dest, sources, team->npes, w->partials->op);
+}
+
+/* The whole band in one product. */
+static int multiply_at_once(const struct work *w) {
+    const struct weft_partials *p = w->partials;
+    struct weft_team *team = p->meeting->team;
+    weft_matrix product = product_of(p, team->my_pe, w->cols);
+    struct weft_piece whole = {0, p->a->rows, 0, w->cols};
+    int error = multiply(p, w->col, &whole, &product);
+    weft_progress_set(team, w->begin + (uint32_t)team->npes - 1);
+    return error;
+}
+
+static int multiply_for_peers(const struct work *w) {
+    struct weft_team *team = w->partials->meeting->team;
+    int error = 0;
+    for (int step = 1; step < team->npes; step++) {
+        const struct weft_piece *piece =
+            &w->pieces[weft_meeting_member(w->partials->meeting, step)];
+        weft_matrix product = product_of(w->partials, team->my_pe, w->cols);
+        weft_matrix theirs = cut(&product, piece);
+        int failed = multiply(w->partials, w->col, piece, &theirs);
+        error = error ? error : failed;
+        weft_progress_set(team, w->begin + (uint32_t)step);
+    }
+    return error;
+}
+
+/* Rows of the own piece in one product: where b fits into the second-level cache, so few that the
+ * product is still there when it is reduced. Depends on sizes only, as bits may depend on it. */
+static size_t own_band_rows(const struct work *w, const struct weft_piece *piece) {
+    enum { B_BYTES = 3 << 19, PRODUCT_BYTES = 1 << 19, ROWS_MIN = 64 };
+    const weft_matrix *b = w->partials->b;
+    size_t b_bytes = b->rows * piece->cols * weft_element_bytes(b->dtype);
+    size_t row_bytes = piece->cols * weft_element_bytes(w->own.dtype);
+    if (b_bytes > B_BYTES || row_bytes == 0)
+        return piece->rows;
+    return row_bytes * ROWS_MIN < PRODUCT_BYTES ? PRODUCT_BYTES / row_bytes : ROWS_MIN;
+}
+
+/* The own piece, reduced as it is made if the peers have made theirs; returns how many rows are
+ * left to reduce at the end through `reduced`. */
+static int multiply_own(const struct work *w, size_t *reduced) {
+    struct weft_piece piece = w->pieces[w->partials->meeting->team->my_pe], band = piece;
+    size_t limit = own_band_rows(w, &piece);
+    int error = 0;
+    for (size_t row = 0; row < piece.rows && !error; row += band.rows) {
+        size_t left = piece.rows - row;
+        band.row = piece.row + row;
+        band.rows = left < limit ? left : limit;
+        weft_matrix own = weft_matrix_rows(&w->own, row, band.rows);
+        error = multiply(w->partials, w->col, &band, &own);
+        if (limit < piece.rows && peers_done(w)) {
+            reduce(w, *reduced, row + band.rows - *reduced);
+            *reduced = row + band.rows;
+        }
+    }
+    return error;
 }
 
 int weft_partials_band(const struct weft_partials *p, size_t col, size_t cols,
                        const struct weft_piece *pieces, bool at_once, const weft_matrix *dest) {
     struct weft_team *team = p->meeting->team;
-    int me = team->my_pe, error = 0;
     if (team->npes == 1)
-        return multiply(p, col, &pieces[me], dest);
-    uint32_t steps = (uint32_t)team->npes - 1, begin = weft_progress_begin(team, steps);
-    weft_matrix product = product_of(p, me, cols), own = cut(&product, &pieces[me]);
-    if (at_once) {
-        error = multiply(p, col, &(struct weft_piece){0, p->a->rows, 0, cols}, &product);
-        weft_progress_set(team, begin + steps);
-    }
-    for (uint32_t step = 1; step <= steps && !at_once; step++) {
-        const struct weft_piece *piece = &pieces[weft_meeting_member(p->meeting, (int)step)];
-        weft_matrix theirs = cut(&product, piece);
-        int failed = multiply(p, col, piece, &theirs);
-        error = error ? error : failed;
-        weft_progress_set(team, begin + step);
-    }
+        return multiply(p, col, &pieces[0], dest);
+    uint32_t begin = weft_progress_begin(team, (uint32_t)team->npes - 1);
+    weft_matrix product = product_of(p, team->my_pe, cols);
+    struct work work = {p, begin, col, cols, pieces, dest, cut(&product, &pieces[team->my_pe])};
+    size_t reduced = 0;
+    int error = at_once ? multiply_at_once(&work) : multiply_for_peers(&work);
     if (!at_once && !error) {
-        own = dest->dtype == own.dtype ? *dest : own;
-        error = multiply(p, col, &pieces[me], &own);
+        work.own = dest->dtype == product.dtype ? *dest : work.own;
+        error = multiply_own(&work, &reduced);
     }
-    reduce(p, begin, cols, &pieces[me], &own, dest);
+    await_peers(&work);
+    reduce(&work, reduced, pieces[team->my_pe].rows - reduced);
     return error;
 }
