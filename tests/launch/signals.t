@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import signal
+import sys
 import time
 
 
@@ -107,7 +108,7 @@ def terminal():
     script = "import signal,time\nn=0\ndef f(*_):\n  global n; n+=1\nsignal.signal(2,f)\nprint('ready',flush=True)\ntime.sleep(1)\ntime.sleep(0.3)\nprint('count',n,flush=True)"
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(OSHRUN, [OSHRUN, "-n", "2", "python3", "-c", script])
+        os.execv(OSHRUN, [OSHRUN, "-n", "2", sys.executable, "-c", script])
     text = b""
     while text.count(b"ready") < 2:
         text += os.read(terminal, 1000)

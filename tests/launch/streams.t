@@ -12,6 +12,14 @@ def standard_input():
     assert sorted(result.out.split("\n")[:3]) == ["input 0", "input 0", "input 5"], result.out
 
 
+@case("closed standard streams do no harm")
+def closed_streams():
+    script = f"{OSHRUN} -n 3 {PE} join exchange:3 leave print 0<&- 2>&-; echo $? >&2; exec >&-; {OSHRUN} -n 3 --tag-output {PE} join exchange leave; echo $? >&2"
+    result = Result(subprocess.Popen(["sh", "-c", script], text=True, stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    assert result.err == "0\n0\n" and result.out.count("PE") == 3, (result.out, result.err)
+
+
 @case("a large input passes whole")
 def large_input():
     text = "line\n" * 200000
