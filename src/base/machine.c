@@ -2,8 +2,8 @@
 /* cgroup v2 and v1 are both read; where a file is missing there is no such limit. A cgroup's page
  * cache counts as available: the kernel drops it before it refuses memory. */
 #include "base/machine.h"
-#include <limits.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,112 +37,111 @@ size_t weft_machine_memory_total(void) {
     return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* This process's folder below the cgroup mount for a controller; v2 has the empty controller name.
- */
-static int machine_cgroup(const char *controller, char *folder, size_t bytes) {
+/* Whether a comma-separated list has `word`; v2's list of controllers is empty. */
+static bool machine_lists(const char *list, const char *word) {
+    size_t length = strlen(word);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return length > 0 || *list == '\0';
+    }
+    return false;
+}
+
+/* This process's folder below the mount of a v1 controller, or with "" that of v2. */
+static bool machine_cgroup(const char *controller, char *folder, size_t bytes) {
     FILE *file = fopen("/proc/self/cgroup", "re");
     char line[PATH_BYTES];
-    int found = 0;
+    bool found = false;
     while (file && !found && fgets(line, sizeof line, file)) {
         char *names = strchr(line, ':');
         char *path = names ? strchr(names + 1, ':') : NULL;
         if (!path)
             continue;
         *path++ = '\0';
-        names++;
         path[strcspn(path, "\n")] = '\0';
-        if (strcmp(names, controller) == 0) {
-            snprintf(folder, bytes, "%s", path);
-            found = 1;
-        }
+        found = machine_lists(names + 1, controller);
+        if (found)
+            snprintf(folder, bytes, "%s", strcmp(path, "/") == 0 ? "" : path);
     }
     if (file)
         fclose(file);
     return found;
 }
 
-static size_t machine_saturating_less(size_t limit, size_t used) {
-    return limit == SIZE_MAX ? SIZE_MAX : used >= limit ? 0 : limit - used;
+/* What one cgroup grants, SIZE_MAX without a limit; `name` receives the file that says so. */
+typedef size_t machine_grant(const char *folder, bool v2, char *name);
+
+/* The least that the own cgroup and all above it grant. `decided` stays as it is without a limit.
+ */
+static size_t machine_walk(const char *controller, machine_grant *grant, const char **decided) {
+    static _Thread_local char deciding[PATH_BYTES];
+    char name[PATH_BYTES], own[PATH_BYTES / 4], folder[PATH_BYTES / 2];
+    size_t least = SIZE_MAX;
+    for (int v2 = 0; v2 <= 1; v2++) {
+        if (!machine_cgroup(v2 ? "" : controller, own, sizeof own))
+            continue;
+        for (char *end = own + strlen(own); end; end = strrchr(own, '/')) {
+            *end = '\0';
+            snprintf(folder, sizeof folder, "/sys/fs/cgroup%s%s%s", v2 ? "" : "/",
+                     v2 ? "" : controller, own);
+            size_t granted = grant(folder, v2, name);
+            if (granted < least) {
+                least = granted;
+                memcpy(deciding, name, sizeof deciding);
+                *decided = deciding;
+            }
+        }
+    }
+    return least;
 }
 
-/* What one cgroup still grants. */
-static size_t machine_cgroup_room(const char *folder, int v2, char *name, size_t name_bytes) {
-    char path[2 * PATH_BYTES];
-    snprintf(name, name_bytes, "%s/%s", folder, v2 ? "memory.max" : "memory.limit_in_bytes");
+static size_t machine_memory_grant(const char *folder, bool v2, char *name) {
+    char path[PATH_BYTES];
+    snprintf(name, PATH_BYTES, "%s/%s", folder, v2 ? "memory.max" : "memory.limit_in_bytes");
     size_t limit = machine_read(name, NULL);
     snprintf(path, sizeof path, "%s/%s", folder, v2 ? "memory.current" : "memory.usage_in_bytes");
     size_t used = machine_read(path, NULL);
     snprintf(path, sizeof path, "%s/memory.stat", folder);
     size_t cache = machine_read(path, v2 ? "inactive_file " : "total_inactive_file ");
-    if (used == SIZE_MAX)
+    if (limit == SIZE_MAX || used == SIZE_MAX)
         return SIZE_MAX;
-    return machine_saturating_less(limit, used - (cache < used ? cache : 0));
-}
-
-/* Walks from the own cgroup up to the mount: every level may limit. */
-static size_t machine_cgroups_room(int v2, const char **decided) {
-    static char name[PATH_BYTES], best_name[PATH_BYTES];
-    const char *mount = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    char own[PATH_BYTES / 4], folder[PATH_BYTES / 2];
-    size_t best = SIZE_MAX;
-    if (!machine_cgroup(v2 ? "" : "memory", own, sizeof own))
-        return best;
-    for (;;) {
-        snprintf(folder, sizeof folder, "%s%s", mount, strcmp(own, "/") == 0 ? "" : own);
-        size_t room = machine_cgroup_room(folder, v2, name, sizeof name);
-        if (room < best) {
-            best = room;
-            memcpy(best_name, name, sizeof name);
-            *decided = best_name;
-        }
-        char *slash = strrchr(own, '/');
-        if (!slash || own[0] == '\0')
-            return best;
-        *slash = '\0';
-    }
+    used -= cache < used ? cache : 0;
+    return used < limit ? limit - used : 0;
 }
 
 size_t weft_machine_memory_available(const char **limit) {
     const char *decided = "MemAvailable in /proc/meminfo", *cgroup = decided;
     size_t kilobytes = machine_read("/proc/meminfo", "MemAvailable:");
-    size_t best = kilobytes == SIZE_MAX ? SIZE_MAX : kilobytes * 1024;
-    for (int v2 = 0; v2 <= 1; v2++) {
-        size_t room = machine_cgroups_room(v2, &cgroup);
-        if (room < best) {
-            best = room;
-            decided = cgroup;
-        }
-    }
+    size_t available = kilobytes == SIZE_MAX ? SIZE_MAX : kilobytes * 1024;
+    size_t granted = machine_walk("memory", machine_memory_grant, &cgroup);
     if (limit)
-        *limit = decided;
-    return best;
+        *limit = granted < available ? cgroup : decided;
+    return granted < available ? granted : available;
 }
 
-/* cpu.max is "quota period", v1 has two files; a missing or unlimited quota is no limit. */
-static int machine_quota_cores(void) {
-    char own[PATH_BYTES / 4], path[PATH_BYTES];
-    if (machine_cgroup("", own, sizeof own)) {
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", own);
-        FILE *file = fopen(path, "re");
-        double quota = 0, period = 0;
-        int read = file ? fscanf(file, "%lf %lf", &quota, &period) : 0;
-        if (file)
-            fclose(file);
-        if (read == 2 && quota > 0 && period > 0)
-            return (int)((quota + period - 1) / period);
-    }
-    size_t quota = machine_read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", NULL);
-    size_t period = machine_read("/sys/fs/cgroup/cpu/cpu.cfs_period_us", NULL);
-    if (quota < INT_MAX && quota > 0 && period < INT_MAX && period > 0)
-        return (int)((quota + period - 1) / period);
-    return INT_MAX;
+/* Whole processors that a quota amounts to: v2's cpu.max is "quota period", v1 has two files. */
+static size_t machine_cpu_grant(const char *folder, bool v2, char *name) {
+    char path[PATH_BYTES];
+    snprintf(name, PATH_BYTES, "%s/%s", folder, v2 ? "cpu.max" : "cpu.cfs_quota_us");
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    size_t quota = machine_read(name, NULL), period = machine_read(v2 ? name : path, NULL);
+    FILE *file = v2 && quota != SIZE_MAX ? fopen(name, "re") : NULL;
+    if (file && fscanf(file, "%*u %zu", &period) != 1)
+        period = SIZE_MAX;
+    if (file)
+        fclose(file);
+    if (quota > SIZE_MAX / 2 || period > SIZE_MAX / 2 || period == 0) /* "max" and -1 */
+        return SIZE_MAX;
+    return quota < period ? 1 : (quota + period - 1) / period;
 }
 
 int weft_machine_cores(void) {
+    const char *decided;
     cpu_set_t mask;
-    int allowed = sched_getaffinity(0, sizeof mask, &mask) == 0
-                      ? CPU_COUNT(&mask)
-                      : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int quota = machine_quota_cores();
-    return allowed < 1 ? 1 : allowed < quota ? allowed : quota < 1 ? 1 : quota;
+    size_t allowed = (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+    if (sched_getaffinity(0, sizeof mask, &mask) == 0)
+        allowed = (size_t)CPU_COUNT(&mask);
+    size_t granted = machine_walk("cpu", machine_cpu_grant, &decided);
+    return (int)(granted < allowed ? granted : allowed);
 }
