@@ -38,9 +38,10 @@ $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 
-$(LIB): $(LIB_OBJ)
+$(LIB): $(LIB_OBJ) src/weft.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(SANFLAGS) -Wl,-soname,libweft.so.0 -Wl,-z,relro -o $@ $^ $(LDLIBS)
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libweft.so.0 -Wl,-z,relro \
+	    -Wl,--version-script=src/weft.map -o $@ $(LIB_OBJ) $(LDLIBS)
 	@ln -sf libweft.so $(@D)/libweft.so.0
 
 $(ARCHIVE): $(LIB_OBJ)
@@ -58,7 +59,7 @@ $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 
 $(BUILD)/bin/weft: tools/weft.c $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MF $@.d $< -o $@ $(ARCHIVE) $(LDLIBS)
+	$(CC) $(ALL_CFLAGS) $(DEPENDS) $< -o $@ $(ARCHIVE) $(LDLIBS)
 
 # The wrappers find their library beside themselves, in place as after install.
 $(BUILD)/bin/oshcc: tools/oshcc.in
@@ -72,12 +73,14 @@ $(BUILD)/bin/oshc++: tools/oshcc.in
 EXAMPLES := $(patsubst examples/%/,$(BUILD)/examples/%,$(wildcard examples/*/))
 examples: $(EXAMPLES)
 EXAMPLE_SRC = $(wildcard examples/$(1)/*.c)
+# Dependencies of programs lie with those of objects, not beside what a person looks at.
+DEPENDS = -MF $(BUILD)/obj/$(subst /,-,$(@:$(BUILD)/%=%)).d
 PROGRAM_FLAGS = $(ALL_CFLAGS) -fvisibility=default
 PROGRAM_LIBS  = -L$(BUILD)/lib -lweft -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 .SECONDEXPANSION:
 $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) -MF $@.d $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
+	$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
 
 # The encoder's kernels want the vectoriser, too.
 $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
@@ -89,13 +92,13 @@ tests: $(TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(ARCHIVE) $(LDLIBS)
 $(TESTS): $(BUILD)/%: %.c $(LIB) $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) -Itests -MF $@.d $< -o $@ $(PROGRAM_LIBS)
+	$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
 BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 benches: $(BENCHES)
 $(BENCHES): $(BUILD)/%: %.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) -MF $@.d $< -o $@ $(PROGRAM_LIBS)
+	$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
 # The demo: PES=4 runs it on four PEs; ARGS='--question "..."' asks something else.
 PES   ?= 2

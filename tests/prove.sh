@@ -26,6 +26,7 @@ for item; do
         name=$(echo "$source" | sed 's|^tests/||; s|\.c$||')
         echo "$name" | grep -qE "${filter:-.}" && echo "$name" | grep -qE "$only" || continue
         pes=$(sed -n 's/^.*PEs: *\([0-9 ]*\).*$/\1/p;15q' "$source" | head -n 1)
+        grep -q 'PEs: none' "$source" && continue
         for n in ${pes:-1 2 3 4}; do
             case " ${counts:-$n} " in *" $n "*) ;; *) continue ;; esac
             script=$build/t/$(echo "$name" | tr / -)-${n}pe.t

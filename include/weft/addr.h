@@ -27,7 +27,7 @@ struct weft_window {
     uintptr_t shift; /* base - local, modulo 2^64 */
     size_t stride;   /* distance between slots */
     uint32_t first;  /* PE in slot 0 */
-    uint32_t step;   /* PE distance between slots, at least 1 */
+    uint32_t step;   /* PE distance between slots; 0 in a window that is not there */
     uint32_t count;  /* slots */
 };
 
@@ -40,7 +40,7 @@ WEFT_ADDR int weft_window_holds(const struct weft_window *w, const void *p, size
 /* The slot of `pe`, or a number >= count where the PE is not near. */
 WEFT_ADDR uint32_t weft_window_slot(const struct weft_window *w, int pe) {
     uint32_t distance = (uint32_t)pe - w->first;
-    if (__builtin_expect(w->step == 1, 1))
+    if (__builtin_expect(w->step <= 1, 1))
         return distance;
     return distance % w->step == 0 ? distance / w->step : UINT32_MAX;
 }

@@ -7,8 +7,7 @@ void weft_misuse_phase(const char *call) {
         [WEFT_JOB_BEFORE] = "before shmem_init: call shmem_init first",
         [WEFT_JOB_RUNNING] = "while another thread is in shmem_init or shmem_finalize: wait for it",
         [WEFT_JOB_AFTER] = "after shmem_finalize: finalize later, or call shmem_init again",
-        [WEFT_JOB_FORKED] = "in a forked child, which is no PE: call it in the process that called "
-                            "shmem_init",
+        [WEFT_JOB_FORKED] = "in a forked child, which is no PE: call it in the PE's own process",
     };
     weft_job_panic("%s: called %s", call, when[weft_job.phase]);
 }

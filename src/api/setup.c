@@ -39,18 +39,12 @@ int shmem_init_thread(int requested, int *provided) {
 void shmem_finalize(void) {
     weft_check_running(__func__);
     weft_finalize();
-    if (!weft_initialized())
-        weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
 }
 
-/* The other PEs are ended by the launcher, so this one must not wait for them in the finalize that
- * exit() brings about: it is no part of the job any more. */
 void shmem_global_exit(int status) {
     weft_check_running(__func__);
     fflush(NULL);
-    weft_boot_end_job(status, false);
-    weft_job.phase = WEFT_JOB_AFTER;
-    weft_job.npes = 0;
+    weft_job_end(status);
     exit(status);
 }
 

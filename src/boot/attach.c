@@ -4,7 +4,6 @@
 #include "boot/attach.h"
 #include "base/log.h"
 #include "base/machine.h"
-#include "boot/boot.h"
 #include "boot/control.h"
 #include "boot/wire.h"
 #include <errno.h>
@@ -31,7 +30,7 @@ static int parse_number(const char *text, int max) {
     return errno || *end || value > max ? -1 : (int)value;
 }
 
-bool weft_boot_expected(void) {
+bool weft_attach_expected(void) {
     return getenv(WEFT_BOOT_ENV_HUB) &&
            parse_number(getenv(WEFT_BOOT_ENV_NPES), WEFT_WIRE_PES_MAX) > 1;
 }
@@ -152,7 +151,7 @@ static void forget_in_child(void) {
         return;
     close(weft_attachment.hub);
     close(weft_attachment.life);
-    weft_attachment.hub = weft_attachment.life = weft_boot.hub = -1;
+    weft_attachment.hub = weft_attachment.life = -1;
     weft_attachment.valid = false;
 }
 

@@ -20,6 +20,9 @@ struct weft_attachment {
 
 extern struct weft_attachment weft_attachment;
 
+/* Whether the environment names a launcher of more than one PE. Reads nothing else. */
+bool weft_attach_expected(void);
+
 /* Nothing when it is valid already. 0 or -errno, logged. */
 int weft_attach(void);
 

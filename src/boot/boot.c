@@ -9,7 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-struct weft_boot weft_boot = {.hub = -1};
+struct weft_boot weft_boot;
+
+bool weft_boot_expected(void) {
+    return weft_attach_expected();
+}
 
 static int announce(void) {
     if (weft_attachment.hub < 0)
@@ -39,8 +43,8 @@ int weft_boot_join(void) {
     if (rc == 0)
         rc = enter();
     if (rc == 0)
-        weft_boot = (struct weft_boot){weft_attachment.pe, weft_attachment.npes,
-                                       weft_attachment.hub, weft_attachment.control};
+        weft_boot =
+            (struct weft_boot){weft_attachment.pe, weft_attachment.npes, weft_attachment.control};
     return rc;
 }
 
@@ -51,7 +55,6 @@ void weft_boot_leave(void) {
     struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
     atomic_store(&me->state, WEFT_PE_LEFT);
     weft_alive_release(&me->alive);
-    weft_boot.hub = -1;
 }
 
 void weft_boot_end_job(int status, bool error) {

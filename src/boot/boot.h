@@ -14,7 +14,6 @@ struct weft_control;
 
 struct weft_boot {
     int pe, npes;
-    int hub;                      /* socket to the launcher; -1 when this PE is alone */
     struct weft_control *control; /* never NULL between join and leave */
 };
 

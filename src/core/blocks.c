@@ -103,6 +103,13 @@ static uint32_t bin_find(const struct weft_blocks *blocks, size_t size) {
     return blocks->bin[first][__builtin_ctz(seconds)];
 }
 
+/* The free block that ends at the limit, if it has `size`: bin_find passes over a block that is
+ * large enough but lies in a bin where not all are, and the heap has grown for just this one. */
+static uint32_t tail_find(const struct weft_blocks *blocks, size_t size) {
+    const struct block *last = &blocks->block[blocks->last];
+    return blocks->last && !last->used && last->size >= size ? blocks->last : NIL;
+}
+
 static uint32_t index_get(const struct weft_blocks *blocks, size_t offset) {
     const uint32_t *leaf = blocks->index[offset >> LEAF_BITS];
     return leaf ? leaf[offset & (LEAF - 1)] : NIL;
@@ -235,6 +242,8 @@ size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignme
         return WEFT_BLOCK_NONE;
     uint32_t id = bin_find(blocks, size + align - 1);
     if (!id)
+        id = tail_find(blocks, size + align - 1);
+    if (!id)
         return WEFT_BLOCK_NONE;
     bin_remove(blocks, id);
     struct block *block = &blocks->block[id];
@@ -275,7 +284,6 @@ void weft_blocks_give(struct weft_blocks *blocks, size_t offset) {
 
 size_t weft_blocks_limit_for(const struct weft_blocks *blocks, size_t bytes, size_t alignment) {
     size_t size = to_units(bytes) + to_units(alignment) - 1;
-    size += size >> SECOND_BITS; /* bin_find looks only where every block is large enough */
     const struct block *last = &blocks->block[blocks->last];
     size_t tail = blocks->last && !last->used ? last->size : 0;
     size_t more = size > tail ? size - tail : 0;

@@ -42,7 +42,7 @@ static size_t judge_growth(size_t need, size_t bytes, const char *call) {
     size_t npes = (size_t)weft_job.npes;
     if (need > capacity) {
         weft_log("%s of %zu bytes: a PE's symmetric heap has %zu bytes of address space, of which "
-                 "%zu are in use; the result is NULL on every PE",
+                 "%zu are in use; no PE gets any",
                  call, bytes, capacity, weft_blocks_in_use(blocks));
         return 0;
     }
@@ -54,7 +54,7 @@ static size_t judge_growth(size_t need, size_t bytes, const char *call) {
     if (need - have <= room)
         return need;
     weft_log("%s of %zu bytes: the symmetric heap would need %zu more bytes on each of %zu PEs, "
-             "and the machine has %zu for each (%s); the result is NULL on every PE",
+             "and the machine has %zu for each (%s); no PE gets any",
              call, bytes, need - have, npes, room, limit);
     return 0;
 }
@@ -102,8 +102,8 @@ static void *address_of(size_t offset) {
 static size_t offset_of(const void *p, const char *call) {
     size_t offset = (uintptr_t)p - weft_windows.heap.window.local;
     if (weft_blocks_size(blocks, offset) == 0)
-        weft_job_panic("%s: argument ptr = %p is no live allocation of the symmetric heap "
-                       "(freed before, inside an object, or from another allocator)",
+        weft_job_panic("%s: argument ptr is %p, no live allocation of the symmetric heap: freed "
+                       "before, inside an object, or from another allocator",
                        call, p);
     return offset;
 }

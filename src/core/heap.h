@@ -2,8 +2,8 @@
 /* The symmetric heap: the standard's allocation routines over the heap segment.
  *
  * Every PE runs the same allocator on the same calls, so objects correspond without a message.
- * All are collective over WORLD with the barriers that the standard prescribes; a failure is NULL
- * on every PE, with one line from PE 0. `call` is the public name, for messages. */
+ * All are collective over WORLD with the barriers that the standard prescribes; what the machine
+ * cannot give is NULL on every PE, with one line from PE 0. `call` is the public name. */
 #ifndef WEFT_CORE_HEAP_H
 #define WEFT_CORE_HEAP_H
 

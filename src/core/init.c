@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "boot/boot.h"
+#include "core/ctx.h"
 #include "core/heap.h"
 #include "core/job.h"
 #include "core/order.h"
@@ -195,12 +196,12 @@ static int bring_up(void) {
 }
 
 int weft_init(int requested, int *provided) {
+    if (weft_job.phase == WEFT_JOB_FORKED) {
+        weft_log("shmem_init in a forked child of a PE: a child is no PE; start programs with "
+                 "exec, or fork before shmem_init");
+        return -EPERM;
+    }
     if (init_count == 0) {
-        if (weft_job.phase == WEFT_JOB_FORKED) {
-            weft_log("shmem_init in a forked child of a PE: a child is no PE; start programs with "
-                     "exec, or fork before shmem_init");
-            return -EPERM;
-        }
         int result = bring_up();
         if (result < 0)
             return result;
@@ -226,6 +227,7 @@ void weft_finalize(void) {
     atomic_fetch_add(&weft_job.control->pe[weft_job.pe].departures, 1);
     weft_sync_farewell(world, call);
     weft_heap_close();
+    weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
     weft_teams_close();
     unshare_memory();
     weft_job_leave();

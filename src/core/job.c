@@ -42,12 +42,19 @@ void weft_job_leave(void) {
     weft_job.phase = WEFT_JOB_AFTER;
 }
 
+void weft_job_end(int status) {
+    weft_boot_end_job(status, false);
+    weft_job.phase = WEFT_JOB_AFTER;
+    weft_job.npes = 0;
+}
+
 void weft_job_die_aborted(const char *call) {
     struct weft_control *control = weft_job.control;
     int status = WEFT_STATUS_ABORTED;
-    if (atomic_load(&control->abort) == WEFT_ABORT_GLOBAL_EXIT)
+    uint32_t reason = atomic_load(&control->abort);
+    if (reason == WEFT_ABORT_GLOBAL_EXIT)
         status = atomic_load(&control->abort_detail) & 0xff;
-    else
+    else if (reason != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
         weft_log("in %s: %s; leaving", call, weft_boot_abort_text());
     fflush(stdout);
     _exit(status);

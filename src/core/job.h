@@ -32,6 +32,10 @@ static inline bool weft_job_aborted(void) {
     return atomic_load_explicit(&weft_job.control->abort, memory_order_relaxed) != WEFT_ABORT_NONE;
 }
 
+/* Asks for the end of the whole job with `status`, and leaves it at once: the finalize that exit()
+ * brings about must not wait for PEs that the launcher ends meanwhile. */
+void weft_job_end(int status);
+
 /* This PE found the job aborted while it was in `call`: one line that names the culprit, then exit
  * with WEFT_STATUS_ABORTED, without flushing or finalizing anything. */
 #define WEFT_STATUS_ABORTED 70

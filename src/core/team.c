@@ -5,6 +5,8 @@
  * outlive. */
 #include "core/team.h"
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +21,10 @@ _Static_assert(WEFT_TEAMS_MAX < 1 << HANDLE_SLOT_BITS, "a handle has room for ev
 _Static_assert(sizeof(struct weft_team_words) <= WEFT_TEAM_WORDS_BYTES,
                "words fit before the workspace");
 
-static struct weft_team *teams[WEFT_TEAMS_MAX];
+/* Changed under the lock, read without. */
+static struct weft_team *_Atomic teams[WEFT_TEAMS_MAX];
 static uint32_t generations[WEFT_TEAMS_MAX];
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 /* A handle is slot + 1 below and the generation above, so WORLD is 1, SHARED 2, INVALID 0. */
 static shmem_team_t handle_of(const struct weft_team *team) {
@@ -31,16 +35,20 @@ static shmem_team_t handle_of(const struct weft_team *team) {
 struct weft_team *weft_team_find(shmem_team_t handle) {
     uintptr_t number = (uintptr_t)handle;
     uintptr_t slot = (number & ((1u << HANDLE_SLOT_BITS) - 1)) - 1;
-    if (slot >= WEFT_TEAMS_MAX || !teams[slot])
+    if (slot >= WEFT_TEAMS_MAX)
         return NULL;
-    return teams[slot]->generation == number >> HANDLE_SLOT_BITS ? teams[slot] : NULL;
+    struct weft_team *team = atomic_load_explicit(&teams[slot], memory_order_acquire);
+    return team && team->generation == number >> HANDLE_SLOT_BITS ? team : NULL;
+}
+
+/* Which member of start, start + stride, ... (size of them) a PE is, or -1. */
+static int position(int start, int stride, int size, int pe) {
+    int distance = pe - start, step = stride ? stride : 1, member = distance / step;
+    return distance % step == 0 && member >= 0 && member < size ? member : -1;
 }
 
 int weft_team_member(const struct weft_team *team, int world_pe) {
-    if (team->stride == 0)
-        return world_pe == team->start ? 0 : -1;
-    int distance = world_pe - team->start, member = distance / team->stride;
-    return distance % team->stride == 0 && member >= 0 && member < team->npes ? member : -1;
+    return position(team->start, team->stride, team->npes, world_pe);
 }
 
 void *weft_team_workspace_of(const struct weft_team *team, int member) {
@@ -75,24 +83,31 @@ static int prepare_words(int slot) {
     return result;
 }
 
-static struct weft_team *team_new(int slot, int my_pe, int npes, int start, int stride) {
-    struct weft_team *team = calloc(1, sizeof *team);
+/* 0; -ENOMEM; -EAGAIN: another thread has taken the slot meanwhile. */
+static int team_new(const struct weft_team *shape, struct weft_team **made) {
+    struct weft_team *team = malloc(sizeof *team);
     if (!team)
-        return NULL;
-    *team = (struct weft_team){.my_pe = my_pe,
-                               .npes = npes,
-                               .start = start,
-                               .stride = stride,
-                               .slot = slot,
-                               .generation = generations[slot]};
-    team->words = (struct weft_team_words *)weft_team_slot_of(slot, weft_job.pe);
-    teams[slot] = team;
-    return team;
+        return -ENOMEM;
+    *team = *shape;
+    team->words = (struct weft_team_words *)weft_team_slot_of(team->slot, weft_job.pe);
+    pthread_mutex_lock(&changing);
+    bool taken = atomic_load(&teams[team->slot]) != NULL;
+    team->generation = generations[team->slot];
+    if (!taken)
+        atomic_store(&teams[team->slot], team);
+    pthread_mutex_unlock(&changing);
+    if (!taken)
+        *made = team;
+    else
+        free(team);
+    return taken ? -EAGAIN : 0;
 }
 
 static void team_drop(struct weft_team *team) {
-    teams[team->slot] = NULL;
+    pthread_mutex_lock(&changing);
     generations[team->slot]++;
+    atomic_store(&teams[team->slot], NULL);
+    pthread_mutex_unlock(&changing);
     free(team);
 }
 
@@ -100,8 +115,12 @@ int weft_teams_open(void) {
     memset(generations, 0, sizeof generations);
     for (int slot = WORLD_SLOT; slot <= SHARED_SLOT; slot++) {
         /* Fresh scratch is zero, and a fast peer may have signalled here already: no clearing. */
-        if (!team_new(slot, weft_job.pe, weft_job.npes, 0, 1))
-            return -ENOMEM;
+        struct weft_team shape = {.my_pe = weft_job.pe, .npes = weft_job.npes, .stride = 1};
+        struct weft_team *made;
+        shape.slot = slot;
+        int result = team_new(&shape, &made);
+        if (result < 0)
+            return result;
     }
     return 0;
 }
@@ -140,8 +159,7 @@ static bool split_agree(struct weft_team *parent, struct split_post *mine) {
         if (!theirs.valid || theirs.start != mine->start || theirs.stride != mine->stride ||
             theirs.size != mine->size)
             agreed = false;
-        int distance = member - mine->start, step = mine->stride ? mine->stride : 1;
-        bool joins = distance % step == 0 && distance / step >= 0 && distance / step < mine->size;
+        bool joins = position(mine->start, mine->stride, mine->size, member) >= 0;
         for (size_t i = 0; joins && i < sizeof common.free_slots / sizeof *common.free_slots; i++)
             common.free_slots[i] &= theirs.free_slots[i];
     }
@@ -149,36 +167,54 @@ static bool split_agree(struct weft_team *parent, struct split_post *mine) {
     return agreed;
 }
 
-static int lowest_slot(const uint64_t *free_slots) {
-    for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++)
+/* The first free slot at or behind one that depends on the parent: threads that split different
+ * teams at once rarely reach for the same. */
+static int choose_slot(const uint64_t *free_slots, const struct weft_team *parent) {
+    enum { APART = 37 };
+    for (int i = 0; i < WEFT_TEAMS_MAX; i++) {
+        int slot = (parent->slot * APART + i) % WEFT_TEAMS_MAX;
         if (free_slots[slot / 64] >> (slot % 64) & 1)
             return slot;
+    }
     return -1;
 }
 
-/* This PE's number in the new team, or -1. */
-static int split_my_pe(const struct weft_team *parent, int start, int stride, int size) {
-    int distance = parent->my_pe - start, step = stride ? stride : 1;
-    int member = distance / step;
-    return distance % step == 0 && member >= 0 && member < size ? member : -1;
-}
-
-/* The new team of a member, its words ready for the others; 0 or -errno. Local. */
+/* The new team of a member, its words ready for the others; 0 or -errno as team_new. Local. */
 static int split_create(const struct weft_team *parent, const struct split_post *post, int my_pe,
                         struct weft_team **team) {
-    int slot = lowest_slot(post->free_slots);
-    int result = slot < 0 ? -ENOSPC : prepare_words(slot);
-    if (result < 0)
-        return result;
-    *team = team_new(slot, my_pe, post->size, weft_team_world_pe(parent, post->start),
-                     parent->stride * post->stride);
-    return *team ? 0 : -ENOMEM;
+    struct weft_team shape = {.my_pe = my_pe,
+                              .npes = post->size,
+                              .start = weft_team_world_pe(parent, post->start),
+                              .stride = parent->stride * post->stride,
+                              .slot = choose_slot(post->free_slots, parent)};
+    int result = shape.slot < 0 ? -ENOSPC : team_new(&shape, team);
+    if (result == 0 && (result = prepare_words(shape.slot)) < 0)
+        team_drop(*team);
+    return result;
 }
 
 static void set_free_slots(struct split_post *post) {
+    memset(post->free_slots, 0, sizeof post->free_slots);
     for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++)
-        if (!teams[slot])
+        if (!atomic_load(&teams[slot]))
             post->free_slots[slot / 64] |= UINT64_C(1) << (slot % 64);
+}
+
+/* One attempt: 0, -EAGAIN or another -errno, the same on all members of the parent. */
+static int split_try(struct weft_team *parent, struct split_post *post, struct weft_team **team) {
+    enum { FAILED, AGAIN, READY };
+    set_free_slots(post);
+    if (!split_agree(parent, post))
+        return -EINVAL;
+    int my_pe = position(post->start, post->stride, post->size, parent->my_pe);
+    int mine = my_pe < 0 ? 0 : split_create(parent, post, my_pe, team);
+    uint64_t vote = mine == 0 ? READY : mine == -EAGAIN ? AGAIN : FAILED;
+    uint64_t verdict = weft_sync_min(parent, vote, split_call);
+    if (verdict == READY)
+        return 0;
+    if (my_pe >= 0 && mine == 0)
+        team_drop(*team);
+    return verdict == AGAIN ? -EAGAIN : -ENOMEM;
 }
 
 int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
@@ -187,25 +223,17 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
     *new_team = SHMEM_TEAM_INVALID;
     struct split_post post = {.start = start, .stride = stride, .size = size};
     post.valid = split_is_valid(parent, start, stride, size);
-    set_free_slots(&post);
-    if (!split_agree(parent, &post))
-        return -EINVAL;
-
     struct weft_team *team = NULL;
-    int my_pe = split_my_pe(parent, start, stride, size);
-    int result = my_pe < 0 ? 0 : split_create(parent, &post, my_pe, &team);
-    bool all_ready = weft_sync_min(parent, result == 0, split_call);
-    if (!all_ready) {
-        if (team)
-            team_drop(team);
-        return -ENOMEM;
-    }
-    if (team) {
+    int result;
+    do
+        result = split_try(parent, &post, &team);
+    while (result == -EAGAIN);
+    if (result == 0 && team) {
         team->config = config_mask ? *config : (shmem_team_config_t){0};
         team->config_mask = config_mask;
         *new_team = handle_of(team);
     }
-    return 0;
+    return result;
 }
 
 void weft_team_destroy(struct weft_team *team) {

@@ -71,7 +71,7 @@ static void judge(struct weft_run *run, int pe) {
 }
 
 static void joined(struct weft_run *run, int pe, pid_t self) {
-    run->pe[pe].self = self;
+    run->pe[pe].self = self ? self : run->pe[pe].child; /* 0: in a pid namespace not below ours */
     weft_watch_start(&run->pe[pe].watch);
     for (int other = 0; other < run->npes; other++)
         if (run->pe[other].reaped && weft_run_state(run, other) == WEFT_PE_ABSENT)

@@ -27,6 +27,15 @@ enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
 /* Places in the array for poll; the PEs' sockets follow. */
 enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
 
+/* Were one of the three standard streams closed, a socket of ours would take its number. */
+static void fill_standard_streams(void) {
+    int nothing;
+    do {
+        nothing = open("/dev/null", O_RDWR);
+    } while (nothing >= 0 && nothing <= STDERR_FILENO);
+    close(nothing);
+}
+
 /* We keep up to two sockets a PE and all descriptors of two rounds of an exchange. */
 static void raise_descriptor_limit(struct weft_run *run) {
     getrlimit(RLIMIT_NOFILE, &run->descriptors);
@@ -39,6 +48,7 @@ static int open_run(struct weft_run *run, const struct weft_options *options) {
     run->pe = calloc((size_t)run->npes, sizeof *run->pe);
     if (!run->pe)
         return -ENOMEM;
+    fill_standard_streams();
     raise_descriptor_limit(run);
     int rc = weft_control_create(run->npes, &run->control, &run->control_fd);
     if (rc == 0 && pipe2(run->notices, O_CLOEXEC) < 0)

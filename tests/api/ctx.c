@@ -21,6 +21,10 @@ static void life(void) {
         shmem_ctx_quiet(ctx);
         shmem_ctx_destroy(ctx);
         EXPECT(shmem_ctx_get_team(ctx, &team) != 0, "destroyed, and still there");
+        shmem_ctx_t next;
+        shmem_ctx_create(0, &next); /* most likely where the other was */
+        EXPECT(shmem_ctx_get_team(ctx, &team) != 0, "the old handle names the new context");
+        shmem_ctx_destroy(next);
         shmem_ctx_destroy(other);
     }
 }
@@ -92,6 +96,19 @@ static void numbers_of_the_team(int start, int stride, int size) {
     shmem_barrier_all();
 }
 
+/* A team takes its contexts with it. */
+static void end_of_the_team(void) {
+    shmem_team_t team, got;
+    shmem_ctx_t ctx, other;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
+    shmem_team_create_ctx(team, 0, &ctx);
+    shmem_ctx_create(0, &other);
+    shmem_team_destroy(team);
+    EXPECT(shmem_ctx_get_team(ctx, &got) != 0, "a context of no team");
+    EXPECT(shmem_ctx_get_team(other, &got) == 0 && got == SHMEM_TEAM_WORLD, "the world's is gone");
+    shmem_ctx_destroy(other);
+}
+
 /* Each thread with its own context counts up a word of every PE. */
 static uint64_t counts[8];
 
@@ -144,6 +161,8 @@ int main(void) {
     }
     if (npes > 2)
         numbers_of_the_team(0, 2, (npes + 1) / 2);
+    tap_case("the end of the team");
+    end_of_the_team();
     tap_case("a context for each thread");
     threads();
     int result = tap_finish();

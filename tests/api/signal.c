@@ -84,6 +84,27 @@ static void rings(unsigned char *in_heap) {
     shmem_barrier_all();
 }
 
+/* A payload that takes a while: the signal must not be there before its last byte. */
+static void large_payload(void) {
+    enum { LARGE = 4 << 20 };
+    unsigned char *dest = shmem_malloc(LARGE), *source = shmem_malloc(LARGE);
+    static uint64_t arrived;
+    for (unsigned char turn = 1; turn <= 20; turn++) {
+        memset(source, turn, LARGE);
+        shmem_barrier_all();
+        if (me == turn % npes)
+            shmem_putmem_signal(dest, source, LARGE, &arrived, turn, SHMEM_SIGNAL_SET,
+                                (me + 1) % npes);
+        if (me != (turn + 1) % npes)
+            continue;
+        shmem_signal_wait_until(&arrived, SHMEM_CMP_EQ, turn);
+        EXPECT(dest[0] == turn && dest[LARGE / 2] == turn && dest[LARGE - 1] == turn, "%d %d %d",
+               dest[0], dest[LARGE / 2], dest[LARGE - 1]);
+    }
+    shmem_free(source);
+    shmem_free(dest);
+}
+
 /* An empty put signals all the same, with whatever pointers. */
 static void empty_payload(void) {
     shmem_putmem_signal(NULL, NULL, 0, &signals[2], 7, SHMEM_SIGNAL_SET, (me + 1) % npes);
@@ -122,6 +143,8 @@ int main(void) {
     shmem_team_create_ctx(team, 0, &reversed);
     tap_case("payload before signal, every type and size");
     rings(in_heap);
+    tap_case("a large payload before its signal");
+    large_payload();
     tap_case("an empty put signals");
     empty_payload();
     tap_case("signals of all PEs, in a team's context too");

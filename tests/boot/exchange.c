@@ -91,8 +91,8 @@ int main(void) {
     }
     tap_case("too much is refused");
     unsigned char much[WEFT_BOOT_BLOB_MAX + 1] = {0};
-    int rc = weft_boot_exchange(much, sizeof much, NULL, NULL, 0, NULL);
-    EXPECT(rc < 0, "rc is %d", rc);
+    int rc = weft_boot.pe ? -1 : weft_boot_exchange(much, sizeof much, NULL, NULL, 0, NULL);
+    EXPECT(rc < 0, "rc is %d", rc); /* of PE 0; one line on stderr is enough */
     EXPECT(weft_boot.control->npes == weft_boot.npes && weft_boot.control->cores > 0, "cores %d",
            weft_boot.control->cores);
     weft_boot_leave();

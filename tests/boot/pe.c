@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "boot/boot.h"
@@ -106,6 +107,14 @@ static void fork_sleeper(int seconds) {
         _exit(0);
     }
     say("child", child);
+}
+
+/* The same without the library's knowing, so that the child keeps every descriptor open. */
+static void clone_sleeper(int seconds) {
+    if (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL) == 0) {
+        sleep((unsigned)seconds);
+        _exit(0);
+    }
 }
 
 /* A child without exec that tries everything which is only a PE's to do, and leaves by exit. */
@@ -207,6 +216,7 @@ static const struct verb {
     {"catch", catch_signal},
     {"ignore", ignore_signal},
     {"fork_sleeper", fork_sleeper},
+    {"clone_sleeper", clone_sleeper},
     {"fork_meddler", fork_meddler},
     {"exec", exec_sleep},
     {"exit", exit},

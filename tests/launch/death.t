@@ -47,6 +47,7 @@ def before_joining():
 def leaves_others():
     run("-n", 2, PE, "join", "exchange", "1@leave", "1@exit:0", "exchange").expect(70, "others wait")
     run("-n", 2, PE, "join", "exchange", "1@sleep_ms:100", "1@leave", "1@exit:0", "exchange").expect(70, "others wait")
+    run("-n", 2, PE, "join", "exchange", "1@leave", "1@exit:0", "sleep_ms:200", "exchange").expect(70, "others wait")
 
 
 @case("PEs that compute, ignore SIGTERM or are stopped go too, within two seconds")
@@ -86,9 +87,14 @@ def forked():
     assert result.out == "meddler 0\n" * 2, result.out
 
 
+@case("where neither socket nor waitpid tells of a death, the mutex does")
+def mutex_alone():
+    run("-n", 2, "sh", "-c", f"{PE} join exchange clone_sleeper:20 1@raise:9 hang; sleep 30").expect(70, "PE 1")
+
+
 @case("grandchildren go with a job that ends by a death")
 def grandchildren():
-    run("-n", 2, "sh", "-c", f"sleep 50 & (setsid sleep 51 &) ; {PE} join exchange 1@raise:9 hang").expect(137, "PE 1")
+    run("-n", 2, "sh", "-c", f"trap '' TERM; sleep 50 & (setsid sleep 51 &) ; {PE} join exchange 1@raise:9 hang").expect(137, "PE 1")
 
 
 @case("a notice takes far less than a tenth of a second")
@@ -110,9 +116,9 @@ def random_kills():
     before = names()
     random.seed(7)
     for turn in range(60):
-        process = start("-n", 3, "sh", "-c", f"exec {PE} rejoin:40 join exchange pid hang")
+        process = start("-n", 3, "sh", "-c", f"exec {PE} rejoin:40 join exchange:1000000")
         time.sleep(random.random() * 0.03)
-        children = [pid for pid, _ in settled_leftovers(0) if pid != process.pid]
+        children = [pid for pid, *_ in settled_leftovers(0) if pid != process.pid]
         victim = random.choice(children) if children else None
         if victim:
             os.kill(victim, signal.SIGKILL)

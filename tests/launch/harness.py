@@ -15,6 +15,7 @@ import uuid
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
 OSHRUN = str(BUILD / "bin/oshrun")
+EXCHANGE = str(BUILD / "tests/boot/exchange")
 PE = str(BUILD / "tests/boot/pe")
 MARK = "WEFT_TEST_MARK=" + uuid.uuid4().hex
 ENVIRONMENT = dict(os.environ, **dict([MARK.split("=")]))
@@ -45,8 +46,9 @@ class Result:
         try:
             self.out, self.err = process.communicate(text, timeout=seconds_max)
         except subprocess.TimeoutExpired:
+            running = leftovers()
             process.kill()
-            raise AssertionError(f"oshrun is not over after {seconds_max} s") from None
+            raise AssertionError(f"not over after {seconds_max} s: {running}") from None
         self.seconds = time.monotonic() - begin
         self.status = process.returncode
 
@@ -67,14 +69,15 @@ def run(*arguments, text=None, **options):
 
 
 def leftovers():
-    """(pid, command) of every living process that carries the mark, except this one."""
+    """(pid, command, state) of every living process that carries the mark, except this one."""
     found = []
     for folder in pathlib.Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
         try:
             if MARK.encode() in (folder / "environ").read_bytes():
-                found.append((int(folder.name), (folder / "comm").read_text().strip()))
+                name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+                found.append((int(folder.name), name, rest.split()[0]))
         except OSError:
             pass  # it is gone, or not ours
     return found
@@ -89,10 +92,8 @@ def settled_leftovers(seconds=1.0):
 
 
 def names():
-    """Every name that a job could have left in a file system or among the sockets."""
-    shm = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")} if os.path.isdir("/dev/shm") else set()
-    temporary = {f"/tmp/{name}" for name in os.listdir("/tmp") if "weft" in name or "oshrun" in name}
-    return shm | temporary
+    """Every name that shared memory could have left behind; others may write to /tmp meanwhile."""
+    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
 
 
 def read_numbers(process, word, count):
@@ -130,7 +131,7 @@ def main():
             failed += 1
             print(f"# {problem!r}".replace("\n", "\n# "), file=sys.stderr)
             print(f"not ok {number} - {name}", flush=True)
-        for pid, _ in leftovers():
+        for pid, *_ in leftovers():
             os.kill(pid, signal.SIGKILL)
     print(f"1..{len(cases)}")
     sys.exit(failed != 0)

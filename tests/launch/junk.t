@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Nonsense in the environment, in messages and in the control page: a clear end, never a crash."""
-from harness import OSHRUN, PE, case, main, run, settled_leftovers
+from harness import PE, case, main, run, settled_leftovers
 import os
 import subprocess
+import sys
 
 JOB = {"WEFT_PE": "0", "WEFT_NPES": "2", "WEFT_HUB_FD": "5", "WEFT_CONTROL_FD": "6", "WEFT_LIFE_FD": "7"}
 
@@ -45,7 +46,7 @@ def descriptors():
 @case("a wrapper that closes descriptors is told")
 def closed():
     script = f"import subprocess,sys; sys.exit(subprocess.run(['{PE}','join']).returncode)"
-    run("-n", 2, "python3", "-c", script).expect(71, "a wrapper has closed it")
+    run("-n", 2, sys.executable, "-c", script).expect(71, "a wrapper has closed it")
 
 
 @case("a second process that wants to be the same PE is refused")

@@ -43,7 +43,7 @@ def below_shell():
 @case("PEs far below, in sessions of their own, that ignore all signals that can be ignored")
 def far_below():
     kill_launcher(2, "sh", "-c", f"setsid sh -c '{PE} ignore:15 ignore:1 join exchange pid hang; true'; true")
-    wait_until(lambda: not [name for _, name in leftovers() if name == "pe"], 1.0, "the end")
+    wait_until(lambda: not [name for _, name, _ in leftovers() if name == "pe"], 1.0, "the end")
 
 
 @case("a PE that joins after the launcher has gone is told so")

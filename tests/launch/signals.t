@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Signals to oshrun are signals to the job."""
-from harness import OSHRUN, PE, Result, case, gone, leftovers, main, read_numbers, settled_leftovers, start, wait_until
+from harness import OSHRUN, PE, Result, case, gone, main, read_numbers, start, wait_until
 import os
 import pathlib
 import pty
 import signal
-import subprocess
+import sys
 import time
 
 
@@ -108,7 +108,7 @@ def terminal():
     script = "import signal,time\nn=0\ndef f(*_):\n  global n; n+=1\nsignal.signal(2,f)\nprint('ready',flush=True)\ntime.sleep(1)\ntime.sleep(0.3)\nprint('count',n,flush=True)"
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(OSHRUN, [OSHRUN, "-n", "2", "python3", "-c", script])
+        os.execv(OSHRUN, [OSHRUN, "-n", "2", sys.executable, "-c", script])
     text = b""
     while text.count(b"ready") < 2:
         text += os.read(terminal, 1000)

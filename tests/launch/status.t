@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of oshrun, and what it exits with."""
-from harness import OSHRUN, PE, case, main, run
+from harness import EXCHANGE, PE, case, main, run
 import os
+import resource
+import signal
+import subprocess
+import sys
 import tempfile
 
 
@@ -87,23 +91,25 @@ def failure():
 
 @case("children get the dispositions, mask and limits that oshrun was started with")
 def inherited():
-    shell = "import signal,resource;print(signal.pthread_sigmask(0,[]),signal.getsignal(17),resource.getrlimit(7)[0])"
-    plain = run(*"-n 1 python3 -c".split(), shell).out
-    import subprocess
-    assert plain == subprocess.run(["python3", "-c", shell], text=True, capture_output=True).stdout
+    script = "import signal,resource; print(signal.pthread_sigmask(0,[]), signal.getsignal(13), resource.getrlimit(7)[0])"
+    lower = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (333, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    plain = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, preexec_fn=lower).stdout
+    assert "333" in plain, plain
+    run("-n", 1, sys.executable, "-c", script, preexec_fn=lower).expect(0, out=plain)
 
 
-@case("a child that inherits an ignored SIGCHLD is counted all the same")
+@case("an ignored SIGCHLD stays ignored in the PEs, which are counted all the same")
 def ignored_sigchld():
-    import signal
-    run("-n", 2, "sh", "-c", "exit 4", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)).expect(4)
+    script = "import signal,sys; sys.exit(4 if signal.getsignal(17) == signal.SIG_IGN else 5)"
+    ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    run("-n", 2, sys.executable, "-c", script, preexec_fn=ignore).expect(4)
 
 
 @case("few descriptors are enough for few PEs")
 def few_descriptors():
-    import resource
     run("-n", 2, PE, "join", "exchange:3", "leave",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))).expect(0)
+    run("-n", 8, EXCHANGE, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (250, 250))).expect(0)
     result = run("-n", 40, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
     result.expect(71, "Too many open files")
 
@@ -112,7 +118,7 @@ def few_descriptors():
 def binding():
     def masks(*options):
         script = "import os;os.write(1,b'%a\\n' % sorted(os.sched_getaffinity(0)))"
-        return sorted(run(*options, "python3", "-c", script).expect(0).out.split("\n"))[1:]
+        return sorted(run(*options, sys.executable, "-c", script).expect(0).out.split("\n"))[1:]
     allowed = sorted(os.sched_getaffinity(0))
     assert masks("-n", len(allowed)) == [f"[{cpu}]" for cpu in allowed], masks("-n", len(allowed))
     unbound = masks("-n", 2, "--bind-to", "none"), masks("-n", len(allowed) + 1)

@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Standard streams: who reads, and what --tag-output does to lines."""
-from harness import OSHRUN, PE, Result, case, main, run, start
+from harness import OSHRUN, PE, Result, case, leftovers, main, run, start
 import subprocess
+import time
 
 
 @case("PE 0 reads the standard input, the others nothing")
 def standard_input():
     result = run("-n", 3, PE, "input", text="hello").expect(0)
     assert sorted(result.out.split("\n")[:3]) == ["input 0", "input 0", "input 5"], result.out
+
+
+@case("closed standard streams do no harm")
+def closed_streams():
+    script = f"{OSHRUN} -n 3 {PE} join exchange:3 leave print 0<&- 2>&-; echo $? >&2; exec >&-; {OSHRUN} -n 3 --tag-output {PE} join exchange leave; echo $? >&2"
+    result = Result(subprocess.Popen(["sh", "-c", script], text=True, stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+    assert result.err == "0\n0\n" and result.out.count("PE") == 3, (result.out, result.err)
 
 
 @case("a large input passes whole")
@@ -65,10 +74,8 @@ def closed_reader():
 @case("a reader who does not read delays no death notice")
 def stopped_reader():
     process = start("-n", 2, "--tag-output", "sh", "-c", f"if [ $WEFT_PE = 0 ]; then yes; else sleep 0.3; exec {PE} join _exit:3; fi")
-    import time
     time.sleep(1.0)
-    from harness import leftovers
-    names = [name for _, name in leftovers()]
+    names = [name for _, name, _ in leftovers()]
     assert "yes" not in names, names
     Result(process).expect(3, "PE 1")
 

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A looping program whose PEs or launcher are killed at random moments: over within two seconds, the
+dead PE named by the survivors, and nothing left: no process, no name in /dev/shm or /tmp, no socket.
+"""
+import os
+import pathlib
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+from harness import BUILD, Result, case, main, read_numbers, settled_leftovers, start
+
+TURNS = 50
+LOOP = str(BUILD / "tests/core/loop")
+
+
+def traces():
+    """What a job could leave behind: names and listening or named sockets."""
+    names = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    names |= {name for name in os.listdir(tempfile.gettempdir()) if "weft" in name}
+    with open("/proc/net/unix") as sockets:
+        names |= {fields[7] for fields in map(str.split, sockets) if len(fields) > 7}
+    with open("/proc/net/tcp") as sockets:
+        names |= {fields[1] for fields in map(str.split, sockets) if fields[3] == "0A"}
+    return names
+
+
+def begin(turn):
+    """A job of 2, 3 or 4 PEs, at a random moment of its loop; its PEs' pids."""
+    npes = 2 + turn % 3
+    job = start("-n", npes, LOOP)
+    pids = read_numbers(job, "pid", npes)
+    time.sleep(random.random() * 0.2)
+    return job, pids
+
+
+@case(f"{TURNS} times a random PE is killed: the survivors name it and end")
+def kill_pe():
+    random.seed(3)
+    before = traces()
+    unnamed = 0
+    for turn in range(TURNS):
+        job, pids = begin(turn)
+        victim = random.choice(pids)
+        os.kill(victim, signal.SIGKILL)
+        result = Result(job)
+        assert result.status == 137, f"turn {turn}: status {result.status}: {result.err}"
+        assert result.seconds < 2, f"turn {turn}: took {result.seconds} s"
+        assert f"(pid {victim}) was killed by signal 9" in result.err, result.err
+        survivors = re.findall(r"weft: PE \d+ \(pid \d+\): in \w+: PE \d+ \(pid (\d+)\)", result.err)
+        unnamed += len(survivors) < len(pids) - 1
+        assert all(int(pid) == victim for pid in survivors), result.err
+        assert not settled_leftovers(), f"turn {turn}: {settled_leftovers()}"
+    assert traces() <= before, traces() - before
+    # A survivor that computes, or is in no wait when the grace is over, says nothing.
+    assert unnamed <= TURNS // 10, f"{unnamed} of {TURNS} jobs had survivors that named nobody"
+
+
+@case(f"{TURNS} times the launcher is killed: its PEs end with it")
+def kill_launcher():
+    random.seed(4)
+    before = traces()
+    for turn in range(TURNS):
+        job, _ = begin(turn)
+        begun = time.monotonic()
+        job.kill()
+        job.communicate(timeout=5)
+        assert not settled_leftovers(2.0), f"turn {turn}: {settled_leftovers()}"
+        assert time.monotonic() - begun < 2, f"turn {turn}: took {time.monotonic() - begun} s"
+    assert traces() <= before, traces() - before
+
+
+main()

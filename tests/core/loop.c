@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: goes round for ever through puts, atomics, allocation, barriers, teams and
+ * operators, for tests/core/kill.t to kill. No test of its own. PEs: none */
+#include <shmem.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <weft.h>
+
+enum { NELEMS = 5000 };
+
+static long counter;
+static float source[NELEMS], dest[NELEMS];
+
+static void round_of_everything(int me, int npes) {
+    shmem_long_atomic_add(&counter, 1, (me + 1) % npes);
+    long *word = shmem_calloc(100, sizeof *word);
+    shmem_long_p(&word[me % 100], 7, (me + 1) % npes);
+    shmem_barrier_all();
+    shmem_free(word);
+    weft_all_reduce(SHMEM_TEAM_WORLD, dest, source, NELEMS, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST);
+    shmem_team_t half;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (npes + 1) / 2, NULL, 0, &half);
+    if (half != SHMEM_TEAM_INVALID) {
+        shmem_team_sync(half);
+        shmem_team_destroy(half);
+    }
+}
+
+int main(void) {
+    shmem_init();
+    printf("pid %d\n", (int)getpid());
+    fflush(stdout);
+    for (;;)
+        round_of_everything(shmem_my_pe(), shmem_n_pes());
+}
