@@ -124,10 +124,10 @@ void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, siz
             to[i] = value;                                                              \
         }                                                                               \
     }
-FOLD(sum_f32, float, a + b)
-FOLD(sum_f64, double, a + b)
-FOLD(prod_f32, float, a *b)
-FOLD(prod_f64, double, a *b)
+FOLD(sum_f32, float, (a + b))
+FOLD(sum_f64, double, (a + b))
+FOLD(prod_f32, float, (a * b))
+FOLD(prod_f64, double, (a * b))
 FOLD(max_f32, float, ((b > a) | (b != b)) ? b : a)
 FOLD(max_f64, double, ((b > a) | (b != b)) ? b : a)
 FOLD(min_f32, float, ((b < a) | (b != b)) ? b : a)
