@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loops over plain arrays that the compiler vectorises; the loader picks the widest that the
- * processor has. Every loop is over one block, and every block passes through an accumulator of
- * its own, which is why dest may be one of the sources. */
+ * processor has. A block of dest is written in one loop, after or while the same elements of the
+ * last source are read, which is why dest may be one of the sources. */
 #include "coll/elements.h"
 #include <stdbool.h>
 #include <string.h>
@@ -12,6 +12,13 @@ enum { BLOCK_ELEMS = 1024 };
 #define WIDEST __attribute__((target_clones("avx2", "default")))
 #else
 #define WIDEST /* resolvers run before the sanitizers are ready */
+#endif
+
+/* In front of a loop whose arrays are apart or the very same. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
 size_t weft_element_bytes(weft_dtype dtype) {
@@ -107,18 +114,20 @@ void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, siz
         memcpy(dest, source, nelems * sizeof *source);
 }
 
-/* to[i] = value of a = so_far[i] and b = next[i]. In the choices a NaN on either side wins. */
-#define FOLD(name, type, value)                                                                  \
-    WIDEST static void name(type *restrict to, const type *so_far, const type *next, size_t n) { \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            type a = so_far[i], b = next[i];                                                     \
-            to[i] = value;                                                                       \
-        }                                                                                        \
+/* to[i] = value of a = so_far[i] and b = next[i]; `to` may be either of them. In the choices a NaN
+ * on either side wins. */
+#define FOLD(name, type, value)                                                         \
+    WIDEST static void name(type *to, const type *so_far, const type *next, size_t n) { \
+        INDEPENDENT                                                                     \
+        for (size_t i = 0; i < n; i++) {                                                \
+            type a = so_far[i], b = next[i];                                            \
+            to[i] = value;                                                              \
+        }                                                                               \
     }
-FOLD(sum_f32, float, a + b)
-FOLD(sum_f64, double, a + b)
-FOLD(prod_f32, float, a *b)
-FOLD(prod_f64, double, a *b)
+FOLD(sum_f32, float, (a + b))
+FOLD(sum_f64, double, (a + b))
+FOLD(prod_f32, float, (a * b))
+FOLD(prod_f64, double, (a * b))
 FOLD(max_f32, float, ((b > a) | (b != b)) ? b : a)
 FOLD(max_f64, double, ((b > a) | (b != b)) ? b : a)
 FOLD(min_f32, float, ((b < a) | (b != b)) ? b : a)
@@ -126,8 +135,8 @@ FOLD(min_f64, double, ((b < a) | (b != b)) ? b : a)
 #undef FOLD
 
 static const struct fold {
-    void (*f32)(float *restrict to, const float *so_far, const float *next, size_t n);
-    void (*f64)(double *restrict to, const double *so_far, const double *next, size_t n);
+    void (*f32)(float *to, const float *so_far, const float *next, size_t n);
+    void (*f64)(double *to, const double *so_far, const double *next, size_t n);
 } folds[] = {
     [WEFT_SUM] = {sum_f32, sum_f64},    [WEFT_AVG] = {sum_f32, sum_f64},
     [WEFT_MAX] = {max_f32, max_f64},    [WEFT_MIN] = {min_f32, min_f64},
@@ -162,36 +171,37 @@ static const float *block_floats(const struct block *block, int s, float *room) 
     return room;
 }
 
-/* The sums alternate between two arrays, so that no loop reads what it writes. */
+/* The sums alternate between two arrays; the last goes to dest if the type is right. */
 static void reduce_f32(const struct block *block, const weft_matrix *dest) {
-    float sums[2][BLOCK_ELEMS], room[BLOCK_ELEMS];
-    size_t n = block->nelems;
+    float sums[2][BLOCK_ELEMS], room[BLOCK_ELEMS], *to = NULL;
+    void *at = weft_matrix_at(dest, block->row, block->col);
     const float *result = block_floats(block, 0, sums[0]);
     for (int s = 1; s < block->nsources; s++) {
-        folds[block->op].f32(sums[s % 2], result, block_floats(block, s, room), n);
-        result = sums[s % 2];
+        bool last = s + 1 == block->nsources && dest->dtype == WEFT_F32;
+        to = last ? at : sums[s % 2];
+        folds[block->op].f32(to, result, block_floats(block, s, room), block->nelems);
+        result = to;
     }
-    if (block->op == WEFT_AVG && block->nsources > 1)
-        divide_f32(sums[(block->nsources - 1) % 2], (float)block->nsources, n);
-    void *at = weft_matrix_at(dest, block->row, block->col);
+    if (block->op == WEFT_AVG && to)
+        divide_f32(to, (float)block->nsources, block->nelems);
     if (at != result)
-        weft_elements_narrow(at, dest->dtype, result, n);
+        weft_elements_narrow(at, dest->dtype, result, block->nelems);
 }
 
 static void reduce_f64(const struct block *block, const weft_matrix *dest) {
-    double sums[2][BLOCK_ELEMS];
-    size_t n = block->nelems;
+    double sums[2][BLOCK_ELEMS], *to = NULL;
+    void *at = weft_matrix_at(dest, block->row, block->col);
     const double *result = weft_matrix_at(&block->sources[0], block->row, block->col);
     for (int s = 1; s < block->nsources; s++) {
         const double *next = weft_matrix_at(&block->sources[s], block->row, block->col);
-        folds[block->op].f64(sums[s % 2], result, next, n);
-        result = sums[s % 2];
+        to = s + 1 == block->nsources ? at : sums[s % 2];
+        folds[block->op].f64(to, result, next, block->nelems);
+        result = to;
     }
-    if (block->op == WEFT_AVG && block->nsources > 1)
-        divide_f64(sums[(block->nsources - 1) % 2], block->nsources, n);
-    void *at = weft_matrix_at(dest, block->row, block->col);
+    if (block->op == WEFT_AVG && to)
+        divide_f64(to, block->nsources, block->nelems);
     if (at != result)
-        memcpy(at, result, n * sizeof *result);
+        memcpy(at, result, block->nelems * sizeof *result);
 }
 
 void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, int nsources,
