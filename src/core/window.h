@@ -65,7 +65,12 @@ static inline __attribute__((always_inline)) void *weft_near(const void *p, size
     if (__builtin_expect(!weft_window_holds(w, p, bytes), 0))
         return NULL;
     uint32_t slot = weft_window_slot(w, pe);
-    return __builtin_expect(slot < w->count, 1) ? weft_window_at(w, p, slot) : NULL;
+    if (__builtin_expect(slot >= w->count, 0))
+        return NULL;
+    void *near = weft_window_at(w, p, slot);
+    if (!near) /* the callers' tests for NULL then cost nothing here */
+        __builtin_unreachable();
+    return near;
 }
 
 #endif
