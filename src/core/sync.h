@@ -21,10 +21,11 @@ struct weft_post {
 };
 
 struct weft_team_words {
-    struct weft_word round[WEFT_SYNC_ROUNDS]; /* barrier: set by the member 2^r before me */
-    struct weft_post post[2];                 /* by parity of the post epoch */
-    struct weft_word progress;                /* set by the owner as its part of a call gets done */
-    struct weft_word farewell[WEFT_SYNC_ROUNDS]; /* the barrier of shmem_finalize alone */
+    struct weft_word rounds[2]
+                           [WEFT_SYNC_ROUNDS]; /* barrier, farewell: set by the one 2^r before me */
+    struct weft_word arrived, released; /* crowded barrier: the words of member 0 are everyone's */
+    struct weft_post post[2];           /* by parity of the post epoch */
+    struct weft_word progress;          /* set by the owner as its part of a call gets done */
 };
 
 #define WEFT_TEAMS_MAX 256
@@ -62,8 +63,9 @@ static inline struct weft_team_words *weft_team_words_of(const struct weft_team 
 /* No member leaves before every member has entered; stores before it are visible after it. */
 void weft_sync_barrier(struct weft_team *team, const char *call);
 
-/* The last barrier of a job. It has words of its own: a PE that returns from main must not pass for
- * one that has come to the barrier in which the others are. */
+/* The last barrier of a team. Behind it no member looks at another's words any more, so that they
+ * can be used anew; and it has words of its own, so that a PE which returns from main does not pass
+ * for one that has come to the barrier in which the others are. */
 void weft_sync_farewell(struct weft_team *team, const char *call);
 
 /* Shows `bytes` (<= WEFT_POST_BYTES) to the team. Opens a round: each member then reads every other

@@ -237,6 +237,6 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
 }
 
 void weft_team_destroy(struct weft_team *team) {
-    weft_sync_barrier(team, "shmem_team_destroy");
+    weft_sync_farewell(team, "shmem_team_destroy");
     team_drop(team);
 }

@@ -102,15 +102,16 @@ static void check_all(struct weft_team *team) {
 /* Every PE sets its own words and epochs to just before 2^32. */
 static void wrap_epochs(struct weft_team *team) {
     uint32_t late = (uint32_t)-ROUNDS;
-    weft_sync_barrier(team, __func__);
-    weft_sync_barrier(team, __func__);
+    shmem_barrier_all(); /* of WORLD: nobody looks at the team's words any more */
     for (int round = 0; round < WEFT_SYNC_ROUNDS; round++)
-        atomic_store(&team->words->round[round].value, late);
+        atomic_store(&team->words->rounds[0][round].value, late);
+    atomic_store(&team->words->arrived.value, late * (uint32_t)team->npes);
+    atomic_store(&team->words->released.value, late);
     atomic_store(&team->words->post[0].posted.value, late);
     atomic_store(&team->words->post[1].posted.value, late);
     atomic_store(&team->words->progress.value, late);
     team->barrier_epoch = team->post_epoch = team->progress = late;
-    shmem_barrier_all(); /* on WORLD: not the words that have just been changed */
+    shmem_barrier_all();
 }
 
 static struct weft_team *split(int start, int stride, int size) {
