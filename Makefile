@@ -13,7 +13,7 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wstrict-prototypes
              -fvisibility=hidden -pthread -MMD -MP -Iinclude -Isrc \
              -DWEFT_VERSION='"$(VERSION)"' $(SANFLAGS) $(CFLAGS)
 SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-LDLIBS   = -ldl -lpthread -lm
+LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 
 ROOMS   := base boot core coll ops api
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))

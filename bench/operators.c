@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The matmul operators beside what they are made of. For every row, repeated in turn on random
- * data: fused    the operator unfused  the collective, then one matmul; or one matmul, then the
- * collective matmul   the same total local product alone, all PEs at once Every time is a median,
- * of the PE where it is largest. JSON lines; M and N are global, and split over the PEs are N for
- * all-gather-matmul and K for the others.
+/* The matmul operators beside what they are made of, in turn on random data: "fused" is the
+ * operator, "unfused" the collective and one matmul before or behind it, "matmul" the same total
+ * local product alone, on all PEs at once. Every time is a median, of the PE where it is largest.
+ * JSON lines; M and N are global, and split over the PEs are N for all-gather-matmul and K for the
+ * others.
  *
  *   oshrun -n 2 operators [SECONDS_PER_ROW [OPERATOR]] */
 #include <shmem.h>
@@ -30,7 +30,7 @@ static struct row {
 } row;
 
 typedef void way(void);
-struct operator{
+struct subject {
     const char *name;
     void (*prepare)(size_t m, size_t n, size_t k);
     way *ways[WAYS];
@@ -157,7 +157,7 @@ static void reduce_unfused(void) {
 
 /* --- Measuring ------------------------------------------------------------------------------- */
 
-static const struct operator operators[] = {
+static const struct subject operators[] = {
     {"all_gather_matmul", gather_prepare, {gather_fused, gather_unfused, matmul_alone}},
     {"matmul_reduce_scatter", scatter_prepare, {scatter_fused, scatter_unfused, matmul_alone}},
     {"matmul_all_reduce", reduce_prepare, {reduce_fused, reduce_unfused, matmul_alone}},
@@ -171,11 +171,11 @@ static double timed(way *body) {
 }
 
 /* How often to repeat all ways, the same on all PEs. */
-static int repeats(const struct operator* operator) {
+static int repeats(const struct subject *subject) {
     double once = 0;
     for (int w = 0; w < WAYS; w++) {
-        operator->ways[w]();
-        once += timed(operator->ways[w]);
+        subject->ways[w]();
+        once += timed(subject->ways[w]);
     }
     double n = seconds_per_row / once, least;
     check(weft_all_reduce(SHMEM_TEAM_WORLD, &least, &n, 1, WEFT_F64, WEFT_MIN, WEFT_STREAM_HOST));
@@ -201,29 +201,29 @@ static void print(const char *name, const double *us) {
     fflush(stdout);
 }
 
-static void measure(const struct operator* operator) {
+static void measure(const struct subject *subject) {
     static double samples[WAYS][REPEATS_MAX];
     double medians[WAYS], worst[WAYS];
-    int n = repeats(operator);
+    int n = repeats(subject);
     for (int i = 0; i < n; i++)
         for (int w = 0; w < WAYS; w++)
-            samples[w][i] = timed(operator->ways[w]) * 1e6;
+            samples[w][i] = timed(subject->ways[w]) * 1e6;
     for (int w = 0; w < WAYS; w++)
         medians[w] = bench_median(samples[w], n);
     check(weft_all_reduce(SHMEM_TEAM_WORLD, worst, medians, WAYS, WEFT_F64, WEFT_MAX,
                           WEFT_STREAM_HOST));
-    print(operator->name, worst);
+    print(subject->name, worst);
 }
 
-static void run(const struct operator* operator, weft_dtype dtype, const size_t *shape) {
-    row = (struct row){operator->name, dtype,    shape[0], shape[1],     shape[2],
-                       .a = {0},       .b = {0}, .c = {0}, .shard = {0}, .fused = {0}};
-    bench_progress(me, operator->name);
-    operator->prepare(row.m, row.n, row.k);
+static void run(const struct subject *subject, weft_dtype dtype, const size_t *shape) {
+    row = (struct row){subject->name, dtype,    shape[0], shape[1],     shape[2],
+                       .a = {0},      .b = {0}, .c = {0}, .shard = {0}, .fused = {0}};
+    bench_progress(me, subject->name);
+    subject->prepare(row.m, row.n, row.k);
     fill(&row.a, 1u + (unsigned)me);
     fill(&row.shard, 2u + (unsigned)me);
     fill(&row.b, 3u + (unsigned)me);
-    measure(operator);
+    measure(subject);
     void *memory[] = {row.a.data, row.b.data, row.c.data, row.shard.data, row.fused.data};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         release(memory[i]);

@@ -9,7 +9,9 @@
  *  - On return (host) the outputs are complete and the inputs may be overwritten: no peer reads
  *    them any more. Inputs and outputs must not overlap unless a call says so.
  *  - Result: 0, or a negative errno with text in weft_last_error(). A wrong argument on one member
- *    gives -EINVAL on every member, before any output is written.
+ *    gives -EINVAL on every member, missing memory -ENOMEM and a missing matmul library -ENOTSUP,
+ *    before any output is written. Only a team handle that is none is reported to its caller alone:
+ *    nobody knows whom else to tell. -EIO: another member failed on the way.
  *  - Reductions run in PE order with float accumulation for 16-bit types: the same bits on every
  *    PE and in every run. */
 #ifndef WEFT_H
@@ -82,7 +84,8 @@ int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const 
 /* c_shard = rows of (op over members of a x b) that belong to this member, op WEFT_SUM or WEFT_AVG.
  * a: M x K_me, b: K_me x N; M and N the same on all members, K_me each member its own.
  * c_shard: rows_me x N, where the members' rows add up to M in team order.
- * The peers' chunks are produced first, rank+1, rank+2, ..., and this member's own last. */
+ * The peers' chunks are produced first, rank+1, rank+2, ..., and this member's own last; chunks so
+ * small that cutting the product costs more than overlap saves are made in one product. */
 int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                                weft_op op, weft_matrix *c_shard, weft_stream stream);
 

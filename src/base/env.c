@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +37,11 @@ int weft_env_parse_size(const char *text, size_t *bytes) {
     int shift = env_suffix_shift(*end);
     if (*end && !shift)
         return -EINVAL;
-    number = ceill(ldexpl(number, shift));
+    number *= (long double)((uint64_t)1 << shift);
     if (!(number < (long double)SIZE_MAX))
         return -EINVAL;
     *bytes = (size_t)number;
+    *bytes += (long double)*bytes < number; /* what is left over rounds up */
     return 0;
 }
 

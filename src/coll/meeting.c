@@ -4,6 +4,7 @@
 #include "coll/meeting.h"
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
@@ -35,9 +36,8 @@ int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft
     meeting->name = calls[call].name;
     meeting->data_bytes = 0;
     meeting->waited_ns_before = weft_waited_ns;
-    meeting->mine.status = 0;
+    memset(&meeting->mine, 0, offsetof(struct weft_offer, data));
     meeting->mine.call = call;
-    memset(meeting->mine.facts, 0, sizeof meeting->mine.facts);
     if (stream != WEFT_STREAM_HOST)
         weft_meeting_refuse(meeting, -ENOTSUP, "stream is not WEFT_STREAM_HOST");
     return 0;
@@ -146,6 +146,17 @@ int weft_meeting_agree(struct weft_meeting *meeting) {
     for (int member = 1; member < npes && !error; member++)
         error = compare(meeting, member, first, weft_meeting_offer(meeting, member));
     return error;
+}
+
+int weft_meeting_settle(struct weft_meeting *meeting, int error) {
+    if (meeting->team->npes == 1)
+        return error;
+    bool all_done = weft_sync_min(meeting->team, error == 0, meeting->name);
+    if (all_done || error)
+        return error;
+    return weft_meeting_fail(meeting, -EIO,
+                             "another member could not compute its part: the "
+                             "outputs of all members are incomplete");
 }
 
 int weft_meeting_close(struct weft_meeting *meeting, int error) {

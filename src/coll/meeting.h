@@ -6,11 +6,12 @@
  *   post       show the offer to the team
  *   agree      read all offers: 0, or one and the same negative errno on every member, with text
  *   ...        the call's own work; offers stay readable
+ *   settle     where that work can fail: wait for all, and fail on all if it failed on one
  *   close      account for the time spent waiting
  *
  * A call that has posted must agree before it returns, and no output is written before that. Calls
- * whose inputs or workspace peers read end with weft_sync_barrier; a call that moved everything
- * inside the offers need not. */
+ * whose inputs or workspace peers read end with weft_sync_barrier or settle; a call that moved
+ * everything inside the offers need not. */
 #ifndef WEFT_COLL_MEETING_H
 #define WEFT_COLL_MEETING_H
 
@@ -77,6 +78,10 @@ const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, 
 /* A failure that every member finds alike in the offers: text, and returns `code`. */
 int weft_meeting_fail(const struct weft_meeting *meeting, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Waits for every member, like a barrier, and says whether all succeeded: `error` if this one did
+ * not, -EIO with text if only others did not, else 0. */
+int weft_meeting_settle(struct weft_meeting *meeting, int error);
 
 /* Returns `error`. */
 int weft_meeting_close(struct weft_meeting *meeting, int error);

@@ -274,7 +274,7 @@ static int take_band(const struct gather *g, int member, size_t band, const weft
                                                          : multiply(g, &rows, first);
 }
 
-/* The barrier after a band says that all have read it, so that inputs may be overwritten. */
+/* Between bands a barrier says that all have read one, so that the next may take its place. */
 static int take_all(struct gather *g, const weft_matrix *full) {
     struct weft_team *team = g->meeting.team;
     size_t nbands = bands(g);
@@ -288,17 +288,20 @@ static int take_all(struct gather *g, const weft_matrix *full) {
             int failed = take_band(g, weft_meeting_member(&g->meeting, distance), band, full);
             error = error ? error : failed;
         }
-        weft_sync_barrier(team, g->meeting.name);
+        if (band + 1 < nbands)
+            weft_sync_barrier(team, g->meeting.name);
     }
     return error;
 }
 
+/* Each member chooses its way; settling is the same for both, and the last use of the shards. */
 static int run(struct gather *g) {
     weft_matrix full;
-    if (!gather_first(g, &full))
-        return take_all(g, NULL);
-    int error = take_all(g, &full);
-    return error ? error : multiply(g, &full, 0);
+    bool first = gather_first(g, &full);
+    int error = take_all(g, first ? &full : NULL);
+    if (first && !error)
+        error = multiply(g, &full, 0);
+    return weft_meeting_settle(&g->meeting, error);
 }
 
 int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const weft_matrix *b,

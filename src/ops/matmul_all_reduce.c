@@ -95,19 +95,20 @@ static int run_band(const struct weft_partials *p, const weft_matrix *c, size_t 
     int error = weft_partials_band(p, col, cols, pieces, at_once, &dest);
     if (!direct)
         collect(p, c, col, pieces);
-    weft_sync_barrier(p->meeting->team, p->meeting->name);
     return error;
 }
 
 /* A band that fails here is still made by the others: all of them go on to the end. */
-static int run(const struct weft_partials *p, const weft_matrix *c) {
+static int run(struct weft_partials *p, const weft_matrix *c) {
     int error = 0;
     for (size_t col = 0; col < c->cols; col += p->band_cols) {
-        size_t left = c->cols - col;
-        int failed = run_band(p, c, col, left < p->band_cols ? left : p->band_cols);
+        size_t left = c->cols - col, cols = left < p->band_cols ? left : p->band_cols;
+        int failed = run_band(p, c, col, cols);
         error = error ? error : failed;
+        if (left > cols)
+            weft_sync_barrier(p->meeting->team, p->meeting->name);
     }
-    return error;
+    return weft_meeting_settle(p->meeting, error);
 }
 
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,

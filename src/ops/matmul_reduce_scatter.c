@@ -41,9 +41,9 @@ static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pi
     return 0;
 }
 
-/* The barrier after a band lets its workspace be written again. */
-static int run(const struct weft_partials *p, struct weft_piece *pieces,
-               const weft_matrix *c_shard) {
+/* What follows a band, a barrier or in the end the settling, lets its workspace be written again.
+ */
+static int run(struct weft_partials *p, struct weft_piece *pieces, const weft_matrix *c_shard) {
     struct weft_team *team = p->meeting->team;
     bool at_once = weft_partials_at_once((size_t)team->npes, p->a->rows, p->b->cols);
     int error = 0;
@@ -54,9 +54,10 @@ static int run(const struct weft_partials *p, struct weft_piece *pieces,
         weft_matrix dest = weft_matrix_cols(c_shard, col, cols);
         int failed = weft_partials_band(p, col, cols, pieces, at_once, &dest);
         error = error ? error : failed;
-        weft_sync_barrier(team, p->meeting->name);
+        if (left > cols)
+            weft_sync_barrier(team, p->meeting->name);
     }
-    return error;
+    return weft_meeting_settle(p->meeting, error);
 }
 
 int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
