@@ -31,53 +31,45 @@ typedef uint64_t __attribute__((may_alias)) weft_amo_word64;
 
 #define WEFT_AMO_INLINE static inline __attribute__((always_inline))
 
-/* The word before; unspecified for WEFT_AMO_SET. */
-WEFT_AMO_INLINE uint32_t weft_amo_apply32(enum weft_amo_op op, weft_amo_word32 *word,
-                                          uint32_t value, uint32_t cond) {
+/* The word before, `bytes` wide; unspecified for WEFT_AMO_SET. */
+WEFT_AMO_INLINE uint64_t weft_amo_apply(enum weft_amo_op op, size_t bytes, void *word,
+                                        uint64_t value, uint64_t cond) {
+    bool narrow = bytes == sizeof(uint32_t);
+    weft_amo_word32 *word32 = word, value32 = (uint32_t)value, cond32 = (uint32_t)cond;
+    weft_amo_word64 *word64 = word;
     switch (op) {
     case WEFT_AMO_FETCH:
-        return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        return narrow ? __atomic_load_n(word32, __ATOMIC_ACQUIRE)
+                      : __atomic_load_n(word64, __ATOMIC_ACQUIRE);
     case WEFT_AMO_SET:
-        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+        if (narrow)
+            __atomic_store_n(word32, value32, __ATOMIC_RELEASE);
+        else
+            __atomic_store_n(word64, value, __ATOMIC_RELEASE);
         return value;
     case WEFT_AMO_SWAP:
-        return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
+        return narrow ? __atomic_exchange_n(word32, value32, __ATOMIC_ACQ_REL)
+                      : __atomic_exchange_n(word64, value, __ATOMIC_ACQ_REL);
     case WEFT_AMO_COMPARE_SWAP:
-        __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-        return cond;
+        if (narrow)
+            __atomic_compare_exchange_n(word32, &cond32, value32, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
+        else
+            __atomic_compare_exchange_n(word64, &cond, value, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
+        return narrow ? cond32 : cond;
     case WEFT_AMO_ADD:
-        return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+        return narrow ? __atomic_fetch_add(word32, value32, __ATOMIC_ACQ_REL)
+                      : __atomic_fetch_add(word64, value, __ATOMIC_ACQ_REL);
     case WEFT_AMO_AND:
-        return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);
+        return narrow ? __atomic_fetch_and(word32, value32, __ATOMIC_ACQ_REL)
+                      : __atomic_fetch_and(word64, value, __ATOMIC_ACQ_REL);
     case WEFT_AMO_OR:
-        return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
+        return narrow ? __atomic_fetch_or(word32, value32, __ATOMIC_ACQ_REL)
+                      : __atomic_fetch_or(word64, value, __ATOMIC_ACQ_REL);
     case WEFT_AMO_XOR:
-        return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);
-    }
-    __builtin_unreachable();
-}
-
-WEFT_AMO_INLINE uint64_t weft_amo_apply64(enum weft_amo_op op, weft_amo_word64 *word,
-                                          uint64_t value, uint64_t cond) {
-    switch (op) {
-    case WEFT_AMO_FETCH:
-        return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    case WEFT_AMO_SET:
-        __atomic_store_n(word, value, __ATOMIC_RELEASE);
-        return value;
-    case WEFT_AMO_SWAP:
-        return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_COMPARE_SWAP:
-        __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-        return cond;
-    case WEFT_AMO_ADD:
-        return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_AND:
-        return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_OR:
-        return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
-    case WEFT_AMO_XOR:
-        return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);
+        return narrow ? __atomic_fetch_xor(word32, value32, __ATOMIC_ACQ_REL)
+                      : __atomic_fetch_xor(word64, value, __ATOMIC_ACQ_REL);
     }
     __builtin_unreachable();
 }
@@ -92,15 +84,12 @@ WEFT_AMO_INLINE int weft_amo(enum weft_amo_op op, size_t bytes, void *dest, cons
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
         return -EFAULT;
-    uint64_t value_bits = 0, cond_bits = 0, before;
+    uint64_t value_bits = 0, cond_bits = 0;
     if (value)
         memcpy(&value_bits, value, bytes);
     if (cond)
         memcpy(&cond_bits, cond, bytes);
-    if (bytes == sizeof(uint32_t))
-        before = weft_amo_apply32(op, near, (uint32_t)value_bits, (uint32_t)cond_bits);
-    else
-        before = weft_amo_apply64(op, near, value_bits, cond_bits);
+    uint64_t before = weft_amo_apply(op, bytes, near, value_bits, cond_bits);
     if (fetched)
         memcpy(fetched, &before, bytes);
     return 0;

@@ -9,25 +9,14 @@
 #include "ops/check.h"
 #include "ops/partials.h"
 
-enum { DTYPE, OP, ROWS, COLS, LD }; /* facts of an offer */
 enum { SMALL_BYTES = 16 << 10 };
 
-static bool check(struct weft_meeting *meeting, const weft_matrix *a, const weft_matrix *b,
-                  weft_op op, const weft_matrix *c) {
-    if (!weft_check_matrix(meeting, "a", -1, a) || !weft_check_matrix(meeting, "b", -1, b) ||
-        !weft_check_matrix(meeting, "c", -1, c) ||
-        !weft_check_dtype(meeting, "b", -1, b, a->dtype) ||
-        !weft_check_dtype(meeting, "c", -1, c, a->dtype) ||
-        !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
-        !weft_check_equal(meeting, "c", -1, "rows", c->rows, "a->rows", a->rows) ||
-        !weft_check_equal(meeting, "c", -1, "cols", c->cols, "b->cols", b->cols) ||
-        !weft_check_sum(meeting, op) || !weft_check_matmul(meeting, a->dtype))
+static bool check(const struct weft_partials *p, const weft_matrix *c) {
+    struct weft_meeting *meeting = p->meeting;
+    if (!weft_partials_check(p, "c", c) ||
+        !weft_check_equal(meeting, "c", -1, "rows", c->rows, "a->rows", p->a->rows))
         return false;
-    meeting->mine.facts[DTYPE] = (uint64_t)a->dtype;
-    meeting->mine.facts[OP] = (uint64_t)op;
-    meeting->mine.facts[ROWS] = a->rows;
-    meeting->mine.facts[COLS] = b->cols;
-    meeting->mine.facts[LD] = c->ld;
+    meeting->mine.facts[WEFT_FACT_OWN] = c->ld; /* others read this member's piece there */
     meeting->mine.output = weft_place_of(c->data, weft_matrix_span(c));
     return true;
 }
@@ -63,7 +52,7 @@ static weft_matrix reduced(const struct weft_partials *p, const weft_matrix *c, 
                              c->dtype};
     }
     void *data = weft_place_at(offer->output, p->meeting->team, member);
-    weft_matrix theirs = {data, c->rows, c->cols, offer->facts[LD], c->dtype};
+    weft_matrix theirs = {data, c->rows, c->cols, offer->facts[WEFT_FACT_OWN], c->dtype};
     return weft_matrix_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
 }
 
@@ -118,7 +107,7 @@ int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_m
     if (error)
         return error;
     struct weft_partials partials = {&meeting, a, b, op, 0, 0};
-    if (check(&meeting, a, b, op, c))
+    if (check(&partials, c))
         weft_partials_plan(&partials, weft_element_bytes(c->dtype));
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);

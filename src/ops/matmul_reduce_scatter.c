@@ -6,31 +6,11 @@
 #include "ops/check.h"
 #include "ops/partials.h"
 
-enum { DTYPE, OP, ROWS, COLS, SHARD_ROWS }; /* facts of an offer */
-
-static bool check(struct weft_meeting *meeting, const weft_matrix *a, const weft_matrix *b,
-                  weft_op op, const weft_matrix *c_shard) {
-    if (!weft_check_matrix(meeting, "a", -1, a) || !weft_check_matrix(meeting, "b", -1, b) ||
-        !weft_check_matrix(meeting, "c_shard", -1, c_shard) ||
-        !weft_check_dtype(meeting, "b", -1, b, a->dtype) ||
-        !weft_check_dtype(meeting, "c_shard", -1, c_shard, a->dtype) ||
-        !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
-        !weft_check_equal(meeting, "c_shard", -1, "cols", c_shard->cols, "b->cols", b->cols) ||
-        !weft_check_sum(meeting, op) || !weft_check_matmul(meeting, a->dtype))
-        return false;
-    meeting->mine.facts[DTYPE] = (uint64_t)a->dtype;
-    meeting->mine.facts[OP] = (uint64_t)op;
-    meeting->mine.facts[ROWS] = a->rows;
-    meeting->mine.facts[COLS] = b->cols;
-    meeting->mine.facts[SHARD_ROWS] = c_shard->rows;
-    return true;
-}
-
 /* The members' rows of c, one after another; they must be all rows of a. */
 static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pieces) {
-    size_t row = 0, rows = meeting->mine.facts[ROWS];
+    size_t row = 0, rows = meeting->mine.facts[WEFT_FACT_ROWS];
     for (int member = 0; member < meeting->team->npes; member++) {
-        size_t shard = weft_meeting_offer(meeting, member)->facts[SHARD_ROWS];
+        size_t shard = weft_meeting_offer(meeting, member)->facts[WEFT_FACT_OWN];
         pieces[member] = (struct weft_piece){.row = row, .rows = shard};
         row += shard;
     }
@@ -67,8 +47,10 @@ int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const we
     if (error)
         return error;
     struct weft_partials partials = {&meeting, a, b, op, 0, 0};
-    if (check(&meeting, a, b, op, c_shard))
+    if (weft_partials_check(&partials, "c_shard", c_shard)) {
+        meeting.mine.facts[WEFT_FACT_OWN] = c_shard->rows;
         weft_partials_plan(&partials, 0);
+    }
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);
     struct weft_piece pieces[meeting.team->npes];

@@ -5,11 +5,30 @@
 #include <errno.h>
 #include "coll/elements.h"
 #include "core/sync.h"
+#include "ops/check.h"
 #include "ops/matmul.h"
 
 /* The type that products are kept and added in. */
 static weft_dtype sum_dtype(const struct weft_partials *p) {
     return p->a->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
+}
+
+bool weft_partials_check(const struct weft_partials *p, const char *c_name, const weft_matrix *c) {
+    struct weft_meeting *meeting = p->meeting;
+    const weft_matrix *a = p->a, *b = p->b;
+    if (!weft_check_matrix(meeting, "a", -1, a) || !weft_check_matrix(meeting, "b", -1, b) ||
+        !weft_check_matrix(meeting, c_name, -1, c) ||
+        !weft_check_dtype(meeting, "b", -1, b, a->dtype) ||
+        !weft_check_dtype(meeting, c_name, -1, c, a->dtype) ||
+        !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
+        !weft_check_equal(meeting, c_name, -1, "cols", c->cols, "b->cols", b->cols) ||
+        !weft_check_sum(meeting, p->op) || !weft_check_matmul(meeting, a->dtype))
+        return false;
+    meeting->mine.facts[WEFT_FACT_DTYPE] = (uint64_t)a->dtype;
+    meeting->mine.facts[WEFT_FACT_OP] = (uint64_t)p->op;
+    meeting->mine.facts[WEFT_FACT_ROWS] = a->rows;
+    meeting->mine.facts[WEFT_FACT_COLS] = b->cols;
+    return true;
 }
 
 void weft_partials_plan(struct weft_partials *p, size_t more) {

@@ -28,6 +28,14 @@ struct weft_partials {
     size_t free_at;   /* where the workspace is not taken by a band's product */
 };
 
+/* Facts of an offer; the operator's own comes last. */
+enum { WEFT_FACT_DTYPE, WEFT_FACT_OP, WEFT_FACT_ROWS, WEFT_FACT_COLS, WEFT_FACT_OWN };
+
+/* Checks a, b, op and c, which is to receive a sum and is called `c_name`, except c's rows;
+ * refuses, or shows the facts. */
+bool weft_partials_check(const struct weft_partials *partials, const char *c_name,
+                         const weft_matrix *c);
+
 /* Decides on the bands. Local, and before the meeting: the results follow from facts that must be
  * the same on all members. Refuses where not even a column fits, or without workspace for the
  * product and `more` bytes for each of its elements at most. */

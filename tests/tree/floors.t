@@ -10,6 +10,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
 BELOW = {
     "base": set(),
     "boot": {"base"},
@@ -95,20 +98,9 @@ def check_circles(problems):
             visit(node)
 
 
-CASES = [
+tap.run([
     ("no include goes up or sideways between rooms", check_room_edges),
     ("inside core, includes follow the ranks", check_core_ranks),
     ("public headers include no room", check_public_headers),
     ("there is no circle", check_circles),
-]
-
-failed = 0
-for number, (name, check) in enumerate(CASES, 1):
-    found = []
-    check(found)
-    for line in found:
-        print(f"# {line}", file=sys.stderr)
-    print(f"{'not ' if found else ''}ok {number} - {name}")
-    failed += bool(found)
-print(f"1..{len(CASES)}")
-sys.exit(failed != 0)
+])

@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 500
 MEDIAN_FUNCTION_LINES_MAX = 13
@@ -88,21 +91,10 @@ def formatting(problems):
                             if ": error" in line})[:20] + ["run: make format"]
 
 
-CASES = [
+tap.run([
     (f"functions have at most {FUNCTION_LINES_MAX} lines", function_lengths),
     (f"files have at most {FILE_LINES_MAX} lines", file_lengths),
     ("every file opens with its licence", licence_lines),
     ("no promise is left in a comment", leftover_words),
     ("clang-format changes nothing", formatting),
-]
-
-failed = 0
-for number, (name, check) in enumerate(CASES, 1):
-    found = []
-    check(found)
-    for line in found:
-        print(f"# {line}", file=sys.stderr)
-    print(f"{'not ' if found else ''}ok {number} - {name}")
-    failed += bool(found)
-print(f"1..{len(CASES)}")
-sys.exit(failed != 0)
+])
