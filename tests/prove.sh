@@ -39,8 +39,12 @@ for item; do
     if [ $first = 1 ]; then
         WEFT_BUILD=$build
         export WEFT_BUILD
-        for script in tests/*/*.t; do
-            echo "$script" | grep -qE "$only" && list="$list $script"
+        for test in tests/*/*.t; do
+            echo "$test" | grep -qE "$only" || continue
+            script=$build/t/$(echo "$test" | sed 's|^tests/||' | tr / -)
+            printf '#!/bin/sh\nexec timeout 300 %s\n' "$test" >"$script"
+            chmod +x "$script"
+            list="$list $script"
         done
         first=0
     fi

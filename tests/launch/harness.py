@@ -22,6 +22,10 @@ ENVIRONMENT = dict(os.environ, **dict([MARK.split("=")]))
 for sanitizer in ("ASAN", "TSAN"):  # deaths by signal are what is tested
     ENVIRONMENT[f"{sanitizer}_OPTIONS"] = "handle_segv=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
 
+# Under nohup, or behind a shell's "&", some signals are ignored, and what is ignored stays so.
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(ignored, signal.SIG_DFL)
+
 cases = []
 
 
