@@ -70,29 +70,34 @@ static void collect(const struct weft_partials *p, const weft_matrix *c, size_t 
     }
 }
 
-static int run_band(const struct weft_partials *p, const weft_matrix *c, size_t col, size_t cols) {
-    int me = p->meeting->team->my_pe, npes = p->meeting->team->npes;
+/* Whether the product is made at once. */
+static bool at_once(const struct weft_partials *p, const weft_matrix *c) {
     bool by_cols = c->cols >= c->rows;
-    size_t split = by_cols ? cols : c->rows, other = by_cols ? c->rows : cols;
-    bool at_once = small(c) || weft_partials_at_once((size_t)npes, split, other);
+    size_t split = by_cols ? c->cols : c->rows, other = by_cols ? c->rows : c->cols;
+    return small(c) || weft_partials_at_once((size_t)p->meeting->team->npes, split, other);
+}
+
+static int run_band(const struct weft_partials *p, const weft_matrix *c, enum weft_product how,
+                    size_t col, size_t cols) {
+    int me = p->meeting->team->my_pe, npes = p->meeting->team->npes;
     struct weft_piece pieces[npes];
     for (int member = 0; member < npes; member++)
         pieces[member] = piece_of(c, cols, member, npes);
     bool direct = small(c) || npes == 1;
     weft_matrix dest =
         direct ? weft_matrix_cols(c, col, cols) : reduced(p, c, col, &pieces[me], me);
-    int error = weft_partials_band(p, col, cols, pieces, at_once, &dest);
+    int error = weft_partials_band(p, col, cols, pieces, how, &dest);
     if (!direct)
         collect(p, c, col, pieces);
     return error;
 }
 
 /* A band that fails here is still made by the others: all of them go on to the end. */
-static int run(struct weft_partials *p, const weft_matrix *c) {
+static int run(struct weft_partials *p, const weft_matrix *c, enum weft_product how) {
     int error = 0;
     for (size_t col = 0; col < c->cols; col += p->band_cols) {
         size_t left = c->cols - col, cols = left < p->band_cols ? left : p->band_cols;
-        int failed = run_band(p, c, col, cols);
+        int failed = run_band(p, c, how, col, cols);
         error = error ? error : failed;
         if (left > cols)
             weft_sync_barrier(p->meeting->team, p->meeting->name);
@@ -107,11 +112,14 @@ int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_m
     if (error)
         return error;
     struct weft_partials partials = {&meeting, a, b, op, 0, 0};
-    if (check(&partials, c))
+    enum weft_product how = WEFT_PRODUCT_IN_PIECES;
+    if (check(&partials, c)) {
         weft_partials_plan(&partials, weft_element_bytes(c->dtype));
+        how = weft_partials_begin(&partials, at_once(&partials, c));
+    }
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);
     if (!error)
-        error = run(&partials, c);
+        error = run(&partials, c, how);
     return weft_meeting_close(&meeting, error);
 }

@@ -23,16 +23,16 @@ static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pi
 
 /* What follows a band, a barrier or in the end the settling, lets its workspace be written again.
  */
-static int run(struct weft_partials *p, struct weft_piece *pieces, const weft_matrix *c_shard) {
+static int run(struct weft_partials *p, struct weft_piece *pieces, enum weft_product how,
+               const weft_matrix *c_shard) {
     struct weft_team *team = p->meeting->team;
-    bool at_once = weft_partials_at_once((size_t)team->npes, p->a->rows, p->b->cols);
     int error = 0;
     for (size_t col = 0; col < p->b->cols; col += p->band_cols) {
         size_t left = p->b->cols - col, cols = left < p->band_cols ? left : p->band_cols;
         for (int member = 0; member < team->npes; member++)
             pieces[member].cols = cols;
         weft_matrix dest = weft_matrix_cols(c_shard, col, cols);
-        int failed = weft_partials_band(p, col, cols, pieces, at_once, &dest);
+        int failed = weft_partials_band(p, col, cols, pieces, how, &dest);
         error = error ? error : failed;
         if (left > cols)
             weft_sync_barrier(team, p->meeting->name);
@@ -47,9 +47,12 @@ int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const we
     if (error)
         return error;
     struct weft_partials partials = {&meeting, a, b, op, 0, 0};
+    enum weft_product how = WEFT_PRODUCT_IN_PIECES;
     if (weft_partials_check(&partials, "c_shard", c_shard)) {
+        size_t npes = (size_t)meeting.team->npes;
         meeting.mine.facts[WEFT_FACT_OWN] = c_shard->rows;
         weft_partials_plan(&partials, 0);
+        how = weft_partials_begin(&partials, weft_partials_at_once(npes, a->rows, b->cols));
     }
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);
@@ -57,6 +60,6 @@ int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const we
     if (!error)
         error = assign_rows(&meeting, pieces);
     if (!error)
-        error = run(&partials, pieces, c_shard);
+        error = run(&partials, pieces, how, c_shard);
     return weft_meeting_close(&meeting, error);
 }

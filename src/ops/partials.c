@@ -3,6 +3,7 @@
  * k after it, is step k. So an owner knows from the distance what to wait for. */
 #include "ops/partials.h"
 #include <errno.h>
+#include "base/log.h"
 #include "coll/elements.h"
 #include "core/sync.h"
 #include "ops/check.h"
@@ -48,8 +49,9 @@ void weft_partials_plan(struct weft_partials *p, size_t more) {
 }
 
 bool weft_partials_at_once(size_t npieces, size_t split, size_t other) {
-    enum { ENOUGH = 1024 };
-    return split / npieces < ENOUGH && (npieces - 1) * other > split;
+    enum { ENOUGH = 1024, FEW_ELEMENTS = 16 << 10 };
+    return split * other <= FEW_ELEMENTS ||
+           (split / npieces < ENOUGH && (npieces - 1) * other > split);
 }
 
 /* A member's product of the band, or a piece of it. */
@@ -68,6 +70,20 @@ static int multiply(const struct weft_partials *p, size_t col, const struct weft
     weft_matrix a = weft_matrix_rows(p->a, piece->row, piece->rows);
     weft_matrix b = weft_matrix_cols(p->b, col + piece->col, piece->cols);
     return weft_matmul(&a, &b, dest);
+}
+
+enum weft_product weft_partials_begin(const struct weft_partials *p, bool at_once) {
+    struct weft_meeting *meeting = p->meeting;
+    if (!at_once)
+        return WEFT_PRODUCT_IN_PIECES;
+    if (meeting->team->npes == 1 || weft_meeting_refused(meeting) || p->band_cols < p->b->cols)
+        return WEFT_PRODUCT_AT_ONCE;
+    struct weft_piece whole = {0, p->a->rows, 0, p->b->cols};
+    weft_matrix product = product_of(p, meeting->team->my_pe, p->b->cols);
+    int error = multiply(p, 0, &whole, &product);
+    if (error)
+        weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
+    return WEFT_PRODUCT_MADE;
 }
 
 /* One band of a call. */
@@ -177,21 +193,31 @@ static int multiply_own(const struct work *w, size_t *reduced) {
     return error;
 }
 
+/* Makes the band's product; `reduced`: how many rows of the own piece are reduced already. */
+static int multiply_band(struct work *w, enum weft_product how, size_t *reduced) {
+    if (how == WEFT_PRODUCT_MADE)
+        return 0;
+    int error = how == WEFT_PRODUCT_AT_ONCE ? multiply_at_once(w) : multiply_for_peers(w);
+    if (how == WEFT_PRODUCT_IN_PIECES && !error) {
+        w->own = w->dest->dtype == w->own.dtype ? *w->dest : w->own;
+        error = multiply_own(w, reduced);
+    }
+    await_peers(w);
+    return error;
+}
+
 int weft_partials_band(const struct weft_partials *p, size_t col, size_t cols,
-                       const struct weft_piece *pieces, bool at_once, const weft_matrix *dest) {
+                       const struct weft_piece *pieces, enum weft_product how,
+                       const weft_matrix *dest) {
     struct weft_team *team = p->meeting->team;
     if (team->npes == 1)
         return multiply(p, col, &pieces[0], dest);
-    uint32_t begin = weft_progress_begin(team, (uint32_t)team->npes - 1);
+    uint32_t steps = how == WEFT_PRODUCT_MADE ? 0 : (uint32_t)team->npes - 1;
+    uint32_t begin = weft_progress_begin(team, steps);
     weft_matrix product = product_of(p, team->my_pe, cols);
     struct work work = {p, begin, col, cols, pieces, dest, cut(&product, &pieces[team->my_pe])};
     size_t reduced = 0;
-    int error = at_once ? multiply_at_once(&work) : multiply_for_peers(&work);
-    if (!at_once && !error) {
-        work.own = dest->dtype == product.dtype ? *dest : work.own;
-        error = multiply_own(&work, &reduced);
-    }
-    await_peers(&work);
+    int error = multiply_band(&work, how, &reduced);
     reduce(&work, reduced, pieces[team->my_pe].rows - reduced);
     return error;
 }

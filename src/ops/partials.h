@@ -41,12 +41,22 @@ bool weft_partials_check(const struct weft_partials *partials, const char *c_nam
  * product and `more` bytes for each of its elements at most. */
 void weft_partials_plan(struct weft_partials *partials, size_t more);
 
+/* How the product of a band is made: piece by piece; in one product, for pieces so small that
+ * packing the factors for each would cost more than overlap saves; or it has been made before the
+ * meeting. */
+enum weft_product { WEFT_PRODUCT_IN_PIECES, WEFT_PRODUCT_AT_ONCE, WEFT_PRODUCT_MADE };
+
+/* Before the meeting: makes a product that is to be made at once and is one band, so that it hides
+ * the wait for late members and the offers announce it. It goes to the workspace, which is no
+ * output. Refuses where it fails. Says how bands are made from here on; the same on all members. */
+enum weft_product weft_partials_begin(const struct weft_partials *partials, bool at_once);
+
 /* The band of columns [col, col + cols) of the sum: dest, cut like pieces[me], receives this
- * member's piece. pieces has an entry for every member. `at_once` multiplies the whole band in one
- * product, for pieces so small that packing the factors for each would cost more than overlap
- * saves; the same on all members. On return peers may still read the workspace. */
+ * member's piece. pieces has an entry for every member. On return peers may still read the
+ * workspace. */
 int weft_partials_band(const struct weft_partials *partials, size_t col, size_t cols,
-                       const struct weft_piece *pieces, bool at_once, const weft_matrix *dest);
+                       const struct weft_piece *pieces, enum weft_product how,
+                       const weft_matrix *dest);
 
 /* Whether `npieces` pieces along a side of `split` elements, the other side being `other`, had
  * better be made in one product. */
