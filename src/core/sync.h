@@ -38,7 +38,6 @@ struct weft_team {
     int slot;            /* of the scratch window */
     uint32_t generation; /* of the handle */
     shmem_team_config_t config;
-    long config_mask;
 
     struct weft_team_words *words; /* this PE's own */
     uint32_t barrier_epoch, farewell_epoch, post_epoch;

@@ -230,7 +230,6 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
     while (result == -EAGAIN);
     if (result == 0 && team) {
         team->config = config_mask ? *config : (shmem_team_config_t){0};
-        team->config_mask = config_mask;
         *new_team = handle_of(team);
     }
     return result;

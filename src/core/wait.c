@@ -94,10 +94,9 @@ static void check_departure(const struct weft_word *word, uint32_t value,
 void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const char *call) {
     struct weft_waiter waiter = {.call = call, .pe = pe};
     uint64_t since = 0;
-    while (!weft_word_reached(word, value)) {
-        uint32_t seen = atomic_load_explicit(&word->value, memory_order_relaxed);
-        if ((int32_t)(seen - value) >= 0)
-            continue;
+    uint32_t seen;
+    while (!weft_epoch_reached(seen = atomic_load_explicit(&word->value, memory_order_acquire),
+                               value)) {
         if (!since && waiter.turns >= CLOCK_AFTER_TURNS)
             since = now_ns();
         if (turn_awake(&waiter))

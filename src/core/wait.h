@@ -43,9 +43,14 @@ static inline void weft_word_set(struct weft_word *word, uint32_t value) {
         weft_word_wake(word);
 }
 
+/* Epochs wrap around: what is less than 2^31 ahead has been reached. */
+static inline bool weft_epoch_reached(uint32_t now, uint32_t value) {
+    return (int32_t)(now - value) >= 0;
+}
+
 static inline bool weft_word_reached(const struct weft_word *word, uint32_t value) {
     uint32_t now = atomic_load_explicit((_Atomic uint32_t *)&word->value, memory_order_acquire);
-    return (int32_t)(now - value) >= 0;
+    return weft_epoch_reached(now, value);
 }
 
 /* Waits until the word has reached `value`. `pe`: the world PE that has to set it. */
