@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
+#include "coll/astray.h"
 
 /* The facts that must be equal, by the names that users know them by. */
 static const struct call {
@@ -29,15 +30,18 @@ static _Thread_local uint64_t waited_ns;
 
 int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft_call call,
                       weft_stream stream) {
-    meeting->team = weft_team_find(team);
-    if (!meeting->team)
-        return weft_fail(-EINVAL, "%s: team is no team that this PE is a member of",
-                         calls[call].name);
+    static const char wrong_team[] = "team is no team that this PE is a member of";
+    struct weft_team *found = weft_team_find(team);
     meeting->name = calls[call].name;
+    meeting->team = found ? found : weft_astray_find_team(meeting->name);
+    if (!meeting->team)
+        return weft_fail(-EINVAL, "%s: %s", meeting->name, wrong_team);
     meeting->data_bytes = 0;
     meeting->waited_ns_before = weft_waited_ns;
     memset(&meeting->mine, 0, offsetof(struct weft_offer, data));
     meeting->mine.call = call;
+    if (!found)
+        weft_meeting_refuse(meeting, -EINVAL, wrong_team);
     if (stream != WEFT_STREAM_HOST)
         weft_meeting_refuse(meeting, -ENOTSUP, "stream is not WEFT_STREAM_HOST");
     return 0;
@@ -135,12 +139,17 @@ static int refusal(const struct weft_meeting *meeting) {
     return 0;
 }
 
+static void await_offer(const struct weft_meeting *meeting, int member) {
+    while (!weft_sync_peek_briefly(meeting->team, member, meeting->name))
+        weft_astray_miss(meeting->team, member);
+}
+
 /* Waits for all even if the first one refuses, since nobody may post again before that. Refusals
  * come before comparisons, because the facts of a member that refuses mean nothing. */
 int weft_meeting_agree(struct weft_meeting *meeting) {
     int npes = meeting->team->npes;
     for (int distance = 1; distance < npes; distance++)
-        weft_meeting_offer(meeting, weft_meeting_member(meeting, distance));
+        await_offer(meeting, weft_meeting_member(meeting, distance));
     int error = refusal(meeting);
     const struct weft_offer *first = weft_meeting_offer(meeting, 0);
     for (int member = 1; member < npes && !error; member++)

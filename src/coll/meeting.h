@@ -55,7 +55,8 @@ struct weft_meeting {
     struct weft_offer mine;
 };
 
-/* 0; -EINVAL with text when there is no such team: then nobody can be told. */
+/* 0; -EINVAL with text when there is no such team and none misses this PE. If one does, the call
+ * goes on as its member's, and refuses. */
 int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft_call call,
                       weft_stream stream);
 

@@ -87,6 +87,12 @@ const void *weft_sync_peek(struct weft_team *team, int member, const char *call)
     return post->payload;
 }
 
+const void *weft_sync_peek_briefly(struct weft_team *team, int member, const char *call) {
+    struct weft_post *post = current_post(team, member);
+    int pe = weft_team_world_pe(team, member);
+    return weft_word_wait_briefly(&post->posted, team->post_epoch, pe, call) ? post->payload : NULL;
+}
+
 int weft_sync_posted(struct weft_team *team, int member) {
     return weft_word_reached(&current_post(team, member)->posted, team->post_epoch);
 }

@@ -26,6 +26,7 @@ struct weft_team_words {
     struct weft_word arrived, released; /* crowded barrier: the words of member 0 are everyone's */
     struct weft_post post[2];           /* by parity of the post epoch */
     struct weft_word progress;          /* set by the owner as its part of a call gets done */
+    _Atomic uint32_t astray;            /* WORLD's only; see coll/astray.h */
 };
 
 #define WEFT_TEAMS_MAX 256
@@ -73,6 +74,9 @@ void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes);
 
 /* Waits until `member` has posted in this round; its payload, valid until this PE's next post. */
 const void *weft_sync_peek(struct weft_team *team, int member, const char *call);
+
+/* The same, but gives up, with NULL, after some milliseconds. */
+const void *weft_sync_peek_briefly(struct weft_team *team, int member, const char *call);
 
 /* Whether `member` has posted in this round already. */
 int weft_sync_posted(struct weft_team *team, int member);

@@ -32,12 +32,16 @@ static shmem_team_t handle_of(const struct weft_team *team) {
                           (uintptr_t)(team->slot + 1));
 }
 
+struct weft_team *weft_team_in_slot(int slot) {
+    return atomic_load_explicit(&teams[slot], memory_order_acquire);
+}
+
 struct weft_team *weft_team_find(shmem_team_t handle) {
     uintptr_t number = (uintptr_t)handle;
     uintptr_t slot = (number & ((1u << HANDLE_SLOT_BITS) - 1)) - 1;
     if (slot >= WEFT_TEAMS_MAX)
         return NULL;
-    struct weft_team *team = atomic_load_explicit(&teams[slot], memory_order_acquire);
+    struct weft_team *team = weft_team_in_slot((int)slot);
     return team && team->generation == number >> HANDLE_SLOT_BITS ? team : NULL;
 }
 

@@ -14,6 +14,9 @@
 /* The team behind a handle, NULL for SHMEM_TEAM_INVALID and for anything that is no live handle. */
 struct weft_team *weft_team_find(shmem_team_t handle);
 
+/* The team in a slot of the scratch window, or NULL. Members have their team in the same slot. */
+struct weft_team *weft_team_in_slot(int slot);
+
 /* The member number of a world PE, or -1. */
 int weft_team_member(const struct weft_team *team, int world_pe);
 

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "core/job.h"
 
 enum {
@@ -28,12 +29,6 @@ static inline void pause_briefly(void) {
 #elif defined(__aarch64__)
     __asm__ volatile("isb" ::: "memory");
 #endif
-}
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* Spins or yields for one turn; false when it is time to sleep. */
@@ -91,19 +86,35 @@ static void check_departure(const struct weft_word *word, uint32_t value,
                        waiter->call, waiter->pe);
 }
 
-void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = pe};
+/* Whether the word was reached in at most `sleeps` sleeps. */
+static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter *waiter,
+                      uint32_t sleeps) {
     uint64_t since = 0;
     uint32_t seen;
-    while (!weft_epoch_reached(seen = atomic_load_explicit(&word->value, memory_order_acquire),
-                               value)) {
-        if (!since && waiter.turns >= CLOCK_AFTER_TURNS)
-            since = now_ns();
-        if (turn_awake(&waiter))
+    bool reached;
+    while (!(reached = weft_epoch_reached(
+                 seen = atomic_load_explicit(&word->value, memory_order_acquire), value))) {
+        if (!since && waiter->turns >= CLOCK_AFTER_TURNS)
+            since = weft_clock_ns();
+        if (turn_awake(waiter))
             continue;
-        check_departure(word, value, &waiter);
+        check_departure(word, value, waiter);
+        if (sleeps-- == 0)
+            break;
         word_sleep(word, seen);
     }
     if (since)
-        weft_waited_ns += now_ns() - since;
+        weft_waited_ns += weft_clock_ns() - since;
+    return reached;
+}
+
+void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const char *call) {
+    struct weft_waiter waiter = {.call = call, .pe = pe};
+    while (!word_wait(word, value, &waiter, UINT32_MAX))
+        continue;
+}
+
+bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, int pe, const char *call) {
+    struct weft_waiter waiter = {.call = call, .pe = pe};
+    return word_wait(word, value, &waiter, 1);
 }

@@ -61,6 +61,9 @@ static inline void weft_word_wait(struct weft_word *word, uint32_t value, int pe
         weft_word_wait_slow(word, value, pe, call);
 }
 
+/* The same, but gives up, with false, once it has spun, yielded and slept for some milliseconds. */
+bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, int pe, const char *call);
+
 /* Nanoseconds that this thread has spent in weft_word_wait_slow. */
 extern _Thread_local uint64_t weft_waited_ns;
 

@@ -7,7 +7,7 @@
  * at once. A private shard is copied to the workspace once, in bands of rows if it is larger. */
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
+#include "base/clock.h"
 #include <weft.h>
 #include "coll/elements.h"
 #include "ops/check.h"
@@ -193,14 +193,12 @@ static weft_matrix early_panel(const struct gather *g, size_t j) {
 
 static bool all_arrive_soon(const struct gather *g) {
     enum { PATIENCE_NS = 100 * 1000 };
-    struct timespec begin, now;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    uint64_t begin = weft_clock_ns();
     do {
         if (weft_meeting_complete(&g->meeting))
             return true;
         sched_yield();
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < PATIENCE_NS);
+    } while (weft_clock_ns() - begin < PATIENCE_NS);
     return false;
 }
 

@@ -2,6 +2,7 @@
 /* Description: a wrong argument on one PE gives every member the same error and a text that names
  * function, argument and PE, and nobody writes an output; the next correct call works. */
 #include <errno.h>
+#include <unistd.h>
 #include "ops/tensor.h"
 
 enum { ROWS = 3, K = 4, N = 5, PES_MAX = 16 };
@@ -66,6 +67,12 @@ static void prepare(size_t nelems, size_t a_rows, size_t c_rows) {
 
 /* --- Faults ---------------------------------------------------------------------------------- */
 
+static void no_team(void) {
+    args.team = SHMEM_TEAM_INVALID;
+}
+static void wild_team(void) {
+    args.team = (shmem_team_t)(uintptr_t)0xdeadbeef;
+}
 static void no_dest(void) {
     args.dest = NULL;
 }
@@ -168,10 +175,12 @@ struct fault {
     void (*inject)(void);
     const char *text; /* must be in weft_last_error() */
     int code;
-    bool by_comparison; /* nothing is wrong on a PE alone */
+    bool needs_peers; /* they notice it: nothing is wrong, or not known to be, on a PE alone */
 };
 
-static const struct fault reduce_faults[] = {{no_dest, "dest", EINVAL, false},
+static const struct fault reduce_faults[] = {{no_team, "team", EINVAL, true},
+                                             {wild_team, "team", EINVAL, true},
+                                             {no_dest, "dest", EINVAL, false},
                                              {no_source, "source", EINVAL, false},
                                              {odd_dtype, "dtype", EINVAL, false},
                                              {other_dtype, "dtype", EINVAL, true},
@@ -181,10 +190,13 @@ static const struct fault reduce_faults[] = {{no_dest, "dest", EINVAL, false},
                                              {vast_nelems, "nelems", EINVAL, false},
                                              {device_stream, "stream", ENOTSUP, false}};
 static const struct fault gather_faults[] = {
+    {no_team, "team", EINVAL, true},        {wild_team, "team", EINVAL, true},
     {no_dest, "dest", EINVAL, false},       {no_source, "source", EINVAL, false},
     {odd_dtype, "dtype", EINVAL, false},    {other_dtype, "dtype", EINVAL, true},
     {other_nelems, "nelems", EINVAL, true}, {device_stream, "stream", ENOTSUP, false}};
 static const struct fault gather_matmul_faults[] = {
+    {no_team, "team", EINVAL, true},
+    {wild_team, "team", EINVAL, true},
     {no_a, "a_shard", EINVAL, false},
     {no_b, "b is NULL", EINVAL, false},
     {no_c, "c is NULL", EINVAL, false},
@@ -204,7 +216,9 @@ static const struct fault gather_matmul_faults[] = {
     {other_k, "a_shard->cols", EINVAL, true},
     {all_f64, "dtype", EINVAL, true},
     {device_stream, "stream", ENOTSUP, false}};
-static const struct fault scatter_faults[] = {{no_a, "a is NULL", EINVAL, false},
+static const struct fault scatter_faults[] = {{no_team, "team", EINVAL, true},
+                                              {wild_team, "team", EINVAL, true},
+                                              {no_a, "a is NULL", EINVAL, false},
                                               {no_b, "b is NULL", EINVAL, false},
                                               {no_c, "c_shard is NULL", EINVAL, false},
                                               {a_small_ld, "a->ld", EINVAL, false},
@@ -218,6 +232,7 @@ static const struct fault scatter_faults[] = {{no_a, "a is NULL", EINVAL, false}
                                               {all_f64, "dtype", EINVAL, true},
                                               {c_dtype, "c_shard->dtype", EINVAL, false}};
 static const struct fault product_faults[] = {
+    {no_team, "team", EINVAL, true},    {wild_team, "team", EINVAL, true},
     {no_a, "a is NULL", EINVAL, false}, {no_b, "b is NULL", EINVAL, false},
     {no_c, "c is NULL", EINVAL, false}, {c_small_ld, "c->ld", EINVAL, false},
     {b_rows, "b->rows", EINVAL, false}, {c_cols, "c->cols", EINVAL, false},
@@ -252,7 +267,7 @@ static void expect_faults(const char *function, operator* call, const struct fau
     tap_case(function);
     for (size_t f = 0; f < nfaults; f++)
         for (int culprit = 0; culprit < npes; culprit++)
-            if (npes > 1 || !faults[f].by_comparison)
+            if (npes > 1 || !faults[f].needs_peers)
                 expect_fault(function, call, &faults[f], culprit, nelems, a_rows, c_rows);
     prepare(nelems, a_rows, c_rows);
     int error = call();
@@ -261,13 +276,37 @@ static void expect_faults(const char *function, operator* call, const struct fau
 #define FAULTS(list) (list), sizeof(list) / sizeof *(list)
 
 static void expect_no_team(void) {
-    tap_case("a team that is none");
+    tap_case("a team that is none, on every PE");
     prepare(8, ROWS, ROWS);
     args.team = SHMEM_TEAM_INVALID;
     EXPECT(all_reduce() == -EINVAL, "SHMEM_TEAM_INVALID");
     EXPECT(strstr(weft_last_error(), "team"), "\"%s\"", weft_last_error());
     args.team = (shmem_team_t)(uintptr_t)0xdeadbeef;
     EXPECT(matmul_all_reduce() == -EINVAL, "a wild handle");
+}
+
+/* The last PE of each of two teams is astray, early or late, and makes the next call at once. */
+static void expect_team_found(void) {
+    tap_case("a PE that is astray is found by the right one of two teams, early or late");
+    shmem_team_t even, odd, mine;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (npes + 1) / 2, NULL, 0, &even);
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, npes > 1, 2, npes > 1 ? npes / 2 : 1, NULL, 0, &odd);
+    mine = me % 2 == 0 ? even : odd;
+    int members = shmem_team_n_pes(mine), rank = shmem_team_my_pe(mine);
+    for (int turn = 0; turn < 20 && members > 1; turn++) {
+        prepare(8, ROWS, ROWS);
+        bool astray = rank == members - 1;
+        args.team = astray ? SHMEM_TEAM_INVALID : mine;
+        if (astray == (turn % 2 == 0))
+            usleep(1000u * (unsigned)turn);
+        EXPECT(all_reduce() == -EINVAL, "turn %d", turn);
+        EXPECT(strstr(weft_last_error(), "team"), "turn %d: \"%s\"", turn, weft_last_error());
+        args.team = mine;
+        EXPECT(all_reduce() == 0, "the call after turn %d: %s", turn, weft_last_error());
+    }
+    shmem_barrier_all();
+    shmem_team_destroy(even);
+    shmem_team_destroy(odd);
 }
 
 static void expect_different_calls(void) {
@@ -313,6 +352,7 @@ int main(void) {
                   all, ROWS);
     expect_faults("weft_matmul_all_reduce", matmul_all_reduce, FAULTS(product_faults), 8, all, all);
     expect_no_team();
+    expect_team_found();
     expect_different_calls();
     expect_no_workspace();
     expect_small_answers();
