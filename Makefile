@@ -25,7 +25,7 @@ HEADERS := $(patsubst %,$(BUILD)/%,$(shell find include -type f))
 LAUNCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/launch/*.c src/base/*.c src/boot/*.c))
 TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
 
-.PHONY: all demo check bench install format help clean tests examples benches deps
+.PHONY: all demo check check-all bench install format help clean tests examples benches deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -134,6 +134,10 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(SAN_BUILD) all tests
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops)/' \
 	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops)/'
+
+# The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too.
+check-all: export WEFT_TEST_LONG := 1
+check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours
 
 install: all ## copy library, headers, tools and man pages to PREFIX (/usr/local)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include

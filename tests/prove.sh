@@ -5,8 +5,14 @@
 #
 # A C test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its head, or
 # 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular expression
-# on room/name. Scripts (tests/*/*.t) run once, for the first build only.
+# on room/name. Scripts (tests/*/*.t) run once, for the first build only. With WEFT_TEST_LONG=1 in the
+# environment tests take their long forms: more time, and 5 and 8 PEs where the head names none.
 set -eu
+if [ -n "${WEFT_TEST_LONG:-}" ]; then
+    pes_default='1 2 3 4 5 8' patience=3600
+else
+    pes_default='1 2 3 4' patience=
+fi
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 only=.
@@ -27,11 +33,11 @@ for item; do
         echo "$name" | grep -qE "${filter:-.}" && echo "$name" | grep -qE "$only" || continue
         pes=$(sed -n 's/^.*PEs: *\([0-9 ]*\).*$/\1/p;15q' "$source" | head -n 1)
         grep -q 'PEs: none' "$source" && continue
-        for n in ${pes:-1 2 3 4}; do
+        for n in ${pes:-$pes_default}; do
             case " ${counts:-$n} " in *" $n "*) ;; *) continue ;; esac
             script=$build/t/$(echo "$name" | tr / -)-${n}pe.t
-            printf '#!/bin/sh\nexec timeout 120 %s/bin/oshrun -n %s %s/tests/%s\n' \
-                "$build" "$n" "$build" "$name" >"$script"
+            printf '#!/bin/sh\nexec timeout %s %s/bin/oshrun -n %s %s/tests/%s\n' \
+                "${patience:-120}" "$build" "$n" "$build" "$name" >"$script"
             chmod +x "$script"
             list="$list $script"
         done
@@ -42,7 +48,7 @@ for item; do
         for test in tests/*/*.t; do
             echo "$test" | grep -qE "$only" || continue
             script=$build/t/$(echo "$test" | sed 's|^tests/||' | tr / -)
-            printf '#!/bin/sh\nexec timeout 300 %s\n' "$test" >"$script"
+            printf '#!/bin/sh\nexec timeout %s %s\n' "${patience:-300}" "$test" >"$script"
             chmod +x "$script"
             list="$list $script"
         done
