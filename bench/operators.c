@@ -27,6 +27,7 @@ static struct row {
     weft_matrix a, b, c; /* this PE's whole local product: c = a x b */
     weft_matrix shard;   /* own rows of a, or of the reduced c */
     weft_matrix fused;   /* the output of the fused operator */
+    weft_matrix alone;   /* of the matmul alone: lines of c are in the peers' caches too */
 } row;
 
 typedef void way(void);
@@ -80,12 +81,12 @@ static void *private(size_t rows, size_t cols) {
     return memset(aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0, bytes);
 }
 
-static void multiply(const weft_matrix *a, const weft_matrix *b, weft_matrix *c) {
-    check(weft_all_gather_matmul(alone, a, b, 1, c, NULL, WEFT_STREAM_HOST));
+static void multiply(weft_matrix *c) {
+    check(weft_all_gather_matmul(alone, &row.a, &row.b, 1, c, NULL, WEFT_STREAM_HOST));
 }
 
 static void matmul_alone(void) {
-    multiply(&row.a, &row.b, &row.c);
+    multiply(&row.alone);
 }
 
 /* --- All-gather, matmul ---------------------------------------------------------------------- */
@@ -107,7 +108,7 @@ static void gather_fused(void) {
 static void gather_unfused(void) {
     check(weft_all_gather(SHMEM_TEAM_WORLD, row.a.data, row.shard.data,
                           row.shard.rows * row.shard.cols, row.dtype, WEFT_STREAM_HOST));
-    matmul_alone();
+    multiply(&row.c);
 }
 
 /* --- Matmul, reduce-scatter ------------------------------------------------------------------ */
@@ -127,7 +128,7 @@ static void scatter_fused(void) {
 }
 
 static void scatter_unfused(void) {
-    matmul_alone();
+    multiply(&row.c);
     check(weft_reduce_scatter(SHMEM_TEAM_WORLD, row.shard.data, row.c.data,
                               row.shard.rows * row.shard.cols, row.dtype, WEFT_SUM,
                               WEFT_STREAM_HOST));
@@ -150,7 +151,7 @@ static void reduce_fused(void) {
 }
 
 static void reduce_unfused(void) {
-    matmul_alone();
+    multiply(&row.c);
     check(weft_all_reduce(SHMEM_TEAM_WORLD, row.shard.data, row.c.data, row.m * row.n, row.dtype,
                           WEFT_SUM, WEFT_STREAM_HOST));
 }
@@ -216,15 +217,16 @@ static void measure(const struct subject *subject) {
 }
 
 static void run(const struct subject *subject, weft_dtype dtype, const size_t *shape) {
-    row = (struct row){subject->name, dtype,    shape[0], shape[1],     shape[2],
-                       .a = {0},      .b = {0}, .c = {0}, .shard = {0}, .fused = {0}};
+    row = (struct row){.name = subject->name, dtype, shape[0], shape[1], shape[2]};
     bench_progress(me, subject->name);
     subject->prepare(row.m, row.n, row.k);
+    row.alone = matrix(private(row.c.rows, row.c.cols), row.c.rows, row.c.cols);
     fill(&row.a, 1u + (unsigned)me);
     fill(&row.shard, 2u + (unsigned)me);
     fill(&row.b, 3u + (unsigned)me);
     measure(subject);
-    void *memory[] = {row.a.data, row.b.data, row.c.data, row.shard.data, row.fused.data};
+    void *memory[] = {row.a.data,     row.b.data,     row.c.data,
+                      row.shard.data, row.fused.data, row.alone.data};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         release(memory[i]);
 }
