@@ -37,6 +37,13 @@ typedef struct {
 #define SHMEM_CTX_PRIVATE    (1L << 1) /* only the thread that creates it uses it */
 #define SHMEM_CTX_NOSTORE    (1L << 2) /* its fence and quiet need not order plain stores */
 
+/* What a session is going to do: option and mask of its configuration. */
+typedef struct {
+    size_t total_ops;
+} shmem_ctx_session_config_t;
+#define SHMEM_CTX_SESSION_BATCH     (1L << 0) /* many operations that may be joined */
+#define SHMEM_CTX_SESSION_TOTAL_OPS (1L << 0) /* mask: total_ops is meant */
+
 /* Thread levels, increasing. */
 #define SHMEM_THREAD_SINGLE     0
 #define SHMEM_THREAD_FUNNELED   1
@@ -58,17 +65,6 @@ typedef struct {
 /* Hints of shmem_malloc_with_hints: what will be done to the memory from other PEs. */
 #define SHMEM_MALLOC_ATOMICS_REMOTE (1L << 0)
 #define SHMEM_MALLOC_SIGNAL_REMOTE  (1L << 1)
-
-/* Work arrays of the active-set routines, in elements. */
-#define SHMEM_SYNC_VALUE              0L
-#define SHMEM_SYNC_SIZE               64
-#define SHMEM_BARRIER_SYNC_SIZE       SHMEM_SYNC_SIZE
-#define SHMEM_BCAST_SYNC_SIZE         SHMEM_SYNC_SIZE
-#define SHMEM_COLLECT_SYNC_SIZE       SHMEM_SYNC_SIZE
-#define SHMEM_REDUCE_SYNC_SIZE        SHMEM_SYNC_SIZE
-#define SHMEM_ALLTOALL_SYNC_SIZE      SHMEM_SYNC_SIZE
-#define SHMEM_ALLTOALLS_SYNC_SIZE     SHMEM_SYNC_SIZE
-#define SHMEM_REDUCE_MIN_WRKDATA_SIZE 64
 
 #ifdef __cplusplus
 extern "C" {
@@ -119,9 +115,14 @@ int shmem_ctx_create(long options, shmem_ctx_t *ctx);
 int shmem_team_create_ctx(shmem_team_t team, long options, shmem_ctx_t *ctx);
 int shmem_ctx_get_team(shmem_ctx_t ctx, shmem_team_t *team);
 void shmem_ctx_destroy(shmem_ctx_t ctx);
+void shmem_ctx_session_start(shmem_ctx_t ctx, long options,
+                             const shmem_ctx_session_config_t *config, long config_mask);
+void shmem_ctx_session_stop(shmem_ctx_t ctx);
 
-/* Put, get, atomics, put-with-signal and waiting, by type and size. */
+/* Put, get, atomics, put-with-signal, waiting and collectives, by type and size. */
+#define SHMEM_TWIN
 #include "shmem_typed.h"
+#undef SHMEM_TWIN
 
 /* Signals. */
 void shmem_signal_add(uint64_t *sig_addr, uint64_t signal, int pe);
@@ -143,6 +144,11 @@ void shmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes);
 void shmem_barrier_all(void);
 void shmem_sync_all(void);
 int shmem_team_sync(shmem_team_t team);
+
+/* Locks: a symmetric long that is 0 at first. */
+void shmem_set_lock(long *lock);
+void shmem_clear_lock(long *lock);
+int shmem_test_lock(long *lock);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -108,7 +108,30 @@
 #define shmem_signal_set(...)                                                                      \
     SHMEM_SIGNAL_FORM(__VA_ARGS__, shmem_ctx_signal_set, shmem_signal_set, 0, 0)(__VA_ARGS__)
 
-#define shmem_sync(team) _Generic((team), shmem_team_t: shmem_team_sync)(team)
+/* One argument is a team; four are an active set and call the deprecated function. */
+#define SHMEM_SYNC_FORM(a, b, c, d, form, ...) form
+#define SHMEM_A_TEAM(team) _Generic((team), shmem_team_t: (team))
+#define SHMEM_SYNC_TEAM(team) shmem_team_sync(SHMEM_A_TEAM(team))
+#define shmem_sync(...)                                                                            \
+    SHMEM_SYNC_FORM(__VA_ARGS__, shmem_sync, 0, 0, SHMEM_SYNC_TEAM, 0)(__VA_ARGS__)
+
+/* Collectives have a team, and dest says the type. */
+#define SHMEM_TEAM_CALL(TYPES, OP, team, dest, ...)                                                \
+    _Generic((dest) TYPES(SHMEM_ARM, OP))(SHMEM_A_TEAM(team), dest, __VA_ARGS__)
+#define shmem_broadcast(...)   SHMEM_TEAM_CALL(SHMEM_C_RMA, _broadcast, __VA_ARGS__)
+#define shmem_collect(...)     SHMEM_TEAM_CALL(SHMEM_C_RMA, _collect, __VA_ARGS__)
+#define shmem_fcollect(...)    SHMEM_TEAM_CALL(SHMEM_C_RMA, _fcollect, __VA_ARGS__)
+#define shmem_alltoall(...)    SHMEM_TEAM_CALL(SHMEM_C_RMA, _alltoall, __VA_ARGS__)
+#define shmem_alltoalls(...)   SHMEM_TEAM_CALL(SHMEM_C_RMA, _alltoalls, __VA_ARGS__)
+#define shmem_and_reduce(...)  SHMEM_TEAM_CALL(SHMEM_C_REDUCE_BITWISE, _and_reduce, __VA_ARGS__)
+#define shmem_or_reduce(...)   SHMEM_TEAM_CALL(SHMEM_C_REDUCE_BITWISE, _or_reduce, __VA_ARGS__)
+#define shmem_xor_reduce(...)  SHMEM_TEAM_CALL(SHMEM_C_REDUCE_BITWISE, _xor_reduce, __VA_ARGS__)
+#define shmem_max_reduce(...)  SHMEM_TEAM_CALL(SHMEM_C_RMA, _max_reduce, __VA_ARGS__)
+#define shmem_min_reduce(...)  SHMEM_TEAM_CALL(SHMEM_C_RMA, _min_reduce, __VA_ARGS__)
+#define shmem_sum_reduce(...)  SHMEM_TEAM_CALL(SHMEM_C_ARITHMETIC, _sum_reduce, __VA_ARGS__)
+#define shmem_prod_reduce(...) SHMEM_TEAM_CALL(SHMEM_C_ARITHMETIC, _prod_reduce, __VA_ARGS__)
+#define shmem_sum_inscan(...)  SHMEM_TEAM_CALL(SHMEM_C_ARITHMETIC, _sum_inscan, __VA_ARGS__)
+#define shmem_sum_exscan(...)  SHMEM_TEAM_CALL(SHMEM_C_ARITHMETIC, _sum_exscan, __VA_ARGS__)
 /* clang-format on */
 
 #endif

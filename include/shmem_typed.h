@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every typed and sized prototype, as shapes over the tables of shmem_types.h. Part of shmem.h.
+/* Every typed and sized prototype, as shapes over the tables of shmem_types.h.
  *
- * A shape is a macro (TYPENAME, C type, prefix); the prefix is shmem_. FN declares a routine with
- * and without a leading context, ONE a routine that has no context. __extension__ is for complex
+ * Part of shmem.h, and once more of pshmem.h: SHMEM_TWIN is what stands before each name, nothing
+ * or p. A shape is a macro (TYPENAME, C type, that prefix). FN declares a routine with and without
+ * a leading context, TEAM a collective on a team, ONE any other. __extension__ is for complex
  * types, which C++ does not have. */
-#ifndef SHMEM_H
+#ifndef SHMEM_TWIN
 #error "include shmem.h instead"
 #endif
-#ifndef SHMEM_TYPED_H
-#define SHMEM_TYPED_H
 
 #include "shmem_types.h"
 
 /* clang-format off */
-#define SHMEM_ONE(P, R, NAME, ...) __extension__ R P##NAME(__VA_ARGS__);
-#define SHMEM_FN(P, R, NAME, ...)  __extension__ R P##NAME(__VA_ARGS__);                           \
-                                   __extension__ R P##ctx_##NAME(shmem_ctx_t ctx, __VA_ARGS__);
+#define SHMEM_ONE(P, R, NAME, ...) __extension__ R P##shmem_##NAME(__VA_ARGS__);
+#define SHMEM_FN(P, R, NAME, ...)  SHMEM_ONE(P, R, NAME, __VA_ARGS__)                              \
+                                   SHMEM_ONE(P, R, ctx_##NAME, shmem_ctx_t ctx, __VA_ARGS__)
+#define SHMEM_TEAM(P, NAME, ...)   SHMEM_ONE(P, int, NAME, shmem_team_t team, __VA_ARGS__)
 #define SHMEM_STRIDES ptrdiff_t dst, ptrdiff_t sst
 #define SHMEM_SIGNAL  uint64_t *sig_addr, uint64_t signal, int sig_op
 
@@ -37,7 +37,7 @@
                                           int pe)                                                  \
     SHMEM_FN(P, void, N##_put_signal_nbi, T *dest, const T *source, size_t nelems, SHMEM_SIGNAL,   \
                                           int pe)
-SHMEM_RMA_TYPES(SHMEM_RMA, shmem_)
+SHMEM_RMA_TYPES(SHMEM_RMA, SHMEM_TWIN)
 #undef SHMEM_RMA
 
 #define SHMEM_COPY(P, NAME)        SHMEM_FN(P, void, NAME, void *dest, const void *source,         \
@@ -54,10 +54,10 @@ SHMEM_RMA_TYPES(SHMEM_RMA, shmem_)
     SHMEM_COPY_STRIDED(P, iget##S, size_t nelems)                                                  \
     SHMEM_COPY_STRIDED(P, ibput##S, size_t bsize, size_t nblocks)                                  \
     SHMEM_COPY_STRIDED(P, ibget##S, size_t bsize, size_t nblocks)
-SHMEM_SIZES(SHMEM_SIZED, shmem_)
-SHMEM_COPY(shmem_, putmem) SHMEM_COPY(shmem_, putmem_nbi)
-SHMEM_COPY(shmem_, getmem) SHMEM_COPY(shmem_, getmem_nbi)
-SHMEM_COPY_SIGNAL(shmem_, putmem_signal) SHMEM_COPY_SIGNAL(shmem_, putmem_signal_nbi)
+SHMEM_SIZES(SHMEM_SIZED, SHMEM_TWIN)
+SHMEM_COPY(SHMEM_TWIN, putmem) SHMEM_COPY(SHMEM_TWIN, putmem_nbi)
+SHMEM_COPY(SHMEM_TWIN, getmem) SHMEM_COPY(SHMEM_TWIN, getmem_nbi)
+SHMEM_COPY_SIGNAL(SHMEM_TWIN, putmem_signal) SHMEM_COPY_SIGNAL(SHMEM_TWIN, putmem_signal_nbi)
 #undef SHMEM_SIZED
 #undef SHMEM_COPY_STRIDED
 #undef SHMEM_COPY_SIGNAL
@@ -83,21 +83,20 @@ SHMEM_COPY_SIGNAL(shmem_, putmem_signal) SHMEM_COPY_SIGNAL(shmem_, putmem_signal
     SHMEM_FN(P, void, N##_atomic_set,       T *dest, T value, int pe)                              \
     SHMEM_FN(P, T,    N##_atomic_swap,      T *dest, T value, int pe)                              \
     SHMEM_FN(P, void, N##_atomic_swap_nbi,  T *fetch, T *dest, T value, int pe)
-SHMEM_AMO_TYPES(SHMEM_AMO, shmem_)
-SHMEM_AMO_BITWISE_TYPES(SHMEM_AMO_BITWISE, shmem_)
-SHMEM_AMO_EXTENDED_TYPES(SHMEM_AMO_EXTENDED, shmem_)
+SHMEM_AMO_TYPES(SHMEM_AMO, SHMEM_TWIN)
+SHMEM_AMO_BITWISE_TYPES(SHMEM_AMO_BITWISE, SHMEM_TWIN)
+SHMEM_AMO_EXTENDED_TYPES(SHMEM_AMO_EXTENDED, SHMEM_TWIN)
 #undef SHMEM_AMO_EXTENDED
 #undef SHMEM_AMO_BITWISE
 #undef SHMEM_AMO
 #undef SHMEM_AMO_VALUE
 
 /* Waiting and testing: one word, or sets of words. */
-#define SHMEM_WAIT_SCALAR(N, T, P)                                                                 \
-    SHMEM_ONE(P, void, N##_wait_until, T *ivar, int cmp, T cmp_value)                              \
-    SHMEM_ONE(P, int,  N##_test,       T *ivar, int cmp, T cmp_value)
 #define SHMEM_SET     size_t nelems, const int *status, int cmp
 #define SHMEM_INDICES size_t nelems, size_t *indices, const int *status, int cmp
 #define SHMEM_WAIT(N, T, P)                                                                        \
+    SHMEM_ONE(P, void,   N##_wait_until,             T *ivar, int cmp, T cmp_value)                \
+    SHMEM_ONE(P, int,    N##_test,                   T *ivar, int cmp, T cmp_value)                \
     SHMEM_ONE(P, void,   N##_wait_until_all,         T *ivars, SHMEM_SET, T cmp_value)             \
     SHMEM_ONE(P, size_t, N##_wait_until_any,         T *ivars, SHMEM_SET, T cmp_value)             \
     SHMEM_ONE(P, size_t, N##_wait_until_some,        T *ivars, SHMEM_INDICES, T cmp_value)         \
@@ -110,17 +109,48 @@ SHMEM_AMO_EXTENDED_TYPES(SHMEM_AMO_EXTENDED, shmem_)
     SHMEM_ONE(P, int,    N##_test_all_vector,        T *ivars, SHMEM_SET, const T *cmp_values)     \
     SHMEM_ONE(P, size_t, N##_test_any_vector,        T *ivars, SHMEM_SET, const T *cmp_values)     \
     SHMEM_ONE(P, size_t, N##_test_some_vector,       T *ivars, SHMEM_INDICES, const T *cmp_values)
-SHMEM_WAIT_SCALAR_TYPES(SHMEM_WAIT_SCALAR, shmem_)
-SHMEM_WAIT_TYPES(SHMEM_WAIT, shmem_)
+SHMEM_WAIT_TYPES(SHMEM_WAIT, SHMEM_TWIN)
 #undef SHMEM_WAIT
 #undef SHMEM_INDICES
 #undef SHMEM_SET
-#undef SHMEM_WAIT_SCALAR
+
+/* Collectives on a team. nreduce counts elements; in the mem forms nelems counts bytes. */
+#define SHMEM_TYPED_COLLECTIVES(N, T, P)                                                           \
+    SHMEM_TEAM(P, N##_broadcast, T *dest, const T *source, size_t nelems, int PE_root)             \
+    SHMEM_TEAM(P, N##_collect,   T *dest, const T *source, size_t nelems)                          \
+    SHMEM_TEAM(P, N##_fcollect,  T *dest, const T *source, size_t nelems)                          \
+    SHMEM_TEAM(P, N##_alltoall,  T *dest, const T *source, size_t nelems)                          \
+    SHMEM_TEAM(P, N##_alltoalls, T *dest, const T *source, SHMEM_STRIDES, size_t nelems)
+SHMEM_RMA_TYPES(SHMEM_TYPED_COLLECTIVES, SHMEM_TWIN)
+SHMEM_TEAM(SHMEM_TWIN, broadcastmem, void *dest, const void *source, size_t nelems, int PE_root)
+SHMEM_TEAM(SHMEM_TWIN, collectmem,   void *dest, const void *source, size_t nelems)
+SHMEM_TEAM(SHMEM_TWIN, fcollectmem,  void *dest, const void *source, size_t nelems)
+SHMEM_TEAM(SHMEM_TWIN, alltoallmem,  void *dest, const void *source, size_t nelems)
+SHMEM_TEAM(SHMEM_TWIN, alltoallsmem, void *dest, const void *source, SHMEM_STRIDES, size_t nelems)
+#undef SHMEM_TYPED_COLLECTIVES
+
+#define SHMEM_REDUCE(N, T, P, OP)                                                                  \
+    SHMEM_TEAM(P, N##_##OP##_reduce, T *dest, const T *source, size_t nreduce)
+#define SHMEM_REDUCE_BITWISE(N, T, P)                                                              \
+    SHMEM_REDUCE(N, T, P, and) SHMEM_REDUCE(N, T, P, or) SHMEM_REDUCE(N, T, P, xor)
+#define SHMEM_REDUCE_ORDERED(N, T, P)    SHMEM_REDUCE(N, T, P, max) SHMEM_REDUCE(N, T, P, min)
+#define SHMEM_REDUCE_ARITHMETIC(N, T, P)                                                           \
+    SHMEM_REDUCE(N, T, P, sum) SHMEM_REDUCE(N, T, P, prod)                                         \
+    SHMEM_TEAM(P, N##_sum_inscan, T *dest, const T *source, size_t nelems)                         \
+    SHMEM_TEAM(P, N##_sum_exscan, T *dest, const T *source, size_t nelems)
+SHMEM_BITWISE_TYPES(SHMEM_REDUCE_BITWISE, SHMEM_TWIN)
+SHMEM_RMA_TYPES(SHMEM_REDUCE_ORDERED, SHMEM_TWIN)
+SHMEM_ARITHMETIC_TYPES(SHMEM_REDUCE_ARITHMETIC, SHMEM_TWIN)
+#undef SHMEM_REDUCE_ARITHMETIC
+#undef SHMEM_REDUCE_ORDERED
+#undef SHMEM_REDUCE_BITWISE
+#undef SHMEM_REDUCE
+
+#include "shmem_deprecated.h"
 
 #undef SHMEM_SIGNAL
 #undef SHMEM_STRIDES
+#undef SHMEM_TEAM
 #undef SHMEM_FN
 #undef SHMEM_ONE
-/* clang-format on */
-
-#endif
+    /* clang-format on */

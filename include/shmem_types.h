@@ -20,15 +20,13 @@
 #define SHMEM_REALS(X, A)   X(float, float, A) X(double, double, A)
 #define SHMEM_COMPLEX(X, A) X(complexf, float _Complex, A) X(complexd, double _Complex, A)
 
-/* Atomics (specification: standard, bitwise and extended AMO types). */
+/* Atomics (specification: standard, bitwise and extended AMO types), and waiting. */
 #define SHMEM_AMO_TYPES(X, A)                                                                      \
     SHMEM_WORDS(X, A) SHMEM_FIXED_WORDS(X, A) X(size, size_t, A) X(ptrdiff, ptrdiff_t, A)
 #define SHMEM_AMO_BITWISE_TYPES(X, A)  SHMEM_UNSIGNED_WORDS(X, A) SHMEM_FIXED_WORDS(X, A)
 #define SHMEM_AMO_EXTENDED_TYPES(X, A) SHMEM_AMO_TYPES(X, A) SHMEM_REALS(X, A)
 
-/* Waiting; the scalar forms still take the two deprecated short types. */
-#define SHMEM_WAIT_TYPES(X, A)        SHMEM_AMO_TYPES(X, A)
-#define SHMEM_WAIT_SCALAR_TYPES(X, A) SHMEM_AMO_TYPES(X, A) SHMEM_SHORTS(X, A)
+#define SHMEM_WAIT_TYPES(X, A)         SHMEM_AMO_TYPES(X, A)
 
 /* Put, get and most collectives. */
 #define SHMEM_RMA_TYPES(X, A)                                                                      \
@@ -45,15 +43,19 @@
 #define SHMEM_SIZES(X, A) X(8, 1, A) X(16, 2, A) X(32, 4, A) X(64, 8, A) X(128, 16, A)
 
 /* For _Generic no two rows may be the same C type, so only base types: int32_t is int or long,
- * and so on. Signed bitwise atomics exist by their fixed-width names alone. */
+ * and so on. Signed bitwise routines exist by their fixed-width names alone. */
 #define SHMEM_C_AMO(X, A)         SHMEM_WORDS(X, A)
 #define SHMEM_C_BITWISE(X, A)     SHMEM_UNSIGNED_WORDS(X, A) X(int32, int, A) X(int64, long, A)
 #define SHMEM_C_EXTENDED(X, A)    SHMEM_WORDS(X, A) SHMEM_REALS(X, A)
 #define SHMEM_C_WAIT(X, A)        SHMEM_WORDS(X, A)
-#define SHMEM_C_WAIT_SCALAR(X, A) SHMEM_WORDS(X, A) SHMEM_SHORTS(X, A)
+#define SHMEM_C_WAIT_SCALAR(X, A) SHMEM_WORDS(X, A) SHMEM_SHORTS(X, A) /* shorts: deprecated */
 #define SHMEM_C_RMA(X, A)                                                                          \
     SHMEM_WORDS(X, A) SHMEM_REALS(X, A) SHMEM_CHARS(X, A) SHMEM_SHORTS(X, A)                       \
     X(longdouble, long double, A)
+#define SHMEM_C_ARITHMETIC(X, A)  SHMEM_C_RMA(X, A) SHMEM_COMPLEX(X, A)
+#define SHMEM_C_REDUCE_BITWISE(X, A)                                                               \
+    SHMEM_C_BITWISE(X, A) X(int8, signed char, A) X(int16, short, A)                               \
+    X(uchar, unsigned char, A) X(ushort, unsigned short, A)
 /* clang-format on */
 
 #endif

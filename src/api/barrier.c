@@ -4,20 +4,20 @@
 #include "core/order.h"
 #include "core/sync.h"
 #include "core/team.h"
-#include "api/misuse.h"
+#include "api/define.h"
 
-void shmem_barrier_all(void) {
+API(void, barrier_all, (void)) {
     weft_check_running(__func__);
     weft_quiet();
     weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), __func__);
 }
 
-void shmem_sync_all(void) {
+API(void, sync_all, (void)) {
     weft_check_running(__func__);
     weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), __func__);
 }
 
-int shmem_team_sync(shmem_team_t team) {
+API(int, team_sync, (shmem_team_t team)) {
     weft_check_running(__func__);
     struct weft_team *members = weft_team_find(team);
     if (!members)

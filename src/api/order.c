@@ -2,7 +2,7 @@
 /* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes those
  * of every context alike; on SHMEM_CTX_INVALID both do nothing. */
 #include "core/order.h"
-#include "api/misuse.h"
+#include "api/define.h"
 
 static void check_ctx(const char *call, shmem_ctx_t ctx) {
     weft_check_running(call);
@@ -11,23 +11,23 @@ static void check_ctx(const char *call, shmem_ctx_t ctx) {
         weft_misuse_ctx(call, ctx, 0);
 }
 
-void shmem_fence(void) {
+API(void, fence, (void)) {
     weft_check_running(__func__);
     weft_fence();
 }
 
-void shmem_ctx_fence(shmem_ctx_t ctx) {
+API(void, ctx_fence, (shmem_ctx_t ctx)) {
     check_ctx(__func__, ctx);
     if (ctx != SHMEM_CTX_INVALID)
         weft_fence();
 }
 
-void shmem_quiet(void) {
+API(void, quiet, (void)) {
     weft_check_running(__func__);
     weft_quiet();
 }
 
-void shmem_ctx_quiet(shmem_ctx_t ctx) {
+API(void, ctx_quiet, (shmem_ctx_t ctx)) {
     check_ctx(__func__, ctx);
     if (ctx != SHMEM_CTX_INVALID)
         weft_quiet();
@@ -43,13 +43,13 @@ static void pe_quiet(const char *call, shmem_ctx_t ctx, const int *target_pes, s
     weft_quiet();
 }
 
-void shmem_pe_quiet(const int *target_pes, size_t npes) {
+API(void, pe_quiet, (const int *target_pes, size_t npes)) {
     weft_check_running(__func__);
     if (npes != 0)
         pe_quiet(__func__, SHMEM_CTX_DEFAULT, target_pes, npes);
 }
 
-void shmem_ctx_pe_quiet(shmem_ctx_t ctx, const int *target_pes, size_t npes) {
+API(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int *target_pes, size_t npes)) {
     check_ctx(__func__, ctx);
     if (npes != 0 && ctx != SHMEM_CTX_INVALID)
         pe_quiet(__func__, ctx, target_pes, npes);

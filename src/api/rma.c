@@ -3,7 +3,7 @@
  *
  * A near put is complete when its copy is, so the non-blocking forms are the blocking ones. */
 #include "core/rma.h"
-#include "api/pair.h"
+#include "api/define.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 

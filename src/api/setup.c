@@ -10,7 +10,7 @@
 #include "core/init.h"
 #include "core/team.h"
 #include "core/window.h"
-#include "api/misuse.h"
+#include "api/define.h"
 
 static void check_not_forked(const char *call) {
     if (weft_job.phase == WEFT_JOB_FORKED)
@@ -18,7 +18,7 @@ static void check_not_forked(const char *call) {
 }
 
 /* Who found the failure has said so. There is no caller to tell: the job can only end. */
-void shmem_init(void) {
+API(void, init, (void)) {
     check_not_forked(__func__);
     if (weft_init(SHMEM_THREAD_SINGLE, NULL) == 0)
         return;
@@ -27,7 +27,7 @@ void shmem_init(void) {
     _exit(WEFT_STATUS_ERROR);
 }
 
-int shmem_init_thread(int requested, int *provided) {
+API(int, init_thread, (int requested, int *provided)) {
     check_not_forked(__func__);
     weft_check_local(__func__, "provided", provided, sizeof *provided);
     if (requested >= SHMEM_THREAD_SINGLE && requested <= SHMEM_THREAD_MULTIPLE)
@@ -36,45 +36,45 @@ int shmem_init_thread(int requested, int *provided) {
     return -EINVAL;
 }
 
-void shmem_finalize(void) {
+API(void, finalize, (void)) {
     weft_check_running(__func__);
     weft_finalize();
 }
 
-void shmem_global_exit(int status) {
+API(void, global_exit, (int status)) {
     weft_check_running(__func__);
     fflush(NULL);
     weft_job_end(status);
     exit(status);
 }
 
-void shmem_query_initialized(int *initialized) {
+API(void, query_initialized, (int *initialized)) {
     weft_check_local(__func__, "initialized", initialized, sizeof *initialized);
     *initialized = weft_initialized();
 }
 
-void shmem_query_thread(int *provided) {
+API(void, query_thread, (int *provided)) {
     weft_check_running(__func__);
     weft_check_local(__func__, "provided", provided, sizeof *provided);
     *provided = weft_thread_level();
 }
 
-int shmem_my_pe(void) {
+API(int, my_pe, (void)) {
     weft_check_running(__func__);
     return weft_job.pe;
 }
 
-int shmem_n_pes(void) {
+API(int, n_pes, (void)) {
     weft_check_running(__func__);
     return weft_job.npes;
 }
 
-int shmem_pe_accessible(int pe) {
+API(int, pe_accessible, (int pe)) {
     weft_check_running(__func__);
     return pe >= 0 && pe < weft_job.npes;
 }
 
-int shmem_addr_accessible(const void *addr, int pe) {
+API(int, addr_accessible, (const void *addr, int pe)) {
     weft_check_running(__func__);
     return weft_near(addr, 1, pe) != NULL;
 }
@@ -85,12 +85,12 @@ static void *pointer(const void *dest, int pe) {
     return near && pe == weft_job.pe ? (void *)dest : near;
 }
 
-void *shmem_ptr(const void *dest, int pe) {
+API(void *, ptr, (const void *dest, int pe)) {
     weft_check_running(__func__);
     return pointer(dest, pe);
 }
 
-void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe) {
+API(void *, team_ptr, (shmem_team_t team, const void *dest, int pe)) {
     weft_check_running(__func__);
     const struct weft_team *members = weft_team_find(team);
     if (!members || pe < 0 || pe >= members->npes)
@@ -98,20 +98,20 @@ void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe) {
     return pointer(dest, weft_team_world_pe(members, pe));
 }
 
-void shmem_info_get_version(int *major, int *minor) {
+API(void, info_get_version, (int *major, int *minor)) {
     weft_check_local(__func__, "major", major, sizeof *major);
     weft_check_local(__func__, "minor", minor, sizeof *minor);
     *major = SHMEM_MAJOR_VERSION;
     *minor = SHMEM_MINOR_VERSION;
 }
 
-void shmem_info_get_name(char *name) {
+API(void, info_get_name, (char *name)) {
     _Static_assert(sizeof SHMEM_VENDOR_STRING <= SHMEM_MAX_NAME_LEN, "the name fits");
     weft_check_local(__func__, "name", name, sizeof SHMEM_VENDOR_STRING);
     memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
 }
 
 /* For profiling tools that stand in front of the library; the library itself does nothing. */
-void shmem_pcontrol(int level, ...) {
+API(void, pcontrol, (int level, ...)) {
     (void)level;
 }

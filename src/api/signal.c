@@ -3,7 +3,7 @@
 #include "core/ivar.h"
 #include "core/rma.h"
 #include "core/wait.h"
-#include "api/pair.h"
+#include "api/define.h"
 
 static enum weft_signal_op signal_op(const char *call, int sig_op) {
     if (sig_op != SHMEM_SIGNAL_SET && sig_op != SHMEM_SIGNAL_ADD)
@@ -52,8 +52,6 @@ SHMEM_SIZES(SIZED, _)
 PUT_SIGNAL(putmem_signal, void, 1)
 PUT_SIGNAL(putmem_signal_nbi, void, 1)
 
-#undef shmem_signal_add
-#undef shmem_signal_set
 PAIR(void, signal_add, (uint64_t *sig_addr, uint64_t signal, int pe),
      signal_word(__func__, sig_addr, signal, WEFT_SIGNAL_ADD, pe);)
 PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
@@ -61,12 +59,12 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 
 /* clang-format on */
 
-uint64_t shmem_signal_fetch(const uint64_t *sig_addr) {
+API(uint64_t, signal_fetch, (const uint64_t *sig_addr)) {
     check_own_word(__func__, sig_addr);
     return __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE);
 }
 
-uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value) {
+API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) {
     uint64_t signal;
     check_own_word(__func__, sig_addr);
     weft_check_cmp(__func__, cmp);

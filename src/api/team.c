@@ -2,19 +2,19 @@
 /* Teams of PEs. */
 #include "core/team.h"
 #include <errno.h>
-#include "api/misuse.h"
+#include "api/define.h"
 
-int shmem_team_my_pe(shmem_team_t team) {
+API(int, team_my_pe, (shmem_team_t team)) {
     const struct weft_team *members = weft_team_find(team);
     return members ? members->my_pe : -1;
 }
 
-int shmem_team_n_pes(shmem_team_t team) {
+API(int, team_n_pes, (shmem_team_t team)) {
     const struct weft_team *members = weft_team_find(team);
     return members ? members->npes : -1;
 }
 
-int shmem_team_get_config(shmem_team_t team, long config_mask, shmem_team_config_t *config) {
+API(int, team_get_config, (shmem_team_t team, long config_mask, shmem_team_config_t *config)) {
     const struct weft_team *members = weft_team_find(team);
     if (!members || (config_mask & ~SHMEM_TEAM_NUM_CONTEXTS))
         return -EINVAL;
@@ -24,16 +24,16 @@ int shmem_team_get_config(shmem_team_t team, long config_mask, shmem_team_config
     return 0;
 }
 
-int shmem_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team) {
+API(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_team_t dest_team)) {
     const struct weft_team *from = weft_team_find(src_team), *to = weft_team_find(dest_team);
     if (!from || !to || src_pe < 0 || src_pe >= from->npes)
         return -1;
     return weft_team_member(to, weft_team_world_pe(from, src_pe));
 }
 
-int shmem_team_split_strided(shmem_team_t parent_team, int start, int stride, int size,
-                             const shmem_team_config_t *config, long config_mask,
-                             shmem_team_t *new_team) {
+API(int, team_split_strided,
+    (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t *config,
+     long config_mask, shmem_team_t *new_team)) {
     weft_check_running(__func__);
     weft_check_local(__func__, "new_team", new_team, sizeof *new_team);
     weft_check_local(__func__, "config", config, config_mask != 0);
@@ -75,10 +75,10 @@ static void drop_team(shmem_team_t *team) {
     *team = SHMEM_TEAM_INVALID;
 }
 
-int shmem_team_split_2d(shmem_team_t parent_team, int xrange,
-                        const shmem_team_config_t *xaxis_config, long xaxis_mask,
-                        shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config,
-                        long yaxis_mask, shmem_team_t *yaxis_team) {
+API(int, team_split_2d,
+    (shmem_team_t parent_team, int xrange, const shmem_team_config_t *xaxis_config, long xaxis_mask,
+     shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config, long yaxis_mask,
+     shmem_team_t *yaxis_team)) {
     weft_check_running(__func__);
     weft_check_local(__func__, "xaxis_team", xaxis_team, sizeof *xaxis_team);
     weft_check_local(__func__, "yaxis_team", yaxis_team, sizeof *yaxis_team);
@@ -102,7 +102,7 @@ int shmem_team_split_2d(shmem_team_t parent_team, int xrange,
 }
 
 /* The team's contexts go with it, those too that the standard wants destroyed before. */
-void shmem_team_destroy(shmem_team_t team) {
+API(void, team_destroy, (shmem_team_t team)) {
     weft_check_running(__func__);
     if (team == SHMEM_TEAM_INVALID)
         return;

@@ -85,7 +85,8 @@ struct type {
     ON_SET(N, T, void, , wait_all, wait_until_all)                                                 \
     ON_SET(N, T, size_t, return, wait_any, wait_until_any)                                         \
     ON_SET_INDICES(N, T, wait_some, wait_until_some)
-SHMEM_WAIT_SCALAR_TYPES(SCALAR, _)
+SHMEM_WAIT_TYPES(SCALAR, _)
+SHMEM_SHORTS(SCALAR, _)
 SHMEM_WAIT_TYPES(SETS, _)
 #define ROW(N, T, _)                                                                               \
     {#N, compare_##N, test_##N, store_##N, all_##N, any_##N, some_##N, wait_all_##N, wait_any_##N, \

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bodies of atomics: what the routines of all types and names share. */
+#ifndef WEFT_API_AMO_H
+#define WEFT_API_AMO_H
+
+#include "core/amo.h"
+#include "api/misuse.h"
+
+/* Inlined with a constant operation and width, so that one instruction is left of it. */
+static inline __attribute__((always_inline)) void weft_api_amo(const char *call,
+                                                               enum weft_amo_op op, size_t bytes,
+                                                               const void *dest, const void *value,
+                                                               const void *cond, void *fetched,
+                                                               int pe) {
+    if (__builtin_expect(weft_amo(op, bytes, (void *)dest, value, cond, fetched, pe) != 0, 0))
+        weft_misuse_access(call, op == WEFT_AMO_FETCH ? "source" : "dest", dest, bytes, pe);
+}
+
+/* clang-format off */
+/* What becomes of the word before: nobody wants it, it is returned, or it is stored at `fetch`. */
+#define AMO_SILENT(OP, T, DEST, VALUE, COND)                                                       \
+    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, NULL, pe);
+#define AMO_RETURN(OP, T, DEST, VALUE, COND)                                                       \
+    T before;                                                                                      \
+    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, &before, pe);                         \
+    return before;
+#define AMO_STORE(OP, T, DEST, VALUE, COND)                                                        \
+    weft_check_local(__func__, "fetch", fetch, sizeof(T));                                         \
+    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, fetch, pe);
+/* clang-format on */
+
+#endif

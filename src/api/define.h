@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a public routine is defined: once, under two names.
+ *
+ * API(int, my_pe, (void)) { ... } defines shmem_my_pe, weak, and pshmem_my_pe as the strong name of
+ * the same code. So a tool may define shmem_my_pe in the program, in a preloaded library or in
+ * front of the static library, and call pshmem_my_pe. Weft's own code calls neither. Names in
+ * parentheses are not taken for the generic macros of shmem.h. */
+#ifndef WEFT_API_DEFINE_H
+#define WEFT_API_DEFINE_H
+
+#include <pshmem.h>
+#include "api/misuse.h"
+
+/* clang-format off */
+#define API(RESULT, NAME, PARAMETERS) API_NAMED(RESULT, shmem_##NAME, PARAMETERS)
+
+/* For names that do not begin with shmem_. */
+#define API_NAMED(RESULT, NAME, PARAMETERS)                                                        \
+    RESULT (p##NAME) PARAMETERS __attribute__((alias(#NAME)));                                     \
+    __attribute__((weak)) RESULT (NAME) PARAMETERS
+
+/* shmem_NAME and shmem_ctx_NAME with one body. In both, `pe` is a world number by the time the body
+ * runs. PARAMETERS contain `int pe`. */
+#define PAIR_UNWRAP(...) __VA_ARGS__
+#define PAIR(RESULT, NAME, PARAMETERS, ...)                                                        \
+    API_NAMED(RESULT, shmem_##NAME, PARAMETERS) { __VA_ARGS__ }                                    \
+    API_NAMED(RESULT, shmem_ctx_##NAME, (shmem_ctx_t ctx, PAIR_UNWRAP PARAMETERS)) {               \
+        pe = weft_check_pe(__func__, ctx, pe);                                                     \
+        __VA_ARGS__                                                                                \
+    }
+/* clang-format on */
+
+#endif

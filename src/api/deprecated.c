@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What OpenSHMEM 1.6 deprecates and still requires. With this file and include/shmem_deprecated.h
+ * all of it goes: nothing else depends on either. */
+#include "api/amo.h"
+#include "api/define.h"
+#include "api/memory.h"
+#include "api/wait.h"
+
+API_NAMED(int, _my_pe, (void)) {
+    weft_check_running(__func__);
+    return weft_job.pe;
+}
+
+API_NAMED(int, _num_pes, (void)) {
+    weft_check_running(__func__);
+    return weft_job.npes;
+}
+
+API_NAMED(void *, shmalloc, (size_t size)) {
+    return weft_memory_malloc(__func__, size);
+}
+
+API_NAMED(void *, shmemalign, (size_t alignment, size_t size)) {
+    return weft_memory_align(__func__, alignment, size);
+}
+
+API_NAMED(void *, shrealloc, (void *ptr, size_t size)) {
+    return weft_memory_realloc(__func__, ptr, size);
+}
+
+API_NAMED(void, shfree, (void *ptr)) {
+    weft_memory_free(__func__, ptr);
+}
+
+/* clang-format off */
+/* Atomics without `atomic` in their names, and without contexts. */
+#define NUMBER(N, T, _)                                                                            \
+    API(T, N##_fetch, (const T *source, int pe)) {                                                 \
+        AMO_RETURN(WEFT_AMO_FETCH, T, source, NULL, NULL)                                          \
+    }                                                                                              \
+    API(void, N##_set, (T *dest, T value, int pe)) {                                               \
+        AMO_SILENT(WEFT_AMO_SET, T, dest, &value, NULL)                                            \
+    }                                                                                              \
+    API(T, N##_swap, (T *dest, T value, int pe)) {                                                 \
+        AMO_RETURN(WEFT_AMO_SWAP, T, dest, &value, NULL)                                           \
+    }
+#define INTEGER(N, T, _)                                                                           \
+    API(T, N##_cswap, (T *dest, T cond, T value, int pe)) {                                        \
+        AMO_RETURN(WEFT_AMO_COMPARE_SWAP, T, dest, &value, &cond)                                  \
+    }                                                                                              \
+    API(T, N##_finc, (T *dest, int pe)) {                                                          \
+        AMO_RETURN(WEFT_AMO_ADD, T, dest, &(T){1}, NULL)                                           \
+    }                                                                                              \
+    API(void, N##_inc, (T *dest, int pe)) {                                                        \
+        AMO_SILENT(WEFT_AMO_ADD, T, dest, &(T){1}, NULL)                                           \
+    }                                                                                              \
+    API(T, N##_fadd, (T *dest, T value, int pe)) {                                                 \
+        AMO_RETURN(WEFT_AMO_ADD, T, dest, &value, NULL)                                            \
+    }                                                                                              \
+    API(void, N##_add, (T *dest, T value, int pe)) {                                               \
+        AMO_SILENT(WEFT_AMO_ADD, T, dest, &value, NULL)                                            \
+    }
+SHMEM_OLD_NUMBERS(NUMBER, _)
+SHMEM_OLD_INTEGERS(INTEGER, _)
+
+/* Waiting by old names, and on short integers. */
+#define WAIT_UNTIL(NAME, T)                                                                        \
+    API(void, NAME, (T *ivar, int cmp, T cmp_value)) {                                             \
+        weft_api_wait_until(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                   \
+    }
+#define WAIT(NAME, T)                                                                              \
+    API(void, NAME, (T *ivar, T cmp_value)) {                                                      \
+        weft_api_wait_until(__func__, WEFT_IVAR_TYPE(T), ivar, SHMEM_CMP_NE, &cmp_value);          \
+    }
+#define SHORT(N, T, _)                                                                             \
+    WAIT_UNTIL(N##_wait_until, T)                                                                  \
+    API(int, N##_test, (T *ivar, int cmp, T cmp_value)) {                                          \
+        return weft_api_test(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                  \
+    }
+#define TYPED_WAIT(N, T, _) WAIT(N##_wait, T)
+SHMEM_SHORTS(SHORT, _)
+SHMEM_TO_ALL_BITWISE_TYPES(TYPED_WAIT, _)
+WAIT_UNTIL(wait_until, long)
+WAIT(wait, long)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory management by any name; `call` is the public one. Contracts as in the standard. */
+#ifndef WEFT_API_MEMORY_H
+#define WEFT_API_MEMORY_H
+
+#include <stddef.h>
+
+void *weft_memory_malloc(const char *call, size_t size);
+void *weft_memory_align(const char *call, size_t alignment, size_t size);
+void *weft_memory_realloc(const char *call, void *ptr, size_t size);
+void weft_memory_free(const char *call, void *ptr);
+
+#endif
