@@ -6,12 +6,15 @@ MAKEFLAGS += --no-builtin-rules
 BUILD   ?= build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 PREFIX  ?= /usr/local
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
-CXX     := $(if $(filter default,$(origin CXX)),g++,$(CXX))
+CXX     := $(if $(filter default,$(origin CXX)),$(if $(filter clang%,$(CC)),clang++,g++),$(CXX))
 
 CFLAGS  ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wstrict-prototypes -fPIC \
              -fvisibility=hidden -pthread -MMD -MP -Iinclude -Isrc \
              -DWEFT_VERSION='"$(VERSION)"' $(SANFLAGS) $(CFLAGS)
+CXXFLAGS ?= $(CFLAGS)
+ALL_CXXFLAGS = -std=c++17 -Wall -Wextra -Wpedantic -fPIC -pthread -MMD -MP -Iinclude $(SANFLAGS) \
+               $(CXXFLAGS)
 SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 
@@ -69,7 +72,7 @@ $(BUILD)/bin/oshc++: tools/oshcc.in
 	@mkdir -p $(@D)
 	@sed 's|@CC@|$(CXX)|; s|@SANFLAGS@|$(SANFLAGS)|' $< > $@ && chmod +x $@
 
-# Examples: a folder is a program. Tests: a C file is a program.
+# Examples: a folder is a program. Tests: a C or C++ file is a program.
 EXAMPLES := $(patsubst examples/%/,$(BUILD)/examples/%,$(wildcard examples/*/))
 examples: $(EXAMPLES)
 EXAMPLE_SRC = $(wildcard examples/$(1)/*.c)
@@ -87,12 +90,16 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 
 # Tests of the lower rooms see their insides, in the archive; all others are users of the library.
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/*.c))
+CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(wildcard tests/*/*.cc))
 INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/%),$(TESTS))
-tests: $(TESTS)
+tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(ARCHIVE) $(LDLIBS)
 $(TESTS): $(BUILD)/%: %.c $(LIB) $(ARCHIVE)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
+$(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
+	@mkdir -p $(@D)
+	$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
 BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 benches: $(BENCHES)
@@ -132,8 +139,8 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	$(MAKE) --no-print-directory all tests benches
 	$(MAKE) --no-print-directory CC=clang BUILD=$(CLANG_BUILD) all tests
 	$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(SAN_BUILD) all tests
-	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops)/' \
-	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops)/'
+	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops|conformance)/' \
+	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops|conformance)/'
 
 # The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too.
 check-all: export WEFT_TEST_LONG := 1
@@ -153,7 +160,7 @@ install: all ## copy library, headers, tools and man pages to PREFIX (/usr/local
 	    install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$$section; done
 
 format: ## lay out all C sources with clang-format 14
-	clang-format -i $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+	clang-format -i $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 clean: ## remove everything that make built
 	rm -rf build

@@ -3,10 +3,11 @@
 #
 #   tests/prove.sh [-f FILTER] BUILD[:PE-COUNTS[:FILTER]]...
 #
-# A C test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its head, or
-# 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular expression
-# on room/name. Scripts (tests/*/*.t) run once, for the first build only. With WEFT_TEST_LONG=1 in the
-# environment tests take their long forms: more time, and 5 and 8 PEs where the head names none.
+# A C or C++ test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its
+# head, or 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular
+# expression on room/name. Scripts (tests/*/*.t) run once, for the first build only. With
+# WEFT_TEST_LONG=1 in the environment tests take their long forms: more time, and 5 and 8 PEs where
+# the head names none.
 set -eu
 if [ -n "${WEFT_TEST_LONG:-}" ]; then
     pes_default='1 2 3 4 5 8' patience=3600
@@ -28,8 +29,8 @@ for item; do
     filter=$(echo "$item" | cut -d: -f3 -s)
     rm -rf "$build/t"
     mkdir -p "$build/t"
-    for source in tests/*/*.c; do
-        name=$(echo "$source" | sed 's|^tests/||; s|\.c$||')
+    for source in tests/*/*.c tests/*/*.cc; do
+        name=$(echo "$source" | sed 's|^tests/||; s|\.cc*$||')
         echo "$name" | grep -qE "${filter:-.}" && echo "$name" | grep -qE "$only" || continue
         pes=$(sed -n 's/^.*PEs: *\([0-9 ]*\).*$/\1/p;15q' "$source" | head -n 1)
         grep -q 'PEs: none' "$source" && continue

@@ -18,7 +18,7 @@ MEDIAN_FUNCTION_LINES_MAX = 13
 def sources(*folders):
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in {".c", ".h", ".cu", ".cuh"}:
+            if path.suffix in {".c", ".h", ".cc", ".cu", ".cuh"}:
                 yield path
 
 
