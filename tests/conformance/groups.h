@@ -27,7 +27,7 @@ static inline void group_describe(struct group *group, const char *name, shmem_t
 
 static inline void groups_make(struct group *groups) {
     int me = shmem_my_pe(), npes = shmem_n_pes();
-    shmem_team_t made, mine, x, y;
+    shmem_team_t made, mine = SHMEM_TEAM_INVALID, x, y;
     group_describe(groups++, "WORLD", SHMEM_TEAM_WORLD);
     group_describe(groups++, "SHARED", SHMEM_TEAM_SHARED);
     shmem_team_split_strided(SHMEM_TEAM_WORLD, npes - 1, -1, npes, NULL, 0, &made);
