@@ -19,6 +19,7 @@ enum {
     CLOCK_AFTER_TURNS = 32,         /* shorter waits are not worth two readings of the clock */
     FUTEX_NS_MAX = 5 * 1000 * 1000, /* a sleeper sees the abort word this late at most */
     TIMER_NS = 30 * 1000,           /* with the kernel's timer slack of 50 us: below 100 us */
+    SECOND_NS = 1000 * 1000 * 1000,
 };
 
 _Thread_local uint64_t weft_waited_ns;
@@ -51,6 +52,10 @@ static bool turn_awake(struct weft_waiter *waiter) {
     return false;
 }
 
+bool weft_waiter_awake(struct weft_waiter *waiter) {
+    return turn_awake(waiter);
+}
+
 void weft_waiter_turn(struct weft_waiter *waiter) {
     if (turn_awake(waiter))
         return;
@@ -58,16 +63,27 @@ void weft_waiter_turn(struct weft_waiter *waiter) {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
 }
 
+/* The limit is absolute for this operation. */
+void weft_futex_sleep(_Atomic uint32_t *word, uint32_t seen, uint32_t bits) {
+    uint64_t until_ns = weft_clock_ns() + FUTEX_NS_MAX;
+    struct timespec limit = {.tv_sec = (time_t)(until_ns / SECOND_NS),
+                             .tv_nsec = (long)(until_ns % SECOND_NS)};
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET, seen, &limit, NULL, bits);
+}
+
+void weft_futex_wake(_Atomic uint32_t *word, uint32_t bits) {
+    syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
+}
+
 void weft_word_wake(struct weft_word *word) {
-    syscall(SYS_futex, &word->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    weft_futex_wake(&word->value, FUTEX_BITSET_MATCH_ANY);
 }
 
 /* Sleeps while the word is still `seen`. The setter stores the value before it looks for sleepers,
  * the sleeper counts itself before the kernel compares the value: one of them sees the other. */
 static void word_sleep(struct weft_word *word, uint32_t seen) {
-    struct timespec limit = {.tv_nsec = FUTEX_NS_MAX};
     atomic_fetch_add(&word->sleepers, 1);
-    syscall(SYS_futex, &word->value, FUTEX_WAIT, seen, &limit, NULL, 0);
+    weft_futex_sleep(&word->value, seen, FUTEX_BITSET_MATCH_ANY);
     atomic_fetch_sub(&word->sleepers, 1);
 }
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locks. */
+#include "core/lock.h"
+#include <errno.h>
+#include "api/define.h"
+
+static int check(const char *call, long *lock, int result) {
+    if (result == -EFAULT)
+        weft_misuse_access(call, "lock", lock, sizeof *lock, weft_job.pe);
+    if (result == -EPERM)
+        weft_job_panic("%s: argument lock is %p, which nobody holds: clear a lock once for each "
+                       "time that it was set",
+                       call, (void *)lock);
+    return result;
+}
+
+API(void, set_lock, (long *lock)) {
+    check(__func__, lock, weft_lock_set(lock, __func__));
+}
+
+API(int, test_lock, (long *lock)) {
+    return check(__func__, lock, weft_lock_test(lock, __func__));
+}
+
+API(void, clear_lock, (long *lock)) {
+    check(__func__, lock, weft_lock_clear(lock));
+}

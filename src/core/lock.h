@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locks: a queue of tickets in PE 0's long of the symmetric object; zero is a free lock.
+ *
+ *   | serving: the ticket whose turn it is : 31 | slept on : 1 | next: the first free ticket : 32 |
+ *
+ * Whoever comes takes a ticket with one atomic add and waits for its turn: first come, first
+ * served, among PEs and their threads alike. A queue of nodes (Mellor-Crummey and Scott, 1991) has
+ * one node for each PE here, its own long, and so no place for the second thread of a PE; and its
+ * release may have to wait for a successor. Here nobody waits but for the holder. */
+#ifndef WEFT_CORE_LOCK_H
+#define WEFT_CORE_LOCK_H
+
+/* All return -EFAULT where `lock` is no symmetric long. `call` is the public name. */
+
+/* Waits for its turn; 0. What the holders before did is visible then. */
+int weft_lock_set(long *lock, const char *call);
+
+/* 0: it was free and is held now; 1: it was not. */
+int weft_lock_test(long *lock, const char *call);
+
+/* Completes this thread's accesses and lets the next one in; 0, or -EPERM when nobody holds it. */
+int weft_lock_clear(long *lock);
+
+#endif
