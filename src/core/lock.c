@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleepers leave a bit in the word that they sleep on, and each sleeps under a bit of its ticket, so
- * that a release wakes the next in line and hardly anyone else. The bit stays: whether others sleep
- * is not known, and a release that nobody waits for makes no system call anyway. */
+/* Sleepers leave a bit in the word that they sleep on, and each sleeps under a bit of its ticket,
+ * so that a release wakes the next in line and hardly anyone else. The bit stays: whether others
+ * sleep is not known, and a release that nobody waits for makes no system call anyway. */
 #include "core/lock.h"
 #include <errno.h>
 #include <sched.h>

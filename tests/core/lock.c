@@ -60,7 +60,8 @@ static void exclusion(long *lock, long *payload, int nthreads) {
         EXPECT(guarded[i].wrong == 0, "thread %d saw %d torn payloads", i, guarded[i].wrong);
     }
     shmem_barrier_all();
-    long expected = (long)npes * nthreads * TURNS, is = shmem_long_g(&payload[PAYLOAD - 1], npes - 1);
+    long expected = (long)npes * nthreads * TURNS,
+         is = shmem_long_g(&payload[PAYLOAD - 1], npes - 1);
     EXPECT(is == expected, "%ld turns, not %ld", is, expected);
     shmem_barrier_all();
 }
