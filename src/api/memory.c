@@ -4,6 +4,7 @@
 #include "api/memory.h"
 #include "core/blocks.h"
 #include "core/heap.h"
+#include "core/window.h"
 #include "api/define.h"
 
 static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
@@ -17,7 +18,7 @@ void *weft_memory_malloc(const char *call, size_t size) {
 
 void *weft_memory_align(const char *call, size_t alignment, size_t size) {
     bool power_of_two = alignment != 0 && (alignment & (alignment - 1)) == 0;
-    if (!power_of_two || alignment % sizeof(void *) != 0)
+    if (!power_of_two || alignment % sizeof(void *) != 0 || alignment > WEFT_SEGMENT_ALIGN)
         return NULL;
     return allocate(call, size, alignment, false);
 }

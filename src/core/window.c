@@ -49,9 +49,19 @@ int weft_memfd_create(const char *name, size_t bytes) {
     return -error;
 }
 
-static void *reserve(size_t bytes) {
-    void *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return base == MAP_FAILED ? NULL : base;
+/* `alignment` is a power of two and at least a page; what it takes too much goes back. */
+static void *reserve(size_t bytes, size_t alignment) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), spare = alignment - page;
+    char *base =
+        mmap(NULL, bytes + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    size_t skip = -(uintptr_t)base & (alignment - 1);
+    if (skip > 0)
+        munmap(base, skip);
+    if (spare > skip)
+        munmap(base + skip + bytes, spare - skip);
+    return base + skip;
 }
 
 /* Maps a member's memory into its slot. Children of this process do not get it. */
@@ -70,7 +80,9 @@ static int try_alloc(struct weft_segment *segment, const char *name, uint32_t co
                      size_t slot_bytes) {
     if (slot_bytes > SIZE_MAX / 2 / count)
         return -ENOMEM;
-    void *base = reserve(count * slot_bytes);
+    size_t divisor = slot_bytes & -slot_bytes; /* a power of two */
+    void *base =
+        reserve(count * slot_bytes, divisor < WEFT_SEGMENT_ALIGN ? divisor : WEFT_SEGMENT_ALIGN);
     if (!base)
         return -ENOMEM;
     int fd = weft_memfd_create(name, slot_bytes), result = fd;
@@ -124,7 +136,7 @@ int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t
                           uintptr_t local, size_t bytes, int fd) {
     *segment = (struct weft_segment){.fd = -1, .slot_bytes = bytes}; /* the memory is not its own */
     segment->window.stride = page_round_up(bytes);
-    void *base = reserve(count * segment->window.stride);
+    void *base = reserve(count * segment->window.stride, page_round_up(1));
     if (!base)
         return -ENOMEM;
     segment->base = (uintptr_t)base;
