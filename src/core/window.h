@@ -13,8 +13,8 @@
 
 #define WEFT_EXTENTS_MAX 32
 
-/* Slots begin at multiples of this, or of their size if that is less (a power of two for a heap), on
- * every PE: an offset in the heap that is aligned is an aligned address everywhere. */
+/* Slots begin at multiples of this, or of their size if that is less (a power of two for a heap),
+ * on every PE: an offset in the heap that is aligned is an aligned address everywhere. */
 #define WEFT_SEGMENT_ALIGN ((size_t)1 << 30)
 
 struct weft_segment {
