@@ -89,14 +89,15 @@ $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 
 # Tests of the lower rooms see their insides, in the archive; all others are users of the library.
+# What a test has in a folder of its own name is part of it.
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/*.c))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(wildcard tests/*/*.cc))
 INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/%),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(ARCHIVE) $(LDLIBS)
-$(TESTS): $(BUILD)/%: %.c $(LIB) $(ARCHIVE)
+$(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB) $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
+	$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
 $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
 	@mkdir -p $(@D)
 	$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)

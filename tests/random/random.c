@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A random program of everything against a model of everything. PEs: 1 2 3 4 8
+ *
+ * Every PE derives the same program from one seed: it draws each operation (random/draw.h),
+ * applies it to its model of all memory (random/model.h) and, if it takes part, calls the library
+ * and compares (random/execute.h). What the standard orders comes from random/order.h: the program
+ * has no races, so the model's order is as good as any, except on words that are made for races
+ * (random/words.h). An epoch begins with fresh memory and can be repeated alone.
+ *
+ *   random [--seed S] [--ops N] [--epoch E] [--to K]
+ *
+ * --epoch runs that epoch only, --to its first K operations only. WEFT_TEST_LONG asks for ten
+ * million operations, over all PE counts. */
+#include <shmem.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include "tap.h"
+#include "random/execute.h"
+
+enum { EPOCH_OPS = 4000, WATCH_SECONDS = 100 };
+
+static const struct option option_names[] = {{"seed", required_argument, NULL, 's'},
+                                             {"ops", required_argument, NULL, 'o'},
+                                             {"epoch", required_argument, NULL, 'e'},
+                                             {"to", required_argument, NULL, 't'},
+                                             {0}};
+static struct {
+    uint64_t seed, ops;
+    uint32_t epoch, to;
+    bool has_seed, one_epoch;
+} options = {.to = EPOCH_OPS};
+
+int me, npes;
+
+/* Few seconds, or ten million operations over the PE counts of the head. */
+static uint64_t default_ops(void) {
+    static const uint64_t millions[PES_MAX + 1] = {0, 2, 3, 2, 2, 1, 1, 1, 1};
+    return getenv("WEFT_TEST_LONG") ? millions[npes] * 1000000 : npes > 4 ? 20000 : 60000;
+}
+
+static bool read_options(int argc, char **argv) {
+    int option;
+    while ((option = getopt_long(argc, argv, "", option_names, NULL)) != -1) {
+        unsigned long long value = optarg ? strtoull(optarg, NULL, 0) : 0;
+        switch (option) {
+        case 's':
+            options.seed = value;
+            options.has_seed = true;
+            break;
+        case 'o':
+            options.ops = value;
+            break;
+        case 'e':
+            options.epoch = (uint32_t)value;
+            options.one_epoch = true;
+            break;
+        case 't':
+            options.to = value < EPOCH_OPS ? (uint32_t)value : EPOCH_OPS;
+            break;
+        default:
+            return false;
+        }
+    }
+    return optind == argc;
+}
+
+/* PE 0's choice is everybody's. */
+static uint64_t agree_on_seed(void) {
+    static uint64_t seed;
+    uint64_t drawn = options.seed;
+    if (!options.has_seed && getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+        drawn = 1;
+    if (me == 0)
+        for (int pe = 0; pe < npes; pe++)
+            shmem_uint64_p(&seed, drawn, pe);
+    shmem_barrier_all();
+    return seed;
+}
+
+static void step(uint32_t number) {
+    struct op *op = &run.log[number];
+    run.logged = number + 1;
+    draw(op, number);
+    struct outcome outcome = model_apply(op);
+    run.counts[op->class]++;
+    run.ops++;
+    if (op->members >> me & 1)
+        execute(op, outcome);
+}
+
+/* Everything is completed, and then the whole memory of this PE compared. */
+static void finish_epoch(uint32_t number) {
+    struct op *last = &run.log[number];
+    *last = (struct op){.class = BARRIER, .number = number};
+    order_step(0);
+    draw_flush(last);
+    execute(last, (struct outcome){0});
+    crowds_check(last);
+    uint32_t offset = memory_differs(0, SPACE);
+    if (offset < SPACE)
+        diverge_at(last, offset);
+    shmem_barrier_all();
+    objects_end();
+    memory_end();
+}
+
+static void run_epoch(uint32_t epoch, uint32_t ops) {
+    run.epoch = epoch;
+    dice = random_of(run.seed, (int)epoch);
+    report_watch(WATCH_SECONDS);
+    order_begin();
+    objects_begin();
+    memory_begin();
+    words_begin();
+    memory_load(0, STATIC_BYTES);
+    memory_load(block_offset(0), BLOCK_BYTES);
+    shmem_barrier_all();
+    for (uint32_t number = 0; number < ops; number++)
+        step(number);
+    finish_epoch(ops);
+    report_watch(0);
+}
+
+static void run_program(void) {
+    uint64_t ops = options.ops ? options.ops : default_ops();
+    if (options.one_epoch) {
+        run_epoch(options.epoch, options.to);
+        return;
+    }
+    for (uint32_t epoch = 0; run.ops < ops; epoch++)
+        run_epoch(epoch, EPOCH_OPS);
+}
+
+int main(int argc, char **argv) {
+    shmem_init();
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    tap_start(me);
+    if (!read_options(argc, argv) || npes > PES_MAX) {
+        fprintf(stderr, "usage: random [--seed S] [--ops N] [--epoch E] [--to K], on 1 to %d PEs\n",
+                PES_MAX);
+        return 2;
+    }
+    run.seed = agree_on_seed();
+    if (me == 0)
+        printf("# seed %llu\n", (unsigned long long)run.seed);
+    memory_open(run.seed);
+    execute_open();
+    tap_case("a random program does what the model says");
+    run_program();
+    tap_case("every class of operations has its share");
+    EXPECT(report_counts() || options.one_epoch, "less than %d %% of %llu", 2,
+           (unsigned long long)run.ops);
+    int result = tap_finish();
+    shmem_finalize();
+    return result;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The generator: draws an operation that the standard allows next, and books it (order.h,
+ * objects.h, words.h). It never looks at the model's bytes. Each function below draws for one
+ * class; op->class and op->actor are there. What it returns other than CLEAR was not booked. */
+#ifndef TESTS_RANDOM_DRAW_H
+#define TESTS_RANDOM_DRAW_H
+
+#include "objects.h"
+#include "words.h"
+
+/* Private memory for what comes back: of blocking calls, then of non-blocking ones. GUARD bytes
+ * on both sides have to stay as they are. */
+enum {
+    GUARD = 32,
+    LANDING_NBI = RUN_BYTES_MAX + 2 * GUARD + 256,
+    LANDING_BYTES = LANDING_NBI + (64 << 10),
+};
+
+enum verdict draw_contiguous(struct op *op);
+enum verdict draw_element(struct op *op);
+enum verdict draw_strided(struct op *op);
+enum verdict draw_store(struct op *op);
+enum verdict draw_put_signal(struct op *op);
+enum verdict draw_amo(struct op *op);
+enum verdict draw_crowd(struct op *op);
+enum verdict draw_signal(struct op *op);
+enum verdict draw_raise(struct op *op);
+enum verdict draw_wait(struct op *op);
+enum verdict draw_lock(struct op *op);
+enum verdict draw_order(struct op *op);
+enum verdict draw_context(struct op *op);
+enum verdict draw_team(struct op *op);
+enum verdict draw_query(struct op *op);
+enum verdict draw_memory(struct op *op);
+enum verdict draw_barrier(struct op *op);
+
+/* Parts of the above. */
+void draw_flush(struct op *op);  /* all contexts of all PEs, and a barrier */
+void draw_remote(struct op *op); /* a context and a target in its team */
+bool draw_landing(struct op *op, uint32_t bytes, bool nbi);
+enum verdict draw_flag(struct op *op); /* one that the actor may raise at op->target */
+void raise_flag(struct op *op, struct extent payload);
+void ctx_retire(int pe, int ctx);
+
+static inline uint32_t span(uint32_t nblocks, uint32_t bsize, uint32_t stride, uint32_t bytes) {
+    return nblocks == 0 ? 0 : ((nblocks - 1) * stride + bsize) * bytes;
+}
+
+static inline struct extent extent_of(int pe, uint32_t offset, uint32_t bytes) {
+    return (struct extent){pe, offset, bytes};
+}
+
+/* What an operation on `row` moves: which way, and how much of either side it spans. */
+static inline bool op_gets(const struct op *op) {
+    return op->class == GET || op->class == GET_NBI ||
+           ((op->class == STRIDED || op->class == BLOCKS) && op->verb == INDEX_GET) ||
+           (op->class == ELEMENT && op->verb == ELEMENT_G);
+}
+static inline uint32_t op_remote_span(const struct op *op) {
+    return span(op->nblocks, op->bsize, op_gets(op) ? op->sst : op->dst,
+                rma_routines[op->row].bytes);
+}
+static inline uint32_t op_local_span(const struct op *op) {
+    return span(op->nblocks, op->bsize, op_gets(op) ? op->dst : op->sst,
+                rma_routines[op->row].bytes);
+}
+static inline bool op_is_nbi(const struct op *op) {
+    return op->class == GET_NBI || op->class == PUT_NBI || op->class == AMO_NBI ||
+           (op->class == PUT_SIGNAL && op->form);
+}
+
+/* The next operation of the program. */
+void draw(struct op *op, uint32_t number);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Atomics on words of the actor alone, on crowds, and flags: raised and waited for. */
+#include "draw.h"
+
+static bool has_form(enum op_class class, enum amo_operation operation) {
+    bool only_fetches = operation == FETCH || operation == SWAP || operation == COMPARE_SWAP;
+    return class == AMO ? !only_fetches : operation != SET;
+}
+
+/* op->verb is the operation, op->value its operand; a comparison succeeds if op->bsize is set. */
+enum verdict draw_amo(struct op *op) {
+    draw_remote(op);
+    do {
+        op->row = (uint8_t)below((uint32_t)AMO_ROWS);
+        op->verb = (uint8_t)below(AMO_OPERATIONS);
+    } while (!has_form(op->class, op->verb) || !amo_routine(op->row, op->verb));
+    op->form = op->class == AMO ? SILENT : op->class == AMO_NBI ? NBI : FETCHING;
+    op->value = random_next(&dice);
+    op->cond = random_next(&dice);
+    op->bsize = below(2);
+    uint32_t bytes = amo_routines[op->row].bytes;
+    if (!memory_place(op->target, bytes, bytes, &op->remote))
+        return FOREIGN;
+    struct extent extent = extent_of(op->target, op->remote, bytes);
+    uint8_t via = via_of(op->ctx, op->target);
+    enum verdict verdict = order_may_write(op->actor, via, extent, FENCEABLE);
+    if (verdict != CLEAR)
+        return verdict;
+    if (!draw_landing(op, bytes, op->form == NBI))
+        return PENDING;
+    memory_used(op->target, op->remote);
+    order_wrote(op->actor, op->form == FETCHING ? VIA_DONE : via, extent, ARRIVAL);
+    return CLEAR;
+}
+
+/* What the actor does to its bits of a word: always the same. */
+static enum amo_operation bits_operation(const struct op *op) {
+    return (enum amo_operation)(AND + (op->actor + op->slot) % 3);
+}
+
+static void draw_crowd_verb(struct op *op, struct crowd *crowd) {
+    bool is_signal = crowd->row == AMO_UINT64;
+    op->form = (uint8_t)below(3);
+    switch (crowd->kind) {
+    case SUM:
+        op->verb = is_signal && coin(2) ? CROWD_SIGNAL : coin(8) ? CROWD_FETCH : CROWD_ADD;
+        break;
+    case BITS:
+        op->verb = coin(4) ? CROWD_FETCH : CROWD_BITS;
+        op->start = bits_operation(op);
+        op->value &= crowd_bits(op->actor);
+        op->value = op->start == AND ? ~op->value : op->value;
+        break;
+    case TICKET:
+        op->verb = coin(3) ? CROWD_CAS : CROWD_TICKET;
+        break;
+    case EXCHANGE:
+        op->verb = CROWD_SWAP;
+        break;
+    default:
+        op->verb = crowd->ncandidates == CANDIDATES_MAX || coin(3) ? CROWD_FETCH : CROWD_SET;
+        if (op->verb == CROWD_SET)
+            crowd->candidates[crowd->ncandidates++] =
+                op->value & word_mask(amo_routines[crowd->row].bytes);
+    }
+}
+
+/* A word of the target that is, or is not, for locks. */
+static struct crowd *draw_word(struct op *op, bool locked) {
+    do
+        op->slot = (uint8_t)below(CROWDS);
+    while ((crowds[op->target][op->slot].kind == LOCKED) != locked);
+    return &crowds[op->target][op->slot];
+}
+
+/* op->bsize: the actor's earlier operations on the word are complete. */
+enum verdict draw_crowd(struct op *op) {
+    draw_remote(op);
+    struct crowd *crowd = draw_word(op, false);
+    op->row = crowd->row;
+    op->remote = crowd_offset(op->slot);
+    op->value = random_next(&dice);
+    draw_crowd_verb(op, crowd);
+    op->bsize = order_is_quiet(op->actor, crowd->last_ctx[op->actor]);
+    if (op->verb == CROWD_FETCH)
+        return CLEAR;
+    crowd->last_ctx[op->actor] = op->bsize ? op->ctx : crowd->last_ctx[op->actor];
+    order_travels(op->actor, via_of(op->ctx, op->target));
+    return CLEAR;
+}
+
+/* Both words of a pair grow under lock op->team, which is chosen by the word. */
+enum verdict draw_lock(struct op *op) {
+    op->target = (uint8_t)below((uint32_t)npes);
+    draw_word(op, true);
+    op->verb = (uint8_t)below(2);
+    op->team = op->slot % LOCKS;
+    op->remote = crowd_offset(op->slot);
+    op->value = random_next(&dice);
+    order_quiet(op->actor, 0, true);
+    return CLEAR;
+}
+
+/* Any flag that is down and that the actor knows to have been waited for. For the classes of
+ * signals: one of a signal's group. */
+enum verdict draw_flag(struct op *op) {
+    bool signals = op->class != RAISE;
+    for (int attempt = 0; attempt < 4; attempt++) {
+        op->team = (uint8_t)(signals ? below(2) * (GROUPS / 2) : below(GROUPS));
+        op->slot = (uint8_t)below(GROUP_FLAGS);
+        const struct flag *flag = &groups[op->target][op->team].flags[op->slot];
+        if (!flag->raised && order_knows(op->actor, op->target, flag->waited_at))
+            return CLEAR;
+    }
+    return FOREIGN;
+}
+
+void raise_flag(struct op *op, struct extent payload) {
+    struct flag *flag = &groups[op->target][op->team].flags[op->slot];
+    flag->raised = true;
+    flag->from = order_signal(op->actor, op->ctx, payload);
+    order_travels(op->actor, via_of(op->ctx, op->target));
+}
+
+/* Fetching is for the owner, of a flag that nobody can raise meanwhile. */
+enum verdict draw_signal(struct op *op) {
+    draw_remote(op);
+    op->verb = (uint8_t)below(3);
+    op->value = random_next(&dice);
+    if (op->verb == SIGNAL_FETCH)
+        op->target = op->actor;
+    enum verdict verdict = draw_flag(op);
+    if (verdict != CLEAR)
+        return verdict;
+    if (op->verb == SIGNAL_FETCH)
+        groups[op->target][op->team].flags[op->slot].waited_at = order_now(op->actor);
+    else
+        raise_flag(op, extent_of(op->target, 0, 0));
+    return CLEAR;
+}
+
+/* Atomics; p for the short types that have none, and now and then for others. */
+enum verdict draw_raise(struct op *op) {
+    draw_remote(op);
+    enum verdict verdict = draw_flag(op);
+    if (verdict != CLEAR)
+        return verdict;
+    op->row = groups[op->target][op->team].row;
+    op->verb = (uint8_t)(op->row >= WAIT_SET_ROWS ? RAISE_P : below(RAISE_P + 1));
+    op->value = random_next(&dice);
+    raise_flag(op, extent_of(op->target, 0, 0));
+    return CLEAR;
+}
+
+/* Waits for all raised flags of a group, or for one; or, where none is up, looks at some.
+ * op->form: they are raised. */
+enum verdict draw_wait(struct op *op) {
+    op->target = op->actor;
+    op->team = (uint8_t)below(GROUPS);
+    op->value = random_next(&dice);
+    struct flag_group *group = &groups[op->actor][op->team];
+    op->row = group->row;
+    uint8_t raised = 0;
+    for (int i = 0; i < GROUP_FLAGS; i++)
+        raised |= (uint8_t)(group->flags[i].raised << i);
+    op->form = raised != 0;
+    op->included = raised ? raised : (uint8_t)below(256);
+    op->verb = (uint8_t)(op->row >= WAIT_SET_ROWS ? WAIT_ONE : below(WAIT_SOME + 1));
+    if (op->verb == WAIT_ONE) {
+        op->included = op->included ? op->included & (uint8_t)-op->included : 1;
+        if (op->row == WAIT_UINT64 && coin(2))
+            op->verb = WAIT_SIGNAL;
+    }
+    for (int i = 0; i < GROUP_FLAGS; i++)
+        if (op->included >> i & 1) {
+            struct flag *flag = &group->flags[i];
+            if (flag->raised)
+                order_heard(op->actor, &flag->from);
+            flag->raised = false;
+            flag->waited_at = order_now(op->actor);
+        }
+    return CLEAR;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "execute.h"
+
+void execute(const struct op *op, struct outcome outcome) {
+    switch (op->class) {
+    case STORE:
+        execute_store(op);
+        break;
+    case AMO:
+    case AMO_FETCH:
+    case AMO_NBI:
+        execute_amo(op, outcome);
+        break;
+    case CROWD:
+        execute_crowd(op, outcome);
+        break;
+    case SIGNAL:
+    case RAISE:
+        execute_flag(op, outcome);
+        break;
+    case WAIT:
+    case TEST:
+        execute_wait(op);
+        break;
+    case LOCK:
+        execute_lock(op);
+        break;
+    case FENCE:
+    case QUIET:
+    case PE_QUIET:
+        execute_order(op);
+        break;
+    case CONTEXT:
+        execute_context(op);
+        break;
+    case TEAM:
+        execute_team(op);
+        break;
+    case QUERY:
+        execute_query(op);
+        break;
+    case MEMORY:
+        execute_memory(op);
+        break;
+    case BARRIER:
+        execute_barrier(op);
+        break;
+    default:
+        execute_rma(op);
+    }
+}

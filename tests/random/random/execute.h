@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls the library for an operation that this PE takes part in, and compares what comes back. */
+#ifndef TESTS_RANDOM_EXECUTE_H
+#define TESTS_RANDOM_EXECUTE_H
+
+#include "model.h"
+#include "report.h"
+
+/* Allocates what lasts for the whole run; collective. */
+void execute_open(void);
+
+void execute(const struct op *op, struct outcome outcome);
+
+/* Parts of it. */
+void execute_rma(const struct op *op);
+void execute_store(const struct op *op);
+void execute_amo(const struct op *op, struct outcome outcome);
+void execute_crowd(const struct op *op, struct outcome outcome);
+void execute_flag(const struct op *op, struct outcome outcome);
+void execute_wait(const struct op *op);
+void execute_lock(const struct op *op);
+void execute_order(const struct op *op);
+void execute_context(const struct op *op);
+void execute_team(const struct op *op);
+void execute_query(const struct op *op);
+void execute_memory(const struct op *op);
+void execute_barrier(const struct op *op);
+
+/* Where results come back to; what is under way there; and what a quiet of a context with some PEs
+ * has completed. */
+extern unsigned char landing[LANDING_BYTES];
+void landing_clear(const struct op *op, uint32_t bytes);
+void landing_await(const struct op *op, uint32_t bytes);
+void landing_check(const struct op *op, uint32_t offset, uint32_t bytes);
+void landing_quiet(int ctx, uint8_t peers);
+
+/* Quiet, or destroy with its implicit quiet, of the contexts in a mask. */
+void execute_quiets(uint16_t ctxs);
+
+/* At the end of an epoch, when all is quiet: the values seen of words with several outcomes, and
+ * the words themselves, which become the model's. */
+void crowds_check(const struct op *last);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An operation of the random program: what every PE knows of it, whoever executes it. Which fields
+ * count is said where a class of operations is drawn. */
+#ifndef TESTS_RANDOM_OP_H
+#define TESTS_RANDOM_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PES_MAX = 8, EPOCH_OPS_MAX = 4096 };
+
+/* X(NAME, text, weight). A weight is a share of all draws; what needs order first becomes a fence,
+ * a quiet or a barrier instead, so these are drawn less often than the others. */
+/* clang-format off */
+#define OP_CLASSES(X)                                                                              \
+    X(PUT, "put", 4)               X(GET, "get", 4)             X(ELEMENT, "p, g", 4)              \
+    X(STRIDED, "iput, iget", 4)    X(BLOCKS, "ibput, ibget", 4) X(PUT_NBI, "put_nbi", 4)           \
+    X(GET_NBI, "get_nbi", 4)       X(STORE, "load, store", 3)   X(AMO, "atomic", 4)                \
+    X(AMO_FETCH, "atomic fetching", 4) X(AMO_NBI, "atomic fetching, nbi", 4)                       \
+    X(CROWD, "atomic, contended", 5) X(PUT_SIGNAL, "put_signal", 4) X(SIGNAL, "signal", 3)         \
+    X(RAISE, "atomic to a waiter", 3) X(WAIT, "wait_until", 4)  X(TEST, "test", 3)                 \
+    X(FENCE, "fence", 3)           X(QUIET, "quiet", 3)         X(PE_QUIET, "pe_quiet", 3)         \
+    X(CONTEXT, "context", 3)       X(TEAM, "team", 3)           X(QUERY, "query", 3)               \
+    X(MEMORY, "memory", 3)         X(BARRIER, "barrier, sync", 3)  X(LOCK, "lock", 3)
+/* clang-format on */
+
+enum op_class {
+#define OP_NAME(NAME, TEXT, WEIGHT) NAME,
+    OP_CLASSES(OP_NAME)
+#undef OP_NAME
+        CLASSES
+};
+
+/* Verbs of the classes that have several. */
+enum { LOAD, STORE_OWN, LOAD_PTR, STORE_PTR, STORE_VERBS };
+enum { ELEMENT_P, ELEMENT_G };
+enum { INDEX_PUT, INDEX_GET };
+enum { SIGNAL_SET, SIGNAL_ADD, SIGNAL_FETCH };
+enum { RAISE_SET, RAISE_ADD, RAISE_INC, RAISE_SWAP, RAISE_P };
+enum { WAIT_ONE, WAIT_ALL, WAIT_ANY, WAIT_SOME, WAIT_SIGNAL };
+enum { CTX_CREATE, CTX_DESTROY, CTX_TEAM, CTX_SESSION };
+enum { TEAM_SPLIT, TEAM_SPLIT_2D, TEAM_DESTROY };
+enum { LOCK_SET, LOCK_TEST };
+enum { ASK_TEAM, ASK_TRANSLATE, ASK_PTR, ASK_INVALID, ASK_JOB, QUESTIONS };
+enum {
+    MEMORY_MALLOC,
+    MEMORY_CALLOC,
+    MEMORY_ALIGN,
+    MEMORY_HINTS,
+    MEMORY_NOTHING,
+    MEMORY_REALLOC,
+    MEMORY_FREE
+};
+enum { BARRIER_ALL, SYNC_ALL, TEAM_SYNC, BARRIER_VERBS, FLUSH = BARRIER_VERBS };
+enum {
+    CROWD_ADD,
+    CROWD_BITS,
+    CROWD_TICKET,
+    CROWD_CAS,
+    CROWD_SWAP,
+    CROWD_SET,
+    CROWD_FETCH,
+    CROWD_SIGNAL
+};
+
+struct op {
+    enum op_class class;
+    uint32_t number; /* within the epoch */
+    uint8_t verb, form, row;
+    uint8_t actor, target; /* world PEs */
+    uint8_t ctx;           /* the actor's; 0 is the default context */
+    bool plain;            /* without a context argument */
+    bool symmetric;        /* the local side is symmetric memory, else pool or landing */
+    uint8_t team, slot;
+    uint8_t members;        /* who takes part, one bit a PE */
+    uint8_t included;       /* flags waited for */
+    uint32_t remote, local; /* offsets */
+    uint32_t bsize, nblocks, dst, sst;
+    uint64_t value, cond;
+    int start, stride, size; /* of a split */
+    uint16_t counts[PES_MAX];
+};
+
+extern int me, npes;
+
+#endif
