@@ -46,6 +46,15 @@ void weft_misuse_constant(const char *call, const char *argument, int value, con
     weft_job_panic("%s: argument %s is %d: pass %s", call, argument, value, allowed);
 }
 
+void weft_misuse_member(const char *call, const char *argument, int member, int npes) {
+    weft_job_panic("%s: argument %s is %d, but there are %d members: pass 0 to %d", call, argument,
+                   member, npes, npes - 1);
+}
+
+void weft_misuse_stride(const char *call, const char *argument, ptrdiff_t stride) {
+    weft_job_panic("%s: argument %s is %td: pass 1 or more", call, argument, stride);
+}
+
 void weft_misuse_handle(const char *call, const char *argument, const void *handle,
                         const char *allowed) {
     weft_check_running(call);

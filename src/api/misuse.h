@@ -33,6 +33,14 @@ WEFT_COLD _Noreturn void weft_misuse_null(const char *call, const char *argument
 WEFT_COLD _Noreturn void weft_misuse_constant(const char *call, const char *argument, int value,
                                               const char *allowed);
 
+/* `member` is no number of one of `npes` members. */
+WEFT_COLD _Noreturn void weft_misuse_member(const char *call, const char *argument, int member,
+                                            int npes);
+
+/* A stride of a collective, which must be positive. */
+WEFT_COLD _Noreturn void weft_misuse_stride(const char *call, const char *argument,
+                                            ptrdiff_t stride);
+
 /* No live object is behind a handle; `allowed` says what to pass. */
 WEFT_COLD _Noreturn void weft_misuse_handle(const char *call, const char *argument,
                                             const void *handle, const char *allowed);

@@ -5,21 +5,9 @@
 #include "coll/elements.h"
 #include <stdbool.h>
 #include <string.h>
+#include "coll/loop.h"
 
 enum { BLOCK_ELEMS = 1024 };
-
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define WIDEST __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDEST /* resolvers run before the sanitizers are ready */
-#endif
-
-/* In front of a loop whose arrays are apart or the very same. */
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
 
 size_t weft_element_bytes(weft_dtype dtype) {
     static const unsigned char bytes[] = {
@@ -76,22 +64,25 @@ static inline uint16_t f16_of(float value) {
     return (uint16_t)(half | (bits >> 16 & 0x8000));
 }
 
-WIDEST static void widen_bf16(float *restrict dest, const uint16_t *restrict source, size_t n) {
+WEFT_WIDEST static void widen_bf16(float *restrict dest, const uint16_t *restrict source,
+                                   size_t n) {
     for (size_t i = 0; i < n; i++)
         dest[i] = as_float((uint32_t)source[i] << 16);
 }
 
-WIDEST static void widen_f16(float *restrict dest, const uint16_t *restrict source, size_t n) {
+WEFT_WIDEST static void widen_f16(float *restrict dest, const uint16_t *restrict source, size_t n) {
     for (size_t i = 0; i < n; i++)
         dest[i] = float_of_f16(source[i]);
 }
 
-WIDEST static void narrow_bf16(uint16_t *restrict dest, const float *restrict source, size_t n) {
+WEFT_WIDEST static void narrow_bf16(uint16_t *restrict dest, const float *restrict source,
+                                    size_t n) {
     for (size_t i = 0; i < n; i++)
         dest[i] = bf16_of(source[i]);
 }
 
-WIDEST static void narrow_f16(uint16_t *restrict dest, const float *restrict source, size_t n) {
+WEFT_WIDEST static void narrow_f16(uint16_t *restrict dest, const float *restrict source,
+                                   size_t n) {
     for (size_t i = 0; i < n; i++)
         dest[i] = f16_of(source[i]);
 }
@@ -116,13 +107,13 @@ void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, siz
 
 /* to[i] = value of a = so_far[i] and b = next[i]; `to` may be either of them. In the choices a NaN
  * on either side wins. */
-#define FOLD(name, type, value)                                                         \
-    WIDEST static void name(type *to, const type *so_far, const type *next, size_t n) { \
-        INDEPENDENT                                                                     \
-        for (size_t i = 0; i < n; i++) {                                                \
-            type a = so_far[i], b = next[i];                                            \
-            to[i] = value;                                                              \
-        }                                                                               \
+#define FOLD(name, type, value)                                                              \
+    WEFT_WIDEST static void name(type *to, const type *so_far, const type *next, size_t n) { \
+        WEFT_INDEPENDENT                                                                     \
+        for (size_t i = 0; i < n; i++) {                                                     \
+            type a = so_far[i], b = next[i];                                                 \
+            to[i] = value;                                                                   \
+        }                                                                                    \
     }
 FOLD(sum_f32, float, (a + b))
 FOLD(sum_f64, double, (a + b))
@@ -143,12 +134,12 @@ static const struct fold {
     [WEFT_PROD] = {prod_f32, prod_f64},
 };
 
-WIDEST static void divide_f32(float *values, float by, size_t n) {
+WEFT_WIDEST static void divide_f32(float *values, float by, size_t n) {
     for (size_t i = 0; i < n; i++)
         values[i] /= by;
 }
 
-WIDEST static void divide_f64(double *values, double by, size_t n) {
+WEFT_WIDEST static void divide_f64(double *values, double by, size_t n) {
     for (size_t i = 0; i < n; i++)
         values[i] /= by;
 }

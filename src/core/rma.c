@@ -40,8 +40,8 @@ static inline __attribute__((always_inline)) void copy_each(char *dest, ptrdiff_
         memcpy(dest + i * dest_step, source + i * source_step, bytes);
 }
 
-static void copy_blocks(char *dest, ptrdiff_t to, const char *source, ptrdiff_t from, size_t bytes,
-                        size_t nblocks) {
+void weft_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_t from, size_t bytes,
+                      size_t nblocks) {
     if (nblocks == 1 || (to == (ptrdiff_t)bytes && from == (ptrdiff_t)bytes))
         memcpy(dest, source, bytes * nblocks);
     else if (bytes == 1)
@@ -74,7 +74,8 @@ static int move_blocks(enum direction direction, void *dest, const void *source,
         source = near_blocks(source, &from, pe, &error);
     if (!dest || !source)
         return error;
-    copy_blocks(dest, to.step, source, from.step, shape->bsize * shape->elem_bytes, shape->nblocks);
+    weft_copy_blocks(dest, to.step, source, from.step, shape->bsize * shape->elem_bytes,
+                     shape->nblocks);
     return 0;
 }
 

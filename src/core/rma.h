@@ -66,6 +66,11 @@ struct weft_strided {
 int weft_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
 int weft_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
 
+/* Copies nblocks blocks of `bytes`, which begin `to` and `from` bytes apart. Both sides are here.
+ */
+void weft_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_t from, size_t bytes,
+                      size_t nblocks);
+
 enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
 
 /* Sets the word on `pe` or adds to it, behind all earlier stores of this thread. */

@@ -20,13 +20,31 @@ struct weft_post {
     _Alignas(64) unsigned char payload[WEFT_POST_BYTES];
 };
 
+/* What one member sends to the others in one of their data-moving collectives (coll/packet.h). The
+ * payload begins in the cache line of the word that announces it, so that a small one arrives with
+ * it. */
+#define WEFT_PACKETS      8
+#define WEFT_PACKET_BYTES 2032
+struct weft_packet {
+    union {
+        struct weft_word posted;
+        struct {
+            uint64_t word;
+            uint64_t bytes; /* of the sender's payload, for whom it can differ */
+            unsigned char payload[WEFT_PACKET_BYTES];
+        };
+    };
+};
+
 struct weft_team_words {
     struct weft_word rounds[2]
                            [WEFT_SYNC_ROUNDS]; /* barrier, farewell: set by the one 2^r before me */
     struct weft_word arrived, released; /* crowded barrier: the words of member 0 are everyone's */
     struct weft_post post[2];           /* by parity of the post epoch */
     struct weft_word progress;          /* set by the owner as its part of a call gets done */
+    struct weft_word packets_read;      /* the owner needs no packet up to this epoch any more */
     _Atomic uint32_t astray;            /* WORLD's only; see coll/astray.h */
+    struct weft_packet packets[WEFT_PACKETS]; /* by the packet epoch modulo their number */
 };
 
 #define WEFT_TEAMS_MAX 256
@@ -42,7 +60,9 @@ struct weft_team {
 
     struct weft_team_words *words; /* this PE's own */
     uint32_t barrier_epoch, farewell_epoch, post_epoch;
-    uint32_t progress; /* how far this team's progress words have come; equal on all members */
+    uint32_t packet_epoch; /* one a data-moving collective */
+    uint32_t packets_read; /* by all members, as far as this one knows */
+    uint32_t progress;     /* how far this team's progress words have come; equal on all members */
     size_t workspace_committed;
 };
 
@@ -53,7 +73,7 @@ static inline int weft_team_world_pe(const struct weft_team *team, int member) {
 /* The team's slot in the scratch memory of a world PE: words, then workspace. */
 char *weft_team_slot_of(int slot, int world_pe);
 size_t weft_team_slot_bytes(void);
-#define WEFT_TEAM_WORDS_BYTES 4096
+#define WEFT_TEAM_WORDS_BYTES 20480
 
 static inline struct weft_team_words *weft_team_words_of(const struct weft_team *team, int member) {
     return (struct weft_team_words *)weft_team_slot_of(team->slot,

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives of teams. A team that is none is the caller's error to handle, since the routines
+ * return one; wrong addresses and numbers would leave the other members waiting, so they end the
+ * job. */
+#include "api/collective.h"
+#include <errno.h>
+#include "core/team.h"
+#include "api/define.h"
+
+/* --- Checks ---------------------------------------------------------------------------------- */
+
+/* `blocks` blocks of `bytes` each are symmetric. */
+static inline void check(const struct weft_group *group, const char *argument, const void *p,
+                         size_t bytes, size_t blocks) {
+    size_t all = weft_check_bytes(bytes, blocks);
+    if (__builtin_expect(!weft_near(p, all, weft_job.pe), 0))
+        weft_misuse_access(group->call, argument, p, all, weft_job.pe);
+}
+
+void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,
+                        size_t bytes, int root) {
+    if (__builtin_expect(root < 0 || root >= group->npes, 0))
+        weft_misuse_member(group->call, "PE_root", root, group->npes);
+    if (bytes == 0)
+        return;
+    check(group, "dest", dest, bytes, 1);
+    check(group, "source", source, bytes, 1);
+    weft_broadcast(group, dest, source, bytes, root);
+}
+
+void weft_api_fcollect(const struct weft_group *group, void *dest, const void *source,
+                       size_t bytes) {
+    if (bytes == 0)
+        return;
+    check(group, "dest", dest, bytes, (size_t)group->npes);
+    check(group, "source", source, bytes, 1);
+    weft_fcollect(group, dest, source, bytes);
+}
+
+/* How much dest has to hold is known only when all have met. */
+void weft_api_collect(const struct weft_group *group, void *dest, const void *source,
+                      size_t bytes) {
+    if (bytes > 0) {
+        check(group, "dest", dest, bytes, 1);
+        check(group, "source", source, bytes, 1);
+    }
+    weft_collect(group, dest, source, bytes);
+}
+
+void weft_api_alltoall(const struct weft_group *group, void *dest, const void *source,
+                       size_t bytes) {
+    if (bytes == 0)
+        return;
+    check(group, "dest", dest, bytes, (size_t)group->npes);
+    check(group, "source", source, bytes, (size_t)group->npes);
+    weft_alltoall(group, dest, source, bytes);
+}
+
+/* Elements from the first to the last of all blocks. */
+static size_t strided_extent(const struct weft_group *group, size_t nelems, ptrdiff_t stride) {
+    size_t last = weft_check_bytes(nelems, (size_t)group->npes) - 1;
+    size_t extent = weft_check_bytes(last, (size_t)stride);
+    return extent == SIZE_MAX ? extent : extent + 1;
+}
+
+void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *source,
+                        const struct weft_blocks_shape *shape) {
+    if (__builtin_expect(shape->dest_stride < 1, 0))
+        weft_misuse_stride(group->call, "dst", shape->dest_stride);
+    if (__builtin_expect(shape->source_stride < 1, 0))
+        weft_misuse_stride(group->call, "sst", shape->source_stride);
+    if (shape->nelems == 0)
+        return;
+    size_t to = strided_extent(group, shape->nelems, shape->dest_stride);
+    size_t from = strided_extent(group, shape->nelems, shape->source_stride);
+    check(group, "dest", dest, shape->elem_bytes, to);
+    check(group, "source", source, shape->elem_bytes, from);
+    weft_alltoalls(group, dest, source, shape);
+}
+
+void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
+                     const struct weft_fold *fold) {
+    if (nelems == 0)
+        return;
+    check(group, "dest", dest, fold->elem_bytes, nelems);
+    check(group, "source", source, fold->elem_bytes, nelems);
+    weft_reduce(group, dest, source, nelems, fold);
+}
+
+void weft_api_scan(const struct weft_group *group, void *dest, const void *source, size_t nelems,
+                   const struct weft_fold *fold, bool inclusive) {
+    if (nelems == 0)
+        return;
+    check(group, "dest", dest, fold->elem_bytes, nelems);
+    check(group, "source", source, fold->elem_bytes, nelems);
+    weft_scan(group, dest, source, nelems, fold, inclusive);
+}
+
+/* --- The names ------------------------------------------------------------------------------- */
+
+/* Begins a routine: the group of its team, or an error. */
+#define OPEN_GROUP(call, handle)                              \
+    weft_check_running(call);                                 \
+    struct weft_team *const members = weft_team_find(handle); \
+    if (__builtin_expect(!members, 0))                        \
+        return -EINVAL;                                       \
+    const struct weft_group group = weft_group_of(members, call)
+
+static int broadcast(const char *call, shmem_team_t team, void *dest, const void *source,
+                     size_t bytes, int root) {
+    OPEN_GROUP(call, team);
+    weft_api_broadcast(&group, dest, source, bytes, root);
+    return 0;
+}
+
+static int collect(const char *call, shmem_team_t team, void *dest, const void *source,
+                   size_t bytes) {
+    OPEN_GROUP(call, team);
+    weft_api_collect(&group, dest, source, bytes);
+    return 0;
+}
+
+static int fcollect(const char *call, shmem_team_t team, void *dest, const void *source,
+                    size_t bytes) {
+    OPEN_GROUP(call, team);
+    weft_api_fcollect(&group, dest, source, bytes);
+    return 0;
+}
+
+static int alltoall(const char *call, shmem_team_t team, void *dest, const void *source,
+                    size_t bytes) {
+    OPEN_GROUP(call, team);
+    weft_api_alltoall(&group, dest, source, bytes);
+    return 0;
+}
+
+static int alltoalls(const char *call, shmem_team_t team, void *dest, const void *source,
+                     const struct weft_blocks_shape *shape) {
+    OPEN_GROUP(call, team);
+    weft_api_alltoalls(&group, dest, source, shape);
+    return 0;
+}
+
+static int reduce(const char *call, shmem_team_t team, void *dest, const void *source,
+                  size_t nelems, const struct weft_fold *fold) {
+    OPEN_GROUP(call, team);
+    weft_api_reduce(&group, dest, source, nelems, fold);
+    return 0;
+}
+
+static int scan(const char *call, shmem_team_t team, void *dest, const void *source, size_t nelems,
+                const struct weft_fold *fold, bool inclusive) {
+    OPEN_GROUP(call, team);
+    weft_api_scan(&group, dest, source, nelems, fold, inclusive);
+    return 0;
+}
+
+/* clang-format off */
+#define COPY(NAME, T, VERB, SIZE)                                                                  \
+    API(int, NAME, (shmem_team_t team, T *dest, const T *source, size_t nelems)) {                 \
+        return VERB(__func__, team, dest, source, weft_check_bytes(nelems, SIZE));                 \
+    }
+#define COLLECTIVES(BROADCAST, COLLECT, FCOLLECT, ALLTOALL, ALLTOALLS, T, SIZE)                    \
+    API(int, BROADCAST,                                                                            \
+        (shmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root)) {               \
+        return broadcast(__func__, team, dest, source, weft_check_bytes(nelems, SIZE), PE_root);   \
+    }                                                                                              \
+    COPY(COLLECT, T, collect, SIZE)                                                                \
+    COPY(FCOLLECT, T, fcollect, SIZE)                                                              \
+    COPY(ALLTOALL, T, alltoall, SIZE)                                                              \
+    API(int, ALLTOALLS, (shmem_team_t team, T *dest, const T *source, ptrdiff_t dst,               \
+                         ptrdiff_t sst, size_t nelems)) {                                          \
+        struct weft_blocks_shape shape = {nelems, SIZE, dst, sst};                                 \
+        return alltoalls(__func__, team, dest, source, &shape);                                    \
+    }
+#define TYPED(N, T, _)                                                                             \
+    COLLECTIVES(N##_broadcast, N##_collect, N##_fcollect, N##_alltoall, N##_alltoalls, T, sizeof(T))
+SHMEM_RMA_TYPES(TYPED, _)
+COLLECTIVES(broadcastmem, collectmem, fcollectmem, alltoallmem, alltoallsmem, void, 1)
+
+#define REDUCE(N, T, OP, FOLD)                                                                     \
+    API(int, N##_##OP##_reduce, (shmem_team_t team, T *dest, const T *source, size_t nreduce)) {   \
+        const struct weft_fold *fold = &weft_folds[WEFT_FOLD_##FOLD][WEFT_NUMBER_OF(T)];           \
+        return reduce(__func__, team, dest, source, nreduce, fold);                                \
+    }
+#define SCAN(N, T, NAME, INCLUSIVE)                                                                \
+    API(int, N##_##NAME, (shmem_team_t team, T *dest, const T *source, size_t nelems)) {           \
+        const struct weft_fold *fold = &weft_folds[WEFT_FOLD_SUM][WEFT_NUMBER_OF(T)];              \
+        return scan(__func__, team, dest, source, nelems, fold, INCLUSIVE);                        \
+    }
+#define BITWISE(N, T, _)    REDUCE(N, T, and, AND) REDUCE(N, T, or, OR) REDUCE(N, T, xor, XOR)
+#define ORDERED(N, T, _)    REDUCE(N, T, max, MAX) REDUCE(N, T, min, MIN)
+#define ARITHMETIC(N, T, _) REDUCE(N, T, sum, SUM) REDUCE(N, T, prod, PROD)                        \
+                            SCAN(N, T, sum_inscan, true) SCAN(N, T, sum_exscan, false)
+SHMEM_BITWISE_TYPES(BITWISE, _)
+SHMEM_RMA_TYPES(ORDERED, _)
+SHMEM_ARITHMETIC_TYPES(ARITHMETIC, _)

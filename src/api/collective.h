@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The collectives behind their typed names: they check the arguments against a group, which is a
+ * team or an active set, and call coll. Sizes as in coll/collective.h, but zero is allowed. */
+#ifndef WEFT_API_COLLECTIVE_H
+#define WEFT_API_COLLECTIVE_H
+
+#include "api/misuse.h"
+#include "coll/collective.h"
+
+void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,
+                        size_t bytes, int root);
+void weft_api_fcollect(const struct weft_group *group, void *dest, const void *source,
+                       size_t bytes);
+void weft_api_collect(const struct weft_group *group, void *dest, const void *source, size_t bytes);
+void weft_api_alltoall(const struct weft_group *group, void *dest, const void *source,
+                       size_t bytes);
+void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *source,
+                        const struct weft_blocks_shape *shape);
+void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
+                     const struct weft_fold *fold);
+void weft_api_scan(const struct weft_group *group, void *dest, const void *source, size_t nelems,
+                   const struct weft_fold *fold, bool inclusive);
+
+#endif

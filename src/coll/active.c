@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/active.h"
+#include <shmem.h>
+#include "core/wait.h"
+
+enum { ROUNDS_MAX = 32, SIZE_WORD = ROUNDS_MAX };
+_Static_assert(SIZE_WORD < SHMEM_SYNC_SIZE && SHMEM_SYNC_VALUE == 0, "pSync has the words");
+
+static _Atomic long *word_of(const struct weft_group *group, int index, int member) {
+    return weft_group_near(group, &group->psync[index], sizeof(long), member);
+}
+
+/* Dissemination (core/sync.c) over counting words. */
+static void active_sync(const struct weft_group *group) {
+    for (int round = 0, distance = 1; distance < group->npes; round++, distance *= 2) {
+        _Atomic long *mine = word_of(group, round, group->me);
+        atomic_fetch_add(word_of(group, round, weft_group_member(group, distance)), 1);
+        WEFT_WAIT_UNTIL(atomic_load(mine) > 0, group->call);
+        atomic_fetch_sub(mine, 1);
+    }
+}
+
+struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe,
+                                    const char *call) {
+    int stride = 1 << log_stride, distance = pe - start;
+    bool member = distance >= 0 && distance % stride == 0 && distance / stride < size;
+    return (struct weft_group){.call = call,
+                               .me = member ? distance / stride : -1,
+                               .npes = size,
+                               .start = start,
+                               .stride = stride,
+                               .psync = psync,
+                               .sync = active_sync};
+}
+
+/* Nobody comes back to its word before all have read it, so that it can be cleared. */
+void weft_active_share(const struct weft_group *group, size_t mine, size_t *sizes) {
+    atomic_store(word_of(group, SIZE_WORD, group->me), (long)mine);
+    active_sync(group);
+    for (int member = 0; member < group->npes; member++)
+        sizes[member] = (size_t)atomic_load(word_of(group, SIZE_WORD, member));
+    active_sync(group);
+    atomic_store(word_of(group, SIZE_WORD, group->me), SHMEM_SYNC_VALUE);
+}

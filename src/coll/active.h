@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Active sets, deprecated: groups that are described anew in every call, and that have no words but
+ * those of the caller's pSync.
+ *
+ * A word of pSync counts: a peer adds one, its owner waits for one and takes it away. So it holds
+ * SHMEM_SYNC_VALUE again when a call is over, and a peer that runs ahead into the next call with
+ * the same pSync does no harm. Words [0, 32) are the barrier's, one a round; word 32 shows a size.
+ */
+#ifndef WEFT_COLL_ACTIVE_H
+#define WEFT_COLL_ACTIVE_H
+
+#include "coll/group.h"
+
+/* The group of start, start + 2^log_stride, ... (size of them); me is -1 where `pe` is none of
+ * them. */
+struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe,
+                                    const char *call);
+
+/* sizes[member] = what each member has passed as `mine`. Collective; a sync must follow. */
+void weft_active_share(const struct weft_group *group, size_t mine, size_t *sizes);
+
+#endif

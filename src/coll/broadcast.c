@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Broadcast: nobody but the root waits for anyone but the root, and the root only before its source
+ * is the caller's again. */
+#include <string.h>
+#include "coll/choice.h"
+#include "coll/collective.h"
+#include "coll/packet.h"
+
+static void copy(void *dest, const void *source, size_t bytes) {
+    if (dest != source)
+        memcpy(dest, source, bytes);
+}
+
+static void broadcast_send(const struct weft_group *group, void *dest, const void *source,
+                           size_t bytes, bool inside) {
+    struct weft_team *team = group->team;
+    struct weft_packet *packet = weft_packet_mine(team, group->call);
+    if (inside)
+        memcpy(packet->payload, source, bytes);
+    weft_packet_send(team);
+    copy(dest, source, bytes);
+    if (!inside)
+        weft_packets_wait_read(team, team->packet_epoch, group->call);
+    weft_packet_finish(team);
+}
+
+static void broadcast_receive(const struct weft_group *group, void *dest, const void *source,
+                              size_t bytes, int root, bool inside) {
+    struct weft_team *team = group->team;
+    const struct weft_packet *packet = weft_packet_from(team, root, group->call);
+    memcpy(dest, inside ? packet->payload : weft_group_near(group, source, bytes, root), bytes);
+    weft_packet_finish(team);
+}
+
+static void broadcast_set(const struct weft_group *group, void *dest, const void *source,
+                          size_t bytes, int root) {
+    group->sync(group);
+    if (group->me == root)
+        copy(dest, source, bytes);
+    else
+        memcpy(dest, weft_group_near(group, source, bytes, root), bytes);
+    group->sync(group);
+}
+
+void weft_broadcast(const struct weft_group *group, void *dest, const void *source, size_t bytes,
+                    int root) {
+    if (group->npes == 1) {
+        copy(dest, source, bytes);
+        return;
+    }
+    if (!group->team) {
+        broadcast_set(group, dest, source, bytes, root);
+        return;
+    }
+    bool inside = weft_choice_packet(WEFT_BROADCAST, bytes, group->npes);
+    weft_packet_next(group->team);
+    if (group->me == root)
+        broadcast_send(group, dest, source, bytes, inside);
+    else
+        broadcast_receive(group, dest, source, bytes, root, inside);
+}

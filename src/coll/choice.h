@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which way a data-moving collective of a team goes. Small payloads travel in packets: copied
+ * once more, but with one synchronisation instead of two, or none to wait for. Large ones are read
+ * where they lie. The same on all members, since it depends on sizes only. */
+#ifndef WEFT_COLL_CHOICE_H
+#define WEFT_COLL_CHOICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum weft_family {
+    WEFT_BROADCAST,
+    WEFT_COLLECT,
+    WEFT_FCOLLECT,
+    WEFT_ALLTOALL,
+    WEFT_REDUCE,
+    WEFT_SCAN,
+    WEFT_FAMILIES,
+};
+
+struct weft_choice {
+    const char *name, *small, *large;
+    size_t packet_bytes_max; /* that one member sends; at most WEFT_PACKET_BYTES */
+    size_t total_bytes_max;  /* that one member reads of all packets */
+};
+extern const struct weft_choice weft_choices[WEFT_FAMILIES];
+
+/* Whether a member's `bytes` go into its packet. */
+static inline bool weft_choice_packet(enum weft_family family, size_t bytes, int npes) {
+    const struct weft_choice *choice = &weft_choices[family];
+    return bytes <= choice->packet_bytes_max && bytes * (size_t)npes <= choice->total_bytes_max;
+}
+
+/* The largest `bytes` for which that holds. */
+static inline size_t weft_choice_packet_max(enum weft_family family, int npes) {
+    const struct weft_choice *choice = &weft_choices[family];
+    size_t share = choice->total_bytes_max / (size_t)npes;
+    return share < choice->packet_bytes_max ? share : choice->packet_bytes_max;
+}
+
+/* Writes the line of a family for people to read: "broadcast   up to 2032 bytes ...". Returns what
+ * snprintf does. */
+int weft_choice_describe(char *text, size_t bytes, enum weft_family family, int npes);
+
+#endif

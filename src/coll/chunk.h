@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work on large arrays by chunks: each member owns one, and does it for everybody. */
+#ifndef WEFT_COLL_CHUNK_H
+#define WEFT_COLL_CHUNK_H
+
+#include "coll/fold.h"
+#include "coll/group.h"
+
+enum { WEFT_CHUNK_BLOCK_BYTES = 8 << 10 }; /* of each array: a few of them fit the cache */
+
+/* One block of a member's chunk: elements [first, first + nelems) of every member's arrays. */
+struct weft_block {
+    size_t first, nelems;
+    const void *const *sources;
+    void *const *dests;
+};
+typedef void weft_block_body(const struct weft_group *group, const struct weft_block *block,
+                             const struct weft_fold *fold);
+
+/* Calls body for every block of this member's chunk. Collective: on return all chunks are done. */
+void weft_chunks_each(const struct weft_group *group, void *dest, const void *source, size_t nelems,
+                      const struct weft_fold *fold, weft_block_body *body);
+
+#endif

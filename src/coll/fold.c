@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loops over plain arrays that the compiler vectorises, one a number and operation, and the pass
+ * over many sources by blocks that stay in the first-level cache. */
+#include "coll/fold.h"
+#include <complex.h>
+#include <stdint.h>
+#include <string.h>
+#include "coll/loop.h"
+
+/* Unsigned arithmetic wraps around; 1u keeps narrow factors out of int, which would not. */
+/* clang-format off */
+#define PAIR(NAME, T, VALUE)                                                                       \
+    WEFT_WIDEST static void NAME(void *to, const void *so_far, const void *next, size_t nelems) {  \
+        T *result = to;                                                                            \
+        const T *left = so_far, *right = next;                                                     \
+        WEFT_INDEPENDENT                                                                           \
+        for (size_t i = 0; i < nelems; i++) {                                                      \
+            T a = left[i], b = right[i];                                                           \
+            result[i] = (T)(VALUE);                                                                \
+        }                                                                                          \
+    }
+
+#define UNSIGNED(T, N)                                                                             \
+    PAIR(and_##N, T, a & b) PAIR(or_##N, T, a | b) PAIR(xor_##N, T, a ^ b)                         \
+    PAIR(sum_##N, T, a + b) PAIR(prod_##N, T, 1u * a * b)
+UNSIGNED(uint8_t, u8) UNSIGNED(uint16_t, u16) UNSIGNED(uint32_t, u32) UNSIGNED(uint64_t, u64)
+
+#define ORDERED(T, N) PAIR(max_##N, T, b > a ? b : a) PAIR(min_##N, T, b < a ? b : a)
+ORDERED(int8_t, i8) ORDERED(int16_t, i16) ORDERED(int32_t, i32) ORDERED(int64_t, i64)
+ORDERED(uint8_t, u8) ORDERED(uint16_t, u16) ORDERED(uint32_t, u32) ORDERED(uint64_t, u64)
+
+#define REAL(T, N)                                                                                 \
+    PAIR(max_##N, T, ((b > a) | (b != b)) ? b : a) PAIR(min_##N, T, ((b < a) | (b != b)) ? b : a)  \
+    PAIR(sum_##N, T, a + b) PAIR(prod_##N, T, a * b)
+REAL(float, f) REAL(double, d) REAL(long double, ld)
+
+#define COMPLEX(T, N) PAIR(sum_##N, T, a + b) PAIR(prod_##N, T, a * b)
+COMPLEX(float complex, cf) COMPLEX(double complex, cd)
+
+#define ROW(NUMBER, PAIR, T) [WEFT_NUMBER_##NUMBER] = {PAIR, sizeof(T)}
+#define BY_WIDTH(OP)                                                                               \
+    ROW(I8, OP##_u8, uint8_t), ROW(I16, OP##_u16, uint16_t), ROW(I32, OP##_u32, uint32_t),         \
+    ROW(I64, OP##_u64, uint64_t),                                                                  \
+    ROW(U8, OP##_u8, uint8_t), ROW(U16, OP##_u16, uint16_t), ROW(U32, OP##_u32, uint32_t),         \
+    ROW(U64, OP##_u64, uint64_t)
+#define BY_SIGN(OP)                                                                                \
+    ROW(I8, OP##_i8, int8_t), ROW(I16, OP##_i16, int16_t), ROW(I32, OP##_i32, int32_t),            \
+    ROW(I64, OP##_i64, int64_t),                                                                   \
+    ROW(U8, OP##_u8, uint8_t), ROW(U16, OP##_u16, uint16_t), ROW(U32, OP##_u32, uint32_t),         \
+    ROW(U64, OP##_u64, uint64_t)
+#define REALS(OP)                                                                                  \
+    ROW(FLOAT, OP##_f, float), ROW(DOUBLE, OP##_d, double), ROW(LONGDOUBLE, OP##_ld, long double)
+#define COMPLEXES(OP)                                                                              \
+    ROW(COMPLEXF, OP##_cf, float complex), ROW(COMPLEXD, OP##_cd, double complex)
+    /* clang-format on */
+
+    const struct weft_fold weft_folds[WEFT_FOLD_OPS][WEFT_NUMBERS] = {
+        [WEFT_FOLD_AND] = {BY_WIDTH(and)},
+        [WEFT_FOLD_OR] = {BY_WIDTH(or)},
+        [WEFT_FOLD_XOR] = {BY_WIDTH(xor)},
+        [WEFT_FOLD_MAX] = {BY_SIGN(max), REALS(max)},
+        [WEFT_FOLD_MIN] = {BY_SIGN(min), REALS(min)},
+        [WEFT_FOLD_SUM] = {BY_WIDTH(sum), REALS(sum), COMPLEXES(sum)},
+        [WEFT_FOLD_PROD] = {BY_WIDTH(prod), REALS(prod), COMPLEXES(prod)},
+};
+
+/* Folds into a block of its own, because `to` may be a source that is yet to be read. */
+static void fold_block(const struct weft_fold *fold, char *to, const void *const *sources,
+                       int nsources, size_t offset, size_t nelems, void *block) {
+    const void *so_far = (const char *)sources[0] + offset;
+    for (int s = 1; s < nsources; s++) {
+        void *sum = s + 1 == nsources ? to : block;
+        fold->pair(sum, so_far, (const char *)sources[s] + offset, nelems);
+        so_far = sum;
+    }
+}
+
+void weft_fold_all(const struct weft_fold *fold, void *to, const void *const *sources, int nsources,
+                   size_t first, size_t nelems) {
+    enum { BLOCK_BYTES = 4096 };
+    _Alignas(64) char block[BLOCK_BYTES];
+    size_t bytes = nelems * fold->elem_bytes, begin = first * fold->elem_bytes;
+    if (nsources == 1) {
+        memmove(to, (const char *)sources[0] + begin, bytes);
+        return;
+    }
+    size_t step = nsources == 2 ? bytes : BLOCK_BYTES;
+    for (size_t done = 0; done < bytes; done += step) {
+        size_t left = bytes - done, now = left < step ? left : step;
+        fold_block(fold, (char *)to + done, sources, nsources, begin + done, now / fold->elem_bytes,
+                   block);
+    }
+}

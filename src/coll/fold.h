@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reductions of many arrays into one, element by element, for every type of the standard.
+ *
+ * Sources are taken in the order given, whatever their number and however the arrays are cut, so a
+ * result has the same bits wherever it is computed. Integers wrap around. Where an operand of min
+ * or max is a NaN, so is the result. */
+#ifndef WEFT_COLL_FOLD_H
+#define WEFT_COLL_FOLD_H
+
+#include <limits.h>
+#include <stddef.h>
+
+/* What numbers the C types are: several are the same. */
+enum weft_number {
+    WEFT_NUMBER_I8,
+    WEFT_NUMBER_I16,
+    WEFT_NUMBER_I32,
+    WEFT_NUMBER_I64,
+    WEFT_NUMBER_U8,
+    WEFT_NUMBER_U16,
+    WEFT_NUMBER_U32,
+    WEFT_NUMBER_U64,
+    WEFT_NUMBER_FLOAT,
+    WEFT_NUMBER_DOUBLE,
+    WEFT_NUMBER_LONGDOUBLE,
+    WEFT_NUMBER_COMPLEXF,
+    WEFT_NUMBER_COMPLEXD,
+    WEFT_NUMBERS,
+};
+
+/* clang-format off */
+#define WEFT_NUMBER_OF(T)                                                                         \
+    _Generic((T){0},                                                                              \
+        char:           CHAR_MIN < 0 ? WEFT_NUMBER_I8 : WEFT_NUMBER_U8,                           \
+        signed char:    WEFT_NUMBER_I8,  unsigned char:      WEFT_NUMBER_U8,                      \
+        short:          WEFT_NUMBER_I16, unsigned short:     WEFT_NUMBER_U16,                     \
+        int:            WEFT_NUMBER_I32, unsigned:           WEFT_NUMBER_U32,                     \
+        long:           WEFT_NUMBER_I64, unsigned long:      WEFT_NUMBER_U64,                     \
+        long long:      WEFT_NUMBER_I64, unsigned long long: WEFT_NUMBER_U64,                     \
+        float:          WEFT_NUMBER_FLOAT,    double:          WEFT_NUMBER_DOUBLE,                \
+        float _Complex: WEFT_NUMBER_COMPLEXF, double _Complex: WEFT_NUMBER_COMPLEXD,              \
+        long double:    WEFT_NUMBER_LONGDOUBLE)
+/* clang-format on */
+_Static_assert(sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long) == 8 &&
+                   sizeof(long long) == 8,
+               "the integers are as wide as WEFT_NUMBER_OF says");
+
+enum weft_fold_op {
+    WEFT_FOLD_AND,
+    WEFT_FOLD_OR,
+    WEFT_FOLD_XOR,
+    WEFT_FOLD_MAX,
+    WEFT_FOLD_MIN,
+    WEFT_FOLD_SUM,
+    WEFT_FOLD_PROD,
+    WEFT_FOLD_OPS,
+};
+
+struct weft_fold {
+    /* to[i] = so_far[i] op next[i]; `to` may be either of them. NULL: the type has no such op. */
+    void (*pair)(void *to, const void *so_far, const void *next, size_t nelems);
+    size_t elem_bytes;
+};
+extern const struct weft_fold weft_folds[WEFT_FOLD_OPS][WEFT_NUMBERS];
+
+/* to[i] = the fold of sources[0 ... nsources - 1][first + i]; i < nelems. nsources >= 1. `to` may
+ * be where one of them is read. */
+void weft_fold_all(const struct weft_fold *fold, void *to, const void *const *sources, int nsources,
+                   size_t first, size_t nelems);
+
+#endif

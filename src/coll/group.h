@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who takes part in one data-moving collective, and how they wait for one another.
+ *
+ * Members are numbered 0 to npes - 1; member i is world PE start + i * stride. A team has packets
+ * for small payloads (coll/packet.h) besides its barrier, an active set (coll/active.h) only the
+ * words of its pSync. A group lives as long as one call. */
+#ifndef WEFT_COLL_GROUP_H
+#define WEFT_COLL_GROUP_H
+
+#include <stddef.h>
+#include "core/sync.h"
+#include "core/window.h"
+
+struct weft_group {
+    const char *call; /* the public function */
+    int me, npes;
+    int start, stride;
+    struct weft_team *team; /* NULL for an active set */
+    long *psync;            /* of an active set */
+
+    /* No member leaves before every member has entered; stores before it are visible after it. */
+    void (*sync)(const struct weft_group *group);
+};
+
+void weft_group_sync_team(const struct weft_group *group);
+
+static inline struct weft_group weft_group_of(struct weft_team *team, const char *call) {
+    return (struct weft_group){.call = call,
+                               .me = team->my_pe,
+                               .npes = team->npes,
+                               .start = team->start,
+                               .stride = team->stride,
+                               .team = team,
+                               .sync = weft_group_sync_team};
+}
+
+static inline int weft_group_pe(const struct weft_group *group, int member) {
+    return group->start + member * group->stride;
+}
+
+/* The members in the order in which one visits them: itself, the next one, ..., so that no
+ * member's memory is read by all at once. */
+static inline int weft_group_member(const struct weft_group *group, int distance) {
+    int member = group->me + distance;
+    return member >= group->npes ? member - group->npes : member;
+}
+
+/* Where a member keeps its copy of the symmetric [p, p + bytes). Ends the job where it has none:
+ * only a size that differs between members gets so far. */
+void *weft_group_near(const struct weft_group *group, const void *p, size_t bytes, int member);
+
+#endif

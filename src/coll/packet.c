@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/packet.h"
+#include <string.h>
+
+/* Asked for only while nothing but broadcasts has followed `epoch`, or the one that is `epoch`
+ * itself, so each member's word comes this far. */
+void weft_packets_wait_read(struct weft_team *team, uint32_t epoch, const char *call) {
+    uint32_t least = team->packet_epoch;
+    for (int member = 0; member < team->npes; member++) {
+        if (member == team->my_pe)
+            continue;
+        struct weft_word *read = &weft_team_words_of(team, member)->packets_read;
+        weft_word_wait(read, epoch, weft_team_world_pe(team, member), call);
+        uint32_t theirs = atomic_load_explicit(&read->value, memory_order_acquire);
+        if (!weft_epoch_reached(theirs, least))
+            least = theirs;
+    }
+    team->packets_read = least;
+}
+
+void weft_packets_wait_sent(struct weft_team *team, const char *call) {
+    for (int distance = 1; distance < team->npes; distance++) {
+        int member = team->my_pe + distance;
+        weft_packet_from(team, member >= team->npes ? member - team->npes : member, call);
+    }
+    team->packets_read = team->packet_epoch - 1;
+}
+
+void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
+                         const void **payloads, const char *call) {
+    weft_packet_next(team);
+    memcpy(weft_packet_mine(team, call)->payload, source, bytes);
+    weft_packet_send(team);
+    weft_packets_wait_sent(team, call);
+    for (int member = 0; member < team->npes; member++)
+        payloads[member] = weft_packet_from(team, member, call)->payload;
+    payloads[team->my_pe] = source;
+}
