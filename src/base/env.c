@@ -4,13 +4,17 @@
 #include "base/log.h"
 #include <ctype.h>
 #include <errno.h>
+#include <locale.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct weft_env weft_env;
+#define PRESET(kind, field, name, old, preset, meaning) .field = (preset),
+struct weft_env weft_env = {WEFT_ENV(PRESET)};
+#undef PRESET
 
+/* The value in force, and the name that it has been given by; NULL where neither name is set. */
 static const char *env_find(const char *name, const char *old, const char **origin) {
     const char *value = getenv(name);
     *origin = value ? name : old;
@@ -23,15 +27,25 @@ static int env_suffix_shift(char suffix) {
     return at ? 10 * (int)(at - suffixes + 1) : 0;
 }
 
+/* strtold with a point for the fraction, whatever the program's locale is. */
+static long double env_parse_number(const char *text, char **end) {
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!plain)
+        return strtold(text, end);
+    long double number = strtold_l(text, end, plain);
+    freelocale(plain);
+    return number;
+}
+
 int weft_env_parse_size(const char *text, size_t *bytes) {
     while (isspace((unsigned char)*text))
         text++;
+    if (*text == '+')
+        text++;
     if (!isdigit((unsigned char)*text) && *text != '.')
-        return -EINVAL; /* no sign, no "inf", no "nan" */
-    if (text[0] == '0' && tolower((unsigned char)text[1]) == 'x')
-        return -EINVAL;
+        return -EINVAL; /* no minus, no "inf", no "nan" */
     char *end;
-    long double number = strtold(text, &end);
+    long double number = env_parse_number(text, &end);
     if (end == text)
         return -EINVAL;
     int shift = env_suffix_shift(*end);
@@ -45,45 +59,62 @@ int weft_env_parse_size(const char *text, size_t *bytes) {
     return 0;
 }
 
-static int env_read_flag(const char *name, const char *old, struct weft_env_flag *flag) {
+static int env_read_flag(const char *name, const char *old, bool *flag) {
     const char *origin;
-    flag->set = env_find(name, old, &origin) != NULL;
+    if (env_find(name, old, &origin))
+        *flag = true;
     return 0;
 }
 
-static int env_read_size(const char *name, const char *old, struct weft_env_size *size) {
+static int env_read_size(const char *name, const char *old, size_t *size) {
     const char *origin, *text = env_find(name, old, &origin);
-    size->set = text != NULL;
-    size->value = 0;
-    if (!text || weft_env_parse_size(text, &size->value) == 0)
+    if (!text || weft_env_parse_size(text, size) == 0)
         return 0;
-    weft_log("%s=%s is no size: a non-negative number with an optional k, m, g or t is needed",
+    weft_log("%s is '%s', which is no size: set it to a number from 0, with an optional k, m, g or "
+             "t (powers of 1024), such as 64m or 1.5g",
              origin, text);
     return -EINVAL;
 }
 
 int weft_env_read(void) {
     int result = 0;
-#define WEFT_ENV_READ(kind, field, name, old, meaning) \
-    if (result == 0)                                   \
+#define READ(kind, field, name, old, preset, meaning) \
+    weft_env.field = (preset);                        \
+    if (result == 0)                                  \
         result = env_read_##kind(name, old, &weft_env.field);
-    WEFT_ENV(WEFT_ENV_READ)
-#undef WEFT_ENV_READ
+    WEFT_ENV(READ)
+#undef READ
     return result;
 }
 
-static void env_print_one(const char *name, const char *old, const char *meaning) {
-    const char *origin, *value = env_find(name, old, &origin);
-    if (value)
-        printf("  %-22s = %s (from %s)\n", name, value, origin);
+/* A setting as a person reads it. */
+static void env_show_flag(char *text, size_t bytes, bool flag) {
+    snprintf(text, bytes, "%s", flag ? "on" : "off");
+}
+
+static void env_show_size(char *text, size_t bytes, size_t size) {
+    snprintf(text, bytes, "%zu bytes", size);
+}
+
+static void env_print_one(const char *name, const char *old, const char *value, const char *preset,
+                          const char *meaning) {
+    const char *origin, *text = env_find(name, old, &origin);
+    if (text)
+        printf("  %-21s %s (%s=%s; default: %s)\n", name, value, origin, text, preset);
     else
-        printf("  %-22s   (not set)\n", name);
-    printf("      %s; deprecated name: %s\n", meaning, old ? old : "none");
+        printf("  %-21s %s (default)\n", name, value);
+    if (old && getenv(name) && getenv(old))
+        printf("      %s=%s has no effect beside it\n", old, getenv(old));
+    printf("      %s%s%s\n", meaning, old ? "; deprecated name: " : "", old ? old : "");
 }
 
 void weft_env_print(void) {
-    printf("Weft environment variables:\n");
-#define WEFT_ENV_PRINT(kind, field, name, old, meaning) env_print_one(name, old, meaning);
-    WEFT_ENV(WEFT_ENV_PRINT)
-#undef WEFT_ENV_PRINT
+    char value[32], preset_value[32];
+    printf("environment\n");
+#define PRINT(kind, field, name, old, preset, meaning)          \
+    env_show_##kind(value, sizeof value, weft_env.field);       \
+    env_show_##kind(preset_value, sizeof preset_value, preset); \
+    env_print_one(name, old, value, preset_value, meaning);
+    WEFT_ENV(PRINT)
+#undef PRINT
 }

@@ -7,39 +7,37 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* X(kind, field, name, deprecated name or NULL, meaning). Kinds: flag, any value sets it, also an
- * empty one (OpenSHMEM 1.6, "Environment Variables"); size, a number with an optional suffix. */
-#define WEFT_ENV(X)                                                                             \
-    X(flag, version, "SHMEM_VERSION", "SMA_VERSION", "print the library's version at start-up") \
-    X(flag, info, "SHMEM_INFO", "SMA_INFO", "print this list at start-up")                      \
-    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", "say what the library decides")                  \
-    X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE",                       \
-      "bytes of symmetric heap committed at start-up (number, k m g t); the heap grows beyond it")
+/* X(kind, field, name, deprecated name or NULL, default, meaning). Kinds: flag, any value sets it,
+ * also an empty one (OpenSHMEM 1.6, "Environment Variables"); size, as weft_env_parse_size has it.
+ */
+#define WEFT_ENV(X)                                                                               \
+    X(flag, version, "SHMEM_VERSION", "SMA_VERSION", false,                                       \
+      "print the library's version at start-up")                                                  \
+    X(flag, info, "SHMEM_INFO", "SMA_INFO", false, "print the version and this list at start-up") \
+    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "say what the library decides")             \
+    X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", 0,                      \
+      "symmetric heap that each PE commits at start-up, a number and k, m, g or t; it grows")
 
-struct weft_env_flag {
-    bool set;
-};
-struct weft_env_size {
-    bool set;
-    size_t value;
-};
+typedef bool weft_env_flag;
+typedef size_t weft_env_size;
 
 struct weft_env {
-#define WEFT_ENV_FIELD(kind, field, name, old, meaning) struct weft_env_##kind field;
+#define WEFT_ENV_FIELD(kind, field, name, old, preset, meaning) weft_env_##kind field;
     WEFT_ENV(WEFT_ENV_FIELD)
 #undef WEFT_ENV_FIELD
 };
 
+/* The settings in force: what weft_env_read found, or the defaults. */
 extern struct weft_env weft_env;
 
-/* Reads the environment. 0, or -EINVAL, logged with name and value. */
+/* Reads the environment. 0, or -EINVAL, logged with name, value and remedy. */
 int weft_env_read(void);
 
-/* Writes the table with values and origins to stdout. */
+/* Writes the table to stdout: each setting, its origin, its default and its meaning. */
 void weft_env_print(void);
 
-/* "512", "1.5g", ".5m", "20kk" (what follows the suffix is ignored): bytes, rounded up.
- * 0 or -EINVAL. */
+/* "512", "1.5g", ".5m", "2e3k", "0x10", "20kk" (what follows the suffix is ignored): bytes, rounded
+ * up. k, m, g, t, of either case, are powers of 1024. The same in every locale. 0 or -EINVAL. */
 int weft_env_parse_size(const char *text, size_t *bytes);
 
 #endif

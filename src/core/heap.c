@@ -83,10 +83,8 @@ int weft_heap_open(void) {
     blocks = weft_blocks_new(weft_windows.heap.slot_bytes);
     if (!blocks)
         return -ENOMEM;
-    if (!weft_env.symmetric_size.set || weft_env.symmetric_size.value == 0)
-        return 0;
-    size_t bytes = weft_env.symmetric_size.value;
-    return heap_grow(bytes, bytes, "shmem_init with SHMEM_SYMMETRIC_SIZE");
+    size_t bytes = weft_env.symmetric_size;
+    return bytes == 0 ? 0 : heap_grow(bytes, bytes, "shmem_init with SHMEM_SYMMETRIC_SIZE");
 }
 
 void weft_heap_close(void) {

@@ -144,12 +144,12 @@ static void unshare_memory(void) {
 static void greet(void) {
     if (weft_job.pe != 0)
         return;
-    if (weft_env.version.set || weft_env.info.set)
+    if (weft_env.version || weft_env.info)
         printf("Weft %s, OpenSHMEM %d.%d\n", WEFT_VERSION, SHMEM_MAJOR_VERSION,
                SHMEM_MINOR_VERSION);
-    if (weft_env.info.set)
+    if (weft_env.info)
         weft_env_print();
-    if (weft_env.debug.set)
+    if (weft_env.debug)
         weft_log("%d PEs, heap slots of %zu bytes, statics %s", weft_job.npes,
                  weft_windows.heap.slot_bytes,
                  weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
