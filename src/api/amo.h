@@ -4,29 +4,40 @@
 #define WEFT_API_AMO_H
 
 #include "core/amo.h"
+#include "api/checked.h"
 #include "api/misuse.h"
+
+/* In checked mode. `fetch` is where the user wants the word before; NULL: nowhere of the user's. */
+WEFT_COLD static void weft_api_amo_check(const char *call, const char *argument, size_t bytes,
+                                         const void *dest, const void *fetch, int pe) {
+    weft_checked_access(call, &(struct weft_access){argument, fetch ? "fetch" : NULL, dest, fetch,
+                                                    bytes, bytes, bytes, pe, false});
+}
 
 /* Inlined with a constant operation and width, so that one instruction is left of it. */
 static inline __attribute__((always_inline)) void weft_api_amo(const char *call,
                                                                enum weft_amo_op op, size_t bytes,
                                                                const void *dest, const void *value,
                                                                const void *cond, void *fetched,
-                                                               int pe) {
+                                                               const void *fetch, int pe) {
+    const char *argument = op == WEFT_AMO_FETCH ? "source" : "dest";
+    if (weft_checked())
+        weft_api_amo_check(call, argument, bytes, dest, fetch, pe);
     if (__builtin_expect(weft_amo(op, bytes, (void *)dest, value, cond, fetched, pe) != 0, 0))
-        weft_misuse_access(call, op == WEFT_AMO_FETCH ? "source" : "dest", dest, bytes, pe);
+        weft_misuse_access(call, argument, dest, bytes, pe);
 }
 
 /* clang-format off */
 /* What becomes of the word before: nobody wants it, it is returned, or it is stored at `fetch`. */
 #define AMO_SILENT(OP, T, DEST, VALUE, COND)                                                       \
-    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, NULL, pe);
+    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, NULL, NULL, pe);
 #define AMO_RETURN(OP, T, DEST, VALUE, COND)                                                       \
     T before;                                                                                      \
-    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, &before, pe);                         \
+    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, &before, NULL, pe);                         \
     return before;
 #define AMO_STORE(OP, T, DEST, VALUE, COND)                                                        \
     weft_check_local(__func__, "fetch", fetch, sizeof(T));                                         \
-    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, fetch, pe);
+    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, fetch, fetch, pe);
 /* clang-format on */
 
 #endif

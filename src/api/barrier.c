@@ -4,17 +4,24 @@
 #include "core/order.h"
 #include "core/sync.h"
 #include "core/team.h"
+#include "api/checked.h"
 #include "api/define.h"
+
+static void sync_members(const char *call, struct weft_team *team) {
+    if (weft_checked())
+        weft_checked_collective(call, team, NULL);
+    weft_sync_barrier(team, call);
+}
 
 API(void, barrier_all, (void)) {
     weft_check_running(__func__);
     weft_quiet();
-    weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), __func__);
+    sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
 }
 
 API(void, sync_all, (void)) {
     weft_check_running(__func__);
-    weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), __func__);
+    sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
 }
 
 API(int, team_sync, (shmem_team_t team)) {
@@ -22,6 +29,6 @@ API(int, team_sync, (shmem_team_t team)) {
     struct weft_team *members = weft_team_find(team);
     if (!members)
         return -EINVAL;
-    weft_sync_barrier(members, __func__);
+    sync_members(__func__, members);
     return 0;
 }

@@ -5,10 +5,21 @@
 #include "core/blocks.h"
 #include "core/heap.h"
 #include "core/window.h"
+#include "api/checked.h"
 #include "api/define.h"
+
+/* An object is named by its offset: addresses differ from PE to PE. */
+static void check_same(const char *call, const void *ptr, size_t size) {
+    uintptr_t offset = ptr ? (uintptr_t)ptr - weft_windows.heap.window.local : 0;
+    const struct weft_same same[] = {
+        {"ptr (offset in the heap)", (int64_t)offset}, {"size", (int64_t)size}, {NULL, 0}};
+    weft_checked_collective(call, weft_team_find(SHMEM_TEAM_WORLD), same);
+}
 
 static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
     weft_check_running(call);
+    if (weft_checked())
+        check_same(call, NULL, size);
     return size == 0 ? NULL : weft_heap_malloc(size, alignment, zero, call);
 }
 
@@ -27,6 +38,8 @@ void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
     if (!ptr)
         return weft_memory_malloc(call, size);
     weft_check_running(call);
+    if (weft_checked())
+        check_same(call, ptr, size);
     if (size != 0)
         return weft_heap_realloc(ptr, size, call);
     weft_heap_free(ptr, call);
@@ -35,6 +48,8 @@ void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
 
 void weft_memory_free(const char *call, void *ptr) {
     weft_check_running(call);
+    if (weft_checked())
+        check_same(call, ptr, 0);
     if (ptr)
         weft_heap_free(ptr, call);
 }

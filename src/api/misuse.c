@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lines for misuse. The PE that misuses is in the line's beginning already. */
 #include "api/misuse.h"
+#include "core/window.h"
 
 void weft_misuse_phase(const char *call) {
     static const char *const when[] = {
@@ -12,6 +13,17 @@ void weft_misuse_phase(const char *call) {
     weft_job_panic("%s: called %s", call, when[weft_job.phase]);
 }
 
+static bool in_peers_slot(const struct weft_segment *segment, const void *p) {
+    const struct weft_window *w = &segment->window;
+    uintptr_t offset = (uintptr_t)p - segment->base;
+    return segment->base && offset / w->stride < w->count && offset / w->stride != segment->mine &&
+           offset % w->stride < w->bytes;
+}
+
+static bool is_peers_copy(const void *p) {
+    return in_peers_slot(&weft_windows.heap, p) || in_peers_slot(&weft_windows.statics, p);
+}
+
 void weft_misuse_access(const char *call, const char *argument, const void *p, size_t bytes,
                         int pe) {
     weft_check_running(call);
@@ -20,6 +32,10 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
                        weft_job.npes, weft_job.npes - 1);
     if (!p)
         weft_misuse_null(call, argument);
+    if (is_peers_copy(p))
+        weft_job_panic("%s: argument %s is %p, in the memory of another PE as shmem_ptr gives it: "
+                       "pass the address that the object has here",
+                       call, argument, p);
     weft_job_panic("%s: argument %s is %p, which is not symmetric over %zu bytes (for PE %d): pass "
                    "memory of shmem_malloc, or a global or static variable of the executable",
                    call, argument, p, bytes, pe);

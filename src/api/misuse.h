@@ -63,10 +63,13 @@ static inline void weft_check_cmp(const char *call, int cmp) {
 }
 
 /* The world number of the context's PE. */
+WEFT_COLD void weft_checked_ctx(const char *call, shmem_ctx_t ctx);
 static inline int weft_check_pe(const char *call, shmem_ctx_t ctx, int pe) {
     int world_pe = weft_ctx_world_pe(ctx, pe);
     if (__builtin_expect(world_pe < 0, 0))
         weft_misuse_ctx(call, ctx, pe);
+    if (__builtin_expect(weft_job.checked, 0))
+        weft_checked_ctx(call, ctx);
     return world_pe;
 }
 

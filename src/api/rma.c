@@ -3,20 +3,40 @@
  *
  * A near put is complete when its copy is, so the non-blocking forms are the blocking ones. */
 #include "core/rma.h"
+#include "api/checked.h"
 #include "api/define.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+/* In checked mode, before anything else. */
+WEFT_COLD static void check_put(const char *call, const void *dest, const void *source,
+                                size_t bytes, size_t alignment, int pe) {
+    weft_checked_access(call, &(struct weft_access){"dest", "source", dest, source, bytes, bytes,
+                                                    alignment, pe, false});
+}
+
+WEFT_COLD static void check_get(const char *call, void *dest, const void *source, size_t bytes,
+                                size_t alignment, int pe) {
+    weft_checked_access(call, &(struct weft_access){"source", "dest", source, dest, bytes, bytes,
+                                                    alignment, pe, false});
+}
+
 /* Inlined into every routine: a shared body costs a jump and the move of its arguments, a tenth of
  * a small put. Where the size is constant only that copy is left. */
-ALWAYS_INLINE void put(void *dest, const void *source, size_t bytes, int pe, const char *call) {
+ALWAYS_INLINE void put(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                       const char *call) {
     weft_check_local(call, "source", source, bytes);
+    if (weft_checked())
+        check_put(call, dest, source, bytes, alignment, pe);
     if (__builtin_expect(weft_put(dest, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
-ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, int pe, const char *call) {
+ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                       const char *call) {
     weft_check_local(call, "dest", dest, bytes);
+    if (weft_checked())
+        check_get(call, dest, source, bytes, alignment, pe);
     if (__builtin_expect(weft_get(dest, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "source", source, bytes, pe);
 }
@@ -25,65 +45,84 @@ static size_t strided_bytes(const struct weft_strided *shape) {
     return weft_check_bytes(weft_check_bytes(shape->bsize, shape->nblocks), shape->elem_bytes);
 }
 
-static void put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
-                        const char *call) {
+/* What has no extent fails in the access itself. */
+static void check_strided(const char *call, struct weft_access access,
+                          const struct weft_strided *shape, bool is_put) {
+    ptrdiff_t there = is_put ? shape->dest_stride : shape->source_stride;
+    ptrdiff_t here = is_put ? shape->source_stride : shape->dest_stride;
+    if (weft_strided_extent(shape, access.symmetric, there, &access.symmetric,
+                            &access.symmetric_bytes) &&
+        weft_strided_extent(shape, access.local, here, &access.local, &access.local_bytes))
+        weft_checked_access(call, &access);
+}
+
+static void put_strided(void *dest, const void *source, const struct weft_strided *shape,
+                        size_t alignment, int pe, const char *call) {
     weft_check_local(call, "source", source, strided_bytes(shape));
+    if (weft_checked())
+        check_strided(
+            call, (struct weft_access){"dest", "source", dest, source, 0, 0, alignment, pe, true},
+            shape, true);
     if (weft_put_strided(dest, source, shape, pe) != 0)
         weft_misuse_access(call, "dest", dest, strided_bytes(shape), pe);
 }
 
-static void get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
-                        const char *call) {
+static void get_strided(void *dest, const void *source, const struct weft_strided *shape,
+                        size_t alignment, int pe, const char *call) {
     weft_check_local(call, "dest", dest, strided_bytes(shape));
+    if (weft_checked())
+        check_strided(
+            call, (struct weft_access){"source", "dest", source, dest, 0, 0, alignment, pe, true},
+            shape, false);
     if (weft_get_strided(dest, source, shape, pe) != 0)
         weft_misuse_access(call, "source", source, strided_bytes(shape), pe);
 }
 
 /* clang-format off */
-/* VERB is put or get, SIZE the bytes of an element. */
-#define COPY(NAME, T, VERB, SIZE)                                                                  \
+/* VERB is put or get, SIZE the bytes of an element, ALIGN what its address is a multiple of. */
+#define COPY(NAME, T, VERB, SIZE, ALIGN)                                                                  \
     PAIR(void, NAME, (T *dest, const T *source, size_t nelems, int pe),                            \
-         VERB(dest, source, weft_check_bytes(nelems, SIZE), pe, __func__);)
-#define STRIDED(NAME, T, VERB, SIZE)                                                               \
+         VERB(dest, source, weft_check_bytes(nelems, SIZE), ALIGN, pe, __func__);)
+#define STRIDED(NAME, T, VERB, SIZE, ALIGN)                                                               \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),          \
          struct weft_strided shape = {SIZE, 1, nelems, dst, sst};                                  \
-         VERB##_strided(dest, source, &shape, pe, __func__);)
-#define BLOCK_STRIDED(NAME, T, VERB, SIZE)                                                         \
+         VERB##_strided(dest, source, &shape, ALIGN, pe, __func__);)
+#define BLOCK_STRIDED(NAME, T, VERB, SIZE, ALIGN)                                                         \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks,    \
           int pe),                                                                                 \
          struct weft_strided shape = {SIZE, bsize, nblocks, dst, sst};                             \
-         VERB##_strided(dest, source, &shape, pe, __func__);)
+         VERB##_strided(dest, source, &shape, ALIGN, pe, __func__);)
 
 #define TYPED(N, T, _)                                                                             \
-    COPY(N##_put, T, put, sizeof(T))                                                               \
-    COPY(N##_get, T, get, sizeof(T))                                                               \
-    COPY(N##_put_nbi, T, put, sizeof(T))                                                           \
-    COPY(N##_get_nbi, T, get, sizeof(T))                                                           \
-    STRIDED(N##_iput, T, put, sizeof(T))                                                           \
-    STRIDED(N##_iget, T, get, sizeof(T))                                                           \
-    BLOCK_STRIDED(N##_ibput, T, put, sizeof(T))                                                    \
-    BLOCK_STRIDED(N##_ibget, T, get, sizeof(T))                                                    \
+    COPY(N##_put, T, put, sizeof(T), _Alignof(T))                                                               \
+    COPY(N##_get, T, get, sizeof(T), _Alignof(T))                                                               \
+    COPY(N##_put_nbi, T, put, sizeof(T), _Alignof(T))                                                           \
+    COPY(N##_get_nbi, T, get, sizeof(T), _Alignof(T))                                                           \
+    STRIDED(N##_iput, T, put, sizeof(T), _Alignof(T))                                                           \
+    STRIDED(N##_iget, T, get, sizeof(T), _Alignof(T))                                                           \
+    BLOCK_STRIDED(N##_ibput, T, put, sizeof(T), _Alignof(T))                                                    \
+    BLOCK_STRIDED(N##_ibget, T, get, sizeof(T), _Alignof(T))                                                    \
     PAIR(void, N##_p, (T *dest, T value, int pe),                                                  \
-         put(dest, &value, sizeof(T), pe, __func__);)                                       \
+         put(dest, &value, sizeof(T), _Alignof(T), pe, __func__);)                                         \
     PAIR(T, N##_g, (const T *source, int pe),                                                      \
          T value;                                                                                  \
-         get(&value, source, sizeof(T), pe, __func__);                                      \
+         get(&value, source, sizeof(T), _Alignof(T), pe, __func__);                                        \
          return value;)
 #define SIZED(BITS, BYTES, _)                                                                      \
-    COPY(put##BITS, void, put, BYTES)                                                              \
-    COPY(get##BITS, void, get, BYTES)                                                              \
-    COPY(put##BITS##_nbi, void, put, BYTES)                                                        \
-    COPY(get##BITS##_nbi, void, get, BYTES)                                                        \
-    STRIDED(iput##BITS, void, put, BYTES)                                                          \
-    STRIDED(iget##BITS, void, get, BYTES)                                                          \
-    BLOCK_STRIDED(ibput##BITS, void, put, BYTES)                                                   \
-    BLOCK_STRIDED(ibget##BITS, void, get, BYTES)
+    COPY(put##BITS, void, put, BYTES, BYTES)                                                              \
+    COPY(get##BITS, void, get, BYTES, BYTES)                                                              \
+    COPY(put##BITS##_nbi, void, put, BYTES, BYTES)                                                        \
+    COPY(get##BITS##_nbi, void, get, BYTES, BYTES)                                                        \
+    STRIDED(iput##BITS, void, put, BYTES, BYTES)                                                          \
+    STRIDED(iget##BITS, void, get, BYTES, BYTES)                                                          \
+    BLOCK_STRIDED(ibput##BITS, void, put, BYTES, BYTES)                                                   \
+    BLOCK_STRIDED(ibget##BITS, void, get, BYTES, BYTES)
 
 SHMEM_RMA_TYPES(TYPED, _)
 SHMEM_SIZES(SIZED, _)
-COPY(putmem, void, put, 1)
-COPY(getmem, void, get, 1)
-COPY(putmem_nbi, void, put, 1)
-COPY(getmem_nbi, void, get, 1)
+COPY(putmem, void, put, 1, 1)
+COPY(getmem, void, get, 1, 1)
+COPY(putmem_nbi, void, put, 1, 1)
+COPY(getmem_nbi, void, get, 1, 1)

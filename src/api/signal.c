@@ -3,6 +3,7 @@
 #include "core/ivar.h"
 #include "core/rma.h"
 #include "core/wait.h"
+#include "api/checked.h"
 #include "api/define.h"
 
 static enum weft_signal_op signal_op(const char *call, int sig_op) {
@@ -11,46 +12,79 @@ static enum weft_signal_op signal_op(const char *call, int sig_op) {
     return sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
 }
 
-static void put_signal(const char *call, void *dest, const void *source, size_t nelems, size_t size,
-                       uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) {
+/* A payload and the word that announces it. */
+struct announced {
+    void *dest;
+    const void *source;
+    size_t bytes, alignment;
+    uint64_t *sig_addr;
+};
+
+static void check_word(const char *call, const uint64_t *sig_addr, int pe) {
+    weft_checked_access(call,
+                        &(struct weft_access){"sig_addr", NULL, sig_addr, NULL, sizeof *sig_addr, 0,
+                                              sizeof *sig_addr, pe, false});
+}
+
+WEFT_COLD static void check_announced(const char *call, const struct announced *put, int pe) {
+    check_word(call, put->sig_addr, pe);
+    weft_checked_access(call,
+                        &(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
+                                              put->bytes, put->alignment, pe, false});
+    weft_checked_disjoint(call, "dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
+                          sizeof *put->sig_addr);
+}
+
+static void put_signal(const char *call, const struct announced *put, uint64_t signal, int sig_op,
+                       int pe) {
     enum weft_signal_op op = signal_op(call, sig_op);
-    size_t bytes = weft_check_bytes(nelems, size);
-    weft_check_local(call, "source", source, bytes);
-    if (__builtin_expect(weft_put_signal(dest, source, bytes, sig_addr, signal, op, pe) == 0, 1))
+    weft_check_local(call, "source", put->source, put->bytes);
+    if (weft_checked())
+        check_announced(call, put, pe);
+    if (__builtin_expect(
+            weft_put_signal(put->dest, put->source, put->bytes, put->sig_addr, signal, op, pe) == 0,
+            1))
         return;
-    if (!weft_near(sig_addr, sizeof *sig_addr, pe))
-        weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
-    weft_misuse_access(call, "dest", dest, bytes, pe);
+    if (!weft_near(put->sig_addr, sizeof *put->sig_addr, pe))
+        weft_misuse_access(call, "sig_addr", put->sig_addr, sizeof *put->sig_addr, pe);
+    weft_misuse_access(call, "dest", put->dest, put->bytes, pe);
 }
 
 static void signal_word(const char *call, uint64_t *sig_addr, uint64_t signal,
                         enum weft_signal_op op, int pe) {
+    if (weft_checked())
+        check_word(call, sig_addr, pe);
     if (__builtin_expect(weft_signal(sig_addr, signal, op, pe) != 0, 0))
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
 static void check_own_word(const char *call, const uint64_t *sig_addr) {
     weft_check_running(call);
+    if (weft_checked())
+        check_word(call, sig_addr, weft_job.pe);
     if (!weft_near(sig_addr, sizeof *sig_addr, weft_job.pe))
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
 }
 
 /* clang-format off */
-#define PUT_SIGNAL(NAME, T, SIZE)                                                                  \
+#define PUT_SIGNAL(NAME, T, SIZE, ALIGN)                                                            \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,            \
           int sig_op, int pe),                                                                     \
-         put_signal(__func__, dest, source, nelems, SIZE, sig_addr, signal, sig_op, pe);)
+         put_signal(__func__,                                                                      \
+                    &(struct announced){dest, source, weft_check_bytes(nelems, SIZE), ALIGN,       \
+                                        sig_addr},                                                 \
+                    signal, sig_op, pe);)
 #define TYPED(N, T, _)                                                                             \
-    PUT_SIGNAL(N##_put_signal, T, sizeof(T))                                                       \
-    PUT_SIGNAL(N##_put_signal_nbi, T, sizeof(T))
+    PUT_SIGNAL(N##_put_signal, T, sizeof(T), _Alignof(T))                                                       \
+    PUT_SIGNAL(N##_put_signal_nbi, T, sizeof(T), _Alignof(T))
 #define SIZED(BITS, BYTES, _)                                                                      \
-    PUT_SIGNAL(put##BITS##_signal, void, BYTES)                                                    \
-    PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES)
+    PUT_SIGNAL(put##BITS##_signal, void, BYTES, BYTES)                                                    \
+    PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES, BYTES)
 SHMEM_RMA_TYPES(TYPED, _)
 SHMEM_SIZES(SIZED, _)
-PUT_SIGNAL(putmem_signal, void, 1)
-PUT_SIGNAL(putmem_signal_nbi, void, 1)
+PUT_SIGNAL(putmem_signal, void, 1, 1)
+PUT_SIGNAL(putmem_signal_nbi, void, 1, 1)
 
 PAIR(void, signal_add, (uint64_t *sig_addr, uint64_t signal, int pe),
      signal_word(__func__, sig_addr, signal, WEFT_SIGNAL_ADD, pe);)

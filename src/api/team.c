@@ -2,6 +2,7 @@
 /* Teams of PEs. */
 #include "core/team.h"
 #include <errno.h>
+#include "api/checked.h"
 #include "api/define.h"
 
 API(int, team_my_pe, (shmem_team_t team)) {
@@ -41,6 +42,13 @@ API(int, team_split_strided,
     *new_team = SHMEM_TEAM_INVALID;
     if (!parent)
         return -EINVAL;
+    if (weft_checked())
+        weft_checked_collective(__func__, parent,
+                                (struct weft_same[]){{"start", start},
+                                                     {"stride", stride},
+                                                     {"size", size},
+                                                     {"config_mask", config_mask},
+                                                     {NULL, 0}});
     return weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team);
 }
 
@@ -88,6 +96,12 @@ API(int, team_split_2d,
     *xaxis_team = *yaxis_team = SHMEM_TEAM_INVALID;
     if (!parent || xrange < 1)
         return -EINVAL;
+    if (weft_checked())
+        weft_checked_collective(__func__, parent,
+                                (struct weft_same[]){{"xrange", xrange},
+                                                     {"xaxis_mask", xaxis_mask},
+                                                     {"yaxis_mask", yaxis_mask},
+                                                     {NULL, 0}});
     int npes = parent->npes, width = xrange < npes ? xrange : npes;
     struct axis x = {(npes + width - 1) / width, width, 1, width, xaxis_config, xaxis_mask};
     struct axis y = {width, 1, width, npes, yaxis_config, yaxis_mask};
@@ -110,6 +124,8 @@ API(void, team_destroy, (shmem_team_t team)) {
     if (!members || team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED)
         weft_misuse_handle(__func__, "team", team,
                            "a team that a split made and that was not destroyed");
+    if (weft_checked())
+        weft_checked_collective(__func__, members, NULL);
     weft_ctx_destroy_all(team);
     weft_team_destroy(members);
 }

@@ -11,8 +11,7 @@ static bool check_set(const char *call, const struct weft_ivars *set) {
     weft_check_running(call);
     if (weft_ivars_empty(set))
         return false;
-    weft_check_ivars(call, "ivars", set->ivars, weft_check_bytes(set->nelems, set->type.bytes),
-                     set->cmp);
+    weft_check_ivars(call, "ivars", set->ivars, set->type, set->nelems, set->cmp);
     weft_check_local(call, "cmp_values", set->cmp_values, set->nelems);
     return true;
 }

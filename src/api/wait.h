@@ -7,20 +7,26 @@
 #include "core/ivar.h"
 #include "core/wait.h"
 #include "core/window.h"
+#include "api/checked.h"
 #include "api/misuse.h"
 
 #define WEFT_IVAR_TYPE(T) ((struct weft_ivar_type){sizeof(T), (T)-1 < (T)1})
 
+/* `nelems` words of the type. */
 static inline void weft_check_ivars(const char *call, const char *argument, const void *ivars,
-                                    size_t bytes, int cmp) {
+                                    struct weft_ivar_type type, size_t nelems, int cmp) {
+    size_t bytes = weft_check_bytes(nelems, type.bytes);
     weft_check_cmp(call, cmp);
+    if (weft_checked())
+        weft_checked_access(call, &(struct weft_access){argument, NULL, ivars, NULL, bytes, 0,
+                                                        type.bytes, weft_job.pe, false});
     if (__builtin_expect(!weft_near(ivars, bytes, weft_job.pe), 0))
         weft_misuse_access(call, argument, ivars, bytes, weft_job.pe);
 }
 
 static inline void weft_api_wait_until(const char *call, struct weft_ivar_type type,
                                        const void *ivar, int cmp, const void *cmp_value) {
-    weft_check_ivars(call, "ivar", ivar, type.bytes, cmp);
+    weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);
     WEFT_WAIT_UNTIL(weft_ivar_compare(weft_ivar_key(type, ivar), cmp, bound), call);
 }
@@ -36,7 +42,7 @@ static inline void weft_api_end_test(bool met) {
 
 static inline int weft_api_test(const char *call, struct weft_ivar_type type, const void *ivar,
                                 int cmp, const void *cmp_value) {
-    weft_check_ivars(call, "ivar", ivar, type.bytes, cmp);
+    weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
     bool met = weft_ivar_compare(weft_ivar_key(type, ivar), cmp, weft_ivar_key(type, cmp_value));
     weft_api_end_test(met);
     return met;

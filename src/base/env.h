@@ -14,7 +14,7 @@
     X(flag, version, "SHMEM_VERSION", "SMA_VERSION", false,                                       \
       "print the library's version at start-up")                                                  \
     X(flag, info, "SHMEM_INFO", "SMA_INFO", false, "print the version and this list at start-up") \
-    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "say what the library decides")             \
+    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "look for all misuse that can be seen")     \
     X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", 0,                      \
       "symmetric heap that each PE commits at start-up, a number and k, m, g or t; it grows")
 

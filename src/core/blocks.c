@@ -6,7 +6,7 @@
  *
  * A bin holds sizes of one power of two, cut in eight. Neighbours of a free block are in use. */
 #include "core/blocks.h"
-#include <stdbool.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include "core/job.h"
@@ -23,12 +23,14 @@ enum {
 /* Sizes and offsets in units of WEFT_BLOCK_ALIGN. */
 struct block {
     size_t offset, size;
+    size_t bytes;            /* of them, how many were asked for; in bytes */
     uint32_t before, after;  /* neighbours in offset order */
     uint32_t previous, next; /* in the bin, or `next` of an unused descriptor */
     bool used;
 };
 
 struct weft_blocks {
+    pthread_mutex_t lock; /* in checked mode: other threads look objects up meanwhile */
     struct block *block;
     uint32_t nblocks, spare; /* descriptors made; list of those that hold no block now */
     uint32_t last;           /* the block that ends at the limit */
@@ -203,10 +205,21 @@ static void block_trim(struct weft_blocks *blocks, uint32_t id, size_t size) {
     block_release(blocks, rest);
 }
 
+static void lock(struct weft_blocks *blocks) {
+    if (weft_job.checked)
+        pthread_mutex_lock(&blocks->lock);
+}
+
+static void unlock(struct weft_blocks *blocks) {
+    if (weft_job.checked)
+        pthread_mutex_unlock(&blocks->lock);
+}
+
 struct weft_blocks *weft_blocks_new(size_t capacity) {
     struct weft_blocks *blocks = calloc(1, sizeof *blocks);
     if (!blocks)
         return NULL;
+    pthread_mutex_init(&blocks->lock, NULL);
     blocks->capacity = to_units(capacity);
     blocks->nblocks = 1;
     blocks->block = calloc(1, sizeof *blocks->block);
@@ -222,6 +235,7 @@ void weft_blocks_free(struct weft_blocks *blocks) {
         return;
     for (size_t leaf = 0; blocks->index && leaf <= blocks->capacity >> LEAF_BITS; leaf++)
         free(blocks->index[leaf]);
+    pthread_mutex_destroy(&blocks->lock);
     free(blocks->index);
     free(blocks->block);
     free(blocks);
@@ -231,12 +245,15 @@ void weft_blocks_extend(struct weft_blocks *blocks, size_t limit) {
     size_t units = limit / WEFT_BLOCK_ALIGN;
     if (units <= blocks->limit)
         return;
+    lock(blocks);
     uint32_t id = block_link(blocks, blocks->last, blocks->limit, units - blocks->limit);
     blocks->limit = units;
     block_release(blocks, id);
+    unlock(blocks);
 }
 
-size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
+/* Offset of the block. */
+static size_t take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
     size_t size = to_units(bytes), align = to_units(alignment);
     if (size > blocks->capacity || align > blocks->capacity)
         return WEFT_BLOCK_NONE;
@@ -256,8 +273,16 @@ size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignme
         id = rest;
     }
     block_trim(blocks, id, size);
+    blocks->block[id].bytes = bytes;
     blocks->in_use += blocks->block[id].size;
     return blocks->block[id].offset * WEFT_BLOCK_ALIGN;
+}
+
+size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
+    lock(blocks);
+    size_t offset = take(blocks, bytes, alignment);
+    unlock(blocks);
+    return offset;
 }
 
 /* The block in use that begins at this offset, NIL when there is none. */
@@ -274,12 +299,37 @@ size_t weft_blocks_size(const struct weft_blocks *blocks, size_t offset) {
     return id ? blocks->block[id].size * WEFT_BLOCK_ALIGN : 0;
 }
 
+void weft_blocks_resize(struct weft_blocks *blocks, size_t offset, size_t bytes) {
+    lock(blocks);
+    blocks->block[block_at(blocks, offset)].bytes = bytes;
+    unlock(blocks);
+}
+
+/* Goes back through the index, over whole leaves where nothing begins; a block begins at 0. */
+bool weft_blocks_find(struct weft_blocks *blocks, size_t offset, size_t *begin, size_t *bytes) {
+    size_t unit = offset / WEFT_BLOCK_ALIGN;
+    if (unit >= blocks->limit)
+        return false;
+    lock(blocks);
+    uint32_t id;
+    while ((id = index_get(blocks, unit)) == NIL)
+        unit -= blocks->index[unit >> LEAF_BITS] ? 1 : (unit & (LEAF - 1)) + 1;
+    const struct block *block = &blocks->block[id];
+    bool used = block->used;
+    *begin = block->offset * WEFT_BLOCK_ALIGN;
+    *bytes = block->bytes;
+    unlock(blocks);
+    return used;
+}
+
 void weft_blocks_give(struct weft_blocks *blocks, size_t offset) {
     uint32_t id = block_at(blocks, offset);
     if (!id)
         return;
+    lock(blocks);
     blocks->in_use -= blocks->block[id].size;
     block_release(blocks, id);
+    unlock(blocks);
 }
 
 size_t weft_blocks_limit_for(const struct weft_blocks *blocks, size_t bytes, size_t alignment) {

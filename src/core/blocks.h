@@ -4,6 +4,7 @@
 #ifndef WEFT_CORE_BLOCKS_H
 #define WEFT_CORE_BLOCKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define WEFT_BLOCK_ALIGN 64 /* a cache line: two objects never share one */
@@ -24,6 +25,13 @@ size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignme
 
 /* Bytes of the block that begins at `offset`, 0 when none that is in use does. */
 size_t weft_blocks_size(const struct weft_blocks *blocks, size_t offset);
+
+/* Notes that of a block in use `bytes` count now, which it has room for. */
+void weft_blocks_resize(struct weft_blocks *blocks, size_t offset, size_t bytes);
+
+/* The block that `offset` lies in: where it begins, and how many bytes of it were asked for. False
+ * when it is in no use. For diagnoses: takes time, and looks behind calls of other threads. */
+bool weft_blocks_find(struct weft_blocks *blocks, size_t offset, size_t *begin, size_t *bytes);
 
 /* Gives back a block in use. */
 void weft_blocks_give(struct weft_blocks *blocks, size_t offset);

@@ -7,7 +7,9 @@
 #ifndef WEFT_CORE_CTX_H
 #define WEFT_CORE_CTX_H
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <shmem.h>
 
 #define WEFT_CTXS_MAX 1024 /* a power of two */
@@ -18,6 +20,7 @@ struct weft_ctx {
     uint32_t generation;       /* of the last handle */
     long options;
     shmem_team_t team;
+    pthread_t creator;
 };
 extern struct weft_ctx weft_ctxs[WEFT_CTXS_MAX];
 
@@ -27,6 +30,11 @@ static inline const struct weft_ctx *weft_ctx_find(shmem_ctx_t handle) {
     const struct weft_ctx *ctx = &weft_ctxs[number % WEFT_CTXS_MAX];
     uintptr_t alive = atomic_load_explicit(&ctx->handle, memory_order_acquire);
     return alive == number && number != 0 ? ctx : NULL;
+}
+
+/* Whether the calling thread created the context. */
+static inline bool weft_ctx_is_mine(const struct weft_ctx *ctx) {
+    return pthread_equal(ctx->creator, pthread_self());
 }
 
 /* The world number of the context's PE; negative where there is no such context or PE, except that

@@ -92,6 +92,14 @@ void weft_heap_close(void) {
     blocks = NULL;
 }
 
+bool weft_heap_find(const void *p, void **begin, size_t *bytes) {
+    uintptr_t local = weft_windows.heap.window.local;
+    size_t offset;
+    bool used = weft_blocks_find(blocks, (uintptr_t)p - local, &offset, bytes);
+    *begin = used ? (void *)(local + offset) : NULL;
+    return used;
+}
+
 static void *address_of(size_t offset) {
     return (void *)(weft_windows.heap.window.local + offset);
 }
@@ -135,6 +143,7 @@ void *weft_heap_realloc(void *p, size_t bytes, const char *call) {
     heap_barrier(call);
     size_t old = offset_of(p, call), old_bytes = weft_blocks_size(blocks, old);
     if (bytes <= old_bytes && bytes > old_bytes / 2) {
+        weft_blocks_resize(blocks, old, bytes);
         heap_barrier(call);
         return p;
     }

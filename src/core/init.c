@@ -32,12 +32,14 @@ static const size_t heap_slot_bytes_min = (size_t)16 << 20;
 
 static int init_count; /* shmem_init nests */
 static int thread_level;
+static pthread_t init_thread;
 
 /* What PEs show each other besides descriptors. */
 struct facts {
     char version[16];
     uint64_t heap_slot_bytes, scratch_slot_bytes;
     uint64_t static_bytes, static_fingerprint;
+    uint64_t checked;
 };
 
 static size_t power_of_two_above(size_t bytes) {
@@ -61,7 +63,8 @@ static int make_own_memory(struct facts *mine, int *fds) {
     const struct weft_static *statics = weft_static_data();
     *mine = (struct facts){.version = WEFT_VERSION,
                            .heap_slot_bytes = weft_windows.heap.slot_bytes,
-                           .scratch_slot_bytes = weft_windows.scratch.slot_bytes};
+                           .scratch_slot_bytes = weft_windows.scratch.slot_bytes,
+                           .checked = weft_env.debug};
     if (statics->fd >= 0) {
         mine->static_bytes = statics->bytes;
         mine->static_fingerprint = statics->fingerprint;
@@ -72,7 +75,7 @@ static int make_own_memory(struct facts *mine, int *fds) {
     return 0;
 }
 
-/* All must run the same Weft, and the smallest slot counts. */
+/* All must run the same Weft; the smallest slot counts; one that wants checks has all make them. */
 static int agree(const struct facts *all, struct facts *common) {
     *common = all[0];
     for (int pe = 0; pe < weft_job.npes; pe++) {
@@ -88,6 +91,7 @@ static int agree(const struct facts *all, struct facts *common) {
         if (all[pe].static_bytes != common->static_bytes ||
             all[pe].static_fingerprint != common->static_fingerprint)
             common->static_bytes = 0; /* different programs: only the heap is symmetric */
+        common->checked |= all[pe].checked;
     }
     return 0;
 }
@@ -124,6 +128,7 @@ static int share_memory(void) {
         result = weft_boot_exchange(&mine, sizeof mine, all, fds, NFDS, all_fds);
     if (result == 0)
         result = agree(all, &common);
+    weft_job.checked = result == 0 && common.checked;
     if (result == 0)
         result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
     if (result == 0)
@@ -206,6 +211,7 @@ int weft_init(int requested, int *provided) {
         if (result < 0)
             return result;
         thread_level = requested;
+        init_thread = pthread_self();
         greet();
     }
     init_count++;
@@ -239,4 +245,8 @@ bool weft_initialized(void) {
 
 int weft_thread_level(void) {
     return thread_level;
+}
+
+bool weft_thread_allowed(void) {
+    return thread_level >= SHMEM_THREAD_SERIALIZED || pthread_equal(init_thread, pthread_self());
 }

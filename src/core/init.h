@@ -11,4 +11,7 @@ void weft_finalize(void);
 bool weft_initialized(void);
 int weft_thread_level(void);
 
+/* Whether the thread level lets the calling thread use the library. */
+bool weft_thread_allowed(void);
+
 #endif

@@ -18,6 +18,7 @@ struct weft_job {
     int pe, npes; /* npes is 0 unless the job is running */
     enum weft_job_phase phase;
     bool oversubscribed; /* more PEs than processors: waiting must never spin */
+    bool checked;        /* SHMEM_DEBUG: calls look for all misuse that can be seen */
     struct weft_control *control;
 };
 

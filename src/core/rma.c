@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of put and get that are more than one copy. */
 #include "core/rma.h"
-#include <stdbool.h>
 
 /* Where the blocks lie on one side, in bytes: [low, low + span) seen from the first block. */
 struct side {
@@ -18,6 +17,16 @@ static bool lay_out(const struct weft_strided *shape, ptrdiff_t stride, struct s
         return false;
     side->low = reach < 0 ? reach : 0;
     side->span = (reach < 0 ? -(size_t)reach : (size_t)reach) + (size_t)block_bytes;
+    return true;
+}
+
+bool weft_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
+                         const void **lowest, size_t *bytes) {
+    struct side side = {0, 0, 0};
+    if (shape->nblocks != 0 && shape->bsize != 0 && !lay_out(shape, stride, &side))
+        return false;
+    *lowest = (const void *)((uintptr_t)first + (uintptr_t)side.low);
+    *bytes = side.span;
     return true;
 }
 

@@ -8,6 +8,7 @@
 #define WEFT_CORE_RMA_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -63,6 +64,11 @@ struct weft_strided {
     size_t elem_bytes, bsize, nblocks;
     ptrdiff_t dest_stride, source_stride;
 };
+/* Where the blocks of one side whose first is at `first` lie, from the lowest to the highest byte.
+ * False when no address space is that large. */
+bool weft_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
+                         const void **lowest, size_t *bytes);
+
 int weft_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
 int weft_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
 

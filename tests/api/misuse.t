@@ -5,18 +5,11 @@
 One program misuses the library in the way that its argument names; PE 1 of 3 does so, while the
 others are in a barrier. The line is all that the job says, except that the others say why they leave.
 """
-import os
 import pathlib
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).resolve()
-WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-misuse-"))
-STATUS_ERROR = 71
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import lines
 
 # name, statement of PE 1, what the line has to contain.
 CASES = [
@@ -126,46 +119,9 @@ int main(int argc, char **argv) {
 """
 
 
-def switch(cases, first):
-    return "\n".join(f"    case {number}: {{ {statement}; }} break;"
-                     for number, (_, statement, _) in enumerate(cases, first))
-
-
-def build():
-    source = WORK / "misuse.c"
-    source.write_text(PROGRAM % (switch(CASES, 0), switch(ALONE, len(CASES))))
-    run = subprocess.run([str(BUILD / "bin/oshcc"), "-std=gnu11", "-O1", "-o", str(WORK / "misuse"), str(source)],
-                         capture_output=True, text=True)
-    if run.returncode != 0:
-        sys.exit(f"Bail out! the program does not compile: {run.stderr}")
-
-
-def complaint(run, pattern, speaker, status):
-    """None when the job ended as it should."""
-    lines = [line for line in run.stderr.splitlines() if line.startswith("weft:") and not line.endswith("; leaving")]
-    if run.returncode != status:
-        return f"status {run.returncode}, not {status}"
-    if len(lines) != 1:
-        return f"{len(lines)} lines, not one"
-    if not re.match(rf"weft: {speaker}", lines[0]) or not re.search(pattern.replace("(", r"\("), lines[0]):
-        return f"not the line that names {pattern}"
-    return None
-
-
-build()
-failed = number = 0
-for number, (name, _, pattern) in enumerate(CASES + ALONE, 1):
-    alone = number > len(CASES)
-    command = [str(BUILD / "bin/oshrun"), "-n", "1" if alone else "3", str(WORK / "misuse"), str(number - 1)]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=30)
-        wrong = complaint(run, pattern, "" if alone else r"PE 1 \(pid \d+\): ", STATUS_ERROR)
-    except subprocess.TimeoutExpired as error:
-        run, wrong = error, "the job hangs"
-    if wrong:
-        print(f"# {wrong}\n# " + str(run.stderr).replace("\n", "\n# "), file=sys.stderr)
-    print(f"{'not ' if wrong else ''}ok {number} - {name}", flush=True)
-    failed += bool(wrong)
-print(f"1..{number}")
-shutil.rmtree(WORK)
-sys.exit(failed != 0)
+expect = lines.Expectation("misuse", PROGRAM % (lines.switch(CASES, 0), lines.switch(ALONE, len(CASES))))
+for case in CASES:
+    expect.line(case, pes=3, speaker=r"PE 1 \(pid \d+\): ")
+for case in ALONE:
+    expect.line(case, pes=1, speaker="")
+expect.finish()

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The checks of checked mode, and their lines. */
+#include "api/checked.h"
+#include "core/heap.h"
+#include "core/init.h"
+
+/* What lies in the heap lies in one live object. Statics are taken as a whole: where one ends and
+ * the next begins is not known here. */
+static void check_object(const char *call, const char *argument, const void *p, size_t bytes) {
+    void *begin;
+    size_t object_bytes;
+    if (!weft_window_holds(&weft_windows.heap.window, p, bytes))
+        return;
+    if (!weft_heap_find(p, &begin, &object_bytes))
+        weft_job_panic("%s: argument %s is %p, in memory of the symmetric heap that is not "
+                       "allocated: it was freed, or never given out",
+                       call, argument, p);
+    size_t offset = (size_t)((const char *)p - (const char *)begin);
+    if (offset > object_bytes || bytes > object_bytes - offset)
+        weft_job_panic("%s: argument %s is %p, %zu bytes into an object of %zu bytes: an access of "
+                       "%zu bytes leaves it",
+                       call, argument, p, offset, object_bytes, bytes);
+}
+
+static void check_alignment(const char *call, const char *argument, const void *p,
+                            size_t alignment) {
+    if ((uintptr_t)p % alignment != 0)
+        weft_job_panic("%s: argument %s is %p, not aligned to %zu bytes as its elements are: align "
+                       "it, or use the routine's mem form",
+                       call, argument, p, alignment);
+}
+
+void weft_checked_disjoint(const char *call, const char *a_name, const void *a, size_t a_bytes,
+                           const char *b_name, const void *b, size_t b_bytes) {
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    if (a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes))
+        weft_job_panic("%s: arguments %s (%p, %zu bytes) and %s (%p, %zu bytes) overlap: pass "
+                       "disjoint objects",
+                       call, a_name, a, a_bytes, b_name, b, b_bytes);
+}
+
+void weft_checked_access(const char *call, const struct weft_access *access) {
+    weft_checked_thread(call);
+    if (access->symmetric_bytes == 0)
+        return;
+    if (!weft_near(access->symmetric, access->symmetric_bytes, access->pe))
+        weft_misuse_access(call, access->symmetric_name, access->symmetric, access->symmetric_bytes,
+                           access->pe);
+    check_object(call, access->symmetric_name, access->symmetric, access->symmetric_bytes);
+    check_alignment(call, access->symmetric_name, access->symmetric, access->alignment);
+    if (!access->local_name)
+        return;
+    check_object(call, access->local_name, access->local, access->local_bytes);
+    check_alignment(call, access->local_name, access->local, access->alignment);
+    if (!access->strided && access->pe == weft_job.pe)
+        weft_checked_disjoint(call, access->symmetric_name, access->symmetric,
+                              access->symmetric_bytes, access->local_name, access->local,
+                              access->local_bytes);
+}
+
+void weft_checked_thread(const char *call) {
+    weft_check_running(call);
+    if (weft_thread_allowed())
+        return;
+    weft_job_panic("%s: called by a thread other than the one that called shmem_init, at thread "
+                   "level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
+                   call,
+                   weft_thread_level() == SHMEM_THREAD_SINGLE ? "SHMEM_THREAD_SINGLE"
+                                                              : "SHMEM_THREAD_FUNNELED");
+}
+
+void weft_checked_ctx(const char *call, shmem_ctx_t ctx) {
+    const struct weft_ctx *known = weft_ctx_find(ctx);
+    weft_checked_thread(call);
+    if (known && known->options & SHMEM_CTX_PRIVATE && !weft_ctx_is_mine(known))
+        weft_job_panic("%s: argument ctx is 0x%zx, a private context that another thread created: "
+                       "create one for this thread, or without SHMEM_CTX_PRIVATE",
+                       call, (size_t)ctx);
+}
+
+void weft_checked_collective(const char *call, struct weft_team *team,
+                             const struct weft_same *arguments) {
+    static const struct weft_same none[] = {{NULL, 0}};
+    weft_checked_thread(call);
+    weft_consistency_check(team, call, arguments ? arguments : none);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checked mode (SHMEM_DEBUG): every call looks for all misuse that can be seen, and ends the job
+ * with the usual line. Off, a call pays for the test of one flag.
+ *
+ * An access is valid if a whole live object holds it, it is aligned like its elements, its two
+ * sides do not overlap, and the calling thread may make it. */
+#ifndef WEFT_API_CHECKED_H
+#define WEFT_API_CHECKED_H
+
+#include <stddef.h>
+#include "api/misuse.h"
+#include "coll/consistency.h"
+#include "core/rma.h"
+#include "core/team.h"
+
+static inline bool weft_checked(void) {
+    return __builtin_expect(weft_job.checked, 0);
+}
+
+/* A symmetric and a local side of an access to world PE `pe`, which is known to be one. */
+struct weft_access {
+    const char *symmetric_name, *local_name; /* "dest", "source"; local_name NULL: one side only */
+    const void *symmetric, *local;
+    size_t symmetric_bytes, local_bytes;
+    size_t alignment; /* of both; 1: any */
+    int pe;
+    bool strided; /* the elements lie apart: both sides may share a range */
+};
+
+WEFT_COLD void weft_checked_access(const char *call, const struct weft_access *access);
+
+/* Two ranges of one PE do not overlap. */
+WEFT_COLD void weft_checked_disjoint(const char *call, const char *a_name, const void *a,
+                                     size_t a_bytes, const char *b_name, const void *b,
+                                     size_t b_bytes);
+
+/* The calling thread may use the library and the context. */
+WEFT_COLD void weft_checked_thread(const char *call);
+WEFT_COLD void weft_checked_ctx(const char *call, shmem_ctx_t ctx);
+
+/* All members of the team make this call, with the same `arguments`; NULL: none. */
+WEFT_COLD void weft_checked_collective(const char *call, struct weft_team *team,
+                                       const struct weft_same *arguments);
+
+#endif

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checked mode (SHMEM_DEBUG) sees misuse that is not looked for otherwise, and says so in one line.
+
+PE 1 of 3 misuses the library in the way that its argument names, or all PEs do, each differently. A
+correct program runs in checked mode as it does without.
+"""
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import lines
+
+# name, statement of PE 1, what the line has to contain.
+ACCESSES = [
+    ("put to freed memory", "shmem_long_p(freed, 1, 0)", "shmem_long_p: argument dest is 0x[0-9a-f]+, in memory of the symmetric heap that is not allocated"),
+    ("get from freed memory", "long here[2]; shmem_long_get(here, freed, 2, 0)", "shmem_long_get: argument source is"),
+    ("an atomic on freed memory", "shmem_long_atomic_add(freed, 1, 2)", "shmem_long_atomic_add: argument dest is"),
+    ("a signal in freed memory", "shmem_signal_set((uint64_t *)freed, 1, 2)", "shmem_signal_set: argument sig_addr is"),
+    ("a wait on freed memory", "shmem_long_wait_until(freed, SHMEM_CMP_EQ, 5)", "shmem_long_wait_until: argument ivar is"),
+    ("a source in freed memory", "shmem_long_put(heap, freed, 1, 0)", "shmem_long_put: argument source is"),
+    ("one element too many", "long here[9] = {0}; shmem_long_put(heap, here, 9, 0)", "argument dest is 0x[0-9a-f]+, 0 bytes into an object of 64 bytes: an access of 72 bytes leaves it"),
+    ("one byte too many", "char here[4] = {0}; shmem_putmem(odd + 10, here, 4, 2)", "shmem_putmem: argument dest is 0x[0-9a-f]+, 10 bytes into an object of 13 bytes: an access of 4 bytes leaves it"),
+    ("a stride that leaves the object", "shmem_long_iput(heap, longs, 3, 1, 4, 0)", "shmem_long_iput: argument dest is 0x[0-9a-f]+, 0 bytes into an object of 64 bytes: an access of 80 bytes"),
+    ("a negative stride that leaves it", "shmem_long_iget(longs, heap, 1, -1, 2, 0)", "shmem_long_iget: argument source is"),
+    ("a payload that leaves its object", "shmem_long_put_signal(heap, longs, 9, &signal_word, 1, SHMEM_SIGNAL_SET, 0)", "shmem_long_put_signal: argument dest is"),
+    ("a misaligned dest", "shmem_int_p((int *)(odd + 1), 1, 0)", "shmem_int_p: argument dest is 0x[0-9a-f]+, not aligned to 4 bytes"),
+    ("a misaligned source", "shmem_long_put(longs, (long *)((char *)heap + 4), 1, 0)", "shmem_long_put: argument source is 0x[0-9a-f]+, not aligned to 8 bytes"),
+    ("a misaligned atomic", "shmem_int_atomic_inc((int *)(odd + 2), 0)", "shmem_int_atomic_inc: argument dest is 0x[0-9a-f]+, not aligned to 4 bytes"),
+    ("misaligned 128-bit items", "shmem_put128((char *)longs + 8, heap, 1, 0)", "shmem_put128: argument dest is 0x[0-9a-f]+, not aligned to 16 bytes"),
+    ("a misaligned word to wait for", "shmem_long_test((long *)((char *)longs + 4), SHMEM_CMP_EQ, 5)", "shmem_long_test: argument ivar is"),
+    ("overlap with itself", "shmem_long_put(heap + 1, heap, 3, 1)", "shmem_long_put: arguments dest (0x[0-9a-f]+, 24 bytes) and source (0x[0-9a-f]+, 24 bytes) overlap"),
+    ("overlap of a get", "shmem_getmem(longs, longs, 8, 1)", "shmem_getmem: arguments source (0x[0-9a-f]+, 8 bytes) and dest (0x[0-9a-f]+, 8 bytes) overlap"),
+    ("overlap of payload and signal", "shmem_long_put_signal(heap, longs, 8, (uint64_t *)heap + 2, 1, SHMEM_SIGNAL_SET, 0)", "shmem_long_put_signal: arguments dest (0x[0-9a-f]+, 64 bytes) and sig_addr"),
+    ("another PE's pointer", "shmem_long_p(shmem_ptr(heap, 2), 1, 0)", "shmem_long_p: argument dest is 0x[0-9a-f]+, in the memory of another PE as shmem_ptr gives it"),
+    ("another PE's static", "shmem_int_atomic_inc(shmem_ptr(&word, 0), 0)", "shmem_int_atomic_inc: argument dest is 0x[0-9a-f]+, in the memory of another PE"),
+    ("a thread that may not call", "in_thread(put)", "shmem_int_p: called by a thread other than the one that called shmem_init, at thread level SHMEM_THREAD_SINGLE"),
+    ("a thread that may not wait", "in_thread(shmem_barrier_all)", "shmem_barrier_all: called by a thread other than"),
+    ("another thread's private context", "in_thread(put_private)", "shmem_ctx_int_p: argument ctx is 0x[0-9a-f]+, a private context that another thread created"),
+    ("a bad PE is still one", "shmem_int_p(&word, 1, 3)", "shmem_int_p: argument pe is 3, but the job has 3 PEs"),
+]
+
+# name, statement of all PEs, what the line of one of them has to contain.
+COLLECTIVES = [
+    ("barrier against sync", "me == 1 ? shmem_sync_all() : shmem_barrier_all()", ["shmem_barrier_all: PE 1 is in shmem_sync_all instead: all members", "shmem_sync_all: PE [02] is in shmem_barrier_all instead"]),
+    ("malloc of different sizes", "shmem_malloc(me == 1 ? 64 : 128)", ["shmem_malloc: argument size is 64 here, but 128 on PE [02]", "shmem_malloc: argument size is 128 here, but 64 on PE 1"]),
+    ("malloc against calloc", "me == 0 ? shmem_malloc(8) : shmem_calloc(1, 8)", "is in shmem_[cm]a?l+oc instead"),
+    ("free of different objects", "shmem_free(me == 2 ? heap : (void *)odd)", "shmem_free: argument ptr (offset in the heap) is"),
+    ("different teams", "shmem_team_t team; shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, me == 1 ? 2 : 3, NULL, 0, &team)", "shmem_team_split_strided: argument size is [23] here, but [23] on PE"),
+    ("a barrier against malloc", "me == 1 ? (void)shmem_malloc(8) : shmem_barrier_all()", ["is in shmem_malloc instead", "is in shmem_barrier_all instead"]),
+    ("a barrier that one leaves out", "if (me != 1) shmem_barrier_all(); else exit(0)", "shmem_barrier_all waits for PE 1, which has finalized"),
+]
+
+PROGRAM = """
+#include <shmem.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int word;
+static long longs[16] __attribute__((aligned(16)));
+static uint64_t signal_word;
+static long *heap, *freed;
+static char *odd;
+static shmem_ctx_t private;
+static void put(void) { shmem_int_p(&word, 1, 0); }
+static void put_private(void) { shmem_ctx_int_p(private, &word, 1, 0); }
+
+static void *thread(void *routine) {
+    (*(void (**)(void))routine)();
+    return NULL;
+}
+
+static void in_thread(void (*routine)(void)) {
+    pthread_t id;
+    pthread_create(&id, NULL, thread, &routine);
+    pthread_join(id, NULL);
+}
+
+/* Something of everything, all of it right. */
+static void correct(int me, int npes) {
+    int next = (me + 1) %% npes;
+    long before[8];
+    shmem_team_t team;
+    shmem_ctx_t ctx;
+    shmem_long_put(heap, longs, 8, next);
+    shmem_long_get(before, heap, 8, next);
+    shmem_long_iput(heap + 7, longs, -1, 1, 8, next);
+    shmem_putmem(odd + 12, "x", 1, next);
+    shmem_long_put(heap, heap + 4, 4, me);
+    shmem_putmem(heap, NULL, 0, next);
+    shmem_long_atomic_add(longs, 1, next);
+    shmem_barrier_all();
+    shmem_long_put_signal(heap, longs, 8, &signal_word, 1, SHMEM_SIGNAL_ADD, next);
+    shmem_signal_wait_until(&signal_word, SHMEM_CMP_GE, 1);
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
+    shmem_team_create_ctx(team, SHMEM_CTX_PRIVATE, &ctx);
+    shmem_ctx_int_p(ctx, &word, 1, next);
+    shmem_ctx_quiet(ctx);
+    shmem_ctx_destroy(ctx);
+    shmem_team_sync(team);
+    shmem_team_destroy(team);
+    heap = shmem_realloc(heap, 60);
+    shmem_putmem((char *)heap + 56, longs, 4, next);
+    shmem_free(heap);
+    shmem_free(NULL);
+}
+
+int main(int argc, char **argv) {
+    int which = atoi(argv[argc - 1]), provided;
+    shmem_init_thread(which == %d ? SHMEM_THREAD_MULTIPLE : SHMEM_THREAD_SINGLE, &provided);
+    int me = shmem_my_pe();
+    heap = shmem_malloc(64);
+    odd = shmem_malloc(13);
+    freed = shmem_malloc(64);
+    shmem_free(freed);
+    shmem_ctx_create(SHMEM_CTX_PRIVATE, &private);
+    if (which < 0)
+        correct(me, shmem_n_pes());
+    else if (which < %d && me == 1)
+        switch (which) {
+%s
+        }
+    else if (which >= %d)
+        switch (which) {
+%s
+        default: sleep(me == 1 ? 12 : 0);
+        }
+    (void)put, (void)put_private;
+    shmem_barrier_all();
+    return 0;
+}
+"""
+
+CHECKED = {"SHMEM_DEBUG": "1"}
+multiple = [name for name, _, _ in ACCESSES].index("another thread's private context")
+count = len(ACCESSES)
+expect = lines.Expectation("checked", PROGRAM % (multiple, count, lines.switch(ACCESSES, 0), count, lines.switch(COLLECTIVES, count)))
+for case in ACCESSES:
+    expect.line(case, pes=3, speaker=r"PE 1 \(pid \d+\): ", environment=CHECKED)
+for case in COLLECTIVES:
+    expect.first_line(case, pes=3, environment=CHECKED)
+if os.environ.get("WEFT_TEST_LONG"):
+    run = expect.run(count + len(COLLECTIVES), 3, environment=CHECKED, seconds=60)
+    said = lines.spoken(run)
+    late = "waited 10 s for one of its team's 3 PEs to call it: PE 1"
+    good = run.returncode == 0 and len(said) == 2 and all("shmem_barrier_all has " + late in line for line in said)
+    expect.verdict("a PE that comes late is named once, and waited for", not good and f"status {run.returncode}", run)
+for pes in 1, 3:
+    run = expect.run(-1, pes, environment=CHECKED)
+    expect.verdict(f"a correct program in checked mode, {pes} PEs", run.returncode != 0 and f"status {run.returncode}", run)
+expect.finish()
