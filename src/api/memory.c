@@ -8,7 +8,8 @@
 #include "api/checked.h"
 #include "api/define.h"
 
-/* An object is named by its offset: addresses differ from PE to PE. */
+/* An object is named by its offset: addresses differ from PE to PE. Calls that do nothing are not
+ * collective. */
 static void check_same(const char *call, const void *ptr, size_t size) {
     uintptr_t offset = ptr ? (uintptr_t)ptr - weft_windows.heap.window.local : 0;
     const struct weft_same same[] = {
@@ -18,7 +19,7 @@ static void check_same(const char *call, const void *ptr, size_t size) {
 
 static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
     weft_check_running(call);
-    if (weft_checked())
+    if (weft_checked() && size != 0)
         check_same(call, NULL, size);
     return size == 0 ? NULL : weft_heap_malloc(size, alignment, zero, call);
 }
@@ -48,7 +49,7 @@ void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
 
 void weft_memory_free(const char *call, void *ptr) {
     weft_check_running(call);
-    if (weft_checked())
+    if (weft_checked() && ptr)
         check_same(call, ptr, 0);
     if (ptr)
         weft_heap_free(ptr, call);
