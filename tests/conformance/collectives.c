@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What collectives promise beside their results (pitfalls 33, 35, 36, 40): call after call of
  * different kinds with nothing between, PEs that come late or go early, teams side by side and
- * inside each other, threads on teams of their own, the same sum on every PE. The results of each
- * routine are in moving.c, reductions.c and scans.c. */
+ * inside each other, threads on teams of their own, the same sum on every PE, megabytes. All
+ * types of all routines, in place and not, are in tests/api/collective.c and tests/api/reduce.c. */
 #include <shmem.h>
 #include <pthread.h>
 #include <string.h>
