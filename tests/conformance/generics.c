@@ -346,8 +346,8 @@ int main(void) {
     tap_case("reductions and scans");
     ALL(CALL_ORDER)
     ALL(CALL_SUM)
-    COMPLEX(CALL_SUM) BITWISE(CALL_LOGIC) NARROW(CALL_LOGIC)
-        tap_case("arrays, members, names of <stdint.h>");
+    COMPLEX(CALL_SUM)
+    BITWISE(CALL_LOGIC) NARROW(CALL_LOGIC) tap_case("arrays, members, names of <stdint.h>");
     other_names();
     shmem_ctx_destroy(ctx);
     shmem_team_destroy(reversed);
