@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives on active sets, which OpenSHMEM 1.6 deprecates and still requires. With this file,
+ * src/coll/active.[ch] and their part of include/shmem_deprecated.h all of it goes. */
+#include "api/collective.h"
+#include "api/define.h"
+#include "coll/active.h"
+#include "core/order.h"
+
+/* The set of a call, and this PE as one of it. */
+static struct weft_group open_set(const char *call, int start, int log_stride, int size,
+                                  long *psync) {
+    weft_check_running(call);
+    int most = weft_job.npes;
+    if (start < 0 || start >= most)
+        weft_misuse_member(call, "PE_start", start, most);
+    if (log_stride < 0 || log_stride > 30)
+        weft_misuse_constant(call, "logPE_stride", log_stride, "0 to 30");
+    if (size < 1 || start + ((int64_t)(size - 1) << log_stride) >= most)
+        weft_misuse_constant(call, "PE_size", size, "1 up to as many as there are PEs");
+    if (!weft_near(psync, SHMEM_SYNC_SIZE * sizeof *psync, weft_job.pe))
+        weft_misuse_access(call, "pSync", psync, SHMEM_SYNC_SIZE * sizeof *psync, weft_job.pe);
+    struct weft_group group = weft_active_group(start, log_stride, size, psync, weft_job.pe, call);
+    if (group.me < 0)
+        weft_misuse_constant(call, "PE_start", start, "a set that the calling PE is a member of");
+    return group;
+}
+
+/* clang-format off */
+#define SET    int PE_start, int logPE_stride, int PE_size
+#define ARRAYS void *dest, const void *source
+#define OPEN   struct weft_group group = open_set(__func__, PE_start, logPE_stride, PE_size, pSync);
+
+API(void, sync, (SET, long *pSync)) {
+    OPEN
+    group.sync(&group);
+}
+
+API(void, barrier, (SET, long *pSync)) {
+    OPEN
+    weft_quiet();
+    group.sync(&group);
+}
+
+/* The root's dest is not written, so it brings its source in place of one. */
+#define BROADCAST(NAME, SIZE)                                                                      \
+    API(void, NAME, (ARRAYS, size_t nelems, int PE_root, SET, long *pSync)) {                      \
+        OPEN                                                                                       \
+        void *to = group.me == PE_root ? (void *)source : dest;                                    \
+        weft_api_broadcast(&group, to, source, weft_check_bytes(nelems, SIZE), PE_root);           \
+    }
+#define COPY(NAME, VERB, SIZE)                                                                     \
+    API(void, NAME, (ARRAYS, size_t nelems, SET, long *pSync)) {                                   \
+        OPEN                                                                                       \
+        weft_api_##VERB(&group, dest, source, weft_check_bytes(nelems, SIZE));                     \
+    }
+#define STRIDED(NAME, SIZE)                                                                        \
+    API(void, NAME, (ARRAYS, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, SET, long *pSync)) {     \
+        OPEN                                                                                       \
+        struct weft_blocks_shape shape = {nelems, SIZE, dst, sst};                                 \
+        weft_api_alltoalls(&group, dest, source, &shape);                                          \
+    }
+#define SIZED(BITS, SIZE)                                                                          \
+    BROADCAST(broadcast##BITS, SIZE)                                                               \
+    COPY(collect##BITS, collect, SIZE)                                                             \
+    COPY(fcollect##BITS, fcollect, SIZE)                                                           \
+    COPY(alltoall##BITS, alltoall, SIZE)                                                           \
+    STRIDED(alltoalls##BITS, SIZE)
+SIZED(32, 4)
+SIZED(64, 8)
+
+/* Nothing is worked on in pWrk: members read each other's sources. */
+#define TO_ALL(N, T, OP, FOLD)                                                                     \
+    API(void, N##_##OP##_to_all,                                                                   \
+        (T *dest, const T *source, int nreduce, SET, T *pWrk, long *pSync)) {                      \
+        OPEN                                                                                       \
+        (void)pWrk;                                                                                \
+        const struct weft_fold *fold = &weft_folds[WEFT_FOLD_##FOLD][WEFT_NUMBER_OF(T)];           \
+        weft_api_reduce(&group, dest, source, (size_t)nreduce, fold);                              \
+    }
+#define BITWISE(N, T, _)    TO_ALL(N, T, and, AND) TO_ALL(N, T, or, OR) TO_ALL(N, T, xor, XOR)
+#define ORDERED(N, T, _)    TO_ALL(N, T, max, MAX) TO_ALL(N, T, min, MIN)
+#define ARITHMETIC(N, T, _) TO_ALL(N, T, sum, SUM) TO_ALL(N, T, prod, PROD)
+SHMEM_TO_ALL_BITWISE_TYPES(BITWISE, _)
+SHMEM_TO_ALL_ORDERED_TYPES(ORDERED, _)
+SHMEM_TO_ALL_ARITHMETIC_TYPES(ARITHMETIC, _)
