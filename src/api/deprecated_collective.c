@@ -16,7 +16,8 @@ static struct weft_group open_set(const char *call, int start, int log_stride, i
     if (log_stride < 0 || log_stride > 30)
         weft_misuse_constant(call, "logPE_stride", log_stride, "0 to 30");
     if (size < 1 || start + ((int64_t)(size - 1) << log_stride) >= most)
-        weft_misuse_constant(call, "PE_size", size, "1 up to as many as there are PEs");
+        weft_misuse_constant(call, "PE_size", size,
+                             "1 to as many as there are PEs from PE_start, 2^logPE_stride apart");
     if (!weft_near(psync, SHMEM_SYNC_SIZE * sizeof *psync, weft_job.pe))
         weft_misuse_access(call, "pSync", psync, SHMEM_SYNC_SIZE * sizeof *psync, weft_job.pe);
     struct weft_group group = weft_active_group(start, log_stride, size, psync, weft_job.pe, call);

@@ -23,7 +23,7 @@ static void alltoall_packets(const struct weft_group *group, char *dest, const c
                              const struct layout *layout) {
     struct weft_team *team = group->team;
     size_t elem = layout->elem_bytes, bytes = layout->nelems * elem;
-    weft_packet_next(team);
+    weft_packet_next(team, group->call);
     unsigned char *payload = weft_packet_mine(team, group->call)->payload;
     for (int member = 0; member < group->npes; member++)
         weft_copy_blocks(payload + (size_t)member * bytes, (ptrdiff_t)elem,

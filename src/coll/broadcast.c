@@ -53,7 +53,7 @@ void weft_broadcast(const struct weft_group *group, void *dest, const void *sour
         return;
     }
     bool inside = weft_choice_packet(WEFT_BROADCAST, bytes, group->npes);
-    weft_packet_next(group->team);
+    weft_packet_next(group->team, group->call);
     if (group->me == root)
         broadcast_send(group, dest, source, bytes, inside);
     else

@@ -45,7 +45,7 @@ static bool collect_packets(const struct weft_group *group, const void *source, 
                             size_t *sizes, const void **sources) {
     struct weft_team *team = group->team;
     bool direct = false;
-    weft_packet_next(team);
+    weft_packet_next(team, group->call);
     struct weft_packet *mine = weft_packet_mine(team, group->call);
     mine->bytes = bytes;
     if (bytes > 0 && weft_choice_packet(WEFT_COLLECT, bytes, group->npes))

@@ -2,6 +2,16 @@
 #include "coll/packet.h"
 #include <string.h>
 
+void weft_packets_renew(struct weft_team *team, const char *call) {
+    uint32_t last = team->packet_epoch - 1;
+    weft_sync_barrier(team, call);
+    for (int i = 0; i < WEFT_PACKETS; i++)
+        weft_word_set(&team->words->packets[i].posted, last);
+    weft_word_set(&team->words->packets_read, last);
+    team->packets_read = last;
+    weft_sync_barrier(team, call);
+}
+
 /* Asked for only while nothing but broadcasts has followed `epoch`, or the one that is `epoch`
  * itself, so each member's word comes this far. */
 void weft_packets_wait_read(struct weft_team *team, uint32_t epoch, const char *call) {
@@ -28,7 +38,7 @@ void weft_packets_wait_sent(struct weft_team *team, const char *call) {
 
 void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
                          const void **payloads, const char *call) {
-    weft_packet_next(team);
+    weft_packet_next(team, call);
     memcpy(weft_packet_mine(team, call)->payload, source, bytes);
     weft_packet_send(team);
     weft_packets_wait_sent(team, call);

@@ -14,9 +14,13 @@
 
 #include "core/sync.h"
 
-/* Opens the next epoch; every member does. */
-static inline void weft_packet_next(struct weft_team *team) {
-    team->packet_epoch++;
+/* Opens the next epoch; every member does. A word that is not set for 2^31 epochs, because its
+ * owner never sends, or never receives, would seem to be ahead: so all are set every 2^30. */
+#define WEFT_PACKETS_RENEWED (UINT32_C(1) << 30)
+void weft_packets_renew(struct weft_team *team, const char *call);
+static inline void weft_packet_next(struct weft_team *team, const char *call) {
+    if (__builtin_expect(++team->packet_epoch % WEFT_PACKETS_RENEWED == 0, 0))
+        weft_packets_renew(team, call);
 }
 
 /* Waits until every member has finished `epoch`, in a broadcast or behind it. */

@@ -43,6 +43,15 @@ CASES = [
     ("a wild context", "shmem_ctx_quiet((shmem_ctx_t)longs)", "shmem_ctx_quiet: argument ctx is 0x[0-9a-f]+: pass SHMEM_CTX_DEFAULT or"),
     ("the default context destroyed", "shmem_ctx_destroy(SHMEM_CTX_DEFAULT)", "shmem_ctx_destroy: argument ctx is 0x1: pass a context"),
     ("a predefined team destroyed", "shmem_team_destroy(SHMEM_TEAM_WORLD)", "shmem_team_destroy: argument team is 0x1: pass a team"),
+    ("a root that is no member", "shmem_broadcastmem(SHMEM_TEAM_WORLD, heap, heap, 8, 3)", "shmem_broadcastmem: argument PE_root is 3, but there are 3 members: pass 0 to 2"),
+    ("a collective's dest on the stack", "long here[6]; shmem_long_fcollect(SHMEM_TEAM_WORLD, here, longs, 2)", "shmem_long_fcollect: argument dest is 0x[0-9a-f]+, which is not symmetric over 48 bytes"),
+    ("a collective's source on the stack", "long here[2] = {0}; shmem_long_sum_reduce(SHMEM_TEAM_WORLD, longs, here, 2)", "shmem_long_sum_reduce: argument source is 0x[0-9a-f]+, which is not symmetric over 16 bytes"),
+    ("a collective whose length overflows", "shmem_long_alltoall(SHMEM_TEAM_WORLD, heap, longs, SIZE_MAX / 16)", "shmem_long_alltoall: argument dest is 0x[0-9a-f]+, which is not symmetric over 18446744073709551615 bytes"),
+    ("a stride of nothing", "shmem_long_alltoalls(SHMEM_TEAM_WORLD, heap, longs, 1, 0, 1)", "shmem_long_alltoalls: argument sst is 0: pass 1 or more"),
+    ("a negative reduction", "shmem_int_sum_to_all(&word, &word, -1, 0, 0, 3, &word, psync)", "shmem_int_sum_to_all: argument dest is 0x[0-9a-f]+, which is not symmetric"),
+    ("an active set beyond the last PE", "shmem_barrier(1, 1, 2, psync)", "shmem_barrier: argument PE_size is 2: pass 1 to as many as there are PEs from PE_start"),
+    ("an active set without the caller", "shmem_sync(0, 1, 2, psync)", "shmem_sync: argument PE_start is 0: pass a set that the calling PE is a member of"),
+    ("pSync on the stack", "long here[SHMEM_SYNC_SIZE] = {0}; shmem_sync(0, 0, 3, here)", "shmem_sync: argument pSync is 0x[0-9a-f]+, which is not symmetric over 512 bytes"),
 ]
 
 # Statements for a program of their own: before, after and beside the job. Status of one PE alone.
@@ -53,6 +62,7 @@ ALONE = [
     ("my_pe before shmem_init", "shmem_my_pe()", "shmem_my_pe: called before shmem_init"),
     ("an atomic before shmem_init", "shmem_int_atomic_inc(&word, 0)", "shmem_int_atomic_inc: called before shmem_init"),
     ("a wait before shmem_init", "shmem_int_wait_until(&word, SHMEM_CMP_EQ, 0)", "shmem_int_wait_until: called before shmem_init"),
+    ("a collective before shmem_init", "shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &word, &word, 1)", "shmem_int_sum_reduce: called before shmem_init"),
     ("after shmem_finalize", "shmem_init(); shmem_finalize(); shmem_int_p(&word, 1, 0)", "shmem_int_p: called after shmem_finalize"),
     ("quiet after shmem_finalize", "shmem_init(); shmem_finalize(); shmem_quiet()", "shmem_quiet: called after shmem_finalize"),
     ("finalize once too often", "shmem_init(); shmem_finalize(); shmem_finalize()", "shmem_finalize: called after shmem_finalize"),
@@ -68,7 +78,7 @@ PROGRAM = """
 #include <sys/wait.h>
 #include <unistd.h>
 static int word;
-static long longs[16];
+static long longs[16], psync[SHMEM_SYNC_SIZE];
 static uint64_t signal_word;
 static long *heap;
 static shmem_ctx_t pair;
