@@ -4,9 +4,7 @@
 #include "core/heap.h"
 #include "core/init.h"
 
-/* What lies in the heap lies in one live object. Statics are taken as a whole: where one ends and
- * the next begins is not known here. */
-static void check_object(const char *call, const char *argument, const void *p, size_t bytes) {
+void weft_checked_object(const char *call, const char *argument, const void *p, size_t bytes) {
     void *begin;
     size_t object_bytes;
     if (!weft_window_holds(&weft_windows.heap.window, p, bytes))
@@ -46,11 +44,11 @@ void weft_checked_access(const char *call, const struct weft_access *access) {
     if (!weft_near(access->symmetric, access->symmetric_bytes, access->pe))
         weft_misuse_access(call, access->symmetric_name, access->symmetric, access->symmetric_bytes,
                            access->pe);
-    check_object(call, access->symmetric_name, access->symmetric, access->symmetric_bytes);
+    weft_checked_object(call, access->symmetric_name, access->symmetric, access->symmetric_bytes);
     check_alignment(call, access->symmetric_name, access->symmetric, access->alignment);
     if (!access->local_name)
         return;
-    check_object(call, access->local_name, access->local, access->local_bytes);
+    weft_checked_object(call, access->local_name, access->local, access->local_bytes);
     check_alignment(call, access->local_name, access->local, access->alignment);
     if (!access->strided && access->pe == weft_job.pe)
         weft_checked_disjoint(call, access->symmetric_name, access->symmetric,

@@ -5,6 +5,7 @@
 #include "api/collective.h"
 #include <errno.h>
 #include "core/team.h"
+#include "api/checked.h"
 #include "api/define.h"
 
 /* --- Checks ---------------------------------------------------------------------------------- */
@@ -17,6 +18,38 @@ static inline void check(const struct weft_group *group, const char *argument, c
         weft_misuse_access(group->call, argument, p, all, weft_job.pe);
 }
 
+/* What checked mode looks at: the two arrays, and the sizes that all members pass alike. */
+struct arrays {
+    const void *dest, *source;
+    size_t dest_bytes, source_bytes;
+    bool in_place; /* dest may be source */
+};
+
+WEFT_COLD static void check_arrays(const struct weft_group *group, const struct arrays *arrays,
+                                   const struct weft_same *same) {
+    weft_checked_object(group->call, "dest", arrays->dest, arrays->dest_bytes);
+    weft_checked_object(group->call, "source", arrays->source, arrays->source_bytes);
+    if (!arrays->in_place || arrays->dest != arrays->source)
+        weft_checked_disjoint(group->call, "dest", arrays->dest, arrays->dest_bytes, "source",
+                              arrays->source, arrays->source_bytes);
+    if (group->team)
+        weft_checked_collective(group->call, group->team, same);
+}
+
+WEFT_COLD static void check_parts(const struct weft_group *group, const void *dest, size_t parts,
+                                  const void *source, size_t source_parts, size_t bytes) {
+    const struct weft_same same[] = {{"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}};
+    struct arrays arrays = {dest, source, bytes * parts, bytes * source_parts, false};
+    check_arrays(group, &arrays, same);
+}
+
+WEFT_COLD static void check_fold(const struct weft_group *group, const void *dest,
+                                 const void *source, size_t nelems, const struct weft_fold *fold) {
+    const struct weft_same same[] = {{"nelems", (int64_t)nelems}, {NULL, 0}};
+    size_t bytes = nelems * fold->elem_bytes;
+    check_arrays(group, &(struct arrays){dest, source, bytes, bytes, true}, same);
+}
+
 void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes, int root) {
     if (__builtin_expect(root < 0 || root >= group->npes, 0))
@@ -25,6 +58,10 @@ void weft_api_broadcast(const struct weft_group *group, void *dest, const void *
         return;
     check(group, "dest", dest, bytes, 1);
     check(group, "source", source, bytes, 1);
+    if (weft_checked())
+        check_arrays(group, &(struct arrays){dest, source, bytes, bytes, false},
+                     (struct weft_same[]){
+                         {"PE_root", root}, {"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}});
     weft_broadcast(group, dest, source, bytes, root);
 }
 
@@ -34,6 +71,8 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
         return;
     check(group, "dest", dest, bytes, (size_t)group->npes);
     check(group, "source", source, bytes, 1);
+    if (weft_checked())
+        check_parts(group, dest, (size_t)group->npes, source, 1, bytes);
     weft_fcollect(group, dest, source, bytes);
 }
 
@@ -44,6 +83,8 @@ void weft_api_collect(const struct weft_group *group, void *dest, const void *so
         check(group, "dest", dest, bytes, 1);
         check(group, "source", source, bytes, 1);
     }
+    if (weft_checked())
+        check_arrays(group, &(struct arrays){dest, source, bytes, bytes, false}, NULL);
     weft_collect(group, dest, source, bytes);
 }
 
@@ -53,6 +94,8 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
         return;
     check(group, "dest", dest, bytes, (size_t)group->npes);
     check(group, "source", source, bytes, (size_t)group->npes);
+    if (weft_checked())
+        check_parts(group, dest, (size_t)group->npes, source, (size_t)group->npes, bytes);
     weft_alltoall(group, dest, source, bytes);
 }
 
@@ -75,6 +118,14 @@ void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *
     size_t from = strided_extent(group, shape->nelems, shape->source_stride);
     check(group, "dest", dest, shape->elem_bytes, to);
     check(group, "source", source, shape->elem_bytes, from);
+    if (weft_checked())
+        check_arrays(
+            group,
+            &(struct arrays){dest, source, to * shape->elem_bytes, from * shape->elem_bytes, false},
+            (struct weft_same[]){{"nelems", (int64_t)shape->nelems},
+                                 {"dst", shape->dest_stride},
+                                 {"sst", shape->source_stride},
+                                 {NULL, 0}});
     weft_alltoalls(group, dest, source, shape);
 }
 
@@ -84,6 +135,8 @@ void weft_api_reduce(const struct weft_group *group, void *dest, const void *sou
         return;
     check(group, "dest", dest, fold->elem_bytes, nelems);
     check(group, "source", source, fold->elem_bytes, nelems);
+    if (weft_checked())
+        check_fold(group, dest, source, nelems, fold);
     weft_reduce(group, dest, source, nelems, fold);
 }
 
@@ -93,6 +146,8 @@ void weft_api_scan(const struct weft_group *group, void *dest, const void *sourc
         return;
     check(group, "dest", dest, fold->elem_bytes, nelems);
     check(group, "source", source, fold->elem_bytes, nelems);
+    if (weft_checked())
+        check_fold(group, dest, source, nelems, fold);
     weft_scan(group, dest, source, nelems, fold, inclusive);
 }
 

@@ -49,6 +49,13 @@ COLLECTIVES = [
     ("free of different objects", "shmem_free(me == 2 ? heap : (void *)odd)", "shmem_free: argument ptr (offset in the heap) is"),
     ("different teams", "shmem_team_t team; shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, me == 1 ? 2 : 3, NULL, 0, &team)", "shmem_team_split_strided: argument size is [23] here, but [23] on PE"),
     ("a barrier against malloc", "me == 1 ? (void)shmem_malloc(8) : shmem_barrier_all()", ["is in shmem_malloc instead", "is in shmem_barrier_all instead"]),
+    ("different roots", "shmem_long_broadcast(SHMEM_TEAM_WORLD, heap, longs, 4, me == 1)", "shmem_long_broadcast: argument PE_root is [01] here, but [01] on PE"),
+    ("different sizes", "shmem_long_fcollect(SHMEM_TEAM_WORLD, heap, longs, 1 + (me == 2))", "shmem_long_fcollect: argument nelems (in bytes) is [18]6? here"),
+    ("different types", "if (me == 0) shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap, longs, 1); else shmem_ulong_sum_reduce(SHMEM_TEAM_WORLD, (unsigned long *)heap, (unsigned long *)longs, 1)", "is in shmem_u?long_sum_reduce instead"),
+    ("a reduction that leaves its object", "shmem_long_max_reduce(SHMEM_TEAM_WORLD, heap, longs, 9)", "shmem_long_max_reduce: argument dest is 0x[0-9a-f]+, 0 bytes into an object of 64 bytes: an access of 72"),
+    ("a reduction half in place", "shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap + 1, heap, 4)", "shmem_long_sum_reduce: arguments dest (0x[0-9a-f]+, 32 bytes) and source"),
+    ("a broadcast in place", "shmem_long_broadcast(SHMEM_TEAM_WORLD, heap, heap, 4, 0)", "shmem_long_broadcast: arguments dest (0x[0-9a-f]+, 32 bytes) and source"),
+    ("all-to-all into freed memory", "shmem_long_alltoall(SHMEM_TEAM_WORLD, freed, longs, 1)", "shmem_long_alltoall: argument dest is 0x[0-9a-f]+, in memory of the symmetric heap that is not allocated"),
     ("a barrier that one leaves out", "if (me != 1) shmem_barrier_all(); else exit(0)", "shmem_barrier_all waits for PE 1, which has finalized"),
 ]
 
@@ -99,6 +106,12 @@ static void correct(int me, int npes) {
     shmem_ctx_quiet(ctx);
     shmem_ctx_destroy(ctx);
     shmem_team_sync(team);
+    shmem_long_sum_reduce(team, heap, heap, 8);
+    shmem_long_fcollect(team, longs, heap, 2);
+    shmem_long_broadcast(team, heap, longs, 8, npes - 1);
+    shmem_long_alltoalls(team, longs, heap, 2, 1, 2);
+    shmem_long_collect(team, longs, heap, (size_t)me);
+    shmem_long_sum_exscan(team, heap, heap, 3);
     shmem_team_destroy(team);
     heap = shmem_realloc(heap, 60);
     shmem_putmem((char *)heap + 56, longs, 4, next);
