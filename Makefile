@@ -43,7 +43,7 @@ $(BUILD)/obj/%.o: %.c
 
 $(LIB): $(LIB_OBJ) src/weft.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(SANFLAGS) -Wl,-soname,libweft.so.0 -Wl,-z,relro \
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libweft.so.0 -Wl,-z,relro -Wl,-z,nodelete \
 	    -Wl,--version-script=src/weft.map -o $@ $(LIB_OBJ) $(LDLIBS)
 	@ln -sf libweft.so $(@D)/libweft.so.0
 

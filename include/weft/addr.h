@@ -23,7 +23,7 @@
 
 struct weft_window {
     uintptr_t local; /* first of this process's own symmetric addresses */
-    size_t bytes;    /* how many of them exist now */
+    size_t bytes;    /* how many of them exist now; set atomically */
     uintptr_t shift; /* base - local, modulo 2^64 */
     size_t stride;   /* distance between slots */
     uint32_t first;  /* PE in slot 0 */
@@ -31,10 +31,23 @@ struct weft_window {
     uint32_t count;  /* slots */
 };
 
+/* A window grows while threads of its process look; a kernel has a copy of its own. */
+WEFT_ADDR size_t weft_window_bytes(const struct weft_window *w) {
+#ifdef __CUDA_ARCH__
+    return w->bytes;
+#else
+    return __atomic_load_n(&w->bytes, __ATOMIC_RELAXED);
+#endif
+}
+
+/* Whether `bytes` at `offset` lie inside a window that has `now` bytes. */
+WEFT_ADDR int weft_window_fits(size_t now, uintptr_t offset, size_t bytes) {
+    return offset <= now && bytes <= now - offset;
+}
+
 /* Whether [p, p+bytes) lies inside this process's part of the window. */
 WEFT_ADDR int weft_window_holds(const struct weft_window *w, const void *p, size_t bytes) {
-    uintptr_t offset = (uintptr_t)p - w->local;
-    return offset <= w->bytes && bytes <= w->bytes - offset;
+    return weft_window_fits(weft_window_bytes(w), (uintptr_t)p - w->local, bytes);
 }
 
 /* The slot of `pe`, or a number >= count where the PE is not near. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communication contexts. */
+/* Communication contexts, and sessions on them. A session promises what will be done, so that it
+ * can be delayed and joined; between near PEs an operation is done when its call returns, and a
+ * session is checked and forgotten. */
 #include <errno.h>
 #include "api/define.h"
 
@@ -27,4 +29,20 @@ API(void, ctx_destroy, (shmem_ctx_t ctx)) {
     weft_check_running(__func__);
     if (ctx != SHMEM_CTX_INVALID && weft_ctx_destroy(ctx) != 0)
         weft_misuse_handle(__func__, "ctx", ctx, "a context that was created and not destroyed");
+}
+
+API(void, ctx_session_start,
+    (shmem_ctx_t ctx, long options, const shmem_ctx_session_config_t *config, long config_mask)) {
+    if (!weft_check_ctx(__func__, ctx))
+        return;
+    if (options & ~SHMEM_CTX_SESSION_BATCH)
+        weft_misuse_constant(__func__, "options", options, "0 or SHMEM_CTX_SESSION_BATCH");
+    if (config_mask & ~SHMEM_CTX_SESSION_TOTAL_OPS)
+        weft_misuse_constant(__func__, "config_mask", config_mask,
+                             "0 or SHMEM_CTX_SESSION_TOTAL_OPS");
+    weft_check_local(__func__, "config", config, config_mask != 0);
+}
+
+API(void, ctx_session_stop, (shmem_ctx_t ctx)) {
+    weft_check_ctx(__func__, ctx);
 }

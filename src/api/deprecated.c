@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What OpenSHMEM 1.6 deprecates and still requires. With this file and include/shmem_deprecated.h
  * all of it goes: nothing else depends on either. */
+#include "core/init.h"
 #include "api/amo.h"
 #include "api/define.h"
 #include "api/memory.h"
+#include "api/setup.h"
 #include "api/wait.h"
+
+/* Where something has initialised already it does nothing; the end of the program finalizes. */
+API_NAMED(void, start_pes, (int npes)) {
+    (void)npes;
+    if (!weft_initialized())
+        weft_setup_init(__func__);
+}
 
 API_NAMED(int, _my_pe, (void)) {
     weft_check_running(__func__);

@@ -57,9 +57,9 @@ void weft_misuse_null(const char *call, const char *argument) {
     weft_job_panic("%s: argument %s is NULL: pass the address of an object", call, argument);
 }
 
-void weft_misuse_constant(const char *call, const char *argument, int value, const char *allowed) {
+void weft_misuse_constant(const char *call, const char *argument, long value, const char *allowed) {
     weft_check_running(call);
-    weft_job_panic("%s: argument %s is %d: pass %s", call, argument, value, allowed);
+    weft_job_panic("%s: argument %s is %ld: pass %s", call, argument, value, allowed);
 }
 
 void weft_misuse_member(const char *call, const char *argument, int member, int npes) {

@@ -30,7 +30,7 @@ WEFT_COLD _Noreturn void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int 
 WEFT_COLD _Noreturn void weft_misuse_null(const char *call, const char *argument);
 
 /* `value` is none of the constants `allowed`. */
-WEFT_COLD _Noreturn void weft_misuse_constant(const char *call, const char *argument, int value,
+WEFT_COLD _Noreturn void weft_misuse_constant(const char *call, const char *argument, long value,
                                               const char *allowed);
 
 /* `member` is no number of one of `npes` members. */
@@ -71,6 +71,16 @@ static inline int weft_check_pe(const char *call, shmem_ctx_t ctx, int pe) {
     if (__builtin_expect(weft_job.checked, 0))
         weft_checked_ctx(call, ctx);
     return world_pe;
+}
+
+/* A context whose operations can be ordered or completed: there is one, or none at all, when
+ * nothing is to be done. */
+static inline bool weft_check_ctx(const char *call, shmem_ctx_t ctx) {
+    weft_check_running(call);
+    if (__builtin_expect(ctx != SHMEM_CTX_DEFAULT && ctx != SHMEM_CTX_INVALID, 0) &&
+        !weft_ctx_find(ctx))
+        weft_misuse_ctx(call, ctx, 0);
+    return ctx != SHMEM_CTX_INVALID;
 }
 
 /* nelems * size, or more than any object has: the access then fails its own check. */

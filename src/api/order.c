@@ -4,21 +4,13 @@
 #include "core/order.h"
 #include "api/define.h"
 
-static void check_ctx(const char *call, shmem_ctx_t ctx) {
-    weft_check_running(call);
-    if (__builtin_expect(ctx != SHMEM_CTX_DEFAULT && ctx != SHMEM_CTX_INVALID, 0) &&
-        !weft_ctx_find(ctx))
-        weft_misuse_ctx(call, ctx, 0);
-}
-
 API(void, fence, (void)) {
     weft_check_running(__func__);
     weft_fence();
 }
 
 API(void, ctx_fence, (shmem_ctx_t ctx)) {
-    check_ctx(__func__, ctx);
-    if (ctx != SHMEM_CTX_INVALID)
+    if (weft_check_ctx(__func__, ctx))
         weft_fence();
 }
 
@@ -28,8 +20,7 @@ API(void, quiet, (void)) {
 }
 
 API(void, ctx_quiet, (shmem_ctx_t ctx)) {
-    check_ctx(__func__, ctx);
-    if (ctx != SHMEM_CTX_INVALID)
+    if (weft_check_ctx(__func__, ctx))
         weft_quiet();
 }
 
@@ -50,7 +41,6 @@ API(void, pe_quiet, (const int *target_pes, size_t npes)) {
 }
 
 API(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int *target_pes, size_t npes)) {
-    check_ctx(__func__, ctx);
-    if (npes != 0 && ctx != SHMEM_CTX_INVALID)
+    if (weft_check_ctx(__func__, ctx) && npes != 0)
         pe_quiet(__func__, ctx, target_pes, npes);
 }

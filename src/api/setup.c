@@ -11,6 +11,7 @@
 #include "core/team.h"
 #include "core/window.h"
 #include "api/define.h"
+#include "api/setup.h"
 
 static void check_not_forked(const char *call) {
     if (weft_job.phase == WEFT_JOB_FORKED)
@@ -18,13 +19,16 @@ static void check_not_forked(const char *call) {
 }
 
 /* Who found the failure has said so. There is no caller to tell: the job can only end. */
-API(void, init, (void)) {
-    check_not_forked(__func__);
+void weft_setup_init(const char *call) {
+    check_not_forked(call);
     if (weft_init(SHMEM_THREAD_SINGLE, NULL) == 0)
         return;
-    if (weft_job.phase == WEFT_JOB_RUNNING)
-        weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    weft_boot_end_job(WEFT_STATUS_ERROR, true);
     _exit(WEFT_STATUS_ERROR);
+}
+
+API(void, init, (void)) {
+    weft_setup_init(__func__);
 }
 
 API(int, init_thread, (int requested, int *provided)) {

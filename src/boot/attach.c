@@ -185,6 +185,20 @@ static int attach_alone(void) {
     return rc;
 }
 
+void weft_attach_lost(void) {
+    enum { STATUS_ABORTED = 70 };
+    char text[160];
+    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
+        _exit(cause.detail & 0xff); /* in order: there is nothing to complain of */
+    weft_cause_text(&cause, text, sizeof text);
+    if (cause.kind == WEFT_ABORT_NONE)
+        weft_log("the launcher is gone");
+    else
+        weft_log("%s; leaving", text);
+    _exit(STATUS_ABORTED);
+}
+
 int weft_attach(void) {
     if (weft_attachment.valid)
         return 0;

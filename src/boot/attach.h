@@ -26,4 +26,7 @@ bool weft_attach_expected(void);
 /* Nothing when it is valid already. 0 or -errno, logged. */
 int weft_attach(void);
 
+/* The launcher has closed the socket: the job is over, or the launcher is. */
+_Noreturn void weft_attach_lost(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include "boot/attach.h"
 #include "boot/control.h"
 #include "boot/wire.h"
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@ static int announce(void) {
         return 0;
     struct weft_wire_header hello = {.kind = WEFT_WIRE_JOIN};
     int rc = weft_wire_send(weft_attachment.hub, &hello, NULL, 0, NULL, 0, 0);
+    if (rc == -EPIPE)
+        weft_attach_lost();
     if (rc)
         weft_log("cannot reach the launcher: %s", strerror(-rc));
     return rc;

@@ -13,19 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STATUS_ABORTED = 70, MANY_DESCRIPTORS = 256 };
-
-/* The launcher has closed the socket: the job is over, or the launcher is. */
-static _Noreturn void leave_for_good(void) {
-    struct weft_cause cause = weft_control_cause(weft_attachment.control);
-    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
-        _exit(cause.detail & 0xff); /* in order: there is nothing to complain of */
-    if (cause.kind == WEFT_ABORT_NONE)
-        weft_log("the launcher is gone");
-    else
-        weft_log("%s; leaving", weft_boot_abort_text());
-    _exit(STATUS_ABORTED);
-}
+enum { MANY_DESCRIPTORS = 256 };
 
 /* Every PE receives all descriptors, and the kernel counts those under way against the limit. */
 static void raise_descriptor_limit(void) {
@@ -52,7 +40,7 @@ static int exchange_give(const struct exchange *exchange, const void *mine, cons
         int rc = weft_wire_send(weft_attachment.hub, &header, mine, exchange->bytes, fds,
                                 exchange->nfds, 0);
         if (rc == -EPIPE)
-            leave_for_good();
+            weft_attach_lost();
         if (rc != -ETOOMANYREFS)
             return rc;
         raise_descriptor_limit(); /* too many descriptors under way: others will take theirs */
@@ -78,7 +66,7 @@ static int exchange_take(struct exchange *exchange) {
         weft_wire_receive(weft_attachment.hub, &header, exchange->all + at * exchange->bytes,
                           ((size_t)weft_attachment.npes - at) * exchange->bytes, &extra, 0);
     if (payload == -EPIPE)
-        leave_for_good();
+        weft_attach_lost();
     if (payload < 0)
         return (int)payload;
     if (!share_fits(exchange, &header, payload, extra.nfds)) {

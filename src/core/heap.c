@@ -72,7 +72,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
         weft_log("%s of %zu bytes: cannot commit the symmetric heap up to %zu bytes: %s", call,
                  bytes, limit, strerror(-result));
     if (!weft_sync_min(world(), result == 0, call)) {
-        weft_windows.heap.window.bytes = weft_blocks_limit(blocks);
+        weft_segment_show(&weft_windows.heap, weft_blocks_limit(blocks));
         return -ENOMEM;
     }
     weft_blocks_extend(blocks, limit);

@@ -30,9 +30,12 @@ static const size_t scratch_slot_bytes = (size_t)WEFT_TEAMS_MAX * GIB;
 static const size_t scratch_slot_bytes_min = (size_t)WEFT_TEAMS_MAX * (64 << 10);
 static const size_t heap_slot_bytes_min = (size_t)16 << 20;
 
-static int init_count; /* shmem_init nests */
-static int thread_level;
+/* shmem_init nests. Held while the job is brought up or down: who else wants that waits for it. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static int init_count;
+static _Atomic int thread_level;
 static pthread_t init_thread;
+static _Atomic bool initialized; /* asked for at any time by any thread */
 
 /* What PEs show each other besides descriptors. */
 struct facts {
@@ -168,12 +171,35 @@ static void forked(void) {
         unshare_memory();
 }
 
-/* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). */
+/* Everything that bring_up made, as far as it got. */
+static void take_down(void) {
+    weft_heap_close();
+    weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
+    weft_teams_close();
+    unshare_memory();
+    weft_job_leave();
+}
+
+/* All PEs meet, and part. */
+static void finish(void) {
+    atomic_store(&initialized, false);
+    weft_quiet();
+    weft_job_depart();
+    weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
+    take_down();
+}
+
+/* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). Another
+ * thread may be at it already. */
 static void finalize_at_exit(void) {
-    if (weft_job.phase != WEFT_JOB_RUNNING)
+    if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending())
         return;
-    init_count = 1;
-    weft_finalize();
+    pthread_mutex_lock(&changing);
+    bool running = init_count > 0;
+    init_count = 0;
+    if (running)
+        finish();
+    pthread_mutex_unlock(&changing);
 }
 
 static void watch_exit(void) {
@@ -197,7 +223,28 @@ static int bring_up(void) {
         result = weft_teams_open();
     if (result == 0)
         result = weft_heap_open();
+    if (result < 0) {
+        weft_job_depart(); /* peers that got further wait for this one */
+        take_down();
+        weft_job.phase = WEFT_JOB_BEFORE;
+    }
     return result;
+}
+
+/* The first call brings the job up; a later one can raise the level, since all code serves all. */
+static int begin(int requested) {
+    int result = init_count == 0 ? bring_up() : 0;
+    if (result < 0)
+        return result;
+    if (init_count++ == 0) {
+        atomic_store(&thread_level, requested);
+        init_thread = pthread_self();
+        greet();
+    }
+    if (requested > atomic_load(&thread_level))
+        atomic_store(&thread_level, requested);
+    atomic_store(&initialized, true);
+    return 0;
 }
 
 int weft_init(int requested, int *provided) {
@@ -206,47 +253,38 @@ int weft_init(int requested, int *provided) {
                  "exec, or fork before shmem_init");
         return -EPERM;
     }
-    if (init_count == 0) {
-        int result = bring_up();
-        if (result < 0)
-            return result;
-        thread_level = requested;
-        init_thread = pthread_self();
-        greet();
-    }
-    init_count++;
-    if (provided)
-        *provided = thread_level;
-    return 0;
+    pthread_mutex_lock(&changing);
+    int result = begin(requested);
+    pthread_mutex_unlock(&changing);
+    if (result == 0 && provided)
+        *provided = weft_thread_level();
+    return result;
 }
 
 void weft_finalize(void) {
-    static const char call[] = "shmem_finalize";
-    if (init_count == 0 || weft_job.phase != WEFT_JOB_RUNNING)
+    if (weft_job_ending())
         return;
-    struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
-    weft_quiet();
-    if (--init_count > 0) {
-        weft_sync_barrier(world, call);
-        return;
+    pthread_mutex_lock(&changing);
+    bool last = init_count == 1;
+    init_count -= init_count > 0;
+    if (last)
+        finish();
+    pthread_mutex_unlock(&changing);
+    if (!last && weft_job.phase == WEFT_JOB_RUNNING) {
+        weft_quiet();
+        weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
     }
-    atomic_fetch_add(&weft_job.control->pe[weft_job.pe].departures, 1);
-    weft_sync_farewell(world, call);
-    weft_heap_close();
-    weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
-    weft_teams_close();
-    unshare_memory();
-    weft_job_leave();
 }
 
 bool weft_initialized(void) {
-    return init_count > 0 && weft_job.phase == WEFT_JOB_RUNNING;
+    return atomic_load(&initialized) && weft_job.phase == WEFT_JOB_RUNNING;
 }
 
 int weft_thread_level(void) {
-    return thread_level;
+    return atomic_load(&thread_level);
 }
 
 bool weft_thread_allowed(void) {
-    return thread_level >= SHMEM_THREAD_SERIALIZED || pthread_equal(init_thread, pthread_self());
+    return weft_thread_level() >= SHMEM_THREAD_SERIALIZED ||
+           pthread_equal(init_thread, pthread_self());
 }

@@ -10,6 +10,9 @@
 
 struct weft_job weft_job;
 
+static _Atomic bool ended;         /* a thread ends this process */
+static _Thread_local bool ends_it; /* this one does */
+
 /* A child of a PE is no PE: it shares the parent's number and must not speak for it. */
 static void job_forked(void) {
     if (weft_job.phase != WEFT_JOB_RUNNING)
@@ -35,6 +38,10 @@ int weft_job_join(void) {
     return 0;
 }
 
+void weft_job_depart(void) {
+    atomic_fetch_add(&weft_job.control->pe[weft_job.pe].departures, 1);
+}
+
 void weft_job_leave(void) {
     weft_boot_leave();
     weft_job.npes = 0;
@@ -42,20 +49,34 @@ void weft_job_leave(void) {
     weft_job.phase = WEFT_JOB_AFTER;
 }
 
+/* Exit handlers may take their time: another thread must not end the process under them. */
+static void take_the_end(void) {
+    while (!ends_it && atomic_exchange(&ended, true))
+        pause();
+    ends_it = true;
+}
+
 void weft_job_end(int status) {
+    take_the_end();
     weft_boot_end_job(status, false);
-    weft_job.phase = WEFT_JOB_AFTER;
-    weft_job.npes = 0;
+}
+
+bool weft_job_ending(void) {
+    return ends_it;
 }
 
 void weft_job_die_aborted(const char *call) {
     struct weft_control *control = weft_job.control;
-    int status = WEFT_STATUS_ABORTED;
+    bool in_exit = ends_it; /* an exit handler of the program waits for a peer */
     uint32_t reason = atomic_load(&control->abort);
+    int status = WEFT_STATUS_ABORTED;
+    take_the_end();
     if (reason == WEFT_ABORT_GLOBAL_EXIT)
         status = atomic_load(&control->abort_detail) & 0xff;
     else if (reason != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
         weft_log("in %s: %s; leaving", call, weft_boot_abort_text());
+    if (reason == WEFT_ABORT_GLOBAL_EXIT && !in_exit)
+        exit(status);
     fflush(stdout);
     _exit(status);
 }

@@ -3,6 +3,7 @@
 #ifndef WEFT_CORE_JOB_H
 #define WEFT_CORE_JOB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "boot/control.h"
@@ -16,7 +17,7 @@ enum weft_job_phase {
 
 struct weft_job {
     int pe, npes; /* npes is 0 unless the job is running */
-    enum weft_job_phase phase;
+    _Atomic enum weft_job_phase phase;
     bool oversubscribed; /* more PEs than processors: waiting must never spin */
     bool checked;        /* SHMEM_DEBUG: calls look for all misuse that can be seen */
     struct weft_control *control;
@@ -28,17 +29,25 @@ extern struct weft_job weft_job;
 int weft_job_join(void);
 void weft_job_leave(void);
 
+/* From now on this PE comes to no barrier but the last: who waits for it elsewhere hears of it. */
+void weft_job_depart(void);
+
 /* Whether the launcher has ended the job. One load of a line that is shared and rarely written. */
 static inline bool weft_job_aborted(void) {
     return atomic_load_explicit(&weft_job.control->abort, memory_order_relaxed) != WEFT_ABORT_NONE;
 }
 
-/* Asks for the end of the whole job with `status`, and leaves it at once: the finalize that exit()
- * brings about must not wait for PEs that the launcher ends meanwhile. */
+/* Asks for the end of the whole job with `status`; the caller then calls exit(). Other threads of
+ * this PE that come here, or find the job aborted, stop for good: one alone ends the process. */
 void weft_job_end(int status);
 
-/* This PE found the job aborted while it was in `call`: one line that names the culprit, then exit
- * with WEFT_STATUS_ABORTED, without flushing or finalizing anything. */
+/* Whether this thread is the one that ends the process: what an exit handler still calls has no
+ * peers any more to wait for. */
+bool weft_job_ending(void);
+
+/* This PE found the job aborted while it was in `call`: one line that names the culprit, then an
+ * end with WEFT_STATUS_ABORTED, at once. After shmem_global_exit there is no line, and the end is
+ * an exit() with its status. */
 #define WEFT_STATUS_ABORTED 70
 _Noreturn void weft_job_die_aborted(const char *call);
 

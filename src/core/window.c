@@ -95,6 +95,7 @@ static int try_alloc(struct weft_segment *segment, const char *name, uint32_t co
         if (fd >= 0)
             close(fd);
         munmap(base, count * slot_bytes);
+        segment->base = 0;
         return result;
     }
     segment->fd = fd;
@@ -143,6 +144,7 @@ int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t
     int result = map_slot(segment, mine, fd, bytes); /* an alias: pe == me is no special case */
     if (result < 0) {
         munmap(base, count * segment->window.stride);
+        segment->base = 0;
         return result;
     }
     set_window(segment, local, bytes, count, mine);
@@ -173,6 +175,10 @@ int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_
     return 0;
 }
 
+void weft_segment_show(struct weft_segment *segment, size_t bytes) {
+    __atomic_store_n(&segment->window.bytes, bytes, __ATOMIC_RELAXED);
+}
+
 /* Extents are at most WEFT_EXTENTS_MAX because a device registers each: the last one grows then.
  * It also grows when a commit that not all PEs could follow is repeated. */
 static void note_extent(struct weft_segment *segment, size_t offset, size_t bytes) {
@@ -192,7 +198,7 @@ int weft_segment_commit(struct weft_segment *segment, size_t bytes) {
     if (result < 0)
         return result;
     note_extent(segment, have, bytes - have);
-    segment->window.bytes = bytes;
+    weft_segment_show(segment, bytes);
     return 0;
 }
 

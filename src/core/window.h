@@ -55,6 +55,9 @@ int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slo
 /* Commits this PE's memory up to `bytes` from the start of its slot. Local. -ENOMEM, not logged. */
 int weft_segment_commit(struct weft_segment *segment, size_t bytes);
 
+/* How much of the slot is symmetric memory from now on. Other threads may be looking. */
+void weft_segment_show(struct weft_segment *segment, size_t bytes);
+
 /* Commits [offset, offset+bytes) anywhere in the own slot without counting it as an extent. */
 int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes);
 
@@ -64,9 +67,14 @@ void weft_segment_free(struct weft_segment *segment);
  * address of that length, or there is no such PE near. Heap first: about a nanosecond. */
 static inline __attribute__((always_inline)) void *weft_near(const void *p, size_t bytes, int pe) {
     const struct weft_window *w = &weft_windows.heap.window;
-    if (__builtin_expect((uintptr_t)p - w->local > w->bytes, 0))
+    uintptr_t offset = (uintptr_t)p - w->local;
+    size_t now = weft_window_bytes(w); /* one load keeps the choice below a branch */
+    if (__builtin_expect(offset > now, 0)) {
         w = &weft_windows.statics.window;
-    if (__builtin_expect(!weft_window_holds(w, p, bytes), 0))
+        offset = (uintptr_t)p - w->local;
+        now = weft_window_bytes(w);
+    }
+    if (__builtin_expect(!weft_window_fits(now, offset, bytes), 0))
         return NULL;
     uint32_t slot = weft_window_slot(w, pe);
     if (__builtin_expect(slot >= w->count, 0))

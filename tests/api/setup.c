@@ -23,7 +23,9 @@ static void nested(void) {
     EXPECT(initialized() == 1, "not initialized");
     shmem_init();
     EXPECT(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0, "the third");
-    EXPECT(provided >= SHMEM_THREAD_SINGLE && provided <= SHMEM_THREAD_MULTIPLE, "%d", provided);
+    EXPECT(provided == SHMEM_THREAD_MULTIPLE, "%d", provided);
+    shmem_query_thread(&provided);
+    EXPECT(provided == SHMEM_THREAD_MULTIPLE, "%d", provided);
     shmem_finalize();
     shmem_finalize();
     EXPECT(initialized() == 1 && shmem_my_pe() == me && shmem_n_pes() == npes, "one is left");
