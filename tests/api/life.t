@@ -104,7 +104,7 @@ def failing():
         result = run("-n", npes, "env", "SHMEM_SYMMETRIC_SIZE=900t", SHARED, "return").expect(5)
         assert "SHMEM_SYMMETRIC_SIZE" in result.err, result.err
     result = run("-n", 2, "env", "SHMEM_SYMMETRIC_SIZE=x", SHARED, "return").expect(5)
-    assert "SHMEM_SYMMETRIC_SIZE=x" in result.err, result.err
+    assert "SHMEM_SYMMETRIC_SIZE" in result.err, result.err
 
 
 @case("initialisation that fails on one PE alone: the others do not wait for ever")
