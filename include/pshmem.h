@@ -19,6 +19,8 @@ extern "C" {
 #undef SHMEM_TWIN
 
 void pshmem_global_exit(int status) __attribute__((__noreturn__));
+void pshmem_signal_add(uint64_t *sig_addr, uint64_t signal, int pe);
+void pshmem_signal_set(uint64_t *sig_addr, uint64_t signal, int pe);
 
 /* All others that shmem.h declares one by one: the twin has the same type. */
 #define PSHMEM_TWIN_OF(NAME) extern __typeof__(NAME) p##NAME;
@@ -55,8 +57,6 @@ PSHMEM_TWIN_OF(shmem_ctx_get_team)
 PSHMEM_TWIN_OF(shmem_ctx_destroy)
 PSHMEM_TWIN_OF(shmem_ctx_session_start)
 PSHMEM_TWIN_OF(shmem_ctx_session_stop)
-PSHMEM_TWIN_OF(shmem_signal_add)
-PSHMEM_TWIN_OF(shmem_signal_set)
 PSHMEM_TWIN_OF(shmem_ctx_signal_add)
 PSHMEM_TWIN_OF(shmem_ctx_signal_set)
 PSHMEM_TWIN_OF(shmem_signal_fetch)

@@ -4,7 +4,8 @@
  * Every PE of a job owns symmetric objects: what shmem_malloc returns, and the global and static
  * variables of the executable. An object's address here names the same object on every PE.
  * Routines with a context count PEs within the context's team, all others within the job.
- * Typed routines are in shmem_typed.h, their C11 type-generic names in shmem_generic.h. */
+ * Typed routines are in shmem_typed.h, their type-generic names in shmem_generic.h (C11)
+ * and shmem_overloads.h (C++). */
 #ifndef SHMEM_H
 #define SHMEM_H
 
@@ -153,6 +154,7 @@ int shmem_test_lock(long *lock);
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
+#include "shmem_overloads.h"
 #elif __STDC_VERSION__ >= 201112L
 #include "shmem_generic.h"
 #endif

@@ -36,26 +36,59 @@
 #define _SHMEM_REDUCE_MIN_WRKDATA_SIZE SHMEM_REDUCE_MIN_WRKDATA_SIZE
 
 /* clang-format off */
-#define SHMEM_OLD_INTEGERS(X, A) X(int, int, A) X(long, long, A) X(longlong, long long, A)
-#define SHMEM_OLD_NUMBERS(X, A)  SHMEM_OLD_INTEGERS(X, A) SHMEM_REALS(X, A)
-#define SHMEM_TO_ALL_BITWISE_TYPES(X, A)    X(short, short, A) SHMEM_OLD_INTEGERS(X, A)
+#define SHMEM_OLD_INTEGER_TYPES(X, A) X(int, int, A) X(long, long, A) X(longlong, long long, A)
+#define SHMEM_OLD_NUMBER_TYPES(X, A)  SHMEM_OLD_INTEGER_TYPES(X, A) SHMEM_REALS(X, A)
+#define SHMEM_OLD_WAIT_TYPES(X, A)    SHMEM_SHORTS(X, A)
+#define SHMEM_C_OLD_INTEGER(X, A)     SHMEM_OLD_INTEGER_TYPES(X, A)
+#define SHMEM_C_OLD_NUMBER(X, A)      SHMEM_OLD_NUMBER_TYPES(X, A)
+#define SHMEM_C_OLD_WAIT(X, A)        SHMEM_OLD_WAIT_TYPES(X, A)
+#define SHMEM_TO_ALL_BITWISE_TYPES(X, A)    X(short, short, A) SHMEM_OLD_INTEGER_TYPES(X, A)
 #define SHMEM_TO_ALL_ORDERED_TYPES(X, A)                                                           \
     SHMEM_TO_ALL_BITWISE_TYPES(X, A) SHMEM_REALS(X, A) X(longdouble, long double, A)
 #define SHMEM_TO_ALL_ARITHMETIC_TYPES(X, A) SHMEM_TO_ALL_ORDERED_TYPES(X, A) SHMEM_COMPLEX(X, A)
 
-/* Also C11 names, without a context. shmem_wait_until and shmem_sync are in shmem_generic.h. */
-#define shmem_fetch(...) SHMEM_READ(SHMEM_OLD_NUMBERS, _fetch, __VA_ARGS__)
-#define shmem_set(...)   SHMEM_CALL(SHMEM_OLD_NUMBERS, _set, __VA_ARGS__)
-#define shmem_swap(...)  SHMEM_CALL(SHMEM_OLD_NUMBERS, _swap, __VA_ARGS__)
-#define shmem_cswap(...) SHMEM_CALL(SHMEM_OLD_INTEGERS, _cswap, __VA_ARGS__)
-#define shmem_finc(...)  SHMEM_CALL(SHMEM_OLD_INTEGERS, _finc, __VA_ARGS__)
-#define shmem_inc(...)   SHMEM_CALL(SHMEM_OLD_INTEGERS, _inc, __VA_ARGS__)
-#define shmem_fadd(...)  SHMEM_CALL(SHMEM_OLD_INTEGERS, _fadd, __VA_ARGS__)
-#define shmem_add(...)   SHMEM_CALL(SHMEM_OLD_INTEGERS, _add, __VA_ARGS__)
+/* Type-generic names, without a context. shmem_wait_until and shmem_sync are in shmem_generic.h. */
+#if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
+#define shmem_fetch(...) SHMEM_READ(SHMEM_C_OLD_NUMBER, _fetch, __VA_ARGS__)
+#define shmem_set(...)   SHMEM_CALL(SHMEM_C_OLD_NUMBER, _set, __VA_ARGS__)
+#define shmem_swap(...)  SHMEM_CALL(SHMEM_C_OLD_NUMBER, _swap, __VA_ARGS__)
+#define shmem_cswap(...) SHMEM_CALL(SHMEM_C_OLD_INTEGER, _cswap, __VA_ARGS__)
+#define shmem_finc(...)  SHMEM_CALL(SHMEM_C_OLD_INTEGER, _finc, __VA_ARGS__)
+#define shmem_inc(...)   SHMEM_CALL(SHMEM_C_OLD_INTEGER, _inc, __VA_ARGS__)
+#define shmem_fadd(...)  SHMEM_CALL(SHMEM_C_OLD_INTEGER, _fadd, __VA_ARGS__)
+#define shmem_add(...)   SHMEM_CALL(SHMEM_C_OLD_INTEGER, _add, __VA_ARGS__)
+#endif
 
 #endif
 
-/* From here on once for each prefix. Names that do not begin with shmem_: */
+/* From here on prototypes, each time that shmem_typed.h is used. Atomics, now with atomic_ in their
+ * names: */
+#define SHMEM_OLD_NUMBER(N, T, P)                                                                  \
+    SHMEM_ONE(P, T,    N##_fetch, const T *source, int pe)                                         \
+    SHMEM_ONE(P, void, N##_set,   T *dest, T value, int pe)                                        \
+    SHMEM_ONE(P, T,    N##_swap,  T *dest, T value, int pe)
+#define SHMEM_OLD_INTEGER(N, T, P)                                                                 \
+    SHMEM_ONE(P, T,    N##_cswap, T *dest, T cond, T value, int pe)                                \
+    SHMEM_ONE(P, T,    N##_finc,  T *dest, int pe)                                                 \
+    SHMEM_ONE(P, void, N##_inc,   T *dest, int pe)                                                 \
+    SHMEM_ONE(P, T,    N##_fadd,  T *dest, T value, int pe)                                        \
+    SHMEM_ONE(P, void, N##_add,   T *dest, T value, int pe)
+SHMEM_EACH(OLD_NUMBER, SHMEM_OLD_NUMBER)
+SHMEM_EACH(OLD_INTEGER, SHMEM_OLD_INTEGER)
+#undef SHMEM_OLD_INTEGER
+#undef SHMEM_OLD_NUMBER
+
+/* Waiting for short integers. */
+#define SHMEM_OLD_WAIT(N, T, P)                                                                    \
+    SHMEM_ONE(P, void, N##_wait_until, T *ivar, int cmp, T cmp_value)                              \
+    SHMEM_ONE(P, int,  N##_test,       T *ivar, int cmp, T cmp_value)
+SHMEM_EACH(OLD_WAIT, SHMEM_OLD_WAIT)
+#undef SHMEM_OLD_WAIT
+
+/* All that follows has no type-generic names. */
+#ifndef SHMEM_OVERLOADS
+
+/* Names that do not begin with shmem_. */
 #define SHMEM_BARE(P, R, NAME, ...) R P##NAME(__VA_ARGS__);
 #define SHMEM_BARES(P)                                                                             \
     SHMEM_BARE(P, void, start_pes, int npes)                                                       \
@@ -69,36 +102,16 @@ SHMEM_BARES(SHMEM_TWIN)
 #undef SHMEM_BARES
 #undef SHMEM_BARE
 
-/* Atomics, now with atomic_ in their names. */
-#define SHMEM_OLD_NUMBER(N, T, P)                                                                  \
-    SHMEM_ONE(P, T,    N##_fetch, const T *source, int pe)                                         \
-    SHMEM_ONE(P, void, N##_set,   T *dest, T value, int pe)                                        \
-    SHMEM_ONE(P, T,    N##_swap,  T *dest, T value, int pe)
-#define SHMEM_OLD_INTEGER(N, T, P)                                                                 \
-    SHMEM_ONE(P, T,    N##_cswap, T *dest, T cond, T value, int pe)                                \
-    SHMEM_ONE(P, T,    N##_finc,  T *dest, int pe)                                                 \
-    SHMEM_ONE(P, void, N##_inc,   T *dest, int pe)                                                 \
-    SHMEM_ONE(P, T,    N##_fadd,  T *dest, T value, int pe)                                        \
-    SHMEM_ONE(P, void, N##_add,   T *dest, T value, int pe)
-SHMEM_OLD_NUMBERS(SHMEM_OLD_NUMBER, SHMEM_TWIN)
-SHMEM_OLD_INTEGERS(SHMEM_OLD_INTEGER, SHMEM_TWIN)
-#undef SHMEM_OLD_INTEGER
-#undef SHMEM_OLD_NUMBER
 
-/* Waiting: wait is wait_until with SHMEM_CMP_NE, names without a type mean long. */
-#define SHMEM_OLD_WAIT(N, T, P)  SHMEM_ONE(P, void, N##_wait, T *ivar, T cmp_value)
-#define SHMEM_WAIT_SHORT(N, T, P)                                                                  \
-    SHMEM_ONE(P, void, N##_wait_until, T *ivar, int cmp, T cmp_value)                              \
-    SHMEM_ONE(P, int,  N##_test,       T *ivar, int cmp, T cmp_value)
+/* wait is wait_until with SHMEM_CMP_NE; without a type, both mean long. */
+#define SHMEM_WAIT(N, T, P) SHMEM_ONE(P, void, N##_wait, T *ivar, T cmp_value)
 #define SHMEM_WAIT_LONG(P)                                                                         \
     SHMEM_ONE(P, void, wait, long *ivar, long cmp_value)                                           \
     SHMEM_ONE(P, void, wait_until, long *ivar, int cmp, long cmp_value)
-SHMEM_TO_ALL_BITWISE_TYPES(SHMEM_OLD_WAIT, SHMEM_TWIN)
-SHMEM_SHORTS(SHMEM_WAIT_SHORT, SHMEM_TWIN)
+SHMEM_TO_ALL_BITWISE_TYPES(SHMEM_WAIT, SHMEM_TWIN)
 SHMEM_WAIT_LONG(SHMEM_TWIN)
 #undef SHMEM_WAIT_LONG
-#undef SHMEM_WAIT_SHORT
-#undef SHMEM_OLD_WAIT
+#undef SHMEM_WAIT
 
 /* Collectives on an active set: PE_size PEs from PE_start, 2^logPE_stride apart. pSync has
  * SHMEM_SYNC_SIZE elements that are SHMEM_SYNC_VALUE before and after; pWrk has
@@ -137,4 +150,6 @@ SHMEM_TO_ALL_ARITHMETIC_TYPES(SHMEM_TO_ALL_ARITHMETIC, SHMEM_TWIN)
 #undef SHMEM_ACTIVE
 #undef SHMEM_ACTIVE_BARRIERS
 #undef SHMEM_ACTIVE_SET
+
+#endif
 /* clang-format on */

@@ -1,25 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every typed and sized prototype, as shapes over the tables of shmem_types.h.
  *
- * Part of shmem.h, and once more of pshmem.h: SHMEM_TWIN is what stands before each name, nothing
- * or p. A shape is a macro (TYPENAME, C type, that prefix). FN declares a routine with and without
- * a leading context, TEAM a collective on a team, ONE any other. __extension__ is for complex
- * types, which C++ does not have. */
-#ifndef SHMEM_TWIN
+ * A shape is a macro (TYPENAME, C type, P). FN declares a routine with and without a context, TEAM
+ * a collective on a team, ONE any other. __extension__ is for complex types, which C++ does not
+ * have. The shapes are used three times:
+ *
+ *   by shmem.h            SHMEM_TWIN is empty: shmem_int_put
+ *   by pshmem.h           SHMEM_TWIN is p, which stands before the name: pshmem_int_put
+ *   by shmem_overloads.h  TYPENAME is empty and P is "int": shmem_put of C++, whose symbol is
+ *                         shmem_int_put */
+#ifndef SHMEM_H
 #error "include shmem.h instead"
 #endif
 
 #include "shmem_types.h"
 
 /* clang-format off */
+#ifdef SHMEM_OVERLOADS
+#define SHMEM_ONE(P, R, NAME, ...)                                                                 \
+    __extension__ R shmem##NAME(__VA_ARGS__) __asm__("shmem_" P #NAME);
+#define SHMEM_CTX(P, R, NAME, ...)                                                                 \
+    __extension__ R shmem##NAME(shmem_ctx_t ctx, __VA_ARGS__) __asm__("shmem_ctx_" P #NAME);
+#define SHMEM_OVERLOAD(N, T, SHAPE) SHAPE(, T, #N)
+#define SHMEM_EACH(GROUP, SHAPE)    SHMEM_C_##GROUP(SHMEM_OVERLOAD, SHAPE)
+#else
 #define SHMEM_ONE(P, R, NAME, ...) __extension__ R P##shmem_##NAME(__VA_ARGS__);
-#define SHMEM_FN(P, R, NAME, ...)  SHMEM_ONE(P, R, NAME, __VA_ARGS__)                              \
-                                   SHMEM_ONE(P, R, ctx_##NAME, shmem_ctx_t ctx, __VA_ARGS__)
-#define SHMEM_TEAM(P, NAME, ...)   SHMEM_ONE(P, int, NAME, shmem_team_t team, __VA_ARGS__)
+#define SHMEM_CTX(P, R, NAME, ...)                                                                 \
+    __extension__ R P##shmem_ctx_##NAME(shmem_ctx_t ctx, __VA_ARGS__);
+#define SHMEM_EACH(GROUP, SHAPE) SHMEM_##GROUP##_TYPES(SHAPE, SHMEM_TWIN)
+#endif
+#define SHMEM_FN(P, R, NAME, ...)                                                                  \
+    SHMEM_ONE(P, R, NAME, __VA_ARGS__) SHMEM_CTX(P, R, NAME, __VA_ARGS__)
+#define SHMEM_TEAM(P, NAME, ...) SHMEM_ONE(P, int, NAME, shmem_team_t team, __VA_ARGS__)
 #define SHMEM_STRIDES ptrdiff_t dst, ptrdiff_t sst
 #define SHMEM_SIGNAL  uint64_t *sig_addr, uint64_t signal, int sig_op
 
-/* Put and get, by type, by size and in bytes. */
+/* Put and get. */
 #define SHMEM_RMA(N, T, P)                                                                         \
     SHMEM_FN(P, void, N##_put,     T *dest, const T *source, size_t nelems, int pe)                \
     SHMEM_FN(P, void, N##_get,     T *dest, const T *source, size_t nelems, int pe)                \
@@ -37,55 +53,34 @@
                                           int pe)                                                  \
     SHMEM_FN(P, void, N##_put_signal_nbi, T *dest, const T *source, size_t nelems, SHMEM_SIGNAL,   \
                                           int pe)
-SHMEM_RMA_TYPES(SHMEM_RMA, SHMEM_TWIN)
+SHMEM_EACH(RMA, SHMEM_RMA)
 #undef SHMEM_RMA
 
-#define SHMEM_COPY(P, NAME)        SHMEM_FN(P, void, NAME, void *dest, const void *source,         \
-                                            size_t nelems, int pe)
-#define SHMEM_COPY_SIGNAL(P, NAME) SHMEM_FN(P, void, NAME, void *dest, const void *source,         \
-                                            size_t nelems, SHMEM_SIGNAL, int pe)
-#define SHMEM_COPY_STRIDED(P, NAME, ...) SHMEM_FN(P, void, NAME, void *dest, const void *source,   \
-                                                  SHMEM_STRIDES, __VA_ARGS__, int pe)
-#define SHMEM_SIZED(S, BYTES, P)                                                                   \
-    SHMEM_COPY(P, put##S) SHMEM_COPY(P, put##S##_nbi)                                              \
-    SHMEM_COPY(P, get##S) SHMEM_COPY(P, get##S##_nbi)                                              \
-    SHMEM_COPY_SIGNAL(P, put##S##_signal) SHMEM_COPY_SIGNAL(P, put##S##_signal_nbi)                \
-    SHMEM_COPY_STRIDED(P, iput##S, size_t nelems)                                                  \
-    SHMEM_COPY_STRIDED(P, iget##S, size_t nelems)                                                  \
-    SHMEM_COPY_STRIDED(P, ibput##S, size_t bsize, size_t nblocks)                                  \
-    SHMEM_COPY_STRIDED(P, ibget##S, size_t bsize, size_t nblocks)
-SHMEM_SIZES(SHMEM_SIZED, SHMEM_TWIN)
-SHMEM_COPY(SHMEM_TWIN, putmem) SHMEM_COPY(SHMEM_TWIN, putmem_nbi)
-SHMEM_COPY(SHMEM_TWIN, getmem) SHMEM_COPY(SHMEM_TWIN, getmem_nbi)
-SHMEM_COPY_SIGNAL(SHMEM_TWIN, putmem_signal) SHMEM_COPY_SIGNAL(SHMEM_TWIN, putmem_signal_nbi)
-#undef SHMEM_SIZED
-#undef SHMEM_COPY_STRIDED
-#undef SHMEM_COPY_SIGNAL
-#undef SHMEM_COPY
-
 /* Atomics: those of every AMO type, the bitwise ones, and the extended ones. */
-#define SHMEM_AMO_VALUE(N, T, P, OP)                                                               \
-    SHMEM_FN(P, void, N##_atomic_##OP,             T *dest, T value, int pe)                       \
-    SHMEM_FN(P, T,    N##_atomic_fetch_##OP,       T *dest, T value, int pe)                       \
-    SHMEM_FN(P, void, N##_atomic_fetch_##OP##_nbi, T *fetch, T *dest, T value, int pe)
+#define SHMEM_AMO_VALUE(NAME, T, P, OP)                                                            \
+    SHMEM_FN(P, void, NAME##_##OP,             T *dest, T value, int pe)                           \
+    SHMEM_FN(P, T,    NAME##_fetch_##OP,       T *dest, T value, int pe)                           \
+    SHMEM_FN(P, void, NAME##_fetch_##OP##_nbi, T *fetch, T *dest, T value, int pe)
 #define SHMEM_AMO(N, T, P)                                                                         \
     SHMEM_FN(P, T,    N##_atomic_compare_swap,     T *dest, T cond, T value, int pe)               \
     SHMEM_FN(P, void, N##_atomic_compare_swap_nbi, T *fetch, T *dest, T cond, T value, int pe)     \
     SHMEM_FN(P, void, N##_atomic_inc,              T *dest, int pe)                                \
     SHMEM_FN(P, T,    N##_atomic_fetch_inc,        T *dest, int pe)                                \
     SHMEM_FN(P, void, N##_atomic_fetch_inc_nbi,    T *fetch, T *dest, int pe)                      \
-    SHMEM_AMO_VALUE(N, T, P, add)
+    SHMEM_AMO_VALUE(N##_atomic, T, P, add)
 #define SHMEM_AMO_BITWISE(N, T, P)                                                                 \
-    SHMEM_AMO_VALUE(N, T, P, and) SHMEM_AMO_VALUE(N, T, P, or) SHMEM_AMO_VALUE(N, T, P, xor)
+    SHMEM_AMO_VALUE(N##_atomic, T, P, and)                                                         \
+    SHMEM_AMO_VALUE(N##_atomic, T, P, or)                                                          \
+    SHMEM_AMO_VALUE(N##_atomic, T, P, xor)
 #define SHMEM_AMO_EXTENDED(N, T, P)                                                                \
     SHMEM_FN(P, T,    N##_atomic_fetch,     const T *source, int pe)                               \
     SHMEM_FN(P, void, N##_atomic_fetch_nbi, T *fetch, const T *source, int pe)                     \
     SHMEM_FN(P, void, N##_atomic_set,       T *dest, T value, int pe)                              \
     SHMEM_FN(P, T,    N##_atomic_swap,      T *dest, T value, int pe)                              \
     SHMEM_FN(P, void, N##_atomic_swap_nbi,  T *fetch, T *dest, T value, int pe)
-SHMEM_AMO_TYPES(SHMEM_AMO, SHMEM_TWIN)
-SHMEM_AMO_BITWISE_TYPES(SHMEM_AMO_BITWISE, SHMEM_TWIN)
-SHMEM_AMO_EXTENDED_TYPES(SHMEM_AMO_EXTENDED, SHMEM_TWIN)
+SHMEM_EACH(AMO, SHMEM_AMO)
+SHMEM_EACH(AMO_BITWISE, SHMEM_AMO_BITWISE)
+SHMEM_EACH(AMO_EXTENDED, SHMEM_AMO_EXTENDED)
 #undef SHMEM_AMO_EXTENDED
 #undef SHMEM_AMO_BITWISE
 #undef SHMEM_AMO
@@ -95,7 +90,6 @@ SHMEM_AMO_EXTENDED_TYPES(SHMEM_AMO_EXTENDED, SHMEM_TWIN)
 #define SHMEM_SET     size_t nelems, const int *status, int cmp
 #define SHMEM_INDICES size_t nelems, size_t *indices, const int *status, int cmp
 #define SHMEM_WAIT(N, T, P)                                                                        \
-    SHMEM_ONE(P, void,   N##_wait_until,             T *ivar, int cmp, T cmp_value)                \
     SHMEM_ONE(P, int,    N##_test,                   T *ivar, int cmp, T cmp_value)                \
     SHMEM_ONE(P, void,   N##_wait_until_all,         T *ivars, SHMEM_SET, T cmp_value)             \
     SHMEM_ONE(P, size_t, N##_wait_until_any,         T *ivars, SHMEM_SET, T cmp_value)             \
@@ -109,42 +103,81 @@ SHMEM_AMO_EXTENDED_TYPES(SHMEM_AMO_EXTENDED, SHMEM_TWIN)
     SHMEM_ONE(P, int,    N##_test_all_vector,        T *ivars, SHMEM_SET, const T *cmp_values)     \
     SHMEM_ONE(P, size_t, N##_test_any_vector,        T *ivars, SHMEM_SET, const T *cmp_values)     \
     SHMEM_ONE(P, size_t, N##_test_some_vector,       T *ivars, SHMEM_INDICES, const T *cmp_values)
-SHMEM_WAIT_TYPES(SHMEM_WAIT, SHMEM_TWIN)
+#define SHMEM_WAIT_UNTIL(N, T, P) SHMEM_ONE(P, void, N##_wait_until, T *ivar, int cmp, T cmp_value)
+SHMEM_EACH(WAIT, SHMEM_WAIT)
+SHMEM_EACH(WAIT_UNTIL, SHMEM_WAIT_UNTIL)
+#undef SHMEM_WAIT_UNTIL
 #undef SHMEM_WAIT
 #undef SHMEM_INDICES
 #undef SHMEM_SET
 
-/* Collectives on a team. nreduce counts elements; in the mem forms nelems counts bytes. */
+/* Collectives on a team. */
 #define SHMEM_TYPED_COLLECTIVES(N, T, P)                                                           \
     SHMEM_TEAM(P, N##_broadcast, T *dest, const T *source, size_t nelems, int PE_root)             \
     SHMEM_TEAM(P, N##_collect,   T *dest, const T *source, size_t nelems)                          \
     SHMEM_TEAM(P, N##_fcollect,  T *dest, const T *source, size_t nelems)                          \
     SHMEM_TEAM(P, N##_alltoall,  T *dest, const T *source, size_t nelems)                          \
     SHMEM_TEAM(P, N##_alltoalls, T *dest, const T *source, SHMEM_STRIDES, size_t nelems)
-SHMEM_RMA_TYPES(SHMEM_TYPED_COLLECTIVES, SHMEM_TWIN)
-SHMEM_TEAM(SHMEM_TWIN, broadcastmem, void *dest, const void *source, size_t nelems, int PE_root)
-SHMEM_TEAM(SHMEM_TWIN, collectmem,   void *dest, const void *source, size_t nelems)
-SHMEM_TEAM(SHMEM_TWIN, fcollectmem,  void *dest, const void *source, size_t nelems)
-SHMEM_TEAM(SHMEM_TWIN, alltoallmem,  void *dest, const void *source, size_t nelems)
-SHMEM_TEAM(SHMEM_TWIN, alltoallsmem, void *dest, const void *source, SHMEM_STRIDES, size_t nelems)
+SHMEM_EACH(RMA, SHMEM_TYPED_COLLECTIVES)
 #undef SHMEM_TYPED_COLLECTIVES
 
-#define SHMEM_REDUCE(N, T, P, OP)                                                                  \
-    SHMEM_TEAM(P, N##_##OP##_reduce, T *dest, const T *source, size_t nreduce)
+#define SHMEM_REDUCE(P, NAME, T) SHMEM_TEAM(P, NAME, T *dest, const T *source, size_t nreduce)
+#define SHMEM_SCAN(P, NAME, T)   SHMEM_TEAM(P, NAME, T *dest, const T *source, size_t nelems)
 #define SHMEM_REDUCE_BITWISE(N, T, P)                                                              \
-    SHMEM_REDUCE(N, T, P, and) SHMEM_REDUCE(N, T, P, or) SHMEM_REDUCE(N, T, P, xor)
-#define SHMEM_REDUCE_ORDERED(N, T, P)    SHMEM_REDUCE(N, T, P, max) SHMEM_REDUCE(N, T, P, min)
+    SHMEM_REDUCE(P, N##_and_reduce, T)                                                             \
+    SHMEM_REDUCE(P, N##_or_reduce, T)                                                              \
+    SHMEM_REDUCE(P, N##_xor_reduce, T)
+#define SHMEM_REDUCE_ORDERED(N, T, P)                                                              \
+    SHMEM_REDUCE(P, N##_max_reduce, T)                                                             \
+    SHMEM_REDUCE(P, N##_min_reduce, T)
 #define SHMEM_REDUCE_ARITHMETIC(N, T, P)                                                           \
-    SHMEM_REDUCE(N, T, P, sum) SHMEM_REDUCE(N, T, P, prod)                                         \
-    SHMEM_TEAM(P, N##_sum_inscan, T *dest, const T *source, size_t nelems)                         \
-    SHMEM_TEAM(P, N##_sum_exscan, T *dest, const T *source, size_t nelems)
-SHMEM_BITWISE_TYPES(SHMEM_REDUCE_BITWISE, SHMEM_TWIN)
-SHMEM_RMA_TYPES(SHMEM_REDUCE_ORDERED, SHMEM_TWIN)
-SHMEM_ARITHMETIC_TYPES(SHMEM_REDUCE_ARITHMETIC, SHMEM_TWIN)
+    SHMEM_REDUCE(P, N##_sum_reduce, T)                                                             \
+    SHMEM_REDUCE(P, N##_prod_reduce, T)                                                            \
+    SHMEM_SCAN(P, N##_sum_inscan, T)                                                               \
+    SHMEM_SCAN(P, N##_sum_exscan, T)
+SHMEM_EACH(BITWISE, SHMEM_REDUCE_BITWISE)
+SHMEM_EACH(RMA, SHMEM_REDUCE_ORDERED)
+SHMEM_EACH(ARITHMETIC, SHMEM_REDUCE_ARITHMETIC)
 #undef SHMEM_REDUCE_ARITHMETIC
 #undef SHMEM_REDUCE_ORDERED
 #undef SHMEM_REDUCE_BITWISE
+#undef SHMEM_SCAN
 #undef SHMEM_REDUCE
+
+/* By the size of an element, and in bytes: these have no generic names. */
+#ifndef SHMEM_OVERLOADS
+#define SHMEM_COPY(P, NAME)        SHMEM_FN(P, void, NAME, void *dest, const void *source,         \
+                                            size_t nelems, int pe)
+#define SHMEM_COPY_SIGNAL(P, NAME) SHMEM_FN(P, void, NAME, void *dest, const void *source,         \
+                                            size_t nelems, SHMEM_SIGNAL, int pe)
+#define SHMEM_COPY_STRIDED(P, NAME, ...) SHMEM_FN(P, void, NAME, void *dest, const void *source,   \
+                                                  SHMEM_STRIDES, __VA_ARGS__, int pe)
+#define SHMEM_COPY_TEAM(P, NAME, ...) SHMEM_TEAM(P, NAME, void *dest, const void *source,          \
+                                                 __VA_ARGS__)
+#define SHMEM_COPIES(P, S)                                                                         \
+    SHMEM_COPY(P, put##S) SHMEM_COPY(P, put##S##_nbi)                                              \
+    SHMEM_COPY(P, get##S) SHMEM_COPY(P, get##S##_nbi)                                              \
+    SHMEM_COPY_SIGNAL(P, put##S##_signal) SHMEM_COPY_SIGNAL(P, put##S##_signal_nbi)
+#define SHMEM_SIZED(S, BYTES, P)                                                                   \
+    SHMEM_COPIES(P, S)                                                                             \
+    SHMEM_COPY_STRIDED(P, iput##S, size_t nelems)                                                  \
+    SHMEM_COPY_STRIDED(P, iget##S, size_t nelems)                                                  \
+    SHMEM_COPY_STRIDED(P, ibput##S, size_t bsize, size_t nblocks)                                  \
+    SHMEM_COPY_STRIDED(P, ibget##S, size_t bsize, size_t nblocks)
+SHMEM_SIZES(SHMEM_SIZED, SHMEM_TWIN)
+SHMEM_COPIES(SHMEM_TWIN, mem)
+SHMEM_COPY_TEAM(SHMEM_TWIN, broadcastmem, size_t nelems, int PE_root)
+SHMEM_COPY_TEAM(SHMEM_TWIN, collectmem,   size_t nelems)
+SHMEM_COPY_TEAM(SHMEM_TWIN, fcollectmem,  size_t nelems)
+SHMEM_COPY_TEAM(SHMEM_TWIN, alltoallmem,  size_t nelems)
+SHMEM_COPY_TEAM(SHMEM_TWIN, alltoallsmem, SHMEM_STRIDES, size_t nelems)
+#undef SHMEM_SIZED
+#undef SHMEM_COPIES
+#undef SHMEM_COPY_TEAM
+#undef SHMEM_COPY_STRIDED
+#undef SHMEM_COPY_SIGNAL
+#undef SHMEM_COPY
+#endif
 
 #include "shmem_deprecated.h"
 
@@ -152,5 +185,8 @@ SHMEM_ARITHMETIC_TYPES(SHMEM_REDUCE_ARITHMETIC, SHMEM_TWIN)
 #undef SHMEM_STRIDES
 #undef SHMEM_TEAM
 #undef SHMEM_FN
+#undef SHMEM_EACH
+#undef SHMEM_OVERLOAD
+#undef SHMEM_CTX
 #undef SHMEM_ONE
-    /* clang-format on */
+/* clang-format on */

@@ -27,6 +27,7 @@
 #define SHMEM_AMO_EXTENDED_TYPES(X, A) SHMEM_AMO_TYPES(X, A) SHMEM_REALS(X, A)
 
 #define SHMEM_WAIT_TYPES(X, A)         SHMEM_AMO_TYPES(X, A)
+#define SHMEM_WAIT_UNTIL_TYPES(X, A)   SHMEM_AMO_TYPES(X, A)
 
 /* Put, get and most collectives. */
 #define SHMEM_RMA_TYPES(X, A)                                                                      \
@@ -42,19 +43,20 @@
 /* Routines named by the size of an element: X(bits, bytes, A). */
 #define SHMEM_SIZES(X, A) X(8, 1, A) X(16, 2, A) X(32, 4, A) X(64, 8, A) X(128, 16, A)
 
-/* For _Generic no two rows may be the same C type, so only base types: int32_t is int or long,
+/* For generic names no two rows may be the same C type, so only base types: int32_t is int or long,
  * and so on. Signed bitwise routines exist by their fixed-width names alone. */
-#define SHMEM_C_AMO(X, A)         SHMEM_WORDS(X, A)
-#define SHMEM_C_BITWISE(X, A)     SHMEM_UNSIGNED_WORDS(X, A) X(int32, int, A) X(int64, long, A)
-#define SHMEM_C_EXTENDED(X, A)    SHMEM_WORDS(X, A) SHMEM_REALS(X, A)
-#define SHMEM_C_WAIT(X, A)        SHMEM_WORDS(X, A)
-#define SHMEM_C_WAIT_SCALAR(X, A) SHMEM_WORDS(X, A) SHMEM_SHORTS(X, A) /* shorts: deprecated */
+#define SHMEM_C_AMO(X, A)          SHMEM_WORDS(X, A)
+#define SHMEM_C_AMO_BITWISE(X, A)  SHMEM_UNSIGNED_WORDS(X, A) X(int32, int, A) X(int64, long, A)
+#define SHMEM_C_AMO_EXTENDED(X, A) SHMEM_WORDS(X, A) SHMEM_REALS(X, A)
+#define SHMEM_C_WAIT(X, A)         SHMEM_WORDS(X, A)
+#define SHMEM_C_WAIT_UNTIL(X, A) /* of C++, where long has the deprecated function */              \
+    X(int, int, A) X(longlong, long long, A) SHMEM_UNSIGNED_WORDS(X, A)
 #define SHMEM_C_RMA(X, A)                                                                          \
     SHMEM_WORDS(X, A) SHMEM_REALS(X, A) SHMEM_CHARS(X, A) SHMEM_SHORTS(X, A)                       \
     X(longdouble, long double, A)
-#define SHMEM_C_ARITHMETIC(X, A)  SHMEM_C_RMA(X, A) SHMEM_COMPLEX(X, A)
-#define SHMEM_C_REDUCE_BITWISE(X, A)                                                               \
-    SHMEM_C_BITWISE(X, A) X(int8, signed char, A) X(int16, short, A)                               \
+#define SHMEM_C_ARITHMETIC(X, A)   SHMEM_C_RMA(X, A) SHMEM_COMPLEX(X, A)
+#define SHMEM_C_BITWISE(X, A)                                                                      \
+    SHMEM_C_AMO_BITWISE(X, A) X(int8, signed char, A) X(int16, short, A)                           \
     X(uchar, unsigned char, A) X(ushort, unsigned short, A)
 /* clang-format on */
 

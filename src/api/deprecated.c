@@ -69,8 +69,8 @@ API_NAMED(void, shfree, (void *ptr)) {
     API(void, N##_add, (T *dest, T value, int pe)) {                                               \
         AMO_SILENT(WEFT_AMO_ADD, T, dest, &value, NULL)                                            \
     }
-SHMEM_OLD_NUMBERS(NUMBER, _)
-SHMEM_OLD_INTEGERS(INTEGER, _)
+SHMEM_OLD_NUMBER_TYPES(NUMBER, _)
+SHMEM_OLD_INTEGER_TYPES(INTEGER, _)
 
 /* Waiting by old names, and on short integers. */
 #define WAIT_UNTIL(NAME, T)                                                                        \

@@ -24,11 +24,11 @@ WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-headers-"))
 
 PROLOGUE = """#include <shmem.h>
 struct other { int x; };
-static int i1, i2; static const int ci; static long l1; static const long cl; static long long ll;
+static int i1, i2; static const int ci = 0; static long l1; static const long cl = 0; static long long ll;
 static short s1; static unsigned short us; static char c1; static unsigned char uc; static float f1;
 static double d1; static long double ld; static uint64_t u64; static int64_t i64; static size_t z1;
 static ptrdiff_t pd; static uint32_t u32; static size_t index_[4]; static int status_[4];
-static float _Complex cf; static double _Complex cd; static struct other o; static void *v; static shmem_ctx_t ctx; static shmem_team_t team;
+__extension__ static float _Complex cf; __extension__ static double _Complex cd; static struct other o; static void *v; static shmem_ctx_t ctx; static shmem_team_t team;
 static void use(void) {
     (void)i1, (void)i2, (void)ci, (void)l1, (void)cl, (void)ll, (void)s1, (void)us, (void)c1, (void)uc;
     (void)f1, (void)d1, (void)ld, (void)u64, (void)i64, (void)z1, (void)pd, (void)u32, (void)index_;
@@ -43,10 +43,6 @@ def compile_text(compiler, text, *flags, language="c", output=None):
          *(["-c", "-o", str(output)] if output else ["-fsyntax-only"])],
         input=text, capture_output=True, text=True)
     return run.returncode == 0, run.stderr
-
-
-def snippet(statement):
-    return f"{PROLOGUE}\nvoid test(void);\nvoid test(void) {{ use(); {statement}; }}\n"
 
 
 def clean_in_c(problems):
@@ -67,6 +63,61 @@ def clean_in_cxx(problems):
                                         *STRICT, language="c++")
                 if not ok:
                     problems.append(f"{compiler} -std={standard} {header}: {text[:300]}")
+
+
+CONSTANTS = """
+SHMEM_THREAD_SINGLE SHMEM_THREAD_FUNNELED SHMEM_THREAD_SERIALIZED SHMEM_THREAD_MULTIPLE
+SHMEM_TEAM_NUM_CONTEXTS SHMEM_CTX_SERIALIZED SHMEM_CTX_PRIVATE SHMEM_CTX_NOSTORE
+SHMEM_CTX_SESSION_TOTAL_OPS SHMEM_CTX_SESSION_BATCH SHMEM_SIGNAL_SET SHMEM_SIGNAL_ADD
+SHMEM_MALLOC_ATOMICS_REMOTE SHMEM_MALLOC_SIGNAL_REMOTE
+SHMEM_CMP_EQ SHMEM_CMP_NE SHMEM_CMP_LT SHMEM_CMP_LE SHMEM_CMP_GT SHMEM_CMP_GE
+_SHMEM_CMP_EQ _SHMEM_CMP_NE _SHMEM_CMP_LT _SHMEM_CMP_LE _SHMEM_CMP_GT _SHMEM_CMP_GE
+SHMEM_MAJOR_VERSION SHMEM_MINOR_VERSION SHMEM_MAX_NAME_LEN
+_SHMEM_MAJOR_VERSION _SHMEM_MINOR_VERSION _SHMEM_MAX_NAME_LEN
+SHMEM_SYNC_VALUE SHMEM_SYNC_SIZE SHMEM_BCAST_SYNC_SIZE SHMEM_REDUCE_SYNC_SIZE SHMEM_BARRIER_SYNC_SIZE
+SHMEM_COLLECT_SYNC_SIZE SHMEM_ALLTOALL_SYNC_SIZE SHMEM_ALLTOALLS_SYNC_SIZE SHMEM_REDUCE_MIN_WRKDATA_SIZE
+_SHMEM_SYNC_VALUE _SHMEM_BCAST_SYNC_SIZE _SHMEM_REDUCE_SYNC_SIZE _SHMEM_BARRIER_SYNC_SIZE
+_SHMEM_COLLECT_SYNC_SIZE _SHMEM_REDUCE_MIN_WRKDATA_SIZE
+""".split()
+
+CONSTANT_PROGRAM = """
+#ifdef __cplusplus
+#define ASSERT(c) static_assert(c, #c)
+#else
+#define ASSERT(c) _Static_assert(c, #c)
+#endif
+ASSERT(SHMEM_MAJOR_VERSION == 1 && SHMEM_MINOR_VERSION == 6);
+ASSERT(SHMEM_THREAD_SINGLE < SHMEM_THREAD_FUNNELED && SHMEM_THREAD_FUNNELED < SHMEM_THREAD_SERIALIZED);
+ASSERT(SHMEM_THREAD_SERIALIZED < SHMEM_THREAD_MULTIPLE);
+ASSERT((SHMEM_CTX_SERIALIZED & SHMEM_CTX_PRIVATE) == 0 && (SHMEM_CTX_PRIVATE & SHMEM_CTX_NOSTORE) == 0);
+ASSERT((SHMEM_CTX_SERIALIZED & SHMEM_CTX_NOSTORE) == 0);
+ASSERT((SHMEM_MALLOC_ATOMICS_REMOTE & SHMEM_MALLOC_SIGNAL_REMOTE) == 0);
+ASSERT(SHMEM_SIGNAL_SET != SHMEM_SIGNAL_ADD);
+ASSERT(sizeof SHMEM_VENDOR_STRING <= SHMEM_MAX_NAME_LEN && sizeof _SHMEM_VENDOR_STRING > 1);
+shmem_team_t teams[] = {SHMEM_TEAM_WORLD, SHMEM_TEAM_SHARED, SHMEM_TEAM_INVALID};
+shmem_ctx_t contexts[] = {SHMEM_CTX_DEFAULT, SHMEM_CTX_INVALID};
+shmem_team_config_t team_config = {0};
+shmem_ctx_session_config_t session_config = {0};
+long work[SHMEM_SYNC_SIZE] = {SHMEM_SYNC_VALUE};
+int compare(int cmp) {
+    switch (cmp) {
+    case SHMEM_CMP_EQ: case SHMEM_CMP_NE: case SHMEM_CMP_LT:
+    case SHMEM_CMP_LE: case SHMEM_CMP_GT: case SHMEM_CMP_GE: return 1;
+    default: return teams[0] == teams[1] || contexts[0] == contexts[1];
+    }
+}
+"""
+
+
+def constants(problems):
+    """Each is an integer constant expression, of a value that differs where it has to."""
+    text = "#include <shmem.h>\n#include <shmem.h>\nint compare(int cmp);\n" + CONSTANT_PROGRAM
+    text += "".join(f"enum {{ constant{i} = (int){name} }};\n" for i, name in enumerate(CONSTANTS))
+    compilers = [(c, "c", "-std=c11") for c in C_COMPILERS] + [(c, "c++", "-std=c++11") for c in CXX_COMPILERS]
+    for compiler, language, standard in compilers:
+        ok, errors = compile_text(compiler, text, standard, *STRICT, language=language)
+        if not ok:
+            problems.append(f"{compiler}: {errors[:500]}")
 
 
 def only_own_macros(problems):
@@ -197,37 +248,94 @@ REFUSED = [
 ]
 
 
+# In C++ only: the deprecated function of this name is the one for long.
+CXX_CHOICES = {"shmem_wait_until(&l1, SHMEM_CMP_EQ, 1)": "shmem_wait_until"}
+NOT_CXX = {"shmem_put(&uc, (&(unsigned char){1}), 1, 0)"}
+
+
+def functions(statements):
+    """A program with each statement in a function of its own, on a line of its own."""
+    body = "".join(f"void test{i}(void); void test{i}(void) {{ {statement}; }}\n"
+                   for i, statement in enumerate(statements))
+    return f"{PROLOGUE}\nvoid used(void); void used(void) {{ use(); }}\n{body}"
+
+
+def called_routines(obj):
+    """Number of the function -> names beginning with shmem that its section refers to."""
+    run = subprocess.run(["objdump", "-r", str(obj)], capture_output=True, text=True, check=True)
+    called, test = {}, None
+    for line in run.stdout.splitlines():
+        section = re.match(r"RELOCATION RECORDS FOR \[\.text\.(?:_Z\d+)?test(\d+)v?\]", line)
+        if line.startswith("RELOCATION"):
+            test = int(section.group(1)) if section else None
+        name = re.search(r"\b(shmem_\w+)", line)
+        if test is not None and name:
+            called.setdefault(test, set()).add(name.group(1))
+    return called
+
+
+def check_choices(problems, compiler, choices, *flags, language="c"):
+    output = WORK / "choices.o"
+    ok, errors = compile_text(compiler, functions(choices), "-ffunction-sections", *flags,
+                              language=language, output=output)
+    if not ok:
+        problems.append(f"{compiler}: {errors[:600]}")
+        return
+    called = called_routines(output)
+    for i, (statement, routine) in enumerate(choices.items()):
+        if called.get(i) != {routine}:
+            problems.append(f"{compiler}: {statement} calls {called.get(i)}, not {routine}")
+
+
 def right_choice(problems):
     for compiler in C_COMPILERS:
-        for statement, routine in CHOICES.items():
-            output = WORK / "choice.o"
-            ok, errors = compile_text(compiler, snippet(statement), "-std=c11", *STRICT, output=output)
-            if not ok:
-                problems.append(f"{compiler}: {statement}: {errors[:300]}")
-                continue
-            run = subprocess.run(["nm", "-u", str(output)], capture_output=True, text=True, check=True)
-            called = {line.split()[-1] for line in run.stdout.splitlines() if "shmem" in line}
-            if called != {routine}:
-                problems.append(f"{compiler}: {statement} calls {called}, not {routine}")
+        check_choices(problems, compiler, CHOICES, "-std=c11", *STRICT)
+
+
+def right_overload(problems):
+    choices = {s: r for s, r in {**CHOICES, **CXX_CHOICES}.items() if s not in NOT_CXX}
+    for compiler in CXX_COMPILERS:
+        for standard in ("c++11", "c++20"):
+            check_choices(problems, compiler, choices, f"-std={standard}", "-Wall", "-Wextra", "-Werror",
+                          language="c++")
+
+
+def check_refused(problems, compiler, unlimited, *flags, language="c"):
+    """All at once, in one preprocessed text, so that the line of an error is that of the statement."""
+    text = subprocess.run([compiler, f"-I{ROOT}/include", *flags, "-E", "-P", "-x", language, "-"],
+                          input=functions(REFUSED), capture_output=True, text=True, check=True).stdout
+    _, errors = compile_text(compiler, text, "-w", unlimited, *flags, language=language)
+    wrong = {int(number) for number in re.findall(r"^<stdin>:(\d+):\d+: error", errors, re.M)}
+    for number, line in enumerate(text.splitlines(), 1):
+        test = re.search(r"void test(\d+)\(void\) *\{", line)
+        if test and number not in wrong:
+            problems.append(f"{compiler} accepts {REFUSED[int(test.group(1))]}")
 
 
 def wrong_types(problems):
-    for compiler in C_COMPILERS:
-        for statement in REFUSED:
-            if compile_text(compiler, snippet(statement), "-std=c11", "-w")[0]:
-                problems.append(f"{compiler} accepts {statement}")
+    for compiler, unlimited in (("gcc", "-fmax-errors=0"), ("clang", "-ferror-limit=0")):
+        if compiler in C_COMPILERS:
+            check_refused(problems, compiler, unlimited, "-std=c11")
+    for compiler, unlimited in (("g++", "-fmax-errors=0"), ("clang++", "-ferror-limit=0")):
+        if compiler in CXX_COMPILERS:
+            check_refused(problems, compiler, unlimited, "-std=c++11", language="c++")
 
 
 def users_macros(problems):
-    """A program may have macros with the short names that occur in ours."""
-    macros = "".join(f"#define {name} !\n" for name in ("put", "get", "p", "g", "add", "fetch", "test", "sync"))
-    for compiler in C_COMPILERS:
-        for statement in ("shmem_put(&i1, &i2, 1, 0)", "shmem_p(ctx, &d1, 1, 0)", "i1 = shmem_g(&ci, 0)"):
-            text = snippet("HERE").replace("HERE", statement).replace("void test(void)", "void program(void)")
-            text = text.replace("#include <shmem.h>\n", "#include <shmem.h>\n" + macros)
-            ok, errors = compile_text(compiler, text, "-std=c11", *STRICT)
-            if not ok:
-                problems.append(f"{compiler}: {statement}: {errors[:300]}")
+    """A program may have macros with the short names that occur in ours, before and after."""
+    def define(*names):
+        return "".join(f"#define {name} !\n" for name in names)
+    before = define("put", "get", "g", "add", "uint32", "int64", "uint", "ushort", "sum")
+    after = define("test", "sync", "wait", "set", "p", "fetch", "dest", "source", "team", "pe", "ivar", "cmp")
+    statements = "shmem_put(&a, &b, 1, 0); shmem_p(SHMEM_CTX_DEFAULT, &a, 1, 0); a = shmem_g(&b, 0);" \
+                 " shmem_atomic_add(&a, 1, 0); a = shmem_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1);"
+    text = f"{before}#include <pshmem.h>\n{after}void program(void);\n" \
+           f"void program(void) {{ static int a, b; {statements} }}\n"
+    compilers = [(c, "c", "-std=c11") for c in C_COMPILERS] + [(c, "c++", "-std=c++11") for c in CXX_COMPILERS]
+    for compiler, language, standard in compilers:
+        ok, errors = compile_text(compiler, text, standard, *STRICT, language=language)
+        if not ok:
+            problems.append(f"{compiler}: {errors[:300]}")
 
 
 CXX_PROGRAM = """
@@ -267,8 +375,10 @@ def cxx_program(problems):
 CASES = [
     ("headers are clean in C, one by one and twice", clean_in_c),
     ("headers are clean in C++", clean_in_cxx),
+    ("constants are there, and constant", constants),
     ("only names with the prefix are left defined", only_own_macros),
     ("generic names choose the right routine", right_choice),
+    ("so they do in C++", right_overload),
     ("wrong types and numbers of arguments are errors", wrong_types),
     ("macros of the program do no harm", users_macros),
     ("a C++ program runs", cxx_program),
