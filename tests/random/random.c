@@ -98,6 +98,7 @@ static void finish_epoch(uint32_t number) {
     draw_flush(last);
     execute(last, (struct outcome){0});
     crowds_check(last);
+    psyncs_check(last);
     uint32_t offset = memory_differs(0, SPACE);
     if (offset < SPACE)
         diverge_at(last, offset);

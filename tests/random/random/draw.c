@@ -22,7 +22,9 @@ static const struct {
     DRAW(FENCE, draw_order)     DRAW(QUIET, draw_order)     DRAW(PE_QUIET, draw_order)
     DRAW(CONTEXT, draw_context) DRAW(TEAM, draw_team)       DRAW(QUERY, draw_query)
     DRAW(MEMORY, draw_memory)   DRAW(BARRIER, draw_barrier)
-    DRAW(LOCK, draw_lock)
+    DRAW(LOCK, draw_lock)       DRAW(BROADCAST, draw_collective)  DRAW(COLLECT, draw_collective)
+    DRAW(ALLTOALL, draw_collective)  DRAW(REDUCE, draw_collective)  DRAW(SCAN, draw_collective)
+    DRAW(ACTIVE_SET, draw_active_set)
 /* clang-format on */
 #undef DRAW
 };

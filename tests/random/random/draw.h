@@ -33,10 +33,13 @@ enum verdict draw_team(struct op *op);
 enum verdict draw_query(struct op *op);
 enum verdict draw_memory(struct op *op);
 enum verdict draw_barrier(struct op *op);
+enum verdict draw_collective(struct op *op);
+enum verdict draw_active_set(struct op *op);
 
 /* Parts of the above. */
-void draw_flush(struct op *op);  /* all contexts of all PEs, and a barrier */
-void draw_remote(struct op *op); /* a context and a target in its team */
+void draw_flush(struct op *op);          /* all contexts of all PEs, and a barrier */
+void draw_step_all(const struct op *op); /* of all members but the actor */
+void draw_remote(struct op *op);         /* a context and a target in its team */
 bool draw_landing(struct op *op, uint32_t bytes, bool nbi);
 enum verdict draw_flag(struct op *op); /* one that the actor may raise at op->target */
 void raise_flag(struct op *op, struct extent payload);

@@ -45,9 +45,9 @@ enum verdict draw_context(struct op *op) {
     return CLEAR;
 }
 
-static void all_step(uint8_t members, int but) {
+void draw_step_all(const struct op *op) {
     for (int pe = 0; pe < npes; pe++)
-        if (pe != but && members >> pe & 1)
+        if (pe != op->actor && op->members >> pe & 1)
             order_step(pe);
 }
 
@@ -111,7 +111,7 @@ enum verdict draw_team(struct op *op) {
             op->slot = (uint8_t)team_any(-1);
         while (op->slot <= SHARED);
         op->members = teams[op->slot].members;
-        all_step(op->members, op->actor);
+        draw_step_all(op);
         destroy_team(op);
         return CLEAR;
     }
@@ -119,7 +119,7 @@ enum verdict draw_team(struct op *op) {
     const struct team *parent = &teams[op->team];
     op->members = parent->members;
     op->value = below(4);
-    all_step(op->members, op->actor);
+    draw_step_all(op);
     if (op->verb == TEAM_SPLIT)
         split_strided(op, parent);
     else {
@@ -163,7 +163,7 @@ static void quiet_all(struct op *op) {
 void draw_flush(struct op *op) {
     op->verb = FLUSH;
     op->members = everybody();
-    all_step(op->members, op->actor);
+    draw_step_all(op);
     quiet_all(op);
     barrier(op->members);
 }
@@ -172,7 +172,7 @@ enum verdict draw_barrier(struct op *op) {
     op->verb = (uint8_t)below(BARRIER_VERBS);
     op->team = (uint8_t)(op->verb == TEAM_SYNC ? team_any(-1) : WORLD);
     op->members = teams[op->team].members;
-    all_step(op->members, op->actor);
+    draw_step_all(op);
     if (op->verb == BARRIER_ALL)
         barrier(op->members);
     else
@@ -193,7 +193,7 @@ enum verdict draw_memory(struct op *op) {
     op->value = op->verb == MEMORY_ALIGN ? UINT64_C(16) << below(9) : below(4);
     op->bsize = block->known;
     op->members = everybody();
-    all_step(op->members, op->actor);
+    draw_step_all(op);
     if (op->verb == MEMORY_NOTHING)
         return CLEAR;
     if (exists)

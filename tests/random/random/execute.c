@@ -22,6 +22,14 @@ void execute(const struct op *op, struct outcome outcome) {
     case TEST:
         execute_wait(op);
         break;
+    case BROADCAST:
+    case COLLECT:
+    case ALLTOALL:
+    case REDUCE:
+    case SCAN:
+    case ACTIVE_SET:
+        execute_collective(op);
+        break;
     case LOCK:
         execute_lock(op);
         break;

@@ -25,6 +25,7 @@ void execute_team(const struct op *op);
 void execute_query(const struct op *op);
 void execute_memory(const struct op *op);
 void execute_barrier(const struct op *op);
+void execute_collective(const struct op *op);
 
 /* Where results come back to; what is under way there; and what a quiet of a context with some PEs
  * has completed. */
@@ -40,5 +41,8 @@ void execute_quiets(uint16_t ctxs);
 /* At the end of an epoch, when all is quiet: the values seen of words with several outcomes, and
  * the words themselves, which become the model's. */
 void crowds_check(const struct op *last);
+
+/* A pSync is as it was before. */
+void psyncs_check(const struct op *last);
 
 #endif

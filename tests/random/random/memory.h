@@ -15,8 +15,8 @@
 #include "op.h"
 
 enum {
-    STATIC_BYTES = 32 << 10,
-    BLOCK_BYTES = 16 << 10,
+    STATIC_BYTES = 48 << 10,
+    BLOCK_BYTES = 24 << 10,
     BLOCKS_MAX = 8,
     SPACE = STATIC_BYTES + BLOCKS_MAX * BLOCK_BYTES,
     WORDS_BYTES = 1024,

@@ -172,6 +172,14 @@ struct outcome model_apply(struct op *op) {
     case RAISE:
         outcome.fetched = apply_raise(op);
         break;
+    case BROADCAST:
+    case COLLECT:
+    case ALLTOALL:
+    case REDUCE:
+    case SCAN:
+    case ACTIVE_SET:
+        model_collective(op);
+        break;
     case MEMORY:
         apply_memory(op);
         break;

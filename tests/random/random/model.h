@@ -15,5 +15,6 @@ struct outcome {
 };
 
 struct outcome model_apply(struct op *op);
+void model_collective(const struct op *op);
 
 #endif

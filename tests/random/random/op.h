@@ -21,7 +21,10 @@ enum { PES_MAX = 8, EPOCH_OPS_MAX = 4096 };
     X(RAISE, "atomic to a waiter", 3) X(WAIT, "wait_until", 4)  X(TEST, "test", 3)                 \
     X(FENCE, "fence", 3)           X(QUIET, "quiet", 3)         X(PE_QUIET, "pe_quiet", 3)         \
     X(CONTEXT, "context", 3)       X(TEAM, "team", 3)           X(QUERY, "query", 3)               \
-    X(MEMORY, "memory", 3)         X(BARRIER, "barrier, sync", 3)  X(LOCK, "lock", 3)
+    X(MEMORY, "memory", 3)         X(BARRIER, "barrier, sync", 3)  X(LOCK, "lock", 3)                                              \
+    X(BROADCAST, "broadcast", 3)   X(COLLECT, "collect, fcollect", 3)                              \
+    X(ALLTOALL, "alltoall(s)", 3)  X(REDUCE, "reduce", 3)       X(SCAN, "inscan, exscan", 3)       \
+    X(ACTIVE_SET, "active set", 3)
 /* clang-format on */
 
 enum op_class {
@@ -40,6 +43,17 @@ enum { RAISE_SET, RAISE_ADD, RAISE_INC, RAISE_SWAP, RAISE_P };
 enum { WAIT_ONE, WAIT_ALL, WAIT_ANY, WAIT_SOME, WAIT_SIGNAL };
 enum { CTX_CREATE, CTX_DESTROY, CTX_TEAM, CTX_SESSION };
 enum { TEAM_SPLIT, TEAM_SPLIT_2D, TEAM_DESTROY };
+enum {
+    ACTIVE_BARRIER,
+    ACTIVE_SYNC,
+    ACTIVE_BROADCAST,
+    ACTIVE_COLLECT,
+    ACTIVE_FCOLLECT,
+    ACTIVE_ALLTOALL,
+    ACTIVE_ALLTOALLS,
+    ACTIVE_TO_ALL,
+    ACTIVE_VERBS
+};
 enum { LOCK_SET, LOCK_TEST };
 enum { ASK_TEAM, ASK_TRANSLATE, ASK_PTR, ASK_INVALID, ASK_JOB, QUESTIONS };
 enum {
@@ -71,13 +85,13 @@ struct op {
     uint8_t ctx;           /* the actor's; 0 is the default context */
     bool plain;            /* without a context argument */
     bool symmetric;        /* the local side is symmetric memory, else pool or landing */
-    uint8_t team, slot;
+    uint8_t team, slot, root;
     uint8_t members;        /* who takes part, one bit a PE */
     uint8_t included;       /* flags waited for */
     uint32_t remote, local; /* offsets */
     uint32_t bsize, nblocks, dst, sst;
     uint64_t value, cond;
-    int start, stride, size; /* of a split */
+    int start, stride, size; /* of a split or an active set, whose stride is a logarithm */
     uint16_t counts[PES_MAX];
 };
 

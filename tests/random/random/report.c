@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "coll_routines.h"
 
 enum { SHARE_MIN_PERCENT = 2, TOUCHES_MAX = 6, TEXT = 400 };
 
@@ -22,6 +23,16 @@ static const char *type_of(const struct op *op) {
     case AMO_NBI:
     case CROWD:
         return amo_routines[op->row].name;
+    case BROADCAST:
+    case COLLECT:
+    case ALLTOALL:
+        return move_routines[op->row].name;
+    case REDUCE:
+        return reduce_routines[op->row].name;
+    case SCAN:
+        return scan_routines[op->row].name;
+    case ACTIVE_SET:
+        return op->verb == ACTIVE_TO_ALL ? to_all_routines[op->row].name : "";
     case WAIT:
     case TEST:
     case RAISE:
