@@ -33,23 +33,16 @@ enum verdict draw_amo(struct op *op) {
     return CLEAR;
 }
 
-/* What the actor does to its bits of a word: always the same. */
-static enum amo_operation bits_operation(const struct op *op) {
-    return (enum amo_operation)(AND + (op->actor + op->slot) % 3);
-}
-
-static void draw_crowd_verb(struct op *op, struct crowd *crowd) {
-    bool is_signal = crowd->row == AMO_UINT64;
+static void draw_crowd_verb(struct op *op, const struct crowd *crowd) {
     op->form = (uint8_t)below(3);
     switch (crowd->kind) {
     case SUM:
-        op->verb = is_signal && coin(2) ? CROWD_SIGNAL : coin(8) ? CROWD_FETCH : CROWD_ADD;
+        op->verb = crowd->row == AMO_UINT64 && coin(2) ? CROWD_SIGNAL
+                   : coin(8)                           ? CROWD_FETCH
+                                                       : CROWD_ADD;
         break;
     case BITS:
         op->verb = coin(4) ? CROWD_FETCH : CROWD_BITS;
-        op->start = bits_operation(op);
-        op->value &= crowd_bits(op->actor);
-        op->value = op->start == AND ? ~op->value : op->value;
         break;
     case TICKET:
         op->verb = coin(3) ? CROWD_CAS : CROWD_TICKET;
@@ -59,9 +52,6 @@ static void draw_crowd_verb(struct op *op, struct crowd *crowd) {
         break;
     default:
         op->verb = crowd->ncandidates == CANDIDATES_MAX || coin(3) ? CROWD_FETCH : CROWD_SET;
-        if (op->verb == CROWD_SET)
-            crowd->candidates[crowd->ncandidates++] =
-                op->value & word_mask(amo_routines[crowd->row].bytes);
     }
 }
 
@@ -73,6 +63,23 @@ static struct crowd *draw_word(struct op *op, bool locked) {
     return &crowds[op->target][op->slot];
 }
 
+/* What is under way on a word once `pe` has done something to it. */
+static void book_crowd(const struct op *op, struct crowd *crowd, int pe, int ctx) {
+    crowd->ctxs[pe] |= (uint8_t)(1 << ctx);
+    order_travels(pe, via_of(ctx, op->target));
+}
+
+/* All at once: they sync, and then each repeats its operation. */
+static void draw_rush(struct op *op, struct crowd *crowd) {
+    op->ctx = 0;
+    op->nblocks = UINT32_C(32) << below(4);
+    op->members = (uint8_t)((1 << npes) - 1);
+    draw_step_all(op);
+    order_sync(op->members);
+    for (int pe = 0; pe < npes; pe++)
+        book_crowd(op, crowd, pe, 0);
+}
+
 /* op->bsize: the actor's earlier operations on the word are complete. */
 enum verdict draw_crowd(struct op *op) {
     draw_remote(op);
@@ -80,12 +87,19 @@ enum verdict draw_crowd(struct op *op) {
     op->row = crowd->row;
     op->remote = crowd_offset(op->slot);
     op->value = random_next(&dice);
+    op->nblocks = 1;
     draw_crowd_verb(op, crowd);
-    op->bsize = order_is_quiet(op->actor, crowd->last_ctx[op->actor]);
-    if (op->verb == CROWD_FETCH)
-        return CLEAR;
-    crowd->last_ctx[op->actor] = op->bsize ? op->ctx : crowd->last_ctx[op->actor];
-    order_travels(op->actor, via_of(op->ctx, op->target));
+    for (int ctx = 0; ctx < CTXS; ctx++)
+        if (crowd->ctxs[op->actor] >> ctx & 1 && order_is_quiet(op->actor, ctx))
+            crowd->ctxs[op->actor] &= (uint8_t) ~(1 << ctx);
+    op->bsize = crowd->ctxs[op->actor] == 0;
+    if (op->verb == CROWD_SET)
+        crowd->candidates[crowd->ncandidates++] =
+            crowd_operand(op, op->actor, 0) & word_mask(amo_routines[crowd->row].bytes);
+    if (crowd->kind != RACE && op->verb != CROWD_FETCH && coin(16))
+        draw_rush(op, crowd);
+    else if (op->verb != CROWD_FETCH)
+        book_crowd(op, crowd, op->actor, op->ctx);
     return CLEAR;
 }
 

@@ -72,35 +72,41 @@ static void crowd_look(const struct op *op, struct outcome outcome) {
         seen[nseen++] = (struct seen){crowd, fetched, *op};
 }
 
-void execute_crowd(const struct op *op, struct outcome outcome) {
-    bool ticket_by_add = op->form == FETCHING;
+/* One operation; what tickets and swaps fetched. */
+static uint64_t crowd_once(const struct op *op, uint64_t value) {
+    enum amo_form fetching = op->form == NBI ? NBI : FETCHING;
     switch (op->verb) {
-    case CROWD_ADD:
-        crowd_call(op, ADD, op->form, 0, op->value);
-        break;
-    case CROWD_BITS:
-        crowd_call(op, (enum amo_operation)op->start, op->form, 0, op->value);
-        break;
     case CROWD_TICKET:
-        account(op,
-                crowd_call(op, ticket_by_add ? ADD : INC, op->form == NBI ? NBI : FETCHING, 0, 1));
-        break;
+        return crowd_call(op, op->form == FETCHING ? ADD : INC, fetching, 0, 1);
     case CROWD_CAS:
-        account(op, crowd_ticket(op));
-        break;
+        return crowd_ticket(op);
     case CROWD_SWAP:
-        account(op, crowd_call(op, SWAP, op->form == NBI ? NBI : FETCHING, 0, op->value));
-        break;
+        return crowd_call(op, SWAP, fetching, 0, value);
     case CROWD_SET:
-        crowd_call(op, op->form == SILENT ? SET : SWAP, op->form, 0, op->value);
-        break;
+        return crowd_call(op, op->form == SILENT ? SET : SWAP, op->form, 0, value);
     case CROWD_SIGNAL:
-        op->plain ? shmem_signal_add(memory_real(op->remote), op->value, op_pe(op))
-                  : shmem_ctx_signal_add(op_ctx(op), memory_real(op->remote), op->value, op_pe(op));
-        break;
+        if (op->plain)
+            shmem_signal_add(memory_real(op->remote), value, op_pe(op));
+        else
+            shmem_ctx_signal_add(op_ctx(op), memory_real(op->remote), value, op_pe(op));
+        return 0;
     default:
-        crowd_look(op, outcome);
+        return crowd_call(op, crowd_operation(op, me), op->form, 0, value);
     }
+}
+
+void execute_crowd(const struct op *op, struct outcome outcome) {
+    uint64_t fetched = 0;
+    if (op->verb == CROWD_FETCH) {
+        crowd_look(op, outcome);
+        return;
+    }
+    if (op->nblocks > 1)
+        shmem_sync_all();
+    for (uint32_t repeat = 0; repeat < op->nblocks; repeat++)
+        fetched += crowd_once(op, crowd_operand(op, me, repeat));
+    if (op->verb == CROWD_TICKET || op->verb == CROWD_CAS || op->verb == CROWD_SWAP)
+        account(op, fetched);
 }
 
 static void check_exchange(const struct op *last, uint32_t offset, uint32_t bytes) {

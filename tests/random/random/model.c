@@ -80,16 +80,22 @@ static uint64_t apply_amo(struct op *op) {
     return word;
 }
 
-static uint64_t apply_crowd(const struct op *op) {
-    static const enum amo_operation operations[] = {
-        [CROWD_ADD] = ADD,   [CROWD_TICKET] = INC,  [CROWD_CAS] = INC,   [CROWD_SWAP] = SWAP,
-        [CROWD_SET] = FETCH, [CROWD_FETCH] = FETCH, [CROWD_SIGNAL] = ADD};
-    enum amo_operation operation =
-        op->verb == CROWD_BITS ? (enum amo_operation)op->start : operations[op->verb];
+/* One operation of a crowd's member; the account gets what tickets and swaps fetch. */
+static uint64_t apply_crowd_once(const struct op *op, int pe, uint32_t repeat) {
     uint32_t bytes = amo_routines[op->row].bytes;
-    uint64_t word = change(op, op->remote, bytes, operation);
+    uint64_t word = word_get(op->target, op->remote, bytes);
+    uint64_t operand = crowd_operand(op, pe, repeat) & word_mask(bytes);
+    word_set(op->target, op->remote, bytes, amo_result(crowd_operation(op, pe), word, 0, operand));
     if (op->verb == CROWD_TICKET || op->verb == CROWD_CAS || op->verb == CROWD_SWAP)
         word_set(op->target, op->remote + 8, 8, word_get(op->target, op->remote + 8, 8) + word);
+    return word;
+}
+
+static uint64_t apply_crowd(const struct op *op) {
+    uint64_t word = 0;
+    for (int pe = 0; pe < npes; pe++)
+        for (uint32_t repeat = 0; op->members >> pe & 1 && repeat < op->nblocks; repeat++)
+            word = apply_crowd_once(op, pe, repeat);
     return word;
 }
 

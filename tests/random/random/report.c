@@ -56,9 +56,10 @@ static void print_head(const struct op *op) {
     char text[TEXT];
     describe(op, text);
     fprintf(stderr,
-            "random: PE %d: divergence in epoch %u\n  %s\n"
+            "random: PE %d: divergence in epoch %u, after %llu operations\n  %s\n"
             "  again: oshrun -n %d random --seed %llu --epoch %u --to %u\n",
-            me, run.epoch, text, npes, (unsigned long long)run.seed, run.epoch, op->number + 1);
+            me, run.epoch, (unsigned long long)run.ops, text, npes, (unsigned long long)run.seed,
+            run.epoch, op->number + 1);
 }
 
 void diverge(const struct op *op, const char *format, ...) {

@@ -30,6 +30,23 @@ uint64_t crowd_bits(int pe) {
     return bits;
 }
 
+enum amo_operation crowd_operation(const struct op *op, int pe) {
+    static const enum amo_operation operations[] = {
+        [CROWD_ADD] = ADD,   [CROWD_TICKET] = INC,  [CROWD_CAS] = INC,   [CROWD_SWAP] = SWAP,
+        [CROWD_SET] = FETCH, [CROWD_FETCH] = FETCH, [CROWD_SIGNAL] = ADD};
+    return op->verb == CROWD_BITS ? (enum amo_operation)(AND + (pe + op->slot) % 3)
+                                  : operations[op->verb];
+}
+
+uint64_t crowd_operand(const struct op *op, int pe, uint32_t repeat) {
+    struct random random = {op->value + (uint64_t)pe * 0x10000 + repeat};
+    uint64_t value = random_next(&random);
+    if (op->verb != CROWD_BITS)
+        return value;
+    value &= crowd_bits(pe);
+    return crowd_operation(op, pe) == AND ? ~value : value;
+}
+
 bool crowd_has_candidate(const struct crowd *crowd, uint64_t value) {
     for (int i = 0; i < crowd->ncandidates; i++)
         if (crowd->candidates[i] == value)
@@ -43,7 +60,7 @@ static void crowd_begin(int pe, int i) {
     do
         crowd->row = (uint8_t)below((uint32_t)AMO_ROWS);
     while (crowd->kind < LOCKED && !amo_routine(crowd->row, crowd->kind == BITS ? AND : ADD));
-    memset(crowd->last_ctx, 0, sizeof crowd->last_ctx);
+    memset(crowd->ctxs, 0, sizeof crowd->ctxs);
     crowd->candidates[0] = word_get(pe, crowd_offset(i), amo_routines[crowd->row].bytes);
     crowd->ncandidates = 1;
 }

@@ -20,8 +20,8 @@ enum crowd_kind { SUM, BITS, TICKET, LOCKED, EXCHANGE, RACE, CROWD_KINDS };
 
 struct crowd {
     enum crowd_kind kind;
-    uint8_t row; /* of amo_routines */
-    uint8_t last_ctx[PES_MAX];
+    uint8_t row;           /* of amo_routines */
+    uint8_t ctxs[PES_MAX]; /* of a PE's operations that may be under way, one bit each */
     uint8_t ncandidates;
     uint64_t candidates[CANDIDATES_MAX];
 };
@@ -59,6 +59,11 @@ static inline uint64_t word_mask(uint32_t bytes) {
 
 /* The bits of a word that are `pe`'s. */
 uint64_t crowd_bits(int pe);
+
+/* What `pe` does to a crowd's word with its operation `repeat` of op->nblocks: the operation of
+ * the model, and the operand. */
+enum amo_operation crowd_operation(const struct op *op, int pe);
+uint64_t crowd_operand(const struct op *op, int pe, uint32_t repeat);
 
 bool crowd_has_candidate(const struct crowd *crowd, uint64_t value);
 
