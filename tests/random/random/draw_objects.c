@@ -39,7 +39,7 @@ enum verdict draw_context(struct op *op) {
     op->ctx = (uint8_t)(contexts[op->actor][any].live ? any : 0);
     op->team = contexts[op->actor][op->ctx].team;
     op->value = below(4); /* options and mask of a session */
-    op->verb = (uint8_t)(op->ctx == 0 || coin(3) ? CTX_TEAM : CTX_DESTROY);
+    op->verb = (uint8_t)(coin(2) ? CTX_SESSION : op->ctx == 0 || coin(3) ? CTX_TEAM : CTX_DESTROY);
     if (op->verb == CTX_DESTROY)
         ctx_retire(op->actor, op->ctx);
     return CLEAR;

@@ -30,6 +30,15 @@ void execute_order(const struct op *op) {
     }
 }
 
+static void session(const struct op *op) {
+    shmem_ctx_session_config_t config = {op->number};
+    shmem_ctx_session_start(ctx_handles[op->ctx], op->value & 1 ? SHMEM_CTX_SESSION_BATCH : 0,
+                            op->value & 2 ? &config : NULL,
+                            op->value & 2 ? SHMEM_CTX_SESSION_TOTAL_OPS : 0);
+    if (op->number & 1)
+        shmem_ctx_session_stop(ctx_handles[op->ctx]);
+}
+
 void execute_context(const struct op *op) {
     shmem_ctx_t *ctx = &ctx_handles[op->ctx];
     shmem_team_t team;
@@ -46,6 +55,9 @@ void execute_context(const struct op *op) {
     case CTX_DESTROY:
         shmem_ctx_destroy(*ctx);
         landing_quiet(op->ctx, everybody());
+        break;
+    case CTX_SESSION:
+        session(op);
         break;
     default:
         failed = shmem_ctx_get_team(*ctx, &team);
