@@ -147,6 +147,8 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 check-all: export WEFT_TEST_LONG := 1
 check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours
 
+PAGES := $(wildcard docs/man/*.[1-9])
+# A routine is found by its own name: a link to its page.
 install: all ## copy library, headers, tools and man pages to PREFIX (/usr/local)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
@@ -156,9 +158,12 @@ install: all ## copy library, headers, tools and man pages to PREFIX (/usr/local
 	cp -r include/. $(DESTDIR)$(PREFIX)/include
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/weft.pc.in \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/weft.pc
-	for page in $(wildcard docs/man/*.[1-9]); do \
+	for page in $(PAGES); do \
 	    section=$${page##*.}; install -d $(DESTDIR)$(PREFIX)/share/man/man$$section; \
 	    install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$$section; done
+	nm -D --defined-only $(LIB) | awk '$$3 !~ /^p/ { print $$3 }' | tools/man-links.sh $(PAGES) | \
+	    while read -r link page; do \
+	        ln -sf $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$link; done
 
 format: ## lay out all C sources with clang-format 14
 	clang-format -i $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')

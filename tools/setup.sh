@@ -34,7 +34,8 @@ if [ "$purpose" = check ]; then
     need 'echo "int main(void){return 0;}" | clang -fsanitize=address -x c - -o /dev/null' \
         libclang-rt-14-dev libclang-rt-18-dev libclang-rt-19-dev
     need 'test -e /usr/share/i18n/locales/de_DE' locales
-    need 'command -v mandoc || command -v man' man-db
+    need 'command -v mandoc' mandoc
+    need 'command -v groff' groff-base
     need 'python3 -c "import numpy" || /usr/bin/python3 -c "import numpy"' python3-numpy
 fi
 [ -n "$missing" ] || exit 0

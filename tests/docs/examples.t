@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Examples in the documents are programs: they compile without a warning and run on two PEs with
+status 0.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"]
+PES = 2
+
+
+def unescape(text):
+    return text.replace(r"\-", "-").replace(r"\e", "\\").replace(r"\(aq", "'").replace(r"\&", "")
+
+
+def programs():
+    """(where, source) of every listing that has a main."""
+    for page in sorted((ROOT / "docs/man").glob("*.[1-9]")):
+        for listing in re.findall(r"^\.EX\n(.*?)^\.EE", page.read_text(), re.M | re.S):
+            if "int main(" in listing:
+                yield page.name, unescape(listing)
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for listing in re.findall(r"^```c\n(.*?)^```", page.read_text(), re.M | re.S):
+            if "int main(" in listing:
+                yield page.name, listing
+
+
+def run(problems, where, source, work):
+    program = work / "program"
+    (work / "program.c").write_text(source)
+    made = subprocess.run([BUILD / "bin/oshcc", *FLAGS, f"-I{ROOT}/tests", work / "program.c", "-o", program],
+                          capture_output=True, text=True)
+    if made.returncode:
+        problems.append(f"{where}: {made.stderr[:600]}")
+        return
+    ran = subprocess.run([BUILD / "bin/oshrun", "-n", str(PES), program], capture_output=True, text=True,
+                         timeout=120)
+    if ran.returncode:
+        problems.append(f"{where}: status {ran.returncode}: {ran.stdout[:300]}{ran.stderr[:300]}")
+
+
+def examples_run(problems):
+    found = list(programs())
+    with tempfile.TemporaryDirectory(prefix="weft-examples-") as work:
+        for where, source in found:
+            run(problems, where, source, pathlib.Path(work))
+    print(f"# {len(found)} programs")
+
+
+def routine_pages_have_one(problems):
+    shown = {where for where, _ in programs()}
+    problems += [f"{page.name} has no example" for page in sorted((ROOT / "docs/man").glob("*.3"))
+                 if page.name not in shown]
+
+
+tap.run([
+    ("every page of routines has an example", routine_pages_have_one),
+    (f"examples compile and run on {PES} PEs", examples_run),
+])
