@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on active sets, which OpenSHMEM 1.6 deprecates and still requires. With this file,
- * src/coll/active.[ch] and their part of include/shmem_deprecated.h all of it goes. */
+ * src/coll/active.[ch] and their part of include/shmem_deprecated.h all of it goes: nothing else
+ * depends on any of them. */
 #include "api/collective.h"
 #include "api/define.h"
 #include "coll/active.h"

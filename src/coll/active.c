@@ -20,6 +20,16 @@ static void active_sync(const struct weft_group *group) {
     }
 }
 
+/* Nobody comes back to its word before all have read it, so that it can be cleared. */
+static void active_share(const struct weft_group *group, size_t mine, size_t *sizes) {
+    atomic_store(word_of(group, SIZE_WORD, group->me), (long)mine);
+    active_sync(group);
+    for (int member = 0; member < group->npes; member++)
+        sizes[member] = (size_t)atomic_load(word_of(group, SIZE_WORD, member));
+    active_sync(group);
+    atomic_store(word_of(group, SIZE_WORD, group->me), SHMEM_SYNC_VALUE);
+}
+
 struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe,
                                     const char *call) {
     int stride = 1 << log_stride, distance = pe - start;
@@ -30,15 +40,6 @@ struct weft_group weft_active_group(int start, int log_stride, int size, long *p
                                .start = start,
                                .stride = stride,
                                .psync = psync,
-                               .sync = active_sync};
-}
-
-/* Nobody comes back to its word before all have read it, so that it can be cleared. */
-void weft_active_share(const struct weft_group *group, size_t mine, size_t *sizes) {
-    atomic_store(word_of(group, SIZE_WORD, group->me), (long)mine);
-    active_sync(group);
-    for (int member = 0; member < group->npes; member++)
-        sizes[member] = (size_t)atomic_load(word_of(group, SIZE_WORD, member));
-    active_sync(group);
-    atomic_store(word_of(group, SIZE_WORD, group->me), SHMEM_SYNC_VALUE);
+                               .sync = active_sync,
+                               .share = active_share};
 }

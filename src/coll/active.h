@@ -16,7 +16,4 @@
 struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe,
                                     const char *call);
 
-/* sizes[member] = what each member has passed as `mine`. Collective; a sync must follow. */
-void weft_active_share(const struct weft_group *group, size_t mine, size_t *sizes);
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fcollect and collect: everybody copies from everybody. */
 #include <string.h>
-#include "coll/active.h"
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
@@ -64,7 +63,7 @@ static bool collect_packets(const struct weft_group *group, const void *source, 
 
 static bool collect_sizes(const struct weft_group *group, size_t bytes, size_t *sizes,
                           const void **sources) {
-    weft_active_share(group, bytes, sizes);
+    group->share(group, bytes, sizes);
     for (int member = 0; member < group->npes; member++)
         sources[member] = NULL;
     return true;

@@ -20,6 +20,9 @@ struct weft_group {
 
     /* No member leaves before every member has entered; stores before it are visible after it. */
     void (*sync)(const struct weft_group *group);
+
+    /* Of an active set: sizes[member] = what each member has passed as `mine`; a sync follows. */
+    void (*share)(const struct weft_group *group, size_t mine, size_t *sizes);
 };
 
 void weft_group_sync_team(const struct weft_group *group);
