@@ -118,18 +118,13 @@ demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs; install
 	@examples/minilm/fetch.sh $(MODEL)
 	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/examples/minilm --model $(MODEL) $(ARGS)
 
-# Three runs of everything, as JSON lines below $(RESULTS), and one table of their medians.
+# Three runs of everything, beside another OpenSHMEM library if one is installed (bench/run.sh), as
+# JSON lines below $(RESULTS); one table of their medians, and plots.
 RESULTS := $(BUILD)/results
-bench: all benches ## measure latencies, bandwidths and operators; the table lands in build/results
-	@mkdir -p $(RESULTS)
-	@for run in 1 2 3; do \
-	    echo "bench: run $$run of 3"; \
-	    for pes in 2 4; do \
-	        $(BUILD)/bin/oshrun -n $$pes $(BUILD)/bench/point_to_point \
-	            > $(RESULTS)/point_to_point-$${pes}pe-$$run.jsonl || exit; done; \
-	    $(BUILD)/bin/oshrun -n 2 $(BUILD)/bench/operators \
-	        > $(RESULTS)/operators-2pe-$$run.jsonl || exit; done
+bench: all benches ## measure everything, beside other libraries; table and plots land in build/results
+	@bench/run.sh $(BUILD) $(RESULTS)
 	@bench/table.py $(RESULTS)/*.jsonl | tee $(RESULTS)/table.md
+	@bench/plot.py $(RESULTS) $(RESULTS)/*.jsonl
 
 # The tests: everything with the compiler in use, the library's behaviour once more with the other
 # compiler, and what touches memory most under the sanitizers.

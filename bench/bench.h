@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the benchmarks share: the clock, medians, and one JSON object per line on stdout.
- * Standard OpenSHMEM only, so that the same source measures any implementation. */
+ * Standard OpenSHMEM only, from version 1.4 on, so that the same source measures any library. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
+#include <shmem.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,20 @@ static inline void bench_progress(int pe, const char *what) {
 static inline void bench_progress_end(int pe) {
     if (pe == 0)
         fprintf(stderr, "\r\033[K");
+}
+
+/* One row, printed by PE 0. `limit` is what the machine itself takes, 0 where nothing is like it.
+ */
+static inline void bench_report(const char *row, double value, double limit, const char *unit) {
+    char library[SHMEM_MAX_NAME_LEN];
+    bench_progress_end(shmem_my_pe());
+    if (shmem_my_pe() != 0)
+        return;
+    shmem_info_get_name(library);
+    printf("{\"row\": \"%s\", \"value\": %.4g, \"unit\": \"%s\", \"limit\": %.4g, \"pes\": %d, "
+           "\"library\": \"%s\"}\n",
+           row, value, unit, limit, shmem_n_pes(), library);
+    fflush(stdout);
 }
 
 #endif

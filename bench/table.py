@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Markdown tables out of the benchmarks' JSON lines: the median of all runs given.
 
-    bench/table.py build/bench/*.jsonl
+    bench/table.py build/results/*.jsonl
 
-A latency's `limit` is what the machine itself takes for the same access in the same run.
+`limit` is what the machine itself takes for the same access in the same run. Libraries other than
+Weft get a column each, with how many times faster Weft is.
 """
-import json
-import statistics
 import sys
 
-# (row, PEs): the goal, in the row's unit; a latency at most, a rate at least.
+import results
+
+# (row, PEs): the goal, in the row's unit; a time at most, a rate at least.
 GOALS = {
     ("put 8 B + quiet", 2): 7,
     ("get 8 B", 2): 6,
@@ -25,66 +26,62 @@ GOALS = {
     ("put_signal ping-pong, one way", 2): 65,
     ("barrier_all", 2): 130,
     ("barrier_all", 4): 2500,
+    ("broadcast 8 B", 2): 0.10,
+    ("broadcast 64 KiB", 2): 0.9,
+    ("broadcast 4 MiB", 2): 75,
+    ("alltoall 8 B", 2): 0.15,
+    ("alltoall 64 KiB", 2): 1.5,
+    ("alltoall 4 MiB", 2): 160,
+    ("fcollect 8 B", 2): 0.13,
+    ("fcollect 64 KiB", 2): 1.5,
+    ("fcollect 4 MiB", 2): 300,
+    ("sum_reduce 8 B", 2): 0.13,
+    ("sum_reduce 64 KiB", 2): 3.0,
+    ("sum_reduce 4 MiB", 2): 250,
     ("shmem_malloc + shmem_free 1 KiB", 2): 300,
+    ("empty program under the launcher", 2): 10,
 }
 
 
-def read(paths):
-    rows = {}
-    for path in paths:
-        with open(path) as file:
-            for line in file:
-                if line.startswith("{"):
-                    row = json.loads(line)
-                    key = tuple(row[k] for k in ("row", "operator", "dtype", "M", "N", "K", "pes")
-                                if k in row)
-                    rows.setdefault(key, []).append(row)
-    return rows
+def verdict(name, pes, unit, value):
+    goal = GOALS.get((name, pes))
+    if goal is None:
+        return ""
+    return "reached" if results.times_better(unit, goal, value) >= 1 else "missed"
 
 
-def middle(runs, field):
-    return statistics.median(run[field] for run in runs)
-
-
-def spread(runs, field):
-    values = [run[field] for run in runs]
-    return f"{min(values):.3g} - {max(values):.3g}"
-
-
-def point_to_point(rows):
-    print("| row | PEs | median | runs | machine's limit | goal | |")
-    print("|---|---|---|---|---|---|---|")
-    for key, runs in rows.items():
-        if "row" not in runs[0]:
+def libraries_table(rows):
+    peers = results.peers(rows)
+    print("| row | PEs | Weft | runs | machine's limit | goal | |" + "".join(f" {peer} | |" for peer in peers))
+    print("|---" * (7 + 2 * len(peers)) + "|")
+    for (name, pes, library), runs in rows.items():
+        if library != results.WEFT:
             continue
-        name, pes, unit = runs[0]["row"], runs[0]["pes"], runs[0]["unit"]
-        value, limit = middle(runs, "value"), middle(runs, "limit")
-        goal = GOALS.get((name, pes))
-        good = goal and (value <= goal if unit == "ns" else value >= goal)
-        verdict = "" if goal is None else "reached" if good else "missed"
-        print(f"| {name} | {pes} | {value:.3g} {unit} | {spread(runs, 'value')} "
-              f"| {f'{limit:.3g}' if limit else ''} | {goal or ''} | {verdict} |")
+        unit, value, limit = runs[0]["unit"], results.median(runs, "value"), results.median(runs, "limit")
+        cells = [name, pes, f"{value:.3g} {unit}", results.spread(runs, "value"), f"{limit:.3g}" if limit else "",
+                 GOALS.get((name, pes), ""), verdict(name, pes, unit, value)]
+        for peer in peers:
+            theirs = rows.get((name, pes, peer))
+            middle = theirs and results.median(theirs, "value")
+            cells += [f"{middle:.3g}", f"{results.times_better(unit, middle, value):.1f}x"] if theirs else ["", ""]
+        print("| " + " | ".join(map(str, cells)) + " |")
 
 
-def operators(rows):
+def operators_table(rows):
     print("| operator | type | M x N x K | PEs | fused us | / matmul alone | / unfused |")
     print("|---|---|---|---|---|---|---|")
-    for key, runs in rows.items():
-        if "operator" not in runs[0]:
-            continue
+    for runs in rows.values():
         r = runs[0]
-        fused = middle(runs, "fused_us")
-        alone = statistics.median(x["fused_us"] / x["matmul_us"] for x in runs)
-        unfused = statistics.median(x["fused_us"] / x["unfused_us"] for x in runs)
         print(f"| {r['operator']} | {r['dtype']} | {r['M']} x {r['N']} x {r['K']} | {r['pes']} "
-              f"| {fused:.0f} | {alone:.3f} | {unfused:.3f} |")
+              f"| {results.median(runs, 'fused_us'):.0f} | {results.ratio(runs, 'fused_us', 'matmul_us'):.3f} "
+              f"| {results.ratio(runs, 'fused_us', 'unfused_us'):.3f} |")
 
 
 if len(sys.argv) < 2:
     sys.exit(__doc__)
-found = read(sys.argv[1:])
-if any("row" in runs[0] for runs in found.values()):
-    point_to_point(found)
-if any("operator" in runs[0] for runs in found.values()):
+rows, operators = results.read(sys.argv[1:])
+if rows:
+    libraries_table(rows)
+if operators:
     print()
-    operators(found)
+    operators_table(operators)

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plots out of the benchmarks' JSON lines, as SVG.
+
+    bench/plot.py FOLDER build/results/*.jsonl
+
+FOLDER/peers.svg: how many times faster Weft is than each other library that was measured beside it.
+FOLDER/scaling.svg: what a barrier, an all-to-all and a reduction cost by the number of PEs.
+"""
+import math
+import pathlib
+import sys
+
+import results
+
+COLOURS = ["#1b6ca8", "#d1495b", "#3c8d2f", "#8a5a9e"]
+FONT = 'font-family="sans-serif" font-size="12"'
+
+
+class Drawing:
+    def __init__(self, width, height):
+        self.size, self.parts = (width, height), []
+
+    def line(self, x1, y1, x2, y2, colour="#ccc"):
+        self.parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>')
+
+    def text(self, x, y, text, anchor="start", colour="#222"):
+        text = text.replace("&", "&amp;").replace("<", "&lt;")
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{text}</text>')
+
+    def bar(self, x, y, width, height, colour):
+        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
+
+    def curve(self, points, colour):
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
+
+    def write(self, path):
+        width, height = self.size
+        path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" {FONT}>\n'
+                        f'<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(self.parts) + "\n</svg>\n")
+
+
+def logarithmic(low, high, begin, end):
+    """A scale from low ... high, widened to whole decades, to begin ... end; and the decades."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    last = max(last, first + 1)
+    scale = lambda value: begin + (math.log10(value) - first) / (last - first) * (end - begin)
+    return scale, [10.0 ** k for k in range(first, last + 1)]
+
+
+def plot_peers(rows, path):
+    """Bars from 1: to the right Weft is faster."""
+    factors = []
+    for (name, pes, library), lines in rows.items():
+        ours = rows.get((name, pes, results.WEFT))
+        if ours and library != results.WEFT:
+            factor = results.times_better(lines[0]["unit"], results.median(lines, "value"), results.median(ours, "value"))
+            factors.append((f"{name}, {pes} PEs", library, factor))
+    if not factors:
+        return
+    libraries = list(dict.fromkeys(library for _, library, _ in factors))
+    row, left, right = 20, 280, 700
+    drawing = Drawing(780, 70 + row * len(factors))
+    scale, decades = logarithmic(min(f for _, _, f in factors), max(f for _, _, f in factors), left, right)
+    for decade in decades:
+        drawing.line(scale(decade), 40, scale(decade), 46 + row * len(factors))
+        drawing.text(scale(decade), 60 + row * len(factors), f"{decade:g}x", "middle")
+    drawing.text(10, 20, "How many times faster Weft is than " + ", ".join(libraries) + " (logarithmic)")
+    for number, (name, library, factor) in enumerate(factors):
+        y, x = 44 + row * number, scale(factor)
+        drawing.text(10, y + 12, name)
+        drawing.bar(min(x, scale(1)), y, abs(x - scale(1)) or 1, row - 6, COLOURS[libraries.index(library) % len(COLOURS)])
+        drawing.text(max(x, scale(1)) + 4, y + 12, f"{factor:.1f}")
+    drawing.write(path)
+
+
+def plot_scaling(rows, path):
+    """Cost over the number of PEs, both logarithmic."""
+    curves = {}
+    for (name, pes, library), lines in sorted(rows.items(), key=lambda item: item[0][1]):
+        if name.endswith(" by PEs") and library == results.WEFT:
+            curves.setdefault(name.removesuffix(" by PEs"), []).append((pes, results.median(lines, "value")))
+    points = [point for curve in curves.values() for point in curve]
+    if not points:
+        return
+    drawing = Drawing(640, 400)
+    across = lambda pes: 60 + math.log2(pes) / math.log2(max(p for p, _ in points)) * 420
+    up, decades = logarithmic(min(v for _, v in points), max(v for _, v in points), 350, 40)
+    for decade in decades:
+        drawing.line(60, up(decade), 480, up(decade))
+        drawing.text(54, up(decade) + 4, f"{decade:g}", "end")
+    for pes in sorted({pes for pes, _ in points}):
+        drawing.text(across(pes), 368, str(pes), "middle")
+    drawing.text(10, 20, "Microseconds of one call over the number of PEs (both logarithmic)")
+    for (name, curve), colour in zip(curves.items(), COLOURS):
+        at = [(across(pes), up(value)) for pes, value in curve]
+        drawing.curve(at, colour)
+        drawing.text(at[-1][0] + 8, at[-1][1] + 4, name, colour=colour)
+    drawing.write(path)
+
+
+if len(sys.argv) < 3:
+    sys.exit(__doc__)
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+rows, _ = results.read(sys.argv[2:])
+plot_peers(rows, folder / "peers.svg")
+plot_scaling(rows, folder / "scaling.svg")
