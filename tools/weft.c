@@ -7,6 +7,7 @@
 #include <weft.h>
 #include "base/env.h"
 #include "base/machine.h"
+#include "coll/choice.h"
 #include "core/job.h"
 #include "core/team.h"
 #include "core/window.h"
@@ -45,6 +46,15 @@ static void print_job(void) {
            weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
 }
 
+static void print_collectives(void) {
+    printf("collectives\n");
+    for (int family = 0; family < WEFT_FAMILIES; family++) {
+        char line[160];
+        weft_choice_describe(line, sizeof line, (enum weft_family)family, weft_job.npes);
+        printf("  %s\n", line);
+    }
+}
+
 static void print_matmul(void) {
     static const struct {
         const char *name;
@@ -64,6 +74,7 @@ static int info(void) {
                SHMEM_MINOR_VERSION);
         print_machine();
         print_job();
+        print_collectives();
         print_matmul();
         weft_env_print();
     }
