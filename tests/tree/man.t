@@ -196,6 +196,36 @@ def variables(problems):
         problems.append(f"weft.7 lacks {some(names - told)}")
 
 
+def overview(problems):
+    """weft(7) leads to every page of routines."""
+    told = TEXTS[ROOT / "docs/man/weft.7"]["SEE ALSO"]
+    problems += [f"weft.7 does not name {page.name}" for page in PAGES
+                 if page.suffix == ".3" and f"{page.stem}(3)" not in told]
+
+
+def formats():
+    """What the sources print, as regular expressions: %d and the like are anything."""
+    literal = r'"(?:[^"\\\n]|\\.)*"'
+    for source in (ROOT / "src").rglob("*.[ch]"):
+        for text in re.findall(rf"{literal}(?:(?:\s|PRI\w+)*{literal})*", source.read_text()):
+            text = "".join(re.findall(rf"{literal}|PRI", text)).replace('"', "").replace("PRI", "d")
+            parts = re.split(r"%[-\d.*]*[a-z]+", text)
+            if sum(map(len, parts)) >= 9:
+                yield re.compile(".+".join(map(re.escape, parts)))
+
+
+def error_lines(problems):
+    """An error line in a listing is one that the library writes."""
+    known = list(formats())
+    begin = r"(?:weft: |shmemx?_\w+: |in shmem_)"
+    for page in PAGES:
+        for listing in re.findall(rf"^\.EX\n({begin}.*?)^\.EE", page.read_text().replace("\\\n", ""), re.M | re.S):
+            for line in re.split(rf"^(?={begin})", listing, flags=re.M)[1:]:
+                said = re.sub(r"^weft: (PE \d+ \(pid \d+\): )?", "", " ".join(plain(line).split()))
+                if ":" in said and not any(form.fullmatch(said) for form in known):
+                    problems.append(f"{page.name}: nothing in src says: {said}")
+
+
 def referenced_pages(problems):
     ours = {page.name for page in PAGES}
     linked = {f"{name}.3" for name, page in page_of([]).items() if page}
@@ -220,6 +250,8 @@ tap.run([
     ("pages tell of existing routines only", no_other_routine),
     ("the types on a page are those of its routines", types_as_in_the_list),
     ("every environment variable is in weft(7)", variables),
+    ("weft(7) leads to every page", overview),
+    ("error lines are what the library writes", error_lines),
     ("references lead to pages", referenced_pages),
     ("mandoc has no complaint", lambda found: formatted(["mandoc", "-Tlint", "-Wwarning"], found)),
     ("groff has no complaint", lambda found: formatted(["groff", "-man", "-t", "-Tutf8", "-ww", "-z"], found)),
