@@ -81,8 +81,10 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
 
 int weft_heap_open(void) {
     blocks = weft_blocks_new(weft_windows.heap.slot_bytes);
-    if (!blocks)
+    if (!blocks) {
+        weft_log("no memory for the bookkeeping of the symmetric heap");
         return -ENOMEM;
+    }
     size_t bytes = weft_env.symmetric_size;
     return bytes == 0 ? 0 : heap_grow(bytes, bytes, "shmem_init with SHMEM_SYMMETRIC_SIZE");
 }

@@ -126,7 +126,11 @@ static int share_memory(void) {
     size_t npes = (size_t)weft_job.npes;
     struct facts mine, common, *all = calloc(npes, sizeof *all);
     int *all_fds = calloc(npes * NFDS, sizeof *all_fds), fds[NFDS];
-    int result = all && all_fds ? make_own_memory(&mine, fds) : -ENOMEM;
+    int result = all && all_fds ? 0 : -ENOMEM;
+    if (result < 0)
+        weft_log("no memory for what %zu PEs tell each other", npes);
+    if (result == 0)
+        result = make_own_memory(&mine, fds);
     if (result == 0)
         result = weft_boot_exchange(&mine, sizeof mine, all, fds, NFDS, all_fds);
     if (result == 0)

@@ -123,8 +123,10 @@ int weft_teams_open(void) {
         struct weft_team *made;
         shape.slot = slot;
         int result = team_new(&shape, &made);
-        if (result < 0)
+        if (result < 0) {
+            weft_log("no memory for SHMEM_TEAM_WORLD and SHMEM_TEAM_SHARED");
             return result;
+        }
     }
     return 0;
 }

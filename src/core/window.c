@@ -137,13 +137,16 @@ int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t
                           uintptr_t local, size_t bytes, int fd) {
     *segment = (struct weft_segment){.fd = -1, .slot_bytes = bytes}; /* the memory is not its own */
     segment->window.stride = page_round_up(bytes);
-    void *base = reserve(count * segment->window.stride, page_round_up(1));
-    if (!base)
-        return -ENOMEM;
+    size_t total = count * segment->window.stride;
+    void *base = reserve(total, page_round_up(1));
     segment->base = (uintptr_t)base;
-    int result = map_slot(segment, mine, fd, bytes); /* an alias: pe == me is no special case */
+    int result = base ? map_slot(segment, mine, fd, bytes) : -ENOMEM; /* the own one is an alias */
     if (result < 0) {
-        munmap(base, count * segment->window.stride);
+        weft_log("cannot map the static data of %u PEs, %zu bytes: %s; raise the limit on address "
+                 "space (ulimit -v)",
+                 count, total, strerror(-result));
+        if (base)
+            munmap(base, total);
         segment->base = 0;
         return result;
     }
