@@ -43,7 +43,7 @@ static size_t wait_until_some(const char *call, const struct weft_ivars *set, si
 
 static int test_all(const char *call, const struct weft_ivars *set) {
     bool met = !check_set(call, set) || weft_ivars_all(set);
-    weft_api_end_test(met);
+    weft_api_end_test(call, met);
     return met;
 }
 
@@ -51,7 +51,7 @@ static size_t test_any(const char *call, const struct weft_ivars *set) {
     if (!check_set(call, set))
         return SIZE_MAX;
     size_t found = weft_ivars_any(set);
-    weft_api_end_test(found != SIZE_MAX);
+    weft_api_end_test(call, found != SIZE_MAX);
     return found;
 }
 
@@ -60,7 +60,7 @@ static size_t test_some(const char *call, const struct weft_ivars *set, size_t *
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
     size_t found = weft_ivars_some(set, indices);
-    weft_api_end_test(found != 0);
+    weft_api_end_test(call, found != 0);
     return found;
 }
 
