@@ -36,6 +36,7 @@ if [ "$purpose" = check ]; then
     need 'test -e /usr/share/i18n/locales/de_DE' locales
     need 'command -v mandoc' mandoc
     need 'command -v groff' groff-base
+    need 'command -v strace' strace
     need 'python3 -c "import numpy" || /usr/bin/python3 -c "import numpy"' python3-numpy
 fi
 [ -n "$missing" ] || exit 0

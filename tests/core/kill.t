@@ -9,25 +9,13 @@ import random
 import re
 import signal
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
-from harness import BUILD, Result, case, main, read_numbers, settled_leftovers, start
+from harness import BUILD, Result, case, main, read_numbers, settled_leftovers, settled_traces, start, traces
 
 TURNS = 50
 LOOP = str(BUILD / "tests/core/loop")
-
-
-def traces():
-    """What a job could leave behind: names and listening or named sockets."""
-    names = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
-    names |= {name for name in os.listdir(tempfile.gettempdir()) if "weft" in name}
-    with open("/proc/net/unix") as sockets:
-        names |= {fields[7] for fields in map(str.split, sockets) if len(fields) > 7}
-    with open("/proc/net/tcp") as sockets:
-        names |= {fields[1] for fields in map(str.split, sockets) if fields[3] == "0A"}
-    return names
 
 
 def begin(turn):
@@ -56,7 +44,8 @@ def kill_pe():
         unnamed += len(survivors) < len(pids) - 1
         assert all(int(pid) == victim for pid in survivors), result.err
         assert not settled_leftovers(), f"turn {turn}: {settled_leftovers()}"
-    assert traces() <= before, traces() - before
+    left = settled_traces(before)
+    assert not left, left
     # A survivor that computes, or is in no wait when the grace is over, says nothing.
     assert unnamed <= TURNS // 10, f"{unnamed} of {TURNS} jobs had survivors that named nobody"
 
@@ -72,7 +61,8 @@ def kill_launcher():
         job.communicate(timeout=5)
         assert not settled_leftovers(2.0), f"turn {turn}: {settled_leftovers()}"
         assert time.monotonic() - begun < 2, f"turn {turn}: took {time.monotonic() - begun} s"
-    assert traces() <= before, traces() - before
+    left = settled_traces(before)
+    assert not left, left
 
 
 main()

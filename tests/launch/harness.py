@@ -6,9 +6,11 @@ be found, however it was started.
 """
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 
@@ -37,10 +39,11 @@ def case(name):
     return register
 
 
-def start(*arguments, **options):
-    """oshrun with these arguments, in the background; all its streams are pipes."""
+def start(*arguments, below=(), **options):
+    """oshrun with these arguments, below another command if there is one, in the background; all its
+    streams are pipes."""
     streams = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    return subprocess.Popen([OSHRUN, *map(str, arguments)], text=True, env=ENVIRONMENT,
+    return subprocess.Popen([*below, OSHRUN, *map(str, arguments)], text=True, env=ENVIRONMENT,
                             **{**streams, **options})
 
 
@@ -98,6 +101,25 @@ def settled_leftovers(seconds=1.0):
 def names():
     """Every name that shared memory could have left behind; others may write to /tmp meanwhile."""
     return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+
+
+def traces():
+    """What a job could leave behind in file systems. All else goes with its processes, and those are
+    looked for themselves."""
+    names = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    names |= {name for name in os.listdir(tempfile.gettempdir())
+              if "weft" in name and not re.search(r"-[a-z0-9_]{8}$", name)}  # folders of other tests
+    with open("/proc/net/unix") as sockets:
+        names |= {fields[7] for fields in map(str.split, sockets) if len(fields) > 7 and fields[7][0] == "/"}
+    return names
+
+
+def settled_traces(before, seconds=20.0):
+    """What was left behind since `before`; other programs of this machine come and go, too."""
+    until = time.monotonic() + seconds
+    while traces() - before and time.monotonic() < until:
+        time.sleep(0.05)
+    return traces() - before
 
 
 def read_numbers(process, word, count):

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A system call of a PE fails, at every one from the library's first to the last (at some of them,
+unless WEFT_TEST_LONG is set): the job goes on, or ends with a clear line; what fails does so on all
+PEs alike; never a hang or a crash. The same for the launcher.
+"""
+import sys
+
+from strike import LAUNCHER, LONG, census, runs_or_says, sample, strike, why_not
+from harness import case, main
+
+ERRORS = ("ENOMEM", "EMFILE", "EINTR", "EAGAIN", "ENOSPC")
+# These cannot fail as we call them, or belong to the loader or the program; and what futex cannot
+# return, the C library takes for corruption.
+SAFE = {"futex", "wait4", "getpid", "gettid", "sched_yield", "brk", "write", "rt_sigprocmask", "rt_sigaction",
+        "set_tid_address", "set_robust_list", "rseq", "mprotect", "getppid"}
+
+
+def of_the_library(points):
+    """Without the loader's calls: it ends with the munmap of its cache."""
+    begin = next(i for i, point in enumerate(points) if point.call == "munmap")
+    return [point for point in points[begin + 1:] if point.call not in SAFE]
+
+
+def fail_at(npes, victim, point, error):
+    result, phase = strike(npes, victim, point, f"error={error}")
+    where = f"{error} for {victim} of {npes} PEs at {point}, in phase {phase}"
+    runs_or_says(result, where)
+
+
+def fail_everywhere(npes, victim, count):
+    points = sample(of_the_library(census(npes, victim)), count)
+    problems = []
+    for i, point in enumerate(points):
+        for error in ERRORS if LONG else [ERRORS[i % len(ERRORS)]]:
+            try:
+                fail_at(npes, victim, point, error)
+            except AssertionError as problem:
+                problems.append(str(problem))
+    print(f"# {len(points)} calls")
+    assert not problems, "\n".join(problems)
+
+
+@case("system calls of PE 1 of 3 fail")
+def in_the_middle():
+    fail_everywhere(3, 1, 20)
+
+
+@case("system calls of PE 0 of 2 fail")
+def first():
+    fail_everywhere(2, 0, 10)
+
+
+@case("system calls of the launcher fail")
+def launcher():
+    fail_everywhere(3, LAUNCHER, 12)
+
+
+if __name__ == "__main__":
+    reason = why_not()
+    if reason:
+        print(f"1..0 # SKIP {reason}")
+        sys.exit()
+    main()

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where something of the machine comes to its end, descriptors, address space, file size, processes,
+memory of a cgroup, /dev/shm, /proc, the job runs all the same or ends at once with a line that says what
+is wanting; and PEs that are many more than processors work.
+"""
+import contextlib
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import uuid
+
+from strike import LONG, PHASES, check_remains, results, runs_or_says
+from harness import BUILD, Result, case, main, start
+
+CROWD = str(BUILD / "tests/faults/crowd")
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+def limited(kind, value, npes, program=PHASES):
+    return Result(start("-n", npes, program, preexec_fn=lambda: resource.setrlimit(kind, (value, value))),
+                  seconds_max=30)
+
+
+def check_limits(kind, values, npes):
+    """Runs under each limit; the smallest is refused, the largest is enough."""
+    outcomes = [runs_or_says(limited(kind, value, npes), f"limit {value} for {npes} PEs") for value in values]
+    print(f"# {npes} PEs: {' '.join(f'{v}:{o}' for v, o in zip(values, outcomes))}")
+    assert outcomes[-1] == "ran", outcomes
+
+
+@case("any limit on descriptors")
+def descriptors():
+    for npes in (2, 5):
+        check_limits(resource.RLIMIT_NOFILE, range(4, 89, 1 if LONG else 12), npes)
+
+
+@case("any limit on address space")
+def address_space():
+    check_limits(resource.RLIMIT_AS, [16 * MIB, 64 * MIB, 256 * MIB, 512 * MIB, GIB, 2 * GIB, 4 * GIB, 64 * GIB], 3)
+
+
+@case("any limit on the size of files")
+def file_size():
+    check_limits(resource.RLIMIT_FSIZE, [0, 4 * KIB, MIB, 16 * MIB, 64 * MIB, 256 * MIB, GIB, 64 * GIB], 2)
+
+
+@case("a limit on the stack and on locked memory")
+def small_limits():
+    for kind, value in ((resource.RLIMIT_STACK, 128 * KIB), (resource.RLIMIT_MEMLOCK, 0), (resource.RLIMIT_CORE, 0)):
+        assert runs_or_says(limited(kind, value, 3), f"limit {kind}") == "ran"
+
+
+@contextlib.contextmanager
+def cgroup(controller, limits):
+    """A cgroup of version 1 or 2 with these limits, or None where none can be made."""
+    for top, files in ((pathlib.Path("/sys/fs/cgroup") / controller, limits[0]), (pathlib.Path("/sys/fs/cgroup"), limits[1])):
+        group = top / f"faults-{uuid.uuid4().hex[:12]}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            for name, value in files.items():
+                (group / name).write_text(str(value))
+            yield group
+            return
+        except OSError:
+            pass
+        finally:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+    yield None
+
+
+def join(group):
+    return lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+
+
+@case("the memory of a cgroup: an allocation beyond it is NULL on all PEs, with a line, and no PE is killed")
+def cgroup_memory():
+    with cgroup("memory", ({"memory.limit_in_bytes": 48 * MIB}, {"memory.max": 48 * MIB})) as group:
+        if not group:
+            print("# no cgroup can be made here")
+            return
+        result = Result(start("-n", 2, PHASES, preexec_fn=join(group)), seconds_max=30)
+        assert runs_or_says(result, "48 MiB") == "said", result.out
+        assert result.status == 0 and results(result.out)["malloc"] == {"1"}, (result.status, result.out, result.err)
+        assert "memory" in result.err, result.err
+
+
+@case("a limit on processes")
+def processes():
+    with cgroup("pids", ({"pids.max": 5}, {"pids.max": 5})) as group:
+        if not group:
+            print("# no cgroup can be made here")
+            return
+        result = Result(start("-n", 8, PHASES, preexec_fn=join(group)), seconds_max=30)
+        assert result.status == 71 and "cannot start the PEs" in result.err, (result.status, result.err)
+        check_remains(result, "5 processes")
+
+
+def without(setup):
+    """A job in a mount namespace of its own, where `setup` has been run; None where that is forbidden."""
+    below = ["unshare", "--mount", "sh", "-c", f'{setup} && exec "$@"', "sh"]
+    if not shutil.which("unshare") or subprocess.run([*below, "true"], capture_output=True).returncode:
+        return None
+    return Result(start("-n", 3, PHASES, below=below), seconds_max=30)
+
+
+@case("/dev/shm without room or without being there, and /proc without content")
+def no_file_systems():
+    for setup in ("mount -t tmpfs -o size=64k none /dev/shm", "mount -t tmpfs -o ro none /dev", "mount -t tmpfs -o ro none /proc",
+                  "mount -t tmpfs -o ro none /tmp"):
+        result = without(setup)
+        if not result:
+            print(f"# not permitted here: {setup}")
+        else:
+            assert runs_or_says(result, setup) == "ran", (setup, result.err)
+
+
+@case("64 PEs: barriers and collectives; 128 start and end")
+def crowd():
+    Result(start("-n", 64, CROWD), seconds_max=120).expect(0, seconds_max=120)
+    Result(start("-n", 128, CROWD, "brief"), seconds_max=120).expect(0, seconds_max=120)
+
+
+main()

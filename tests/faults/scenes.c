@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: one PE dies while the others are inside a call that cannot end without it.
+ *
+ *   scenes CALL VICTIM HOW
+ *
+ * CALL is a name of the table below, HOW the number of a signal, or "exit". Prints the pid of the
+ * PE that will die, and dies when the others have had time to get into the call. No test of its
+ * own. PEs: none */
+#include <shmem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <weft.h>
+
+enum { NELEMS = 20000, LARGE = 64 << 20, LET_THEM_IN_US = 30000, STATUS_SURVIVED = 98 };
+
+static const char *how;
+static int me, npes, victim;
+static long word, many[4], lock;
+static uint64_t signal_word;
+static void *object;
+static float source[NELEMS], dest[NELEMS];
+static shmem_team_t pair = SHMEM_TEAM_INVALID; /* the victim and the PE before it */
+
+static void die(void) {
+    usleep(LET_THEM_IN_US);
+    printf("pid %d\n", (int)getpid());
+    fflush(stdout);
+    if (strcmp(how, "exit") == 0)
+        _exit(3);
+    signal(atoi(how), SIG_DFL);
+    kill(getpid(), atoi(how));
+    pause();
+}
+
+static void wait_until(void) {
+    shmem_long_wait_until(&word, SHMEM_CMP_EQ, 1);
+}
+
+static void wait_until_any(void) {
+    shmem_long_wait_until_any(many, 4, NULL, SHMEM_CMP_EQ, 1);
+}
+
+static void signal_wait_until(void) {
+    shmem_signal_wait_until(&signal_word, SHMEM_CMP_EQ, 1);
+}
+
+static void test(void) {
+    while (!shmem_long_test(&word, SHMEM_CMP_EQ, 1))
+        ;
+}
+
+/* A loop of the user's own, in which Weft has no say. */
+static void poll_by_fetch(void) {
+    while (shmem_long_atomic_fetch(&word, me) != 1)
+        ;
+}
+
+static void compute(void) {
+    for (volatile unsigned turns = 0;; turns++)
+        ;
+}
+
+static void set_lock(void) {
+    shmem_set_lock(&lock);
+}
+
+static void test_lock(void) {
+    while (shmem_test_lock(&lock))
+        ;
+}
+
+static void allocate(void) {
+    shmem_malloc(100);
+}
+
+static void grow(void) {
+    shmem_malloc(LARGE);
+}
+
+static void release(void) {
+    shmem_free(object);
+}
+
+static void split(void) {
+    shmem_team_t all;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &all);
+}
+
+/* The others wait for the PE of the pair, which waits for the victim. */
+static void team_sync(void) {
+    if (pair != SHMEM_TEAM_INVALID)
+        shmem_team_sync(pair);
+    shmem_sync_all();
+}
+
+static void all_reduce(void) {
+    weft_all_reduce(SHMEM_TEAM_WORLD, dest, source, NELEMS, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST);
+}
+
+/* At the moment of the death. */
+static void global_exit(void) {
+    usleep(LET_THEM_IN_US);
+    shmem_global_exit(7);
+}
+
+static void broadcast(void) {
+    shmem_float_broadcast(SHMEM_TEAM_WORLD, dest, source, 1, victim);
+}
+
+static void broadcast_much(void) {
+    shmem_float_broadcast(SHMEM_TEAM_WORLD, dest, source, NELEMS, victim);
+}
+
+static void alltoall(void) {
+    shmem_float_alltoall(SHMEM_TEAM_WORLD, dest, source, NELEMS / (size_t)npes);
+}
+
+static void fcollect(void) {
+    shmem_float_fcollect(SHMEM_TEAM_WORLD, dest, source, NELEMS / (size_t)npes);
+}
+
+static void collect(void) {
+    shmem_float_collect(SHMEM_TEAM_WORLD, dest, source, (size_t)(me + 1));
+}
+
+static void sum_reduce(void) {
+    shmem_float_sum_reduce(SHMEM_TEAM_WORLD, dest, source, 1);
+}
+
+static void sum_reduce_much(void) {
+    shmem_float_sum_reduce(SHMEM_TEAM_WORLD, dest, source, NELEMS);
+}
+
+static void sum_exscan(void) {
+    shmem_float_sum_exscan(SHMEM_TEAM_WORLD, dest, source, NELEMS);
+}
+
+static const struct scene {
+    const char *name;
+    void (*enter)(void);
+} scenes[] = {
+    {"barrier_all", shmem_barrier_all},
+    {"sync_all", shmem_sync_all},
+    {"wait_until", wait_until},
+    {"wait_until_any", wait_until_any},
+    {"signal_wait_until", signal_wait_until},
+    {"test", test},
+    {"atomic_fetch", poll_by_fetch},
+    {"compute", compute},
+    {"set_lock", set_lock},
+    {"test_lock", test_lock},
+    {"malloc", allocate},
+    {"malloc_growth", grow},
+    {"free", release},
+    {"team_split_strided", split},
+    {"team_sync", team_sync},
+    {"broadcast", broadcast},
+    {"broadcast_much", broadcast_much},
+    {"alltoall", alltoall},
+    {"fcollect", fcollect},
+    {"collect", collect},
+    {"sum_reduce", sum_reduce},
+    {"sum_reduce_much", sum_reduce_much},
+    {"sum_exscan", sum_exscan},
+    {"weft_all_reduce", all_reduce},
+    {"finalize", shmem_finalize},
+    {"global_exit", global_exit},
+};
+
+static void prepare(void) {
+    int before = (victim + npes - 1) % npes, first = before < victim ? before : victim;
+    int distance = victim > before ? victim - before : before - victim;
+    if (npes > 1)
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, first, distance, 2, NULL, 0, &pair);
+    object = shmem_malloc(100);
+    if (me == victim)
+        shmem_set_lock(&lock);
+    shmem_barrier_all();
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4)
+        return STATUS_SURVIVED;
+    how = argv[3];
+    shmem_init();
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    victim = atoi(argv[2]);
+    prepare();
+    if (me == victim)
+        die();
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
+        if (strcmp(scenes[i].name, argv[1]) == 0)
+            scenes[i].enter();
+    return STATUS_SURVIVED;
+}

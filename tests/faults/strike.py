@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What this room's tests share: striking a process of a job at one of its system calls.
+
+strace(1) counts the calls of the victim, a PE or the launcher, and makes the Nth call of a kind
+deadly or fail. It detaches itself first (-D), so that a PE stays the launcher's own child.
+"""
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+from harness import BUILD, Result, settled_leftovers, start  # noqa: E402
+
+PHASES = str(BUILD / "tests/faults/phases")
+LAUNCHER = "launcher"
+LONG = bool(os.environ.get("WEFT_TEST_LONG"))
+STRICT = bool(os.environ.get("WEFT_TEST_STRICT"))  # the promised times, on a machine of its own
+SECONDS_MAX = 2 if STRICT else 10
+SPEECHLESS_AFTER = 0.4  # seconds: later, a survivor may be ended before it could say anything
+
+# How often these are called differs from run to run: a few strikes at each are enough.
+WAITS = ("sched_yield", "futex", "clock_nanosleep", "poll", "read")
+WAIT_STRIKES = 10
+
+# The `ordinal`th use of a call by the victim, in the phase where it was once seen.
+Point = collections.namedtuple("Point", "phase call ordinal")
+
+
+def why_not():
+    """The reason why nothing can be traced here, or None."""
+    if not shutil.which("strace"):
+        return "there is no strace"
+    tried = subprocess.run(["strace", "-D", "-f", "-o", "/dev/null", "true"], capture_output=True, text=True)
+    return None if tried.returncode == 0 else f"tracing is forbidden: {tried.stderr.splitlines()[-1]}"
+
+
+def start_traced(npes, victim, strace, program):
+    """Starts a job whose PE `victim`, or launcher, runs below strace with these arguments."""
+    if victim == LAUNCHER:
+        return start("-n", npes, program, below=["strace", "-D", *strace])
+    script = """if [ "$WEFT_PE" = "$0" ]; then exec strace -D -f "$@"; fi
+                while [ "$1" != -- ]; do shift; done; shift; exec "$@" """
+    return start("-n", npes, "sh", "-c", script, victim, *strace, "--", program)
+
+
+def run_traced(npes, victim, strace, program):
+    """The result of a job, and the lines that strace wrote about the victim's first thread."""
+    with tempfile.NamedTemporaryFile("r", prefix="strace-") as log:
+        result = Result(start_traced(npes, victim, ["-o", log.name, *strace], program), seconds_max=60)
+        lines = log.read().splitlines()
+    if victim == LAUNCHER:
+        return result, lines
+    first = lines[0].split()[0]
+    return result, [line.partition(" ")[2].strip() for line in lines if line.split()[0] == first]
+
+
+def phase_begun(line):
+    mark = re.match(r'write\(-1, "phase (\w+)"', line)
+    return mark[1] if mark else None
+
+
+def thin(points):
+    """Without most of the waits."""
+    dropped = set()
+    for call in WAITS:
+        uses = [point for point in points if point.call == call]
+        if len(uses) > WAIT_STRIKES:
+            dropped |= set(uses) - {uses[i * len(uses) // WAIT_STRIKES] for i in range(WAIT_STRIKES)}
+    return [point for point in points if point not in dropped]
+
+
+def census(npes, victim, program=PHASES):
+    """The system calls of the victim's first thread in the order of use: a list of points."""
+    result, lines = run_traced(npes, victim, [], program)
+    result.expect(0, seconds_max=60)
+    phase, uses, points = "load", collections.Counter(), []
+    for line in lines:
+        phase = phase_begun(line) or phase
+        call = re.match(r"\w+(?=\()", line)
+        if call:
+            uses[call[0]] += 1
+            if call[0] not in ("execve", "exit_group", "arch_prctl"):
+                points.append(Point(phase, call[0], uses[call[0]]))
+    return thin(points)
+
+
+def strike(npes, victim, point, effect, program=PHASES):
+    """A job in which the victim's call at that point has `effect`: "signal=KILL", "error=ENOMEM"; and
+    the last phase that the victim had begun."""
+    inject = f"inject={point.call}:{effect}:when={point.ordinal}"
+    result, lines = run_traced(npes, victim, ["-e", f"trace=write,{point.call}", "-e", inject], program)
+    return result, ([phase_begun(line) for line in lines if phase_begun(line)] or ["load"])[-1]
+
+
+def sample(points, count):
+    """All points in the long form; otherwise about `count`, evenly over the phases and within them."""
+    if LONG:
+        return points
+    phases = collections.defaultdict(list)
+    for point in points:
+        phases[point.phase].append(point)
+    share = max(1, count // len(phases))
+    return [some[i * len(some) // min(share, len(some))] for some in phases.values()
+            for i in range(min(share, len(some)))]
+
+
+def check_remains(result, where):
+    assert result.seconds < SECONDS_MAX, f"{where}: took {result.seconds} s"
+    left = settled_leftovers(SECONDS_MAX)
+    assert not left, f"{where}: still running: {left}"
+
+
+def results(out):
+    """What each call of tests/faults/phases returned: call -> set of the PEs' results."""
+    found = collections.defaultdict(set)
+    for call, value in re.findall(r"^PE \d+ (\w+) (-?\d+)$", out, re.M):
+        found[call].add(value)
+    return found
+
+
+def runs_or_says(result, where):
+    """A job that lacks something: "ran" or "said". No crash, no hang, the same results on all PEs, and a
+    line for whatever was not granted."""
+    assert 0 <= result.status < 128, f"{where}: status {result.status}: {result.err}"
+    check_remains(result, where)
+    found = results(result.out)
+    for call, values in found.items():
+        assert len(values) == 1, f"{where}: {call} returned {values}: {result.err}"
+    refused = result.status or any(found[call] == {"0"} for call in ("malloc", "calloc", "realloc"))
+    said = re.search(r"^(weft|oshrun): \S.*\S$", result.err, re.M)
+    assert said or not refused, f"{where}: status {result.status} and no line: {result.err}"
+    return "said" if refused else "ran"
