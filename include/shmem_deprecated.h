@@ -2,8 +2,9 @@
 /* What OpenSHMEM 1.6 deprecates and still requires: names without the prefix, constants with an
  * underscore, atomics without `atomic`, and collectives on active sets.
  *
- * Included by shmem_typed.h, in one line, with the shapes of that header. Nothing else here needs
- * this file: with it, and src/api/deprecated.c, everything deprecated goes. */
+ * Included by shmem_typed.h, in one line, with the shapes of that header. With that line, this
+ * file, src/api/deprecated*.c and src/coll/active.[ch] all of it goes, and nothing else needs them.
+ */
 #ifndef SHMEM_DEPRECATED_H
 #define SHMEM_DEPRECATED_H
 

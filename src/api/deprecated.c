@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What OpenSHMEM 1.6 deprecates and still requires. With this file and include/shmem_deprecated.h
- * all of it goes: nothing else depends on either. */
+/* What OpenSHMEM 1.6 deprecates and still requires, but for the collectives on active sets.
+ * include/shmem_deprecated.h says what belongs to it and can go with it. */
 #include "core/init.h"
 #include "api/amo.h"
 #include "api/define.h"
