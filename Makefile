@@ -136,7 +136,7 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	$(MAKE) --no-print-directory CC=clang BUILD=$(CLANG_BUILD) all tests
 	$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(SAN_BUILD) all tests
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops|conformance)/' \
-	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops|conformance)/'
+	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops|conformance|random)/'
 
 # The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too.
 check-all: export WEFT_TEST_LONG := 1

@@ -6,8 +6,9 @@
 /* Until when each PE uses a pSync. */
 static uint32_t psync_used_at[PSYNCS][PES_MAX];
 
+/* The largest array of a member. That of a broadcast is passed by all, whoever uses it. */
 static uint32_t most(const struct op *op, const struct collective *coll, bool source) {
-    uint32_t bytes = 0;
+    uint32_t bytes = coll->kind == TO_ALL_OF_ROOT ? op->bsize * coll->bytes : 0;
     for (int member = 0; member < coll->npes; member++) {
         uint32_t own =
             source ? coll_source_bytes(op, coll, member) : coll_dest_bytes(op, coll, member);
