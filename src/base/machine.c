@@ -2,6 +2,7 @@
 /* cgroup v2 and v1 are both read; where a file is missing there is no such limit. A cgroup's page
  * cache counts as available: the kernel drops it before it refuses memory. */
 #include "base/machine.h"
+#include <ctype.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -144,4 +145,19 @@ int weft_machine_cores(void) {
         allowed = (size_t)CPU_COUNT(&mask);
     size_t granted = machine_walk("cpu", machine_cpu_grant, &decided);
     return (int)(granted < allowed ? granted : allowed);
+}
+
+#define LAST_LEVEL_CACHE "/sys/devices/system/cpu/cpu0/cache/index3/"
+
+size_t weft_machine_cache(int *processors) {
+    size_t kib = machine_read(LAST_LEVEL_CACHE "size", NULL); /* like 32768K */
+    *processors = 0;
+    FILE *file = kib < SIZE_MAX ? fopen(LAST_LEVEL_CACHE "shared_cpu_map", "re") : NULL;
+    int digit; /* like 00000000,0000ffff */
+    while (file && (digit = fgetc(file)) != EOF)
+        if (isxdigit(digit))
+            *processors += __builtin_popcountl(strtoul((char[]){(char)digit, '\0'}, NULL, 16));
+    if (file)
+        fclose(file);
+    return *processors > 0 ? kib << 10 : 0;
 }

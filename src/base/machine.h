@@ -16,4 +16,8 @@ size_t weft_machine_memory_total(void);
 /* Processors that this process may use now: its affinity mask and the cgroup's quota. */
 int weft_machine_cores(void);
 
+/* Bytes of the first processor's last-level cache, as the kernel sees it (the C library counts all
+ * such caches of a socket on some machines), and how many processors share it; 0 if unknown. */
+size_t weft_machine_cache(int *processors);
+
 #endif

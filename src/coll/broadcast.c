@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Broadcast: nobody but the root waits for anyone but the root, and the root only before its source
  * is the caller's again. */
-#include <string.h>
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
+#include "coll/stream.h"
+#include "core/rma.h"
 
-static void copy(void *dest, const void *source, size_t bytes) {
-    if (dest != source)
-        memcpy(dest, source, bytes);
+static void copy(void *dest, const void *source, size_t bytes, bool stream) {
+    if (stream && dest != source)
+        weft_stream_copy(dest, source, bytes);
+    else if (dest != source)
+        weft_copy(dest, source, bytes);
 }
 
 static void broadcast_send(const struct weft_group *group, void *dest, const void *source,
@@ -16,9 +19,9 @@ static void broadcast_send(const struct weft_group *group, void *dest, const voi
     struct weft_team *team = group->team;
     struct weft_packet *packet = weft_packet_mine(team, group->call);
     if (inside)
-        memcpy(packet->payload, source, bytes);
+        weft_copy(packet->payload, source, bytes);
     weft_packet_send(team);
-    copy(dest, source, bytes);
+    copy(dest, source, bytes, !inside && weft_stream_wanted(2 * bytes));
     if (!inside)
         weft_packets_wait_read(team, team->packet_epoch, group->call);
     weft_packet_finish(team);
@@ -28,24 +31,23 @@ static void broadcast_receive(const struct weft_group *group, void *dest, const 
                               size_t bytes, int root, bool inside) {
     struct weft_team *team = group->team;
     const struct weft_packet *packet = weft_packet_from(team, root, group->call);
-    memcpy(dest, inside ? packet->payload : weft_group_near(group, source, bytes, root), bytes);
+    const void *from = inside ? packet->payload : weft_group_near(group, source, bytes, root);
+    copy(dest, from, bytes, !inside && weft_stream_wanted(2 * bytes));
     weft_packet_finish(team);
 }
 
 static void broadcast_set(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root) {
     group->sync(group);
-    if (group->me == root)
-        copy(dest, source, bytes);
-    else
-        memcpy(dest, weft_group_near(group, source, bytes, root), bytes);
+    const void *from = group->me == root ? source : weft_group_near(group, source, bytes, root);
+    copy(dest, from, bytes, weft_stream_wanted(2 * bytes));
     group->sync(group);
 }
 
 void weft_broadcast(const struct weft_group *group, void *dest, const void *source, size_t bytes,
                     int root) {
     if (group->npes == 1) {
-        copy(dest, source, bytes);
+        copy(dest, source, bytes, false);
         return;
     }
     if (!group->team) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/chunk.h"
+#include "coll/stream.h"
 
 /* The first element of a member's chunk; of member npes: the end. Chunks are whole cache lines. */
 static size_t chunk_begin(size_t nelems, size_t elem_bytes, int member, int npes) {
@@ -21,6 +22,7 @@ void weft_chunks_each(const struct weft_group *group, void *dest, const void *so
     }
     size_t end = chunk_begin(nelems, elem, group->me + 1, group->npes);
     struct weft_block block = {.sources = sources, .dests = dests};
+    block.stream = weft_stream_wanted(2 * bytes);
     block.first = chunk_begin(nelems, elem, group->me, group->npes);
     group->sync(group);
     for (; block.first < end; block.first += step) {

@@ -3,6 +3,7 @@
 #ifndef WEFT_COLL_CHUNK_H
 #define WEFT_COLL_CHUNK_H
 
+#include <stdbool.h>
 #include "coll/fold.h"
 #include "coll/group.h"
 
@@ -13,6 +14,7 @@ struct weft_block {
     size_t first, nelems;
     const void *const *sources;
     void *const *dests;
+    bool stream; /* what is written should go past the cache */
 };
 typedef void weft_block_body(const struct weft_group *group, const struct weft_block *block,
                              const struct weft_fold *fold);

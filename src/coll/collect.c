@@ -4,6 +4,8 @@
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
+#include "coll/stream.h"
+#include "core/rma.h"
 
 /* --- All bring the same ---------------------------------------------------------------------- */
 
@@ -12,17 +14,19 @@ static void fcollect_packets(const struct weft_group *group, char *dest, const v
     const void *payloads[group->npes];
     weft_packets_gather(group->team, source, bytes, payloads, group->call);
     for (int member = 0; member < group->npes; member++)
-        memcpy(dest + (size_t)member * bytes, payloads[member], bytes);
+        weft_copy(dest + (size_t)member * bytes, payloads[member], bytes);
 }
 
 /* The own part goes first: while the others enter. */
 static void fcollect_direct(const struct weft_group *group, char *dest, const void *source,
                             size_t bytes) {
-    memcpy(dest + (size_t)group->me * bytes, source, bytes);
+    bool stream = weft_stream_wanted(2 * (size_t)group->npes * bytes);
+    weft_stream_or_copy(stream, dest + (size_t)group->me * bytes, source, bytes);
     group->sync(group);
     for (int distance = 1; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        memcpy(dest + (size_t)member * bytes, weft_group_near(group, source, bytes, member), bytes);
+        weft_stream_or_copy(stream, dest + (size_t)member * bytes,
+                            weft_group_near(group, source, bytes, member), bytes);
     }
     group->sync(group);
 }
@@ -50,14 +54,15 @@ static bool collect_packets(const struct weft_group *group, const void *source, 
     if (bytes > 0 && weft_choice_packet(WEFT_COLLECT, bytes, group->npes))
         memcpy(mine->payload, source, bytes);
     weft_packet_send(team);
-    weft_packets_wait_sent(team, group->call);
-    for (int member = 0; member < group->npes; member++) {
+    for (int distance = 0; distance < group->npes; distance++) {
+        int member = weft_group_member(group, distance);
         const struct weft_packet *packet = weft_packet_from(team, member, group->call);
         sizes[member] = packet->bytes;
         bool inside = weft_choice_packet(WEFT_COLLECT, packet->bytes, group->npes);
         sources[member] = inside ? packet->payload : NULL;
         direct |= !inside;
     }
+    weft_packets_finish_exchange(team);
     return direct;
 }
 
@@ -76,6 +81,7 @@ void weft_collect(const struct weft_group *group, void *dest, const void *source
                               : collect_sizes(group, bytes, sizes, sources);
     for (int member = 0; member < group->npes; offset += sizes[member++])
         offsets[member] = offset;
+    bool stream = weft_stream_wanted(2 * offset);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
         if (sizes[member] == 0)
@@ -83,7 +89,7 @@ void weft_collect(const struct weft_group *group, void *dest, const void *source
         const void *from = member == group->me ? source : sources[member];
         if (!from)
             from = weft_group_near(group, source, sizes[member], member);
-        memcpy((char *)dest + offsets[member], from, sizes[member]);
+        weft_stream_or_copy(stream, (char *)dest + offsets[member], from, sizes[member]);
     }
     if (direct)
         group->sync(group);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/packet.h"
-#include <string.h>
+#include "core/rma.h"
 
 void weft_packets_renew(struct weft_team *team, const char *call) {
     uint32_t last = team->packet_epoch - 1;
@@ -28,21 +28,16 @@ void weft_packets_wait_read(struct weft_team *team, uint32_t epoch, const char *
     team->packets_read = least;
 }
 
-void weft_packets_wait_sent(struct weft_team *team, const char *call) {
-    for (int distance = 1; distance < team->npes; distance++) {
-        int member = team->my_pe + distance;
-        weft_packet_from(team, member >= team->npes ? member - team->npes : member, call);
-    }
-    team->packets_read = team->packet_epoch - 1;
-}
-
 void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
                          const void **payloads, const char *call) {
     weft_packet_next(team, call);
-    memcpy(weft_packet_mine(team, call)->payload, source, bytes);
+    weft_copy(weft_packet_mine(team, call)->payload, source, bytes);
     weft_packet_send(team);
-    weft_packets_wait_sent(team, call);
-    for (int member = 0; member < team->npes; member++)
-        payloads[member] = weft_packet_from(team, member, call)->payload;
     payloads[team->my_pe] = source;
+    for (int distance = 1; distance < team->npes; distance++) {
+        int member = team->my_pe + distance;
+        member = member >= team->npes ? member - team->npes : member;
+        payloads[member] = weft_packet_from(team, member, call)->payload;
+    }
+    weft_packets_finish_exchange(team);
 }

@@ -53,9 +53,11 @@ static inline void weft_packet_finish(struct weft_team *team) {
     weft_word_set(&team->words->packets_read, team->packet_epoch);
 }
 
-/* Waits for everybody's packet of an exchange, after this member has sent its own. They stay valid
- * until it opens the next epoch. */
-void weft_packets_wait_sent(struct weft_team *team, const char *call);
+/* Finishes an exchange, once this member has seen everybody's packet. They stay valid until it
+ * opens the next epoch. */
+static inline void weft_packets_finish_exchange(struct weft_team *team) {
+    team->packets_read = team->packet_epoch - 1;
+}
 
 /* An exchange in one call: payloads[member] is where everybody's `bytes` are; the own ones are
  * still at source. */

@@ -8,6 +8,7 @@
 #include "coll/chunk.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
+#include "coll/stream.h"
 
 static void reduce_packets(const struct weft_group *group, void *dest, const void *source,
                            size_t nelems, const struct weft_fold *fold) {
@@ -19,10 +20,13 @@ static void reduce_packets(const struct weft_group *group, void *dest, const voi
 static void reduce_block(const struct weft_group *group, const struct weft_block *block,
                          const struct weft_fold *fold) {
     size_t offset = block->first * fold->elem_bytes, bytes = block->nelems * fold->elem_bytes;
-    char *mine = (char *)block->dests[group->me] + offset;
-    weft_fold_all(fold, mine, block->sources, group->npes, block->first, block->nelems);
-    for (int distance = 1; distance < group->npes; distance++)
-        memcpy((char *)block->dests[weft_group_member(group, distance)] + offset, mine, bytes);
+    _Alignas(64) char room[WEFT_CHUNK_BLOCK_BYTES];
+    char *result = block->stream ? room : (char *)block->dests[group->me] + offset;
+    weft_fold_all(fold, result, block->sources, group->npes, block->first, block->nelems);
+    for (int distance = block->stream ? 0 : 1; distance < group->npes; distance++)
+        weft_stream_or_copy(block->stream,
+                            (char *)block->dests[weft_group_member(group, distance)] + offset,
+                            result, bytes);
 }
 
 void weft_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,

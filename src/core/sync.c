@@ -6,17 +6,6 @@
 #include "core/sync.h"
 #include <string.h>
 #include "core/job.h"
-#include "core/window.h"
-
-size_t weft_team_slot_bytes(void) {
-    return weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX;
-}
-
-char *weft_team_slot_of(int slot, int world_pe) {
-    const struct weft_window *scratch = &weft_windows.scratch.window;
-    const char *own = (const char *)scratch->local + (size_t)slot * weft_team_slot_bytes();
-    return weft_window_at(scratch, own, weft_window_slot(scratch, world_pe));
-}
 
 static inline int member_after(const struct weft_team *team, int distance) {
     int member = team->my_pe + distance;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <shmem.h>
 #include "core/wait.h"
+#include "core/window.h"
 
 #define WEFT_SYNC_ROUNDS 16 /* 65536 members */
 #define WEFT_POST_BYTES  192
@@ -71,8 +72,16 @@ static inline int weft_team_world_pe(const struct weft_team *team, int member) {
 }
 
 /* The team's slot in the scratch memory of a world PE: words, then workspace. */
-char *weft_team_slot_of(int slot, int world_pe);
-size_t weft_team_slot_bytes(void);
+static inline size_t weft_team_slot_bytes(void) {
+    return weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX;
+}
+
+static inline char *weft_team_slot_of(int slot, int world_pe) {
+    const struct weft_window *scratch = &weft_windows.scratch.window;
+    const char *own = (const char *)scratch->local + (size_t)slot * weft_team_slot_bytes();
+    return weft_window_at(scratch, own, weft_window_slot(scratch, world_pe));
+}
+
 #define WEFT_TEAM_WORDS_BYTES 20480
 
 static inline struct weft_team_words *weft_team_words_of(const struct weft_team *team, int member) {
