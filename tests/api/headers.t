@@ -347,11 +347,14 @@ int main() {
     shmem_init();
     int me = shmem_my_pe(), npes = shmem_n_pes();
     double mine[4] = {me + 0.5, 1, 2, 3};
-    shmem_double_put(values, mine, 4, (me + 1) % npes);
+    shmem_double_put(values, mine, 3, (me + 1) % npes);
+    shmem_p(SHMEM_CTX_DEFAULT, &values[3], 7, (me + 1) % npes);
     shmem_fence();
-    shmem_long_atomic_set(&flag, 1, (me + 1) % npes);
-    shmem_long_wait_until(&flag, SHMEM_CMP_EQ, 1);
-    bool right = values[0] == (me + npes - 1) % npes + 0.5;
+    shmem_atomic_inc(&flag, (me + 1) % npes);
+    shmem_wait_until_all(&flag, 1, NULL, SHMEM_CMP_EQ, 1);
+    static int one = 1, all;
+    shmem_sum_reduce(SHMEM_TEAM_WORLD, &all, &one, 1);
+    bool right = values[0] == (me + npes - 1) % npes + 0.5 && shmem_g(&values[3], me) == 7 && all == npes;
     shmem_barrier_all();
     shmem_finalize();
     return right ? 0 : 1;

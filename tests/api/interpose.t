@@ -29,7 +29,7 @@ static int inbox[2];
 int main(void) {
     shmem_init();
     int me = shmem_my_pe(), npes = shmem_n_pes(), value[2] = {me + 1, me + 2};
-    long *word = shmem_malloc(sizeof *word);
+    long *word = (long *)shmem_malloc(sizeof *word);
     shmem_int_put(&inbox[0], &value[0], 1, (me + 1) % npes);
     shmem_put(SHMEM_CTX_DEFAULT, &inbox[1], &value[1], 1, (me + 1) % npes);
     shmem_barrier_all();
@@ -119,6 +119,18 @@ def in_program(problems, static=False):
         check_seen(problems, compiler, errors, program)
 
 
+def in_cxx_program(problems):
+    """Also where the second put of the program is an overload."""
+    program, member = str(WORK / "in_cxx_program"), str(WORK / "tool.o")
+    for compiler, cxx in (("gcc", "g++"), ("clang", "clang++")):
+        if compiler in COMPILERS and shutil.which(cxx):
+            errors = compile_with(compiler, "-c", "-o", member, write("tool.c", TOOL))
+            run = subprocess.run([str(BUILD / "bin/oshc++"), "-std=c++11", "-Wall", "-Wextra", "-Werror", "-o",
+                                  program, write("program.cc", PROGRAM), member],
+                                 capture_output=True, text=True, env={**os.environ, "OSHCC": cxx})
+            check_seen(problems, cxx, errors or run.stderr, program)
+
+
 def in_program_static(problems):
     in_program(problems, static=True)
 
@@ -168,6 +180,7 @@ try:
     tap.run([
         ("a tool in the program, shared library", in_program),
         ("a tool in the program, static library", in_program_static),
+        ("a tool in a C++ program", in_cxx_program),
         ("a tool in a library, shared library", in_library),
         ("a tool in a library, static library", in_library_static),
         ("a preloaded tool", preloaded),
