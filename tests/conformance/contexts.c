@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contexts (pitfalls 25 to 28): every kind of routine counts PEs within the context's team, however
- * the team was made; creation may fail and then says so; contexts and teams end in any legal order.
- * Contexts of threads are in tests/conformance/threads.c, handles in tests/api/ctx.c. */
+/* Contexts and sessions (pitfalls 25 to 28, 34): every kind of routine counts PEs within the
+ * context's team, however the team was made; creation may fail and then says so; contexts and teams
+ * end in any legal order. Contexts of threads are in tests/conformance/threads.c, handles in
+ * tests/api/ctx.c. */
 #include <shmem.h>
 #include <string.h>
 #include "tap.h"
@@ -156,6 +157,46 @@ static void ends(void) {
     shmem_ctx_destroy(SHMEM_CTX_INVALID);
 }
 
+/* A session is a hint: started once or again, with other options or none, stopped once or twice, it
+ * changes nothing about what operations do, when a quiet completes them, or what a fence orders. */
+static void sessions(void) {
+    static long data[8], counter;
+    static uint64_t told;
+    int next = (me + 1) % npes, before = (me + npes - 1) % npes;
+    shmem_ctx_session_config_t config = {.total_ops = 3};
+    shmem_ctx_t created;
+    EXPECT(shmem_ctx_create(0, &created) == 0, "no context");
+    const shmem_ctx_t all[] = {SHMEM_CTX_DEFAULT, created};
+    shmem_ctx_session_start(SHMEM_CTX_INVALID, 0, NULL, 0);
+    shmem_ctx_session_stop(SHMEM_CTX_INVALID);
+    for (long turn = 1; turn <= 40; turn++) {
+        shmem_ctx_t ctx = all[turn % 2];
+        long mine[8], fetched = -1;
+        for (int i = 0; i < 8; i++)
+            mine[i] = turn * 100 + i + me;
+        shmem_ctx_session_start(ctx, turn % 4 ? SHMEM_CTX_SESSION_BATCH : 0, &config,
+                                turn % 3 ? SHMEM_CTX_SESSION_TOTAL_OPS : 0);
+        if (turn % 5 == 0) /* again: more options, another number of operations, far too few */
+            shmem_ctx_session_start(ctx, SHMEM_CTX_SESSION_BATCH, NULL, 0);
+        for (int i = 0; i < 8; i++)
+            shmem_ctx_long_put_nbi(ctx, &data[i], &mine[i], 1, next);
+        shmem_ctx_fence(ctx);
+        shmem_ctx_long_atomic_fetch_inc_nbi(ctx, &fetched, &counter, next);
+        shmem_ctx_session_stop(ctx);
+        if (turn % 3 == 0)
+            shmem_ctx_session_stop(ctx); /* no session: nothing to do */
+        shmem_ctx_quiet(ctx);
+        EXPECT(fetched == turn - 1, "%ld in turn %ld", fetched, turn);
+        shmem_signal_set(&told, (uint64_t)turn, next);
+        shmem_signal_wait_until(&told, SHMEM_CMP_EQ, (uint64_t)turn);
+        for (int i = 0; i < 8; i++)
+            EXPECT(data[i] == turn * 100 + i + before, "element %d: %ld", i, data[i]);
+        shmem_barrier_all();
+    }
+    shmem_ctx_session_start(created, SHMEM_CTX_SESSION_BATCH, NULL, 0);
+    shmem_ctx_destroy(created); /* with its session */
+}
+
 int main(void) {
     shmem_init();
     me = shmem_my_pe();
@@ -169,6 +210,8 @@ int main(void) {
     configured();
     tap_case("28: the order of ends");
     ends();
+    tap_case("34: sessions are hints");
+    sessions();
     int result = tap_finish();
     shmem_finalize();
     return result;
