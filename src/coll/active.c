@@ -14,8 +14,11 @@ static _Atomic long *word_of(const struct weft_group *group, int index, int memb
 static void active_sync(const struct weft_group *group) {
     for (int round = 0, distance = 1; distance < group->npes; round++, distance *= 2) {
         _Atomic long *mine = word_of(group, round, group->me);
+        int from = weft_group_member(group, group->npes - distance);
+        struct weft_waiter waiter = {.call = group->call, .pe = weft_group_pe(group, from)};
         atomic_fetch_add(word_of(group, round, weft_group_member(group, distance)), 1);
-        WEFT_WAIT_UNTIL(atomic_load(mine) > 0, group->call);
+        while (atomic_load(mine) <= 0)
+            weft_waiter_turn(&waiter);
         atomic_fetch_sub(mine, 1);
     }
 }

@@ -56,13 +56,6 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
     return turn_awake(waiter);
 }
 
-void weft_waiter_turn(struct weft_waiter *waiter) {
-    if (turn_awake(waiter))
-        return;
-    struct timespec briefly = {.tv_nsec = TIMER_NS};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
-}
-
 /* The limit is absolute for this operation. */
 void weft_futex_sleep(_Atomic uint32_t *word, uint32_t seen, uint32_t bits) {
     uint64_t until_ns = weft_clock_ns() + FUTEX_NS_MAX;
@@ -94,12 +87,28 @@ static bool has_departed(int pe) {
 }
 
 /* A PE that has gone into shmem_finalize sets nothing any more: the wait would never end. */
+static void panic_departed(const struct weft_waiter *waiter) {
+    weft_job_panic("%s waits for PE %d, which has finalized (returned from main, called exit or "
+                   "shmem_finalize) and will never get here",
+                   waiter->call, waiter->pe);
+}
+
 static void check_departure(const struct weft_word *word, uint32_t value,
                             const struct weft_waiter *waiter) {
     if (has_departed(waiter->pe) && !weft_word_reached(word, value))
-        weft_job_panic("%s waits for PE %d, which has finalized (returned from main, called exit "
-                       "or shmem_finalize) and will never get here",
-                       waiter->call, waiter->pe);
+        panic_departed(waiter);
+}
+
+/* What the PE did before it departed is visible once the departure is: one more look decides. */
+void weft_waiter_turn(struct weft_waiter *waiter) {
+    if (turn_awake(waiter))
+        return;
+    if (waiter->departed)
+        panic_departed(waiter);
+    if (waiter->pe >= 0 && (waiter->departed = has_departed(waiter->pe)))
+        return;
+    struct timespec briefly = {.tv_nsec = TIMER_NS};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
 }
 
 /* Whether the word was reached in at most `sleeps` sleeps. */

@@ -21,9 +21,10 @@ struct weft_waiter {
     const char *call; /* the public call that waits, for the message */
     int pe;           /* world PE that is waited for; -1 when that can be anyone */
     uint32_t turns;
+    bool departed; /* `pe` has, and the condition was looked at behind that */
 };
 
-/* One turn of a wait on a word that users store to. */
+/* One turn of a wait on a word that wakes nobody: one that users store to, say. */
 void weft_waiter_turn(struct weft_waiter *waiter);
 
 /* One turn of a wait that sleeps in its own way: false when the time for that has come. */

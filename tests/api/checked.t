@@ -57,6 +57,7 @@ COLLECTIVES = [
     ("a broadcast in place", "shmem_long_broadcast(SHMEM_TEAM_WORLD, heap, heap, 4, 0)", "shmem_long_broadcast: arguments dest (0x[0-9a-f]+, 32 bytes) and source"),
     ("all-to-all into freed memory", "shmem_long_alltoall(SHMEM_TEAM_WORLD, freed, longs, 1)", "shmem_long_alltoall: argument dest is 0x[0-9a-f]+, in memory of the symmetric heap that is not allocated"),
     ("a barrier that one leaves out", "if (me != 1) shmem_barrier_all(); else exit(0)", "shmem_barrier_all waits for PE 1, which has finalized"),
+    ("a barrier of an active set that one leaves out", "if (me != 1) shmem_barrier(0, 0, 3, psync); else exit(0)", "shmem_barrier waits for PE 1, which has finalized"),
 ]
 
 PROGRAM = """
@@ -65,7 +66,7 @@ PROGRAM = """
 #include <stdlib.h>
 #include <unistd.h>
 static int word;
-static long longs[16] __attribute__((aligned(16)));
+static long longs[16] __attribute__((aligned(16))), psync[SHMEM_SYNC_SIZE];
 static uint64_t signal_word;
 static long *heap, *freed;
 static char *odd;
