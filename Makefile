@@ -15,7 +15,8 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wstrict-prototypes
 CXXFLAGS ?= $(CFLAGS)
 ALL_CXXFLAGS = -std=c++17 -Wall -Wextra -Wpedantic -fPIC -pthread -MMD -MP -Iinclude $(SANFLAGS) \
                $(CXXFLAGS)
-SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all \
+             $(if $(findstring thread,$(SAN)),-Wno-tsan))
 LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 
 ROOMS   := base boot core coll ops api
@@ -127,16 +128,21 @@ bench: all benches ## measure everything, beside other libraries; table and plot
 	@bench/plot.py $(RESULTS) $(RESULTS)/*.jsonl
 
 # The tests: everything with the compiler in use, the library's behaviour once more with the other
-# compiler, and what touches memory most under the sanitizers.
+# compiler, what touches memory most under the sanitizers, and threads under theirs.
 CLANG_BUILD := build/clang
 SAN_BUILD   := build/san-address-undefined
+THREAD_BUILD := build/san-thread
+THREAD_TESTS := api/threads api/ctx conformance/threads core/lock core/sync
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@tools/setup.sh check
 	$(MAKE) --no-print-directory all tests benches
 	$(MAKE) --no-print-directory CC=clang BUILD=$(CLANG_BUILD) all tests
 	$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(SAN_BUILD) all tests
+	$(MAKE) --no-print-directory SAN=thread BUILD=$(THREAD_BUILD) $(THREAD_BUILD)/bin/oshrun \
+	    $(THREAD_TESTS:%=$(THREAD_BUILD)/tests/%)
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops|conformance)/' \
-	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops|conformance|random)/'
+	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops|conformance|random)/' \
+	    $(THREAD_BUILD):1,2,3:'^($(subst $() ,|,$(THREAD_TESTS)))$$'
 
 # The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too.
 check-all: export WEFT_TEST_LONG := 1

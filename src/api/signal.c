@@ -102,7 +102,7 @@ API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_val
     uint64_t signal;
     check_own_word(__func__, sig_addr);
     weft_check_cmp(__func__, cmp);
-    WEFT_WAIT_UNTIL((signal = __atomic_load_n(sig_addr, __ATOMIC_RELAXED),
+    WEFT_WAIT_UNTIL((signal = __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE),
                      weft_ivar_compare(signal, cmp, cmp_value)),
                     __func__);
     return signal;

@@ -39,7 +39,6 @@ static inline void weft_api_end_test(const char *call, bool met) {
         weft_job_die_aborted(call);
     if (!met && weft_job.oversubscribed)
         sched_yield();
-    atomic_thread_fence(memory_order_acquire);
 }
 
 static inline int weft_api_test(const char *call, struct weft_ivar_type type, const void *ivar,

@@ -2,7 +2,8 @@
 /* The words that users wait on and test: loaded whole, compared by the type's order.
  *
  * A word becomes a key: shifted to the top of 64 bits, with the sign bit turned for signed types.
- * Keys of one type compare as unsigned numbers, so there is one comparison for all types. */
+ * Keys of one type compare as unsigned numbers, so there is one comparison for all types. The load
+ * acquires: what the writer ordered before the word is visible to who has seen it. */
 #ifndef WEFT_CORE_IVAR_H
 #define WEFT_CORE_IVAR_H
 
@@ -23,11 +24,11 @@ typedef uint64_t __attribute__((may_alias)) weft_ivar_word64;
 static inline uint64_t weft_ivar_key(struct weft_ivar_type type, const void *word) {
     uint64_t sign = (uint64_t)type.is_signed << 63;
     if (type.bytes == 8)
-        return __atomic_load_n((const weft_ivar_word64 *)word, __ATOMIC_RELAXED) ^ sign;
+        return __atomic_load_n((const weft_ivar_word64 *)word, __ATOMIC_ACQUIRE) ^ sign;
     if (type.bytes == 4)
-        return (uint64_t)__atomic_load_n((const weft_ivar_word32 *)word, __ATOMIC_RELAXED) << 32 ^
+        return (uint64_t)__atomic_load_n((const weft_ivar_word32 *)word, __ATOMIC_ACQUIRE) << 32 ^
                sign;
-    return (uint64_t)__atomic_load_n((const weft_ivar_word16 *)word, __ATOMIC_RELAXED) << 48 ^ sign;
+    return (uint64_t)__atomic_load_n((const weft_ivar_word16 *)word, __ATOMIC_ACQUIRE) << 48 ^ sign;
 }
 
 /* `cmp` is one of SHMEM_CMP_*. */
@@ -59,7 +60,7 @@ struct weft_ivars {
     int cmp;
 };
 
-/* Whether element i meets its condition. Does not look at status; does not acquire. */
+/* Whether element i meets its condition. Does not look at status. */
 bool weft_ivars_met(const struct weft_ivars *set, size_t i);
 
 /* Whether no element counts. */

@@ -34,13 +34,12 @@ bool weft_waiter_awake(struct weft_waiter *waiter);
 void weft_futex_sleep(_Atomic uint32_t *word, uint32_t seen, uint32_t bits);
 void weft_futex_wake(_Atomic uint32_t *word, uint32_t bits);
 
-/* Waits until `condition`, an expression over atomic loads, holds; acquires. */
+/* Waits until `condition`, an expression over acquiring loads, holds. */
 #define WEFT_WAIT_UNTIL(condition, call_name)                             \
     do {                                                                  \
         struct weft_waiter weft_waiter = {.call = (call_name), .pe = -1}; \
         while (!(condition))                                              \
             weft_waiter_turn(&weft_waiter);                               \
-        atomic_thread_fence(memory_order_acquire);                        \
     } while (0)
 
 /* Sets the word (release, and a full fence behind it) and wakes whoever sleeps on it. */
