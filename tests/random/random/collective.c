@@ -82,6 +82,10 @@ void coll_operands(const struct op *op, const struct collective *coll, int membe
             coll->fold->operand((char *)source + i * coll->bytes, random_next(&random));
 }
 
+const unsigned char *coll_reuse(const struct op *op, int member) {
+    return pool + (op->value + (uint64_t)member * 64) % (POOL_BYTES - COLL_BYTES_MAX);
+}
+
 void coll_clear_padding(const struct collective *coll, void *elements, uint32_t nelems) {
     uint32_t value_bytes = coll->fold ? coll->fold->value_bytes : coll->bytes;
     if (value_bytes < coll->bytes)

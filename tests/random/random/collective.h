@@ -38,6 +38,9 @@ uint32_t coll_source_bytes(const struct op *op, const struct collective *coll, i
 /* The operands of a reduction whose type does not take any bits. */
 void coll_operands(const struct op *op, const struct collective *coll, int member, void *source);
 
+/* What a member's source is overwritten with when the collective has returned. */
+const unsigned char *coll_reuse(const struct op *op, int member);
+
 /* Elements may have padding, which has to be zero. */
 void coll_clear_padding(const struct collective *coll, void *elements, uint32_t nelems);
 

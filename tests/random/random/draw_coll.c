@@ -81,6 +81,23 @@ static void book(const struct op *op, const struct collective *coll) {
     }
 }
 
+/* A source is the caller's again when the call returns, and then it often writes to it. */
+static void draw_reuse(struct op *op, const struct collective *coll) {
+    op->reuse = !op->form && coin(2);
+    for (int member = 0; op->reuse && member < coll->npes; member++) {
+        int pe = coll->pe[member];
+        struct extent source = extent_of(pe, op->local, coll_source_bytes(op, coll, member));
+        op->reuse =
+            source.bytes == 0 || order_may_write(pe, via_of(STORES, pe), source, STRICT) == CLEAR;
+    }
+    for (int member = 0; op->reuse && member < coll->npes; member++) {
+        int pe = coll->pe[member];
+        struct extent source = extent_of(pe, op->local, coll_source_bytes(op, coll, member));
+        if (source.bytes)
+            order_wrote(pe, via_of(STORES, pe), source, ARRIVAL);
+    }
+}
+
 /* Everything but who takes part. */
 static enum verdict draw_data(struct op *op) {
     op->value = random_next(&dice);
@@ -94,8 +111,10 @@ static enum verdict draw_data(struct op *op) {
     if (!place_both(op, &coll))
         return FOREIGN;
     enum verdict verdict = may_begin(op, &coll);
-    if (verdict == CLEAR)
+    if (verdict == CLEAR) {
         book(op, &coll);
+        draw_reuse(op, &coll);
+    }
     return verdict;
 }
 

@@ -40,13 +40,13 @@ bool draw_landing(struct op *op, uint32_t bytes, bool nbi) {
     return true;
 }
 
-/* Mostly a few elements, sometimes many, now and then none. */
-static uint32_t draw_nelems(uint32_t bytes) {
+/* Mostly a few elements, sometimes many, one time in `large` very many, now and then none. */
+static uint32_t draw_nelems(uint32_t bytes, uint32_t large) {
     if (coin(64))
         return 0;
-    uint32_t budget = coin(64)  ? RUN_BYTES_MAX
-                      : coin(8) ? UINT32_C(1) << below(11)
-                                : UINT32_C(1) << below(7);
+    uint32_t budget = coin(large) ? RUN_BYTES_MAX
+                      : coin(8)   ? UINT32_C(1) << below(11)
+                                  : UINT32_C(1) << below(7);
     return 1 + below(budget > bytes ? budget / bytes : 1);
 }
 
@@ -119,7 +119,7 @@ static enum verdict draw_sides(struct op *op) {
 
 static void draw_run(struct op *op) {
     op->row = (uint8_t)below((uint32_t)RMA_ROWS);
-    op->bsize = draw_nelems(rma_routines[op->row].bytes);
+    op->bsize = draw_nelems(rma_routines[op->row].bytes, op->class == PUT_SIGNAL ? 4 : 64);
     op->nblocks = op->bsize != 0;
     op->dst = op->sst = 1;
 }
@@ -149,7 +149,19 @@ enum verdict draw_strided(struct op *op) {
     return draw_sides(op);
 }
 
-/* A raised flag, and a payload that it announces. */
+/* The target waits for the signal as part of the operation. */
+static void draw_await(struct op *op) {
+    struct flag *flag = &groups[op->target][op->team].flags[op->slot];
+    op->members |= (uint8_t)(1 << op->target);
+    draw_step_all(op);
+    order_heard(op->target, &flag->from);
+    if (flag->from.payload.bytes)
+        order_read(op->target, VIA_DONE, flag->from.payload);
+    flag->raised = false;
+    flag->waited_at = order_now(op->target);
+}
+
+/* A raised flag, and a payload that it announces. op->included: the target waits for it. */
 enum verdict draw_put_signal(struct op *op) {
     draw_remote(op);
     enum verdict verdict = draw_flag(op);
@@ -162,6 +174,9 @@ enum verdict draw_put_signal(struct op *op) {
     verdict = draw_sides(op);
     if (verdict == CLEAR)
         raise_flag(op, extent_of(op->target, op->remote, op_remote_span(op)));
+    op->included = verdict == CLEAR && coin(3);
+    if (op->included)
+        draw_await(op);
     return verdict;
 }
 

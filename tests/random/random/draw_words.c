@@ -103,7 +103,8 @@ enum verdict draw_crowd(struct op *op) {
     return CLEAR;
 }
 
-/* Both words of a pair grow under lock op->team, which is chosen by the word. */
+/* Both words of a pair grow under lock op->team, which is chosen by the word; sometimes all PEs
+ * want to make them grow, more than once. */
 enum verdict draw_lock(struct op *op) {
     op->target = (uint8_t)below((uint32_t)npes);
     draw_word(op, true);
@@ -111,7 +112,16 @@ enum verdict draw_lock(struct op *op) {
     op->team = op->slot % LOCKS;
     op->remote = crowd_offset(op->slot);
     op->value = random_next(&dice);
-    order_quiet(op->actor, 0, true);
+    op->nblocks = 1;
+    if (coin(16)) {
+        op->nblocks = 4;
+        op->members = (uint8_t)((1 << npes) - 1);
+        draw_step_all(op);
+        order_sync(op->members);
+    }
+    for (int pe = 0; pe < npes; pe++)
+        if (op->members >> pe & 1)
+            order_quiet(pe, 0, true);
     return CLEAR;
 }
 
@@ -166,6 +176,15 @@ enum verdict draw_raise(struct op *op) {
     return CLEAR;
 }
 
+/* Whether the payload that a signal announces can be looked at right away. */
+static bool draw_payload(const struct op *op, const struct snapshot *from) {
+    if (from->payload.bytes == 0 || !order_is_payload(from) ||
+        order_may_read(op->actor, VIA_DONE, from->payload) != CLEAR)
+        return false;
+    order_read(op->actor, VIA_DONE, from->payload);
+    return true;
+}
+
 /* Waits for all raised flags of a group, or for one; or, where none is up, looks at some.
  * op->form: they are raised. */
 enum verdict draw_wait(struct op *op) {
@@ -190,6 +209,8 @@ enum verdict draw_wait(struct op *op) {
             struct flag *flag = &group->flags[i];
             if (flag->raised)
                 order_heard(op->actor, &flag->from);
+            if (flag->raised && draw_payload(op, &flag->from))
+                op->payloads |= (uint8_t)(1 << i);
             flag->raised = false;
             flag->waited_at = order_now(op->actor);
         }

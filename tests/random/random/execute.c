@@ -54,6 +54,9 @@ void execute(const struct op *op, struct outcome outcome) {
         execute_barrier(op);
         break;
     default:
-        execute_rma(op);
+        if (op->actor == me)
+            execute_rma(op);
+        if (op->class == PUT_SIGNAL && op->included && op->target == me)
+            execute_await(op);
     }
 }

@@ -18,6 +18,7 @@ void execute_amo(const struct op *op, struct outcome outcome);
 void execute_crowd(const struct op *op, struct outcome outcome);
 void execute_flag(const struct op *op, struct outcome outcome);
 void execute_wait(const struct op *op);
+void execute_await(const struct op *op);
 void execute_lock(const struct op *op);
 void execute_order(const struct op *op);
 void execute_context(const struct op *op);

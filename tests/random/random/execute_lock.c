@@ -19,7 +19,7 @@ static void grow(const struct op *op) {
     shmem_putmem(word + 1, &account, sizeof account, op->target);
 }
 
-void execute_lock(const struct op *op) {
+static void grow_locked(const struct op *op) {
     long *lock = locks[op->team];
     if (op->verb == LOCK_SET)
         shmem_set_lock(lock);
@@ -29,4 +29,11 @@ void execute_lock(const struct op *op) {
     grow(op);
     shmem_clear_lock(lock);
     landing_quiet(0, (uint8_t)((1 << npes) - 1));
+}
+
+void execute_lock(const struct op *op) {
+    if (op->nblocks > 1)
+        shmem_sync_all();
+    for (uint32_t times = 0; times < op->nblocks; times++)
+        grow_locked(op);
 }

@@ -97,6 +97,29 @@ static void until_all_reported(struct waiting *waiting) {
     }
 }
 
+/* From the end, which was put last. */
+static void check_payload(const struct op *op, struct extent payload) {
+    uint32_t begin = payload.offset, end = payload.offset + payload.bytes;
+    if (memory_differs(end - 1, end) < SPACE)
+        diverge_at(op, end - 1);
+    if (memory_differs(begin, end) < SPACE)
+        diverge_at(op, memory_differs(begin, end));
+}
+
+void execute_await(const struct op *op) {
+    uint32_t offset = flag_offset(me, op->team, op->slot);
+    uint64_t want = word_get(me, offset, 8), got = want;
+    if (op->number % 2)
+        shmem_uint64_wait_until(memory_real(offset), SHMEM_CMP_EQ, want);
+    else
+        got = shmem_signal_wait_until(memory_real(offset), SHMEM_CMP_EQ, want);
+    if (got != want)
+        diverge(op, "shmem_signal_wait_until returned %#llx, not %#llx", (unsigned long long)got,
+                (unsigned long long)want);
+    if (op_remote_span(op))
+        check_payload(op, extent_of(me, op->remote, op_remote_span(op)));
+}
+
 void execute_wait(const struct op *op) {
     struct waiting waiting = {
         .op = op, .type = &wait_routines[op->row], .plan = wait_plan(op), .left = op->included};
@@ -114,6 +137,9 @@ void execute_wait(const struct op *op) {
         all(&waiting);
     else
         until_all_reported(&waiting);
+    for (int flag = 0; flag < GROUP_FLAGS; flag++)
+        if (op->payloads >> flag & 1)
+            check_payload(op, groups[me][op->team].flags[flag].from.payload);
     uint32_t begin = flag_offset(me, op->team, 0), bytes = waiting.type->bytes;
     for (uint32_t i = 0; i < GROUP_FLAGS; i++)
         if (op->included >> i & 1 &&

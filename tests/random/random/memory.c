@@ -43,7 +43,8 @@ void memory_fill(uint32_t offset, uint32_t bytes) {
 }
 
 void memory_load(uint32_t offset, uint32_t bytes) {
-    memcpy(memory_real(offset), model[me] + offset, bytes);
+    if (bytes)
+        memcpy(memory_real(offset), model[me] + offset, bytes);
 }
 
 void memory_begin(void) {
@@ -80,7 +81,7 @@ bool memory_place(int pe, uint32_t bytes, uint32_t alignment, uint32_t *offset) 
     uint32_t room, region = coin(3) ? 0 : below(1 + BLOCKS_MAX), begin = plain_part(region, &room);
     if (room < bytes || room == 0)
         return false;
-    *offset = begin + (below(room - bytes + 1) & ~(alignment - 1));
+    *offset = begin + (below(room - bytes + (bytes != 0)) & ~(alignment - 1));
     return true;
 }
 

@@ -101,9 +101,10 @@ static uint64_t apply_crowd(const struct op *op) {
 
 /* The word gets the value, the account half of it. */
 static void apply_lock(const struct op *op) {
-    word_set(op->target, op->remote, 8, word_get(op->target, op->remote, 8) + op->value);
+    uint64_t times = (uint64_t)__builtin_popcount(op->members) * op->nblocks;
+    word_set(op->target, op->remote, 8, word_get(op->target, op->remote, 8) + times * op->value);
     word_set(op->target, op->remote + 8, 8,
-             word_get(op->target, op->remote + 8, 8) + op->value / 2);
+             word_get(op->target, op->remote + 8, 8) + times * (op->value / 2));
 }
 
 /* Whatever raises a flag makes it different. */

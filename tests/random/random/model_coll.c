@@ -89,4 +89,7 @@ void model_collective(const struct op *op) {
     default:
         apply_scan(op, &coll);
     }
+    for (int member = 0; op->reuse && member < coll.npes; member++)
+        memcpy(source_of(op, &coll, member), coll_reuse(op, member),
+               coll_source_bytes(op, &coll, member));
 }

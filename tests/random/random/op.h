@@ -84,9 +84,11 @@ struct op {
     uint8_t actor, target; /* world PEs */
     uint8_t ctx;           /* the actor's; 0 is the default context */
     bool plain;            /* without a context argument */
+    bool reuse;            /* of a collective's source, as soon as it returns */
     bool symmetric;        /* the local side is symmetric memory, else pool or landing */
     uint8_t team, slot, root;
     uint8_t members;        /* who takes part, one bit a PE */
+    uint8_t payloads;       /* of these flags can be read, too */
     uint8_t included;       /* flags waited for */
     uint32_t remote, local; /* offsets */
     uint32_t bsize, nblocks, dst, sst;

@@ -233,6 +233,14 @@ bool order_knows(int actor, int pe, uint32_t time) {
     return actor == pe || clock[actor][pe] >= time;
 }
 
+bool order_is_payload(const struct snapshot *from) {
+    const struct grain *last = last_grain(from->payload);
+    for (const struct grain *grain = first_grain(from->payload); grain <= last; grain++)
+        if (grain->writer != from->actor || grain->write_at != from->payload_at)
+            return false;
+    return true;
+}
+
 int order_writer(int pe, uint32_t offset) {
     const struct grain *grain = &grains[pe][offset / GRAIN];
     return grain->write_at > started[grain->writer] ? grain->writer : -1;

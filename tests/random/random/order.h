@@ -72,6 +72,9 @@ struct snapshot order_signal(int actor, int ctx, struct extent payload);
 void order_heard(int pe, const struct snapshot *from);
 bool order_knows(int actor, int pe, uint32_t time);
 
+/* Whether a signal's payload lies where it was put: its block of the heap may be another one. */
+bool order_is_payload(const struct snapshot *from);
+
 /* Who wrote there last, for the report; -1: nobody in this epoch. */
 int order_writer(int pe, uint32_t offset);
 
