@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: barriers and collectives with many more PEs than processors, for
- * tests/faults/limits.t; with the argument "brief" one barrier only. No test of its own. PEs: none
- */
+/* Description: rounds of barriers and collectives, each result looked at, for as many milliseconds
+ * as the argument says, 0 for no round at all: for many more PEs than processors (limits.t), and
+ * for PEs that are stopped now and then (stops.t). No test of its own. PEs: none */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-enum { NELEMS = 3, TURNS = 3 };
+enum { NELEMS = 3 };
 
 static int me, npes;
+
+static long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static void expect(long found, long expected, const char *what) {
     if (found == expected)
@@ -58,15 +65,25 @@ static void spread(long *dest, long *source, int turn) {
     shmem_barrier_all();
 }
 
+/* Whether to go on, which PE 0 decides. */
+static int go_on(long *dest, long *source, long end) {
+    source[0] = now_ms() < end;
+    expect(shmem_long_broadcast(SHMEM_TEAM_WORLD, dest, source, 1, 0), 0, "broadcast");
+    shmem_barrier_all();
+    return dest[0] != 0;
+}
+
 int main(int argc, char **argv) {
-    (void)argv;
+    long milliseconds = argc > 1 ? atol(argv[1]) : 0, end = now_ms() + milliseconds;
     shmem_init();
     me = shmem_my_pe();
     npes = shmem_n_pes();
+    printf("pid %d\n", (int)getpid());
+    fflush(stdout);
     size_t nelems = (size_t)npes * NELEMS;
     long *dest = shmem_malloc(nelems * sizeof *dest),
          *source = shmem_malloc(nelems * sizeof *source);
-    for (int turn = 0; argc == 1 && turn < TURNS; turn++) {
+    for (int turn = 0; milliseconds && (turn == 0 || go_on(dest, source, end)); turn++) {
         exchange_all(dest, source, turn);
         reduce(dest, source, turn);
         spread(dest, source, turn);
