@@ -37,6 +37,7 @@ if [ "$purpose" = check ]; then
     need 'command -v mandoc' mandoc
     need 'command -v groff' groff-base
     need 'command -v strace' strace
+    need 'command -v valgrind' valgrind
     need 'python3 -c "import numpy" || /usr/bin/python3 -c "import numpy"' python3-numpy
 fi
 [ -n "$missing" ] || exit 0

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memcheck of Valgrind has nothing to say about a whole life of a job, and, in the long form, about a
+test of each family: no access out of bounds, no decision on what was never written, no leak.
+"""
+import shutil
+import sys
+
+from strike import LONG
+from harness import BUILD, Result, case, main, start
+
+MEMCHECK = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite",
+            "--show-leak-kinds=definite"]
+ALWAYS = ["faults/phases"]
+AT_LENGTH = ["api/amo", "api/ctx", "api/collective", "api/memory", "api/rma", "api/signal", "api/team", "api/wait", "coll/packets",
+             "core/heap", "core/statics", "core/sync", "conformance/collectives", "conformance/contexts",
+             "conformance/life", "conformance/locks", "conformance/teams", "conformance/threads", "ops/vectors"]
+
+
+def check(name):
+    result = Result(start("-n", 2, *MEMCHECK, BUILD / "tests" / name, below=["env", "-u", "WEFT_TEST_LONG"]),
+                    seconds_max=1800)
+    assert result.status == 0, f"{name}: status {result.status}: {result.err[-3000:]}"
+    assert "==" not in result.err, f"{name}: {result.err[-3000:]}"
+    print(f"# {name}: {result.seconds:.1f} s")
+
+
+@case("memcheck has nothing to say")
+def memcheck():
+    for name in ALWAYS + AT_LENGTH if LONG else ALWAYS:
+        check(name)
+
+
+if __name__ == "__main__":
+    if not shutil.which("valgrind"):
+        print("1..0 # SKIP there is no valgrind")
+        sys.exit()
+    main()
