@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: goes round for ever through puts, atomics, allocation, barriers, teams and
- * operators, for tests/core/kill.t to kill. No test of its own. PEs: none */
+/* Description: goes round for ever through puts, atomics, allocation, barriers, teams,
+ * collectives and operators, for tests/core/kill.t to kill. No test of its own. PEs: none */
 #include <shmem.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -10,6 +10,17 @@ enum { NELEMS = 5000 };
 
 static long counter;
 static float source[NELEMS], dest[NELEMS];
+static long psync[SHMEM_SYNC_SIZE];
+
+/* Small ones run ahead, large ones meet; on an active set they wait in the program's own words. */
+static void collectives(int npes) {
+    for (int i = 0; i < 20; i++)
+        shmem_float_broadcast(SHMEM_TEAM_WORLD, dest, source, 2, i % npes);
+    shmem_float_sum_reduce(SHMEM_TEAM_WORLD, dest, source, 2);
+    shmem_float_sum_reduce(SHMEM_TEAM_WORLD, dest, source, NELEMS);
+    shmem_float_broadcast(SHMEM_TEAM_WORLD, dest, source, NELEMS, 0);
+    shmem_sync(0, 0, npes, psync);
+}
 
 static void round_of_everything(int me, int npes) {
     shmem_long_atomic_add(&counter, 1, (me + 1) % npes);
@@ -18,6 +29,7 @@ static void round_of_everything(int me, int npes) {
     shmem_barrier_all();
     shmem_free(word);
     weft_all_reduce(SHMEM_TEAM_WORLD, dest, source, NELEMS, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST);
+    collectives(npes);
     shmem_team_t half;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (npes + 1) / 2, NULL, 0, &half);
     if (half != SHMEM_TEAM_INVALID) {
