@@ -2,8 +2,7 @@
 /* Collectives on all PEs: broadcast, alltoall, fcollect and sum_reduce of 8 bytes, 64 KiB and 4 MiB
  * a PE (alltoall: a pair), one behind the other, beside what memcpy takes for the bytes that each
  * PE has to read. Plain OpenSHMEM, with teams where the library has them and active sets where it
- * does not. JSON lines: {"row", "value", "unit", "limit", "pes"}; the value is that of the slowest
- * PE. */
+ * does not. The value is that of the slowest PE. */
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
@@ -118,13 +117,9 @@ static double measure(loop *body, long n) {
 }
 
 static void report(const char *collective, const char *size, double value, double limit) {
-    bench_progress_end(me);
-    if (me != 0)
-        return;
-    printf(
-        "{\"row\": \"%s %s\", \"value\": %.4g, \"unit\": \"us\", \"limit\": %.4g, \"pes\": %d}\n",
-        collective, size, 1e6 * value, 1e6 * limit, npes);
-    fflush(stdout);
+    char row[64];
+    snprintf(row, sizeof row, "%s %s", collective, size);
+    bench_report(row, 1e6 * value, 1e6 * limit, "us");
 }
 
 static void rows(const char *collective, loop *body, loop *limit) {

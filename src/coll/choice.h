@@ -19,9 +19,10 @@ enum weft_family {
 };
 
 struct weft_choice {
-    const char *name, *small, *large;
+    const char *name;
     size_t packet_bytes_max; /* that one member sends; at most WEFT_PACKET_BYTES */
-    size_t total_bytes_max;  /* that one member reads of all packets */
+    size_t total_bytes_max;  /* that all members send */
+    const char *small, *large;
 };
 extern const struct weft_choice weft_choices[WEFT_FAMILIES];
 
@@ -38,8 +39,8 @@ static inline size_t weft_choice_packet_max(enum weft_family family, int npes) {
     return share < choice->packet_bytes_max ? share : choice->packet_bytes_max;
 }
 
-/* Writes the line of a family for people to read: "broadcast   up to 2032 bytes ...". Returns what
- * snprintf does. */
+/* Writes the line of a family for people to read: "broadcast  up to 2032 bytes a PE: a packet of
+ * the root; else: ...". Returns what snprintf does. */
 int weft_choice_describe(char *text, size_t bytes, enum weft_family family, int npes);
 
 #endif
