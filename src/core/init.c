@@ -206,12 +206,16 @@ static void finalize_at_exit(void) {
     pthread_mutex_unlock(&changing);
 }
 
-static void watch_exit(void) {
+/* Before main, so that it runs behind whatever the program registers or constructs: that may still
+ * use the library, and finalize it. */
+__attribute__((constructor(101))) static void watch_exit(void) {
+    atexit(finalize_at_exit);
+}
+
+static void watch_forks(void) {
     static bool watching;
-    if (!watching) {
-        atexit(finalize_at_exit);
+    if (!watching)
         pthread_atfork(NULL, NULL, forked);
-    }
     watching = true;
 }
 
@@ -221,7 +225,7 @@ static int bring_up(void) {
         result = weft_job_join();
     if (result < 0)
         return result;
-    watch_exit();
+    watch_forks();
     result = share_memory();
     if (result == 0)
         result = weft_teams_open();

@@ -1,6 +1,7 @@
 #!/bin/sh
 # shmem_global_exit: the job's status is the caller's, whatever the others are doing; what was printed
-# is not lost; the caller's own atexit handlers run. And the ends of main without shmem_finalize.
+# is not lost; the caller's own atexit handlers run. And the ends of main without shmem_finalize, also
+# with handlers from before shmem_init that still use the library.
 build=${WEFT_BUILD:-build}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -13,12 +14,22 @@ cat >"$work/exit.c" <<'C'
 #include <stdlib.h>
 #include <string.h>
 static void goodbye(void) { printf(" goodbye\n"); }
+static void use(void) {
+    static long word;
+    shmem_long_p(&word, 1, (shmem_my_pe() + 1) % shmem_n_pes());
+    shmem_barrier_all();
+    printf("handler sees %ld", word);
+}
 int main(int argc, char **argv) {
     const char *how = argv[argc - 1];
     atexit(goodbye);
+    if (strcmp(how, "finalize") == 0)
+        atexit(shmem_finalize);
+    if (strcmp(how, "handler") == 0 || strcmp(how, "finalize") == 0)
+        atexit(use);
     shmem_init();
     int me = shmem_my_pe();
-    if (strcmp(how, "return") == 0)
+    if (strcmp(how, "return") == 0 || strcmp(how, "handler") == 0 || strcmp(how, "finalize") == 0)
         return 0;
     if (strcmp(how, "exit") == 0)
         exit(0);
@@ -60,5 +71,7 @@ try 'all call it' all 4 42 'bye from [0-3]'
 try 'with status 0' zero 3 0 'bye from 2 goodbye'
 try 'return from main' return 3 0 'goodbye'
 try 'exit' exit 3 0 'goodbye'
+try 'a handler from before shmem_init uses the library' handler 3 0 'handler sees 1 goodbye'
+try 'another one finalizes' finalize 3 0 'handler sees 1 goodbye'
 echo "1..$number"
 exit $failed
