@@ -12,6 +12,7 @@
 
 #if __cplusplus >= 201103L
 #pragma GCC visibility push(default)
+extern "C++" { /* also where a program includes shmem.h within extern "C" */
 
 /* In a namespace, so that functions of these names in a program are ambiguous, not taken for these.
  */
@@ -29,6 +30,7 @@ void shmem_signal_set(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal,
 int shmem_sync(shmem_team_t team) __asm__("shmem_team_sync");
 
 } // namespace shmem_overloads
+}
 
 #pragma GCC visibility pop
 #endif

@@ -63,6 +63,11 @@ def clean_in_cxx(problems):
                                         *STRICT, language="c++")
                 if not ok:
                     problems.append(f"{compiler} -std={standard} {header}: {text[:300]}")
+            # As old programs do, since not every library's header was made for C++.
+            ok, text = compile_text(compiler, f'extern "C" {{\n#include <{header}>\n}}\nint x;\n', *STRICT,
+                                    language="c++")
+            if not ok:
+                problems.append(f'{compiler} {header} within extern "C": {text[:300]}')
 
 
 CONSTANTS = """
