@@ -49,7 +49,8 @@ API(int, team_split_strided,
                                                      {"size", size},
                                                      {"config_mask", config_mask},
                                                      {NULL, 0}});
-    return weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team);
+    return weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team,
+                                   __func__);
 }
 
 /* One axis of a grid: line i has the parent's PEs i * distance, + stride, + 2 * stride, ... of the
@@ -60,14 +61,15 @@ struct axis {
     long mask;
 };
 
-static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_team_t *team) {
+static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_team_t *team,
+                      const char *call) {
     for (int line = 0; line < axis->nlines; line++) {
         int start = line * axis->distance, left = parent->npes - start;
         int reach = axis->reach < left ? axis->reach : left;
         int size = (reach + axis->stride - 1) / axis->stride;
         shmem_team_t made;
         int error = weft_team_split_strided(parent, start, axis->stride, size, axis->config,
-                                            axis->mask, &made);
+                                            axis->mask, &made, call);
         if (error)
             return error;
         if (made != SHMEM_TEAM_INVALID)
@@ -105,9 +107,9 @@ API(int, team_split_2d,
     int npes = parent->npes, width = xrange < npes ? xrange : npes;
     struct axis x = {(npes + width - 1) / width, width, 1, width, xaxis_config, xaxis_mask};
     struct axis y = {width, 1, width, npes, yaxis_config, yaxis_mask};
-    int error = split_axis(parent, &x, xaxis_team);
+    int error = split_axis(parent, &x, xaxis_team, __func__);
     if (error == 0)
-        error = split_axis(parent, &y, yaxis_team);
+        error = split_axis(parent, &y, yaxis_team, __func__);
     if (error) {
         drop_team(xaxis_team);
         drop_team(yaxis_team);

@@ -47,8 +47,8 @@ struct weft_team *weft_team_find(shmem_team_t handle) {
 
 /* Which member of start, start + stride, ... (size of them) a PE is, or -1. */
 static int position(int start, int stride, int size, int pe) {
-    int distance = pe - start, step = stride ? stride : 1, member = distance / step;
-    return distance % step == 0 && member >= 0 && member < size ? member : -1;
+    int64_t distance = (int64_t)pe - start, step = stride ? stride : 1, member = distance / step;
+    return distance % step == 0 && member >= 0 && member < size ? (int)member : -1;
 }
 
 int weft_team_member(const struct weft_team *team, int world_pe) {
@@ -141,10 +141,9 @@ void weft_teams_close(void) {
 struct split_post {
     uint64_t free_slots[WEFT_TEAMS_MAX / 64];
     int32_t start, stride, size;
+    int32_t num_contexts; /* counts for who joins */
     int32_t valid;
 };
-
-static const char split_call[] = "shmem_team_split_strided";
 
 /* Whether start, start + stride, ... (size of them) are members of the parent. */
 static bool split_is_valid(const struct weft_team *parent, int start, int stride, int size) {
@@ -154,18 +153,24 @@ static bool split_is_valid(const struct weft_team *parent, int start, int stride
     return last >= 0 && last < parent->npes;
 }
 
-/* Every member's arguments must be valid and the same; the slots free on all new members remain. */
-static bool split_agree(struct weft_team *parent, struct split_post *mine) {
+/* Every member's arguments must be valid and the same, and the configuration of all who join; the
+ * slots free on all of these remain. */
+static bool split_agree(struct weft_team *parent, struct split_post *mine, const char *call) {
     struct split_post common = *mine;
     bool agreed = mine->valid;
+    int32_t num_contexts = -1; /* of the first that joins */
     weft_sync_post(parent, mine, sizeof *mine);
     for (int member = 0; member < parent->npes; member++) {
         struct split_post theirs;
-        memcpy(&theirs, weft_sync_peek(parent, member, split_call), sizeof theirs);
+        memcpy(&theirs, weft_sync_peek(parent, member, call), sizeof theirs);
         if (!theirs.valid || theirs.start != mine->start || theirs.stride != mine->stride ||
             theirs.size != mine->size)
             agreed = false;
         bool joins = position(mine->start, mine->stride, mine->size, member) >= 0;
+        if (joins && num_contexts >= 0 && theirs.num_contexts != num_contexts)
+            agreed = false;
+        if (joins)
+            num_contexts = theirs.num_contexts;
         for (size_t i = 0; joins && i < sizeof common.free_slots / sizeof *common.free_slots; i++)
             common.free_slots[i] &= theirs.free_slots[i];
     }
@@ -191,11 +196,13 @@ static int split_create(const struct weft_team *parent, const struct split_post 
     struct weft_team shape = {.my_pe = my_pe,
                               .npes = post->size,
                               .start = weft_team_world_pe(parent, post->start),
-                              .stride = parent->stride * post->stride,
+                              .stride = post->size == 1 ? 1 : parent->stride * post->stride,
                               .slot = choose_slot(post->free_slots, parent)};
     int result = shape.slot < 0 ? -ENOSPC : team_new(&shape, team);
     if (result == 0 && (result = prepare_words(shape.slot)) < 0)
         team_drop(*team);
+    if (result == -ENOMEM)
+        weft_log("no memory for the words of a new team: %s", strerror(ENOMEM));
     return result;
 }
 
@@ -207,35 +214,49 @@ static void set_free_slots(struct split_post *post) {
 }
 
 /* One attempt: 0, -EAGAIN or another -errno, the same on all members of the parent. */
-static int split_try(struct weft_team *parent, struct split_post *post, struct weft_team **team) {
-    enum { FAILED, AGAIN, READY };
+static int split_try(struct weft_team *parent, struct split_post *post, struct weft_team **team,
+                     const char *call) {
+    enum { FULL, FAILED, AGAIN, READY };
+    static const int errors[] = {-ENOSPC, -ENOMEM, -EAGAIN, 0};
     set_free_slots(post);
-    if (!split_agree(parent, post))
+    if (!split_agree(parent, post, call))
         return -EINVAL;
     int my_pe = position(post->start, post->stride, post->size, parent->my_pe);
     int mine = my_pe < 0 ? 0 : split_create(parent, post, my_pe, team);
-    uint64_t vote = mine == 0 ? READY : mine == -EAGAIN ? AGAIN : FAILED;
-    uint64_t verdict = weft_sync_min(parent, vote, split_call);
-    if (verdict == READY)
-        return 0;
-    if (my_pe >= 0 && mine == 0)
+    uint64_t vote = mine == 0 ? READY : mine == -EAGAIN ? AGAIN : mine == -ENOSPC ? FULL : FAILED;
+    uint64_t verdict = weft_sync_min(parent, vote, call);
+    if (verdict != READY && my_pe >= 0 && mine == 0)
         team_drop(*team);
-    return verdict == AGAIN ? -EAGAIN : -ENOMEM;
+    if (verdict == FULL && parent->my_pe == 0)
+        weft_log("%s: the PEs of the new team have no team left in common, of %d: destroy some "
+                 "first; no PE gets one",
+                 call, WEFT_TEAMS_MAX);
+    return errors[verdict];
+}
+
+/* What a member wants of the team that it joins; negative: no such thing. */
+static int wanted_contexts(const shmem_team_config_t *config, long config_mask) {
+    if (config_mask & ~SHMEM_TEAM_NUM_CONTEXTS)
+        return -1;
+    return config_mask ? config->num_contexts : 0;
 }
 
 int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
                             const shmem_team_config_t *config, long config_mask,
-                            shmem_team_t *new_team) {
+                            shmem_team_t *new_team, const char *call) {
     *new_team = SHMEM_TEAM_INVALID;
     struct split_post post = {.start = start, .stride = stride, .size = size};
     post.valid = split_is_valid(parent, start, stride, size);
+    bool joins = position(start, stride, size, parent->my_pe) >= 0;
+    post.num_contexts = joins ? wanted_contexts(config, config_mask) : 0;
+    post.valid = post.valid && post.num_contexts >= 0;
     struct weft_team *team = NULL;
     int result;
     do
-        result = split_try(parent, &post, &team);
+        result = split_try(parent, &post, &team, call);
     while (result == -EAGAIN);
     if (result == 0 && team) {
-        team->config = config_mask ? *config : (shmem_team_config_t){0};
+        team->config.num_contexts = post.num_contexts;
         *new_team = handle_of(team);
     }
     return result;

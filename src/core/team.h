@@ -32,10 +32,12 @@ size_t weft_team_workspace_capacity(void);
 int weft_teams_open(void);
 void weft_teams_close(void);
 
-/* shmem_team_split_strided. Collective over the parent; 0 or a non-zero value on all of them. */
+/* shmem_team_split_strided. Collective over the parent; 0 or the same -errno on all of them:
+ * -EINVAL for arguments that are wrong or differ, -ENOSPC or -ENOMEM, logged, where there is no
+ * room. */
 int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
                             const shmem_team_config_t *config, long config_mask,
-                            shmem_team_t *new_team);
+                            shmem_team_t *new_team, const char *call);
 void weft_team_destroy(struct weft_team *team);
 
 #endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Teams: membership, numbers and translation of strided and two-dimensional splits against plain
- * arithmetic; what invalid handles and arguments give; sync of a team. */
+ * arithmetic; what invalid handles and arguments give; teams in any number and order; sync of a
+ * team. PEs: 1 2 3 4 7 */
 #include <shmem.h>
+#include <limits.h>
+#include <stdbool.h>
+#include "api/model.h"
 #include "tap.h"
 
 static int me, npes;
@@ -114,6 +118,149 @@ static void check_grid(int xrange) {
     shmem_team_destroy(y);
 }
 
+/* A single member may have any stride; what members of the new team ask for has to be the same. */
+static void odd_arguments(void) {
+    static const int strides[] = {0, 1, -1, 7, INT_MAX, INT_MIN};
+    shmem_team_config_t wanted = {2};
+    const long mask = SHMEM_TEAM_NUM_CONTEXTS;
+    shmem_team_t team;
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++)
+        check_strided(SHMEM_TEAM_WORLD, npes - 1, strides[i], 1);
+    EXPECT(shmem_team_split_strided(SHMEM_TEAM_WORLD, INT_MIN, INT_MIN, INT_MAX, NULL, 0, &team) &&
+               shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, INT_MAX, 3, NULL, 0, &team),
+           "far away");
+    wanted.num_contexts = me == npes - 1 ? -1 : 2;
+    EXPECT(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, &wanted, mask, &team) != 0 &&
+               team == SHMEM_TEAM_INVALID,
+           "minus one context on one PE");
+    EXPECT(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, &wanted, 1L << 9, &team) != 0,
+           "no such parameter");
+    wanted.num_contexts = me;
+    int failed = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, &wanted, mask, &team);
+    EXPECT((failed != 0) == (npes > 1) && (team == SHMEM_TEAM_INVALID) == (npes > 1),
+           "parameters that differ");
+    shmem_team_destroy(team);
+    failed = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, &wanted, mask, &team);
+    EXPECT(failed == 0, "parameters of who is no member");
+    shmem_team_destroy(team);
+}
+
+/* Teams until there are no more: the error is everybody's, and room for one is room for one. */
+enum { MOST_TEAMS = 300 };
+static shmem_team_t many[MOST_TEAMS];
+
+static int split_half(int parity, shmem_team_t *team) {
+    int size = (npes - parity + 1) / 2;
+    return shmem_team_split_strided(SHMEM_TEAM_WORLD, parity, 2, size, NULL, 0, team);
+}
+
+static void all_slots(void) {
+    shmem_team_t team;
+    static long least;
+    int made = 0;
+    while (made < MOST_TEAMS && split_half(0, &many[made]) == 0)
+        made++;
+    least = made;
+    shmem_barrier_all();
+    EXPECT(made >= 200 && made < MOST_TEAMS, "%d teams", made);
+    for (int pe = 0; pe < npes; pe++)
+        EXPECT(shmem_long_g(&least, pe) == made, "PE %d has %ld, I have %d", pe,
+               shmem_long_g(&least, pe), made);
+    EXPECT(many[made] == SHMEM_TEAM_INVALID, "a team from a failure");
+    int failed = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
+    EXPECT(failed != 0 && team == SHMEM_TEAM_INVALID, "a team of all, some of whom have no room");
+    EXPECT(npes == 1 || split_half(1, &team) == 0, "the others have room");
+    if (npes > 1)
+        shmem_team_destroy(team);
+    for (int i = 0; i < made; i++) { /* odd ones first, from the end; evens from the beginning */
+        int which = i < made / 2 ? made - 1 - (made % 2) - 2 * i : 2 * (i - made / 2);
+        EXPECT(which >= 0 && which < made, "%d", which);
+        if (i % 50 == 0)
+            shmem_team_sync(many[which]);
+        shmem_team_destroy(many[which]);
+    }
+    for (int i = 0; i < 600; i++) {
+        failed = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
+        EXPECT(failed == 0 && shmem_team_sync(team) == 0, "again, %d", i);
+        shmem_team_destroy(team);
+    }
+}
+
+/* A tree of teams against lists of their members. All PEs draw the same numbers, so each knows of
+ * all teams, its own or not; teams end in any order, parents before children too. */
+enum { NODES = 12, MEMBERS = 16 };
+struct node {
+    bool alive;
+    int size, member[MEMBERS];
+    shmem_team_t team;
+};
+static struct node tree[NODES] = {{.alive = true}};
+
+static int place_in(const struct node *node, int pe) {
+    for (int i = 0; i < node->size; i++)
+        if (node->member[i] == pe)
+            return i;
+    return -1;
+}
+
+static void grow(struct random *random, const struct node *parent, struct node *node) {
+    int start, stride, size;
+    do {
+        start = (int)random_below(random, (size_t)parent->size);
+        stride = (int)random_below(random, (size_t)(2 * parent->size + 1)) - parent->size;
+        size = 1 + (int)random_below(random, (size_t)parent->size);
+    } while (start + stride * (size - 1) < 0 || start + stride * (size - 1) >= parent->size ||
+             (stride == 0 && size > 1));
+    *node = (struct node){.alive = true, .size = size};
+    for (int i = 0; i < size; i++)
+        node->member[i] = parent->member[start + i * stride];
+    if (place_in(parent, me) < 0)
+        return;
+    int failed = shmem_team_split_strided(parent->team, start, stride, size, NULL, 0, &node->team);
+    EXPECT(failed == 0, "split %d %d %d of %d", start, stride, size, parent->size);
+}
+
+/* Every number of one team in another, and the pointers that belong to it. */
+static void check_pair(const struct node *from, const struct node *to) {
+    static long object;
+    EXPECT(shmem_team_my_pe(from->team) == place_in(from, me), "my number");
+    if (place_in(from, me) < 0)
+        return;
+    EXPECT(shmem_team_n_pes(from->team) == from->size, "size");
+    for (int i = -1; i <= from->size; i++) {
+        bool exists = i >= 0 && i < from->size;
+        int there = exists && place_in(to, me) >= 0 ? place_in(to, from->member[i]) : -1;
+        EXPECT(shmem_team_translate_pe(from->team, i, to->team) == there, "%d in the other: %d", i,
+               there);
+        void *pointer = exists ? shmem_ptr(&object, from->member[i]) : NULL;
+        EXPECT(shmem_team_ptr(from->team, &object, i) == pointer, "pointer to %d", i);
+    }
+}
+
+static void random_tree(void) {
+    struct random random = random_of(11, 0);
+    tree[0] = (struct node){.alive = true, .size = npes, .team = SHMEM_TEAM_WORLD};
+    for (int pe = 0; pe < npes; pe++)
+        tree[0].member[pe] = pe;
+    for (int turn = 0; turn < 400; turn++) {
+        struct node *node = &tree[1 + random_below(&random, NODES - 1)];
+        struct node *parent = &tree[random_below(&random, NODES)];
+        if (node->alive) {
+            shmem_team_destroy(node->team);
+            *node = (struct node){0};
+        } else if (parent->alive) {
+            grow(&random, parent, node);
+        }
+        for (int i = 0; i < NODES; i++)
+            if (node->alive && tree[i].alive) {
+                check_pair(node, &tree[i]);
+                check_pair(&tree[i], node);
+            }
+    }
+    for (int i = 1; i < NODES; i++)
+        shmem_team_destroy(tree[i].team);
+}
+
 /* A handle that was destroyed is none, also after its place was taken again. */
 static void stale_handle(void) {
     shmem_team_t team, again;
@@ -175,6 +322,12 @@ int main(void) {
     EXPECT(x == SHMEM_TEAM_INVALID && y == SHMEM_TEAM_INVALID, "no columns");
     tap_case("a destroyed handle");
     stale_handle();
+    tap_case("odd arguments");
+    odd_arguments();
+    tap_case("all teams in use");
+    all_slots();
+    tap_case("a tree of teams");
+    random_tree();
     tap_case("sync of half the PEs");
     sync_of_a_team();
     int result = tap_finish();
