@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <shmem.h>
 #include "base/env.h"
 #include "base/log.h"
@@ -99,7 +100,7 @@ static int agree(const struct facts *all, struct facts *common) {
     return 0;
 }
 
-/* Column `which` of the gathered descriptors; attach closes what it is given. */
+/* Column `which` of the gathered descriptors. */
 static int attach(struct weft_segment *segment, const int *all_fds, int which, size_t slot_bytes) {
     int fds[weft_job.npes];
     for (int pe = 0; pe < weft_job.npes; pe++)
@@ -122,9 +123,25 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
     return result < 0 ? result : attach(segment, all_fds, FD_STATICS, statics->bytes);
 }
 
+/* The peers' memory beside the own; the descriptors have served then. */
+static int attach_all(const struct facts *all, const int *all_fds) {
+    struct facts common;
+    int result = agree(all, &common);
+    weft_job.checked = result == 0 && common.checked;
+    if (result == 0)
+        result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
+    if (result == 0)
+        result = attach(&weft_windows.scratch, all_fds, FD_SCRATCH, common.scratch_slot_bytes);
+    if (result == 0)
+        result = attach_statics(&common, all_fds);
+    for (int i = 0; i < weft_job.npes * NFDS; i++)
+        close(all_fds[i]);
+    return result;
+}
+
 static int share_memory(void) {
     size_t npes = (size_t)weft_job.npes;
-    struct facts mine, common, *all = calloc(npes, sizeof *all);
+    struct facts mine, *all = calloc(npes, sizeof *all);
     int *all_fds = calloc(npes * NFDS, sizeof *all_fds), fds[NFDS];
     int result = all && all_fds ? 0 : -ENOMEM;
     if (result < 0)
@@ -134,14 +151,7 @@ static int share_memory(void) {
     if (result == 0)
         result = weft_boot_exchange(&mine, sizeof mine, all, fds, NFDS, all_fds);
     if (result == 0)
-        result = agree(all, &common);
-    weft_job.checked = result == 0 && common.checked;
-    if (result == 0)
-        result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
-    if (result == 0)
-        result = attach(&weft_windows.scratch, all_fds, FD_SCRATCH, common.scratch_slot_bytes);
-    if (result == 0)
-        result = attach_statics(&common, all_fds);
+        result = attach_all(all, all_fds);
     free(all);
     free(all_fds);
     return result;

@@ -156,11 +156,9 @@ int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t
 
 int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes) {
     int result = 0;
-    for (uint32_t slot = 0; slot < segment->window.count; slot++) {
+    for (uint32_t slot = 0; slot < segment->window.count; slot++)
         if (slot != segment->mine && result == 0)
             result = map_slot(segment, slot, fds[slot], slot_bytes);
-        close(fds[slot]);
-    }
     segment->slot_bytes = slot_bytes;
     if (result < 0)
         weft_log("cannot map a peer's memory: %s", strerror(-result));

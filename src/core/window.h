@@ -49,7 +49,7 @@ int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t 
 int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
                           uintptr_t local, size_t bytes, int fd);
 
-/* Maps fds[slot] into every other slot and closes them all; slot_bytes is what all agreed on. */
+/* Maps fds[slot] into every other slot; slot_bytes is what all agreed on. */
 int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes);
 
 /* Commits this PE's memory up to `bytes` from the start of its slot. Local. -ENOMEM, not logged. */

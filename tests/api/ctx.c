@@ -96,6 +96,36 @@ static void numbers_of_the_team(int start, int stride, int size) {
     shmem_barrier_all();
 }
 
+/* A session promises, and changes nothing of what its operations do. */
+static void sessions(void) {
+    static long word[64];
+    const shmem_ctx_session_config_t config = {.total_ops = 64};
+    shmem_ctx_t own, all[2];
+    shmem_ctx_create(0, &own);
+    all[0] = own;
+    all[1] = SHMEM_CTX_DEFAULT;
+    for (int i = 0; i < 2; i++) {
+        shmem_ctx_session_start(all[i], SHMEM_CTX_SESSION_BATCH, &config,
+                                SHMEM_CTX_SESSION_TOTAL_OPS);
+        shmem_ctx_session_start(all[i], 0, NULL, 0); /* adds nothing to it */
+        for (long turn = 0; turn < 64; turn++)
+            shmem_ctx_long_p(all[i], &word[turn], 1000 * i + turn, (me + 1) % npes);
+        shmem_ctx_quiet(all[i]);
+        EXPECT(shmem_ctx_long_g(all[i], &word[63], (me + 1) % npes) == 1000 * i + 63, "a put");
+        shmem_ctx_session_stop(all[i]);
+        shmem_ctx_session_stop(all[i]);
+        shmem_barrier_all();
+        for (long turn = 0; turn < 64; turn++)
+            EXPECT(word[turn] == 1000 * i + turn, "word %ld is %ld", turn, word[turn]);
+        shmem_barrier_all();
+    }
+    shmem_ctx_session_start(own, SHMEM_CTX_SESSION_BATCH, NULL, 0);
+    shmem_ctx_destroy(own); /* ends it, too */
+    shmem_ctx_session_start(SHMEM_CTX_INVALID, SHMEM_CTX_SESSION_BATCH, &config,
+                            SHMEM_CTX_SESSION_TOTAL_OPS);
+    shmem_ctx_session_stop(SHMEM_CTX_INVALID);
+}
+
 /* A team takes its contexts with it. */
 static void end_of_the_team(void) {
     shmem_team_t team, got;
@@ -161,6 +191,8 @@ int main(void) {
     }
     if (npes > 2)
         numbers_of_the_team(0, 2, (npes + 1) / 2);
+    tap_case("sessions");
+    sessions();
     tap_case("the end of the team");
     end_of_the_team();
     tap_case("a context for each thread");
