@@ -90,7 +90,7 @@ def messages():
         result = Result(start("-n", 3, "sh", "-c", script), seconds_max=30)
         where = f"PE {liar} with fake_pe.py {seed}"
         assert 0 <= result.status < 128, f"{where}: status {result.status}: {result.err}"
-        assert re.search(r"^oshrun: \S", result.err, re.M), f"{where}: no line: {result.err}"
+        assert re.search(r"^(oshrun|weft): \S", result.err, re.M), f"{where}: no line: {result.err}"
         check_remains(result, where)
 
 
