@@ -31,8 +31,8 @@ WAITS = {
 ALONE = ("atomic_fetch", "compute")
 
 
-def die(scene, npes, victim, how):
-    job = start("-n", npes, SCENES, scene, victim, how)
+def die(scene, npes, victim, how, below=()):
+    job = start("-n", npes, SCENES, scene, victim, how, below=below)
     pid = read_numbers(job, "pid", 1)[0]
     return Result(job, seconds_max=30), pid
 
@@ -42,9 +42,10 @@ def check_end(result, where, statuses):
     check_remains(result, where)
 
 
-def check_scene(scene, npes, victim, how):
-    where = f"{scene}, PE {victim} of {npes} dies by {how}"
-    result, pid = die(scene, npes, victim, how)
+def check_scene(scene, npes, victim, how, below=()):
+    where = f"{scene}, PE {victim} of {npes} dies by {how} {' '.join(below)}"
+    result, pid = die(scene, npes, victim, how, below)
+    result.err = re.sub(r"^weft: .* heap slots of .*\n", "", result.err)  # the greeting of checked mode
     check_end(result, where, [HOWS[how]])
     assert re.search(rf"^oshrun: PE {victim} \(pid {pid}\) .*; ending the job$", result.err, re.M), f"{where}: {result.err}"
     said = set(re.findall(rf"^weft: PE (\d+) \(pid \d+\): in {WAITS[scene]}: PE {victim} \(pid {pid}\) .*; leaving$",
@@ -66,6 +67,12 @@ def combinations():
 def in_calls():
     for scene, (npes, victim), how in combinations():
         check_scene(scene, npes, victim, how)
+
+
+@case("the same in checked mode, which waits in ways of its own")
+def in_checked_calls():
+    for i, scene in enumerate(WAITS):
+        check_scene(scene, 2 + i % 4, i % 2, "9", below=["env", "SHMEM_DEBUG=1"])
 
 
 @case("a death while the others compute or poll by themselves")

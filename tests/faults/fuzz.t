@@ -19,7 +19,7 @@ from strike import LONG, PHASES, SECONDS_MAX, check_remains
 from harness import ENVIRONMENT, OSHRUN, PE, ROOT, Result, case, main, start
 
 SEED = int(os.environ.get("WEFT_TEST_SEED", time.time_ns() % 1000000 if LONG else 1))
-TIMES = 2000 if LONG else 25
+TIMES = 1000 if LONG else 25
 FAKE_PE = str(pathlib.Path(__file__).with_name("fake_pe.py"))
 
 
