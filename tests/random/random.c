@@ -7,9 +7,10 @@
  * has no races, so the model's order is as good as any, except on words that are made for races
  * (random/words.h). An epoch begins with fresh memory and can be repeated alone.
  *
- *   random [--seed S] [--ops N] [--epoch E] [--to K]
+ *   random [--seed S] [--ops N] [--epoch E] [--to K] [--trace]
  *
- * --epoch runs that epoch only, --to its first K operations only. WEFT_TEST_LONG asks for ten
+ * --epoch runs that epoch only,  --to its first K operations only, --trace prints
+ * all operations. WEFT_TEST_LONG asks for ten
  * million operations, over all PE counts. */
 #include <shmem.h>
 #include <getopt.h>
@@ -21,15 +22,14 @@
 
 enum { EPOCH_OPS = 4000, WATCH_SECONDS = 100 };
 
-static const struct option option_names[] = {{"seed", required_argument, NULL, 's'},
-                                             {"ops", required_argument, NULL, 'o'},
-                                             {"epoch", required_argument, NULL, 'e'},
-                                             {"to", required_argument, NULL, 't'},
-                                             {0}};
+static const struct option option_names[] = {
+    {"seed", required_argument, NULL, 's'},  {"ops", required_argument, NULL, 'o'},
+    {"epoch", required_argument, NULL, 'e'}, {"to", required_argument, NULL, 't'},
+    {"trace", no_argument, NULL, 'v'},       {0}};
 static struct {
     uint64_t seed, ops;
     uint32_t epoch, to;
-    bool has_seed, one_epoch;
+    bool has_seed, one_epoch, trace;
 } options = {.to = EPOCH_OPS};
 
 int me, npes;
@@ -59,6 +59,9 @@ static bool read_options(int argc, char **argv) {
         case 't':
             options.to = value < EPOCH_OPS ? (uint32_t)value : EPOCH_OPS;
             break;
+        case 'v':
+            options.trace = true;
+            break;
         default:
             return false;
         }
@@ -85,6 +88,8 @@ static void step(uint32_t number) {
     draw(op, number);
     struct outcome outcome = model_apply(op);
     run.counts[op->class]++;
+    if (options.trace && me == 0)
+        report_op(op);
     run.ops++;
     if (op->members >> me & 1)
         execute(op, outcome);
@@ -140,8 +145,10 @@ int main(int argc, char **argv) {
     npes = shmem_n_pes();
     tap_start(me);
     if (!read_options(argc, argv) || npes > PES_MAX) {
-        fprintf(stderr, "usage: random [--seed S] [--ops N] [--epoch E] [--to K], on 1 to %d PEs\n",
-                PES_MAX);
+        fprintf(
+            stderr,
+            "usage: random [--seed S] [--ops N] [--epoch E] [--to K] [--trace], on 1 to %d PEs\n",
+            PES_MAX);
         return 2;
     }
     run.seed = agree_on_seed();

@@ -107,8 +107,10 @@ static enum verdict draw_sides(struct op *op) {
         return FOREIGN;
     if (!place_local(op, here, bytes))
         return op->symmetric ? FOREIGN : PENDING;
-    if (there == 0)
+    if (there == 0) {
+        order_travels(op->actor, via_of(op->ctx, op->target));
         return CLEAR;
+    }
     struct extent remote = extent_of(op->target, op->remote, there);
     struct extent local = extent_of(op->actor, op->local, here);
     enum verdict verdict = may_move(op, remote, local);

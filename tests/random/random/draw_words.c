@@ -118,6 +118,8 @@ enum verdict draw_lock(struct op *op) {
         op->members = (uint8_t)((1 << npes) - 1);
         draw_step_all(op);
         order_sync(op->members);
+        order_step(op->actor); /* clearing the lock is not before the sync any more */
+        draw_step_all(op);
     }
     for (int pe = 0; pe < npes; pe++)
         if (op->members >> pe & 1)

@@ -36,8 +36,19 @@ void landing_await(const struct op *op, uint32_t bytes);
 void landing_check(const struct op *op, uint32_t offset, uint32_t bytes);
 void landing_quiet(int ctx, uint8_t peers);
 
-/* Quiet, or destroy with its implicit quiet, of the contexts in a mask. */
+/* Keeps an operation until late_deliver asks for what is on its way on a context to some PEs:
+ * before every fence and quiet. False: this one is not late. */
+bool late_hold(const struct op *op);
+void late_deliver(int ctx, uint8_t peers);
+void call_rma(const struct op *op, const void *source); /* NULL: the operation's own */
+void call_amo(const struct op *op);
+
+/* Quiet of the contexts in a mask. */
 void execute_quiets(uint16_t ctxs);
+
+static inline uint8_t everybody(void) {
+    return (uint8_t)((1 << npes) - 1);
+}
 
 /* At the end of an epoch, when all is quiet: the values seen of words with several outcomes, and
  * the words themselves, which become the model's. */

@@ -70,8 +70,9 @@ static int own_member(const struct collective *coll) {
 static void active_barrier(const struct op *op) {
     long *psync = barrier_psyncs[active_index(op)];
     if (op->verb == ACTIVE_BARRIER) {
+        late_deliver(0, everybody());
         shmem_barrier(op->start, op->stride, op->size, psync);
-        landing_quiet(0, (uint8_t)((1 << npes) - 1));
+        landing_quiet(0, everybody());
     } else
         shmem_sync(op->start, op->stride, op->size, psync);
 }

@@ -27,8 +27,9 @@ static void grow_locked(const struct op *op) {
         while (shmem_test_lock(lock))
             ;
     grow(op);
+    late_deliver(0, everybody());
     shmem_clear_lock(lock);
-    landing_quiet(0, (uint8_t)((1 << npes) - 1));
+    landing_quiet(0, everybody());
 }
 
 void execute_lock(const struct op *op) {

@@ -2,16 +2,13 @@
 #include <string.h>
 #include "execute.h"
 
-static uint8_t everybody(void) {
-    return (uint8_t)((1 << npes) - 1);
-}
-
 static void pe_quiet(const struct op *op) {
     int pes[PES_MAX];
     size_t count = 0;
     for (int pe = 0; pe < npes; pe++)
         if (op->included >> pe & 1)
             pes[count++] = teams[contexts[me][op->ctx].team].member[pe];
+    late_deliver(op->ctx, op->included);
     if (op->plain)
         shmem_pe_quiet(count ? pes : NULL, count);
     else
@@ -22,9 +19,11 @@ static void pe_quiet(const struct op *op) {
 void execute_order(const struct op *op) {
     if (op->class == PE_QUIET)
         pe_quiet(op);
-    else if (op->class == FENCE)
+    else if (op->class == FENCE) {
+        late_deliver(op->ctx, everybody());
         op->plain ? shmem_fence() : shmem_ctx_fence(op_ctx(op));
-    else {
+    } else {
+        late_deliver(op->ctx, everybody());
         op->plain ? shmem_quiet() : shmem_ctx_quiet(op_ctx(op));
         landing_quiet(op->ctx, everybody());
     }
@@ -53,6 +52,7 @@ void execute_context(const struct op *op) {
             diverge(op, "a context could not be created: %d", failed);
         break;
     case CTX_DESTROY:
+        late_deliver(op->ctx, everybody());
         shmem_ctx_destroy(*ctx);
         landing_quiet(op->ctx, everybody());
         break;
@@ -110,6 +110,9 @@ void execute_team(const struct op *op) {
         split(op);
         return;
     }
+    for (int ctx = 1; ctx < CTXS; ctx++)
+        if (!contexts[me][ctx].live)
+            late_deliver(ctx, everybody());
     for (int ctx = 1; ctx < CTXS; ctx++)
         if (op->counts[me] >> ctx & 1)
             shmem_ctx_destroy(ctx_handles[ctx]);
@@ -201,6 +204,7 @@ void execute_query(const struct op *op) {
 void execute_quiets(uint16_t ctxs) {
     for (int ctx = 1; ctx < CTXS; ctx++)
         if (ctxs >> ctx & 1) {
+            late_deliver(ctx, everybody());
             shmem_ctx_quiet(ctx_handles[ctx]);
             landing_quiet(ctx, everybody());
         }
@@ -211,6 +215,7 @@ void execute_barrier(const struct op *op) {
     case BARRIER_ALL:
     case FLUSH:
         execute_quiets(op->counts[me]);
+        late_deliver(0, everybody());
         shmem_barrier_all();
         landing_quiet(0, everybody());
         break;
@@ -260,6 +265,7 @@ void execute_memory(const struct op *op) {
         return;
     }
     execute_quiets(op->counts[me]);
+    late_deliver(0, everybody());
     if (op->verb == MEMORY_FREE) {
         shmem_free(block->real);
         block->real = NULL;

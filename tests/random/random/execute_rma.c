@@ -100,18 +100,26 @@ static void call(const struct op *op, const struct rma_routines *row, void *dest
     }
 }
 
+void call_rma(const struct op *op, const void *source) {
+    void *there = memory_real(op->remote), *here = local_side(op);
+    bool gets = op_gets(op);
+    if (!source)
+        source = gets ? there : here;
+    call(op, &rma_routines[op->row], gets ? here : there, source);
+}
+
 void execute_rma(const struct op *op) {
     bool gets = op_gets(op), lands = gets && !op->symmetric;
     uint32_t bytes = op_local_span(op);
-    void *there = memory_real(op->remote), *here = local_side(op);
     if (lands)
         landing_clear(op, bytes);
-    call(op, &rma_routines[op->row], gets ? here : there, gets ? there : here);
+    if (!late_hold(op))
+        call_rma(op, NULL);
     if (op_is_nbi(op) && lands)
         landing_await(op, bytes);
     else if (lands)
         landing_check(op, op->local, bytes);
-    else if (gets && !op_is_nbi(op) && memcmp(here, model[me] + op->local, bytes) != 0)
+    else if (gets && !op_is_nbi(op) && memcmp(local_side(op), model[me] + op->local, bytes) != 0)
         diverge_at(op, memory_differs(op->local, op->local + bytes));
 }
 

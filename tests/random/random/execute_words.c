@@ -24,11 +24,16 @@ static void expect_word(const struct op *op, const char *what, uint64_t got, uin
                 (unsigned long long)got);
 }
 
+void call_amo(const struct op *op) {
+    amo_routine(op->row, op->verb)(op_ctx(op), op->verb, op->form, landing + op->local,
+                                   memory_real(op->remote), op->cond, op->value, op_pe(op));
+}
+
 void execute_amo(const struct op *op, struct outcome outcome) {
     uint32_t bytes = amo_routines[op->row].bytes;
     landing_clear(op, bytes);
-    amo_routine(op->row, op->verb)(op_ctx(op), op->verb, op->form, landing + op->local,
-                                   memory_real(op->remote), op->cond, op->value, op_pe(op));
+    if (!late_hold(op))
+        call_amo(op);
     if (op->form == NBI)
         landing_await(op, bytes);
     else if (op->form == FETCHING)

@@ -49,6 +49,7 @@ void memory_load(uint32_t offset, uint32_t bytes) {
 
 void memory_begin(void) {
     memset(recent, 0, sizeof recent);
+    memset(recent_next, 0, sizeof recent_next);
     blocks[0] = (struct block){shmem_malloc(BLOCK_BYTES), BLOCK_BYTES};
     memory_fill(0, STATIC_BYTES);
     memory_fill(block_offset(0), BLOCK_BYTES);
@@ -79,6 +80,8 @@ bool memory_place(int pe, uint32_t bytes, uint32_t alignment, uint32_t *offset) 
         }
     }
     uint32_t room, region = coin(3) ? 0 : below(1 + BLOCKS_MAX), begin = plain_part(region, &room);
+    if (room < bytes)
+        begin = plain_part(0, &room);
     if (room < bytes || room == 0)
         return false;
     *offset = begin + (below(room - bytes + (bytes != 0)) & ~(alignment - 1));

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "coll_routines.h"
+#include "collective.h"
 
 enum { SHARE_MIN_PERCENT = 2, TOUCHES_MAX = 6, TEXT = 400 };
 
@@ -52,6 +52,12 @@ static void describe(const struct op *op, char *text) {
              (unsigned long long)op->value);
 }
 
+void report_op(const struct op *op) {
+    char text[TEXT];
+    describe(op, text);
+    printf("# %s, PEs %#x\n", text, op->members);
+}
+
 static void print_head(const struct op *op) {
     char text[TEXT];
     describe(op, text);
@@ -62,6 +68,34 @@ static void print_head(const struct op *op) {
             run.epoch, op->number + 1);
 }
 
+static bool covers(struct extent extent, int pe, uint32_t offset) {
+    return extent.pe == pe && offset >= extent.offset && offset - extent.offset < extent.bytes;
+}
+
+static bool touches(const struct op *op, int pe, uint32_t offset) {
+    bool moves = op->class <= STORE || op->class == PUT_SIGNAL;
+    if (op->class >= BROADCAST && !(op->class == ACTIVE_SET && op->verb < ACTIVE_BROADCAST)) {
+        struct collective coll = coll_of(op);
+        return covers(extent_of(pe, op->remote, coll_dest_bytes(op, &coll, 0)), pe, offset) ||
+               covers(extent_of(pe, op->local, coll_source_bytes(op, &coll, 0)), pe, offset);
+    }
+    uint32_t there = moves ? op_remote_span(op) : op->class <= CROWD ? 16 : 0;
+    return covers(extent_of(op->target, op->remote, there), pe, offset) ||
+           (moves && op->symmetric &&
+            covers(extent_of(op->actor, op->local, op_local_span(op)), pe, offset));
+}
+
+/* Who had to do with a byte before. */
+static void print_history(int pe, uint32_t offset) {
+    char text[TEXT];
+    int found = 0;
+    for (uint32_t i = run.logged - 1; i-- > 0 && found < TOUCHES_MAX;)
+        if (touches(&run.log[i], pe, offset)) {
+            describe(&run.log[i], text);
+            fprintf(stderr, "  %s %s\n", found++ ? "and before" : "there were", text);
+        }
+}
+
 void diverge(const struct op *op, const char *format, ...) {
     char text[TEXT];
     va_list arguments;
@@ -70,23 +104,12 @@ void diverge(const struct op *op, const char *format, ...) {
     va_end(arguments);
     print_head(op);
     fprintf(stderr, "  %s\n", text);
+    if (op->class <= CROWD || op->class == PUT_SIGNAL)
+        print_history(op->target, op->remote);
     shmem_global_exit(1);
 }
 
-static bool covers(uint32_t begin, uint32_t bytes, uint32_t offset) {
-    return offset >= begin && offset - begin < bytes;
-}
-
-static bool touches(const struct op *op, uint32_t offset) {
-    bool moves = op->class <= STORE || op->class == PUT_SIGNAL;
-    uint32_t there = moves ? op_remote_span(op) : 16;
-    return (op->target == me && op->class <= CROWD && covers(op->remote, there, offset)) ||
-           (op->actor == me && moves && op->symmetric &&
-            covers(op->local, op_local_span(op), offset));
-}
-
 void diverge_at(const struct op *op, uint32_t offset) {
-    char text[TEXT];
     const unsigned char *real = memory_real(offset & ~15u), *want = model[me] + (offset & ~15u);
     print_head(op);
     fprintf(stderr, "  %s + %#x, last written by PE %d:\n",
@@ -98,12 +121,7 @@ void diverge_at(const struct op *op, uint32_t offset) {
             fprintf(stderr, "%s%02x", i == (int)(offset & 15) ? ">" : " ", (line ? real : want)[i]);
         fputc('\n', stderr);
     }
-    int found = 0;
-    for (uint32_t i = run.logged; i-- > 0 && found < TOUCHES_MAX;)
-        if (touches(&run.log[i], offset)) {
-            describe(&run.log[i], text);
-            fprintf(stderr, "  %s %s\n", found++ ? "and before" : "there were", text);
-        }
+    print_history(me, offset);
     shmem_global_exit(1);
 }
 

@@ -20,6 +20,9 @@ _Noreturn void diverge(const struct op *op, const char *format, ...)
 /* The same for bytes at `offset` of this PE's symmetric memory, with who was there before. */
 _Noreturn void diverge_at(const struct op *op, uint32_t offset);
 
+/* A line for an operation, on stdout. */
+void report_op(const struct op *op);
+
 /* Says on a hang, from a signal handler, what this PE was doing. */
 void report_watch(unsigned seconds);
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* In every second epoch the library is made to look lazy: what the standard allows to be under way
+ * is held back here until a fence or a quiet asks for it, and then done in another order. A program
+ * that relied on more than it asked for would not pass. */
+#include <stdlib.h>
+#include <string.h>
+#include "execute.h"
+
+enum { HELD_MAX = 64 };
+
+static struct held {
+    struct op op;
+    unsigned char *source; /* as it was, if the caller may change it; else NULL */
+} held[HELD_MAX];
+static int nheld;
+
+static void deliver(int i) {
+    struct held late = held[i];
+    held[i] = held[--nheld];
+    if (late.op.class == AMO || late.op.class == AMO_NBI)
+        call_amo(&late.op);
+    else
+        call_rma(&late.op, late.source);
+    free(late.source);
+}
+
+/* Signals and what returns a value cannot be late. */
+static bool may_be_late(const struct op *op) {
+    return op->class == AMO || op->class == AMO_NBI || op->class == PUT_NBI ||
+           op->class == GET_NBI ||
+           ((op->class == PUT || op->class == STRIDED || op->class == BLOCKS ||
+             op->class == ELEMENT) &&
+            !op_gets(op));
+}
+
+bool late_hold(const struct op *op) {
+    if (run.epoch % 2 == 0 || !may_be_late(op))
+        return false;
+    if (nheld == HELD_MAX)
+        deliver(op->number % HELD_MAX);
+    struct held *late = &held[nheld++];
+    *late = (struct held){*op, NULL};
+    uint32_t bytes = op_local_span(op);
+    if (op->symmetric && !op_is_nbi(op) && op->class != AMO) {
+        late->source = aligned_alloc(16, (bytes + 15) & ~15u);
+        memcpy(late->source, memory_real(op->local), bytes);
+    }
+    return true;
+}
+
+void late_deliver(int ctx, uint8_t peers) {
+    for (int i = nheld - 1; i >= 0; i--)
+        if (i < nheld && held[i].op.ctx == ctx && peers >> held[i].op.target & 1)
+            deliver(i);
+}
