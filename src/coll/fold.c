@@ -7,19 +7,23 @@
 #include <string.h>
 #include "coll/loop.h"
 
-/* Unsigned arithmetic wraps around; 1u keeps narrow factors out of int, which would not. */
 /* clang-format off */
-#define PAIR(NAME, T, VALUE)                                                                       \
-    WEFT_WIDEST static void NAME(void *to, const void *so_far, const void *next, size_t nelems) {  \
+#define LOOP(NAME, T, VALUE, WIDEST, INDEPENDENT)                                                  \
+    WIDEST static void NAME(void *to, const void *so_far, const void *next, size_t nelems) {       \
         T *result = to;                                                                            \
         const T *left = so_far, *right = next;                                                     \
-        WEFT_INDEPENDENT                                                                           \
+        INDEPENDENT                                                                                \
         for (size_t i = 0; i < nelems; i++) {                                                      \
             T a = left[i], b = right[i];                                                           \
             result[i] = (T)(VALUE);                                                                \
         }                                                                                          \
     }
+#define PAIR(NAME, T, VALUE) LOOP(NAME, T, VALUE, WEFT_WIDEST, WEFT_INDEPENDENT)
 
+/* What has no vectors: long doubles, and products of complex numbers, which look for NaNs. */
+#define LONE(NAME, T, VALUE) LOOP(NAME, T, VALUE, , )
+
+/* Unsigned arithmetic wraps around; 1u keeps narrow factors out of int, which would not. */
 #define UNSIGNED(T, N)                                                                             \
     PAIR(and_##N, T, a & b) PAIR(or_##N, T, a | b) PAIR(xor_##N, T, a ^ b)                         \
     PAIR(sum_##N, T, a + b) PAIR(prod_##N, T, 1u * a * b)
@@ -29,15 +33,15 @@ UNSIGNED(uint8_t, u8) UNSIGNED(uint16_t, u16) UNSIGNED(uint32_t, u32) UNSIGNED(u
 ORDERED(int8_t, i8) ORDERED(int16_t, i16) ORDERED(int32_t, i32) ORDERED(int64_t, i64)
 ORDERED(uint8_t, u8) ORDERED(uint16_t, u16) ORDERED(uint32_t, u32) ORDERED(uint64_t, u64)
 
-#define REAL(T, N)                                                                                 \
-    PAIR(max_##N, T, ((b > a) | (b != b)) ? b : a) PAIR(min_##N, T, ((b < a) | (b != b)) ? b : a)  \
-    PAIR(sum_##N, T, a + b) PAIR(prod_##N, T, a * b)
-REAL(float, f) REAL(double, d) REAL(long double, ld)
+#define REAL(T, N, KIND)                                                                           \
+    KIND(max_##N, T, ((b > a) | (b != b)) ? b : a) KIND(min_##N, T, ((b < a) | (b != b)) ? b : a)  \
+    KIND(sum_##N, T, a + b) KIND(prod_##N, T, a * b)
+REAL(float, f, PAIR) REAL(double, d, PAIR) REAL(long double, ld, LONE)
 
-#define COMPLEX(T, N) PAIR(sum_##N, T, a + b) PAIR(prod_##N, T, a * b)
+#define COMPLEX(T, N) PAIR(sum_##N, T, a + b) LONE(prod_##N, T, a * b)
 COMPLEX(float complex, cf) COMPLEX(double complex, cd)
 
-#define ROW(NUMBER, PAIR, T) [WEFT_NUMBER_##NUMBER] = {PAIR, sizeof(T)}
+#define ROW(NUMBER, NAME, T) [WEFT_NUMBER_##NUMBER] = {NAME, sizeof(T)}
 #define BY_WIDTH(OP)                                                                               \
     ROW(I8, OP##_u8, uint8_t), ROW(I16, OP##_u16, uint16_t), ROW(I32, OP##_u32, uint32_t),         \
     ROW(I64, OP##_u64, uint64_t),                                                                  \
