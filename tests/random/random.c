@@ -117,6 +117,7 @@ static void run_epoch(uint32_t epoch, uint32_t ops) {
     dice = random_of(run.seed, (int)epoch);
     report_watch(WATCH_SECONDS);
     order_begin();
+    draw_begin();
     objects_begin();
     memory_begin();
     words_begin();

@@ -72,6 +72,9 @@ static inline bool op_is_nbi(const struct op *op) {
            (op->class == PUT_SIGNAL && op->form);
 }
 
+/* Begins an epoch. */
+void draw_begin(void);
+
 /* The next operation of the program. */
 void draw(struct op *op, uint32_t number);
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Put and get. The remote side is at op->target, op->remote; the local one at op->local, in
  * symmetric memory, the pool or the landing. A run of elements is one block. */
+#include <string.h>
 #include "draw.h"
 
 static uint32_t landing_used[PES_MAX];
+
+void draw_begin(void) {
+    memset(landing_used, 0, sizeof landing_used);
+}
 
 void draw_remote(struct op *op) {
     op->ctx = (uint8_t)ctx_any(op->actor);

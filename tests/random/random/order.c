@@ -55,6 +55,8 @@ void order_group(uint8_t members) {
 
 /* Has what `by` did at `at` happened for `actor`, wherever it looks? */
 static enum verdict happened(int actor, int by, uint32_t at, uint8_t via, int pe) {
+    if (at <= started[by]) /* in an earlier epoch */
+        return CLEAR;
     if (via != VIA_DONE) {
         if (actor == by && pe == by && via == via_of(STORES, by))
             return CLEAR;
