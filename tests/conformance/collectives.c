@@ -6,59 +6,68 @@
 #include <shmem.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 #include "tap.h"
 #include "api/model.h"
 #include "conformance/groups.h"
 
-enum { KINDS = 9, SLOTS = 64, N = 6, THREADS = 3 };
+enum { KINDS = 9, SLOTS = 64, N = 6, LARGE = 5000, LARGE_SLOTS = 12, THREADS = 3 };
 
 static int me, npes;
 
-/* Room for one call: large enough for every kind with up to 64 members. */
+/* The arrays of one call: for `width` elements a member. */
 struct slot {
-    long dest[GROUP_PES_MAX * N], source[GROUP_PES_MAX * N];
+    int width;
+    long *dest, *source;
 };
 
 static long value(uint64_t seed, int world_pe, int i) {
     return (long)((seed * 131 + (uint64_t)world_pe * 17 + (uint64_t)i * 7) % 1000);
 }
 
-/* Calls kind number `kind`; counts are N each, but of collect, where a member gives 1 + pe % N. */
+/* Calls kind number `kind`; counts are the width each, but of collect, to which member r gives r
+ * elements less, and one at least. */
+static int collected(int width, int member) {
+    return width > member ? width - member : 1;
+}
+
 static int call(int kind, shmem_team_t team, struct slot *slot, int my_pe) {
+    size_t nelems = (size_t)slot->width;
     switch (kind) {
     case 0:
-        return shmem_long_broadcast(team, slot->dest, slot->source, N, 0);
+        return shmem_long_broadcast(team, slot->dest, slot->source, nelems, 0);
     case 1:
-        return shmem_long_fcollect(team, slot->dest, slot->source, N);
+        return shmem_long_fcollect(team, slot->dest, slot->source, nelems);
     case 2:
-        return shmem_long_collect(team, slot->dest, slot->source, (size_t)(1 + my_pe % N));
+        return shmem_long_collect(team, slot->dest, slot->source,
+                                  (size_t)collected(slot->width, my_pe));
     case 3:
-        return shmem_long_alltoall(team, slot->dest, slot->source, N);
+        return shmem_long_alltoall(team, slot->dest, slot->source, nelems);
     case 4:
-        return shmem_long_sum_reduce(team, slot->dest, slot->source, N);
+        return shmem_long_sum_reduce(team, slot->dest, slot->source, nelems);
     case 5:
-        return shmem_long_max_reduce(team, slot->dest, slot->source, N);
+        return shmem_long_max_reduce(team, slot->dest, slot->source, nelems);
     case 6:
-        return shmem_long_sum_inscan(team, slot->dest, slot->source, N);
+        return shmem_long_sum_inscan(team, slot->dest, slot->source, nelems);
     case 7:
-        return shmem_long_sum_exscan(team, slot->dest, slot->source, N);
+        return shmem_long_sum_exscan(team, slot->dest, slot->source, nelems);
     default:
         return shmem_team_sync(team);
     }
 }
 
 /* Element `at` of dest behind that call, by the definition of the routine; -1 where it has none. */
-static long expected(int kind, const struct group *group, uint64_t seed, int at) {
+static long expected(int kind, const struct group *group, uint64_t seed, int width, int at) {
     long sum = 0, most = 0;
     int first = 0;
     for (int pe = 0; pe < group->npes; pe++) {
-        const int world = group->world[pe];
-        if ((kind == 1 || kind == 3) && at / N == pe)
-            return value(seed, world, kind == 1 ? at % N : group->my_pe * N + at % N);
-        if (kind == 2 && at >= first && at < first + 1 + pe % N)
+        const int world = group->world[pe], here = at % width;
+        if ((kind == 1 || kind == 3) && at / width == pe)
+            return value(seed, world, kind == 1 ? here : group->my_pe * width + here);
+        if (kind == 2 && at >= first && at < first + collected(width, pe))
             return value(seed, world, at - first);
-        first += 1 + pe % N;
-        if (at >= N || kind > 7)
+        first += collected(width, pe);
+        if (at >= width || kind > 7)
             continue;
         long theirs = value(seed, world, at);
         if (kind == 0 && pe == 0)
@@ -68,59 +77,79 @@ static long expected(int kind, const struct group *group, uint64_t seed, int at)
         if (theirs > most)
             most = theirs;
     }
-    return at >= N || kind < 4 || kind > 7 ? -1 : kind == 5 ? most : sum;
+    return at >= width || kind < 4 || kind > 7 ? -1 : kind == 5 ? most : sum;
+}
+
+static size_t slot_bytes(int width) {
+    return (size_t)npes * (size_t)width * sizeof(long);
+}
+
+static void slots_make(struct slot *slots, int nslots, int width) {
+    for (int i = 0; i < nslots; i++) {
+        slots[i].width = width;
+        slots[i].dest = shmem_malloc(slot_bytes(width));
+        slots[i].source = shmem_malloc(slot_bytes(width));
+        memset(slots[i].dest, 0xFF, slot_bytes(width));
+        memset(slots[i].source, 0xEE, slot_bytes(width));
+    }
+}
+
+static void slots_drop(struct slot *slots, int nslots) {
+    for (int i = 0; i < nslots; i++) {
+        shmem_free(slots[i].source);
+        shmem_free(slots[i].dest);
+    }
 }
 
 static void prepare(struct slot *slot, uint64_t seed) {
-    memset(slot->dest, 0xFF, sizeof slot->dest);
-    for (int i = 0; i < GROUP_PES_MAX * N; i++)
+    for (int i = 0; i < npes * slot->width; i++)
         slot->source[i] = value(seed, me, i);
 }
 
 static int check(int kind, const struct group *group, const struct slot *slot, uint64_t seed) {
     int wrong = 0;
-    for (int at = 0; at < group->npes * N; at++)
-        wrong += slot->dest[at] != expected(kind, group, seed, at);
+    for (int at = 0; at < group->npes * slot->width; at++)
+        wrong += slot->dest[at] != expected(kind, group, seed, slot->width, at);
     return wrong;
 }
 
-/* SLOTS calls with nothing between them; each PE dawdles where it likes, and scribbles over its
- * source as soon as a call has returned. */
-static void back_to_back(const struct group *group) {
-    static struct slot slots[SLOTS];
-    struct random random = random_of(11, 0), mine = random_of(12, me);
+/* Calls with nothing between them. Each PE dawdles where it likes, has its source ready only when
+ * it calls, and scribbles over it as soon as the call has returned. */
+static void back_to_back(const struct group *group, int nslots, int width) {
+    struct slot slots[SLOTS];
+    struct random random = random_of(11 + (uint64_t)width, 0), mine = random_of(12, me);
     int kinds[SLOTS];
-    for (int i = 0; i < SLOTS; i++) {
-        kinds[i] = (int)random_below(&random, KINDS);
+    slots_make(slots, nslots, width);
+    shmem_barrier_all();
+    for (int i = 0; i < nslots; i++) {
+        kinds[i] = width > N ? i % KINDS : (int)random_below(&random, KINDS);
+        if (random_below(&mine, 8) == 0)
+            usleep(200);
         prepare(&slots[i], (uint64_t)i);
-    }
-    shmem_barrier_all();
-    for (int i = 0; i < SLOTS; i++) {
-        for (volatile size_t spin = random_below(&mine, 8) ? 0 : 20000; spin > 0; spin--)
-            ;
         EXPECT(call(kinds[i], group->team, &slots[i], group->my_pe) == 0, "call %d", i);
-        memset(slots[i].source, 0xEE, sizeof slots[i].source);
+        memset(slots[i].source, 0xEE, slot_bytes(width));
     }
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < nslots; i++) {
         int wrong = check(kinds[i], group, &slots[i], (uint64_t)i);
-        EXPECT(wrong == 0, "call %d, kind %d on %s: %d wrong", i, kinds[i], group->name, wrong);
+        EXPECT(wrong == 0, "call %d, kind %d of %d on %s: %d wrong", i, kinds[i], width,
+               group->name, wrong);
     }
     shmem_barrier_all();
+    slots_drop(slots, nslots);
 }
 
 /* The same between teams that share members: now one, now the other, never a sync of the world. */
 static void interleaved(const struct group *groups) {
-    static struct slot slots[SLOTS];
+    struct slot slots[SLOTS];
     struct random random = random_of(21, 0);
     int kinds[SLOTS], which[SLOTS];
+    slots_make(slots, SLOTS, N);
+    shmem_barrier_all();
     for (int i = 0; i < SLOTS; i++) {
         kinds[i] = (int)random_below(&random, KINDS);
         which[i] = (int)random_below(&random, GROUPS);
-        prepare(&slots[i], (uint64_t)i);
-    }
-    shmem_barrier_all();
-    for (int i = 0; i < SLOTS; i++) {
         const struct group *group = &groups[which[i]];
+        prepare(&slots[i], (uint64_t)i);
         EXPECT(call(kinds[i], group->team, &slots[i], group->my_pe) == 0, "call %d", i);
     }
     for (int i = 0; i < SLOTS; i++) {
@@ -129,6 +158,7 @@ static void interleaved(const struct group *groups) {
         EXPECT(wrong == 0, "call %d, kind %d on %s: %d wrong", i, kinds[i], group->name, wrong);
     }
     shmem_barrier_all();
+    slots_drop(slots, SLOTS);
 }
 
 /* Other traffic all the while: puts, atomics and signals under way on the same PEs. */
@@ -196,6 +226,7 @@ static void threads(void) {
         shmem_team_split_strided(SHMEM_TEAM_WORLD, t % 2 ? npes - 1 : 0, t % 2 ? -1 : 1, npes, NULL,
                                  0, &team);
         group_describe(&of_thread[t], "a thread's team", team);
+        slots_make(thread_slots[t], SLOTS, N);
         for (int i = 0; i < SLOTS; i++)
             prepare(&thread_slots[t][i], (uint64_t)(t * SLOTS + i));
     }
@@ -206,13 +237,16 @@ static void threads(void) {
         pthread_join(all[t], NULL);
     EXPECT(wrong_in_threads == 0, "%d wrong results", wrong_in_threads);
     shmem_barrier_all();
-    for (int t = 0; t < THREADS; t++)
+    for (int t = 0; t < THREADS; t++) {
         shmem_team_destroy(of_thread[t].team);
+        slots_drop(thread_slots[t], SLOTS);
+    }
 }
 
 /* A team that was just made is used at once, and goes away right behind its last collective. */
 static void short_lives(void) {
-    static struct slot slots[30];
+    struct slot slots[30];
+    slots_make(slots, 30, N);
     for (int i = 0; i < 30; i++) {
         struct group group;
         shmem_team_t team;
@@ -228,6 +262,7 @@ static void short_lives(void) {
         EXPECT(wrong == 0, "kind %d: %d wrong", i % KINDS, wrong);
     }
     shmem_barrier_all();
+    slots_drop(slots, 30);
 }
 
 /* Megabytes each, where implementations choose other ways. */
@@ -326,8 +361,10 @@ int main(void) {
     tap_start(me);
     groups_make(groups);
     tap_case("35, 36: call after call on one team");
-    for (int i = 0; i < GROUPS; i++)
-        back_to_back(&groups[i]);
+    for (int i = 0; i < GROUPS; i++) {
+        back_to_back(&groups[i], SLOTS, N);
+        back_to_back(&groups[i], LARGE_SLOTS, LARGE);
+    }
     tap_case("33, 35: teams by turns");
     interleaved(groups);
     tap_case("35: beside other traffic");
