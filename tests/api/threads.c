@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weft.h>
 #include "api/model.h"
 #include "tap.h"
 
@@ -139,6 +140,20 @@ static void collectives(struct worker *worker) {
     meet(worker);
 }
 
+/* Tensor operators, on private memory. */
+static void operators(struct worker *worker) {
+    float from[NELEMS], to[NELEMS], all[8 * NELEMS];
+    for (int i = 0; i < NELEMS; i++)
+        from[i] = (float)(worker->number + me + i);
+    int wrong =
+        weft_all_reduce(worker->team, to, from, NELEMS, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST) ||
+        weft_all_gather(worker->team, all, from, NELEMS, WEFT_F32, WEFT_STREAM_HOST);
+    check(worker, wrong == 0, weft_last_error());
+    float sum = (float)(npes * (worker->number + 9) + npes * (npes - 1) / 2);
+    check(worker, to[9] == sum, "all_reduce");
+    check(worker, all[(npes - 1) * NELEMS + 9] == (float)(worker->number + npes + 8), "all_gather");
+}
+
 static void teams_and_contexts(struct worker *worker) {
     shmem_team_t part, x, y;
     shmem_ctx_t ctx, own;
@@ -204,7 +219,8 @@ static void world(struct worker *worker) {
 
 static void *work(void *argument) {
     static void (*const family[])(struct worker *) = {
-        put_get, atomics, signals, waits, collectives, teams_and_contexts, locks, questions, world};
+        put_get, atomics,   signals, waits,    collectives, teams_and_contexts,
+        locks,   questions, world,   operators};
     struct worker *worker = argument;
     for (worker->turn = 1; worker->turn <= TURNS; worker->turn++)
         family[random_below(&worker->random, sizeof family / sizeof *family)](worker);
