@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: goes round for ever through puts, atomics, allocation, barriers, teams,
- * collectives and operators, for tests/core/kill.t to kill. No test of its own. PEs: none */
+/* Description: goes round for ever through puts, atomics, locks, allocation, barriers,
+ * teams, collectives and operators, for tests/core/kill.t to kill. No test of its own. PEs: none */
 #include <shmem.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 enum { NELEMS = 5000 };
 
-static long counter;
+static long counter, lock, guarded;
 static float source[NELEMS], dest[NELEMS];
 static long psync[SHMEM_SYNC_SIZE];
 
@@ -24,6 +24,9 @@ static void collectives(int npes) {
 
 static void round_of_everything(int me, int npes) {
     shmem_long_atomic_add(&counter, 1, (me + 1) % npes);
+    shmem_set_lock(&lock);
+    shmem_long_p(&guarded, shmem_long_g(&guarded, 0) + 1, 0);
+    shmem_clear_lock(&lock);
     long *word = shmem_calloc(100, sizeof *word);
     shmem_long_p(&word[me % 100], 7, (me + 1) % npes);
     shmem_barrier_all();
