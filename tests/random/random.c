@@ -69,11 +69,12 @@ static bool read_options(int argc, char **argv) {
     return optind == argc;
 }
 
-/* PE 0's choice is everybody's. */
+/* PE 0's choice is everybody's: an option, WEFT_TEST_SEED, or by lot. */
 static uint64_t agree_on_seed(void) {
     static uint64_t seed;
-    uint64_t drawn = options.seed;
-    if (!options.has_seed && getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+    const char *given = getenv("WEFT_TEST_SEED");
+    uint64_t drawn = options.has_seed || !given ? options.seed : strtoull(given, NULL, 0);
+    if (!options.has_seed && !given && getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
         drawn = 1;
     if (me == 0)
         for (int pe = 0; pe < npes; pe++)

@@ -3,8 +3,8 @@
  * and product is exact, in whatever order, and no zero gets a sign. */
 #include "coll_routines.h"
 #include <complex.h>
-#include <float.h>
 #include <string.h>
+#include "routines.h"
 
 /* clang-format off */
 #define INTEGERS(X, A)                                                                             \
@@ -55,7 +55,6 @@ SHMEM_COMPLEX(REAL_FOLDS, _)
         T value = (int)(choice % 201) - 100 + ((int)(choice / 256 % 201) - 100) * I;               \
         memcpy(to, &value, sizeof value);                                                          \
     }
-#define VALUE_BYTES(T) _Generic((T)0, long double: LDBL_MANT_DIG == 64 ? 10 : 16, default: sizeof(T))
 FLOATS(REAL_OPERANDS, _)
 SHMEM_COMPLEX(COMPLEX_OPERANDS, _)
 

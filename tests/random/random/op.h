@@ -9,7 +9,8 @@
 
 enum { PES_MAX = 8, EPOCH_OPS_MAX = 4096 };
 
-/* X(NAME, text, weight). A weight is a share of all draws; what needs order first becomes a fence,
+/* X(NAME, text, weight). First comes what moves data, then what else touches op->remote, last the
+ * collectives that do. A weight is a share of all draws; what needs order first becomes a fence,
  * a quiet or a barrier instead, so these are drawn less often than the others. */
 /* clang-format off */
 #define OP_CLASSES(X)                                                                              \
@@ -21,7 +22,7 @@ enum { PES_MAX = 8, EPOCH_OPS_MAX = 4096 };
     X(RAISE, "atomic to a waiter", 3) X(WAIT, "wait_until", 4)  X(TEST, "test", 3)                 \
     X(FENCE, "fence", 3)           X(QUIET, "quiet", 3)         X(PE_QUIET, "pe_quiet", 3)         \
     X(CONTEXT, "context", 3)       X(TEAM, "team", 3)           X(QUERY, "query", 3)               \
-    X(MEMORY, "memory", 3)         X(BARRIER, "barrier, sync", 3)  X(LOCK, "lock", 3)                                              \
+    X(MEMORY, "memory", 3)         X(BARRIER, "barrier, sync", 3) X(LOCK, "lock", 3)               \
     X(BROADCAST, "broadcast", 3)   X(COLLECT, "collect, fcollect", 3)                              \
     X(ALLTOALL, "alltoall(s)", 3)  X(REDUCE, "reduce", 3)       X(SCAN, "inscan, exscan", 3)       \
     X(ACTIVE_SET, "active set", 3)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "routines.h"
-#include <float.h>
 
 /* clang-format off */
 #define CALL(NAME, ...)                                                                            \
@@ -49,8 +48,6 @@ SHMEM_SIZES(SIZED, _)
 COPY(putmem) COPY(getmem) COPY(putmem_nbi) COPY(getmem_nbi)
 SIGNAL(putmem_signal) SIGNAL(putmem_signal_nbi)
 
-/* The x87's 80 bits lie in 16 bytes. */
-#define VALUE_BYTES(T) _Generic((T)0, long double: LDBL_MANT_DIG == 64 ? 10 : 16, default: sizeof(T))
 #define TYPED_ROW(N, T, _)                                                                         \
     {#N, sizeof(T), VALUE_BYTES(T),                                                                \
      call_##N##_put, call_##N##_get, call_##N##_put_nbi, call_##N##_get_nbi,                       \

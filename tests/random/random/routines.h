@@ -4,8 +4,13 @@
 #ifndef TESTS_RANDOM_ROUTINES_H
 #define TESTS_RANDOM_ROUTINES_H
 
+#include <float.h>
 #include <shmem.h>
 #include <stdbool.h>
+
+/* Of the bytes of a type those that hold its value: the x87's 80 bits lie in 16 bytes. */
+#define VALUE_BYTES(T) \
+    _Generic((T)0, long double : LDBL_MANT_DIG == 64 ? 10 : 16, default : sizeof(T))
 
 typedef void copy(shmem_ctx_t ctx, void *dest, const void *source, size_t nelems, int pe);
 typedef void copy_strided(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
