@@ -76,6 +76,13 @@ static int env_read_size(const char *name, const char *old, size_t *size) {
     return -EINVAL;
 }
 
+static int env_read_text(const char *name, const char *old, const char **text) {
+    const char *origin, *found = env_find(name, old, &origin);
+    if (found)
+        *text = found;
+    return 0;
+}
+
 int weft_env_read(void) {
     int result = 0;
 #define READ(kind, field, name, old, preset, meaning) \
@@ -94,6 +101,10 @@ static void env_show_flag(char *text, size_t bytes, bool flag) {
 
 static void env_show_size(char *text, size_t bytes, size_t size) {
     snprintf(text, bytes, "%zu bytes", size);
+}
+
+static void env_show_text(char *text, size_t bytes, const char *value) {
+    snprintf(text, bytes, "%s", value);
 }
 
 static void env_print_one(const char *name, const char *old, const char *value, const char *preset,

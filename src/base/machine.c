@@ -3,12 +3,13 @@
  * cache counts as available: the kernel drops it before it refuses memory. */
 #include "base/machine.h"
 #include <ctype.h>
-#include <sched.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 1024 };
@@ -137,14 +138,33 @@ static size_t machine_cpu_grant(const char *folder, bool v2, char *name) {
     return quota < period ? 1 : (quota + period - 1) / period;
 }
 
-int weft_machine_cores(void) {
+void weft_machine_processors(cpu_set_t *mask) {
+    if (sched_getaffinity(0, sizeof *mask, mask) == 0)
+        return;
+    CPU_ZERO(mask); /* more processors than a cpu_set_t holds */
+    for (int cpu = 0; cpu < CPU_SETSIZE && cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++)
+        CPU_SET(cpu, mask);
+}
+
+int weft_machine_quota(void) {
     const char *decided;
-    cpu_set_t mask;
-    size_t allowed = (size_t)sysconf(_SC_NPROCESSORS_ONLN);
-    if (sched_getaffinity(0, sizeof mask, &mask) == 0)
-        allowed = (size_t)CPU_COUNT(&mask);
     size_t granted = machine_walk("cpu", machine_cpu_grant, &decided);
-    return (int)(granted < allowed ? granted : allowed);
+    return granted < INT_MAX ? (int)granted : INT_MAX;
+}
+
+int weft_machine_cores(void) {
+    cpu_set_t mask;
+    weft_machine_processors(&mask);
+    int allowed = CPU_COUNT(&mask), granted = weft_machine_quota();
+    return granted < allowed ? granted : allowed;
+}
+
+void weft_machine_raise_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 #define LAST_LEVEL_CACHE "/sys/devices/system/cpu/cpu0/cache/index3/"

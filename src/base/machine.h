@@ -3,6 +3,7 @@
 #ifndef WEFT_BASE_MACHINE_H
 #define WEFT_BASE_MACHINE_H
 
+#include <sched.h>
 #include <stddef.h>
 
 /* Bytes that can still be committed, the least of MemAvailable and every enclosing memory cgroup.
@@ -13,11 +14,19 @@ size_t weft_machine_memory_available(const char **limit);
 /* Bytes of memory in all. */
 size_t weft_machine_memory_total(void);
 
-/* Processors that this process may use now: its affinity mask and the cgroup's quota. */
+/* The processors that this process may run on, and to how many the cgroup's quota amounts (INT_MAX:
+ * there is none). */
+void weft_machine_processors(cpu_set_t *mask);
+int weft_machine_quota(void);
+
+/* Processors that this process may use now: the lesser of both. */
 int weft_machine_cores(void);
 
 /* Bytes of the first processor's last-level cache, as the kernel sees it (the C library counts all
  * such caches of a socket on some machines), and how many processors share it; 0 if unknown. */
 size_t weft_machine_cache(int *processors);
+
+/* Raises the limit on open descriptors as far as it goes without privileges. */
+void weft_machine_raise_descriptors(void);
 
 #endif

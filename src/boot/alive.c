@@ -2,9 +2,9 @@
 /* Who holds: `holder` is the process, and the keeper thread if it runs, otherwise the first thread.
  * A forked child inherits these variables but not the mutex, so the process id decides. */
 #include "boot/alive.h"
+#include "base/thread.h"
 #include <errno.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -48,21 +48,11 @@ static void *keeper_main(void *unused) {
     return NULL;
 }
 
-/* The program's signals are for the program's threads. */
-static int create_without_signals(void) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&keeper.thread, NULL, keeper_main, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -rc;
-}
-
 static int keeper_start(pthread_mutex_t *alive) {
     sem_init(&keeper.taken, 0, 0);
     sem_init(&keeper.release, 0, 0);
     keeper.alive = alive;
-    int rc = create_without_signals();
+    int rc = weft_thread_start(&keeper.thread, keeper_main, NULL);
     if (rc)
         return rc;
     wait_for(&keeper.taken);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joining and leaving: once attached to the launcher, a process may do so as often as it likes. */
+/* Joining and leaving: once attached to its job, a process may do so as often as it likes. */
 #include "boot/boot.h"
 #include "base/log.h"
 #include "boot/alive.h"
 #include "boot/attach.h"
+#include "boot/attachment.h"
 #include "boot/control.h"
 #include "boot/wire.h"
 #include <errno.h>
@@ -16,13 +17,19 @@ bool weft_boot_expected(void) {
     return weft_attach_expected();
 }
 
+bool weft_boot_attached(int *pe, int *npes) {
+    *pe = weft_attachment.pe;
+    *npes = weft_attachment.npes;
+    return weft_attachment.valid;
+}
+
 static int announce(void) {
-    if (weft_attachment.hub < 0)
+    if (!weft_attachment.launched)
         return 0;
     struct weft_wire_header hello = {.kind = WEFT_WIRE_JOIN};
     int rc = weft_wire_send(weft_attachment.hub, &hello, NULL, 0, NULL, 0, 0);
     if (rc == -EPIPE)
-        weft_attach_lost();
+        weft_boot_lost();
     if (rc)
         weft_log("cannot reach the launcher: %s", strerror(-rc));
     return rc;
@@ -58,22 +65,4 @@ void weft_boot_leave(void) {
     struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
     atomic_store(&me->state, WEFT_PE_LEFT);
     weft_alive_release(&me->alive);
-}
-
-void weft_boot_end_job(int status, bool error) {
-    if (!weft_attachment.valid || weft_attachment.hub < 0)
-        return;
-    struct weft_wire_header wish = {.kind = error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT,
-                                    .status = status};
-    weft_wire_send(weft_attachment.hub, &wish, NULL, 0, NULL, 0,
-                   0); /* fails only when it is over */
-}
-
-const char *weft_boot_abort_text(void) {
-    static _Thread_local char text[160];
-    struct weft_cause cause = {.kind = WEFT_ABORT_NONE};
-    if (weft_attachment.control)
-        cause = weft_control_cause(weft_attachment.control);
-    weft_cause_text(&cause, text, sizeof text);
-    return text;
 }

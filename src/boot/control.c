@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The control page: its making, and its abort fields in words. Sealed against resizing, so that no
- * PE can pull the memory from under the launcher. */
+ * PE can pull the memory from under the others. */
 #include "boot/control.h"
+#include "base/log.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static int memfd_of(size_t bytes) {
@@ -64,6 +70,58 @@ int weft_control_create(int npes, struct weft_control **control, int *memfd) {
     return rc;
 }
 
+static int check_page(const struct weft_control *page, size_t bytes, int npes) {
+    if (bytes < sizeof *page || page->magic != WEFT_CONTROL_MAGIC) {
+        weft_log("what should be the control page is none");
+        return -EINVAL;
+    }
+    if (page->layout != WEFT_CONTROL_LAYOUT) {
+        weft_log("the control page has layout %u, this library needs %u: oshrun and libweft are of "
+                 "different versions",
+                 page->layout, WEFT_CONTROL_LAYOUT);
+        return -EPROTO;
+    }
+    if (page->npes != npes || bytes < weft_control_bytes(npes)) {
+        weft_log("the control page is for %d PEs, and this job has %d", page->npes, npes);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int weft_control_map(int fd, int npes, struct weft_control **control) {
+    struct stat stat;
+    if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode) || stat.st_size == 0) {
+        weft_log("descriptor %d is no control page", fd);
+        return -EINVAL;
+    }
+    struct weft_control *page = NULL;
+    size_t bytes = (size_t)stat.st_size;
+    int rc = page_of(fd, bytes, &page);
+    if (rc) {
+        weft_log("cannot map the control page: %s", strerror(-rc));
+        return rc;
+    }
+    rc = check_page(page, bytes, npes);
+    if (rc == 0)
+        *control = page;
+    else
+        munmap(page, bytes);
+    return rc;
+}
+
+/* A PE that is killed between its claim and the word would leave the word unwritten for ever: who
+ * comes second waits a moment and writes it then. The word last: whoever sees it sees the rest. */
+void weft_control_abort(struct weft_control *control, const struct weft_cause *cause) {
+    if (atomic_exchange(&control->abort_claimed, 1) != 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (atomic_load(&control->abort) != WEFT_ABORT_NONE)
+        return;
+    atomic_store(&control->abort_pe, cause->pe);
+    atomic_store(&control->abort_detail, cause->detail);
+    atomic_store(&control->abort, (uint32_t)cause->kind);
+    syscall(SYS_futex, &control->abort, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 struct weft_cause weft_control_cause(const struct weft_control *control) {
     struct weft_control *page = (struct weft_control *)control; /* atomics load through non-const */
     struct weft_cause cause = {.kind = (enum weft_abort)atomic_load(&page->abort)};
@@ -102,7 +160,8 @@ static void deed_text(const struct weft_cause *cause, char *text, size_t bytes) 
         if (cause->detail)
             snprintf(text, bytes, "was killed %s", by_signal);
         else
-            snprintf(text, bytes, "died");
+            snprintf(text, bytes, "%s",
+                     cause->state == WEFT_PE_LEFT ? "ended while others wait for it" : "died");
         break;
     case WEFT_ABORT_EXITED:
         snprintf(text, bytes, "exited with status %d %s", cause->detail,

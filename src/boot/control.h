@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The control page of a job: who lives, who left, and whether the job is over.
  *
- * The launcher makes it in a memfd that every PE inherits. A PE writes only its own entry; the
- * launcher alone writes the abort fields. Every PE can write all of it, so the launcher trusts
- * nothing here as an index. */
+ * The launcher makes it in a memfd that every PE inherits; without a launcher of ours PE 0 does. A
+ * PE writes only its own entry; the abort fields are written once, by the launcher or, without one,
+ * by whichever PE knows first. Every PE can write all of it, so nobody trusts it as an index. */
 #ifndef WEFT_BOOT_CONTROL_H
 #define WEFT_BOOT_CONTROL_H
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define WEFT_CONTROL_MAGIC  UINT64_C(0x3174666577) /* "weft1" */
-#define WEFT_CONTROL_LAYOUT 1u
+#define WEFT_CONTROL_LAYOUT 2u
 
 /* How far a PE has come; only ever written by the PE itself. */
 enum weft_pe_state {
@@ -49,6 +49,7 @@ struct weft_control {
     int32_t cores; /* processors that the whole job may use: affinity and cgroup quota */
     /* enum weft_abort; written after the two below, and then woken: it may be slept on (futex). */
     _Alignas(64) _Atomic uint32_t abort;
+    _Atomic uint32_t abort_claimed; /* somebody writes the three others */
     _Atomic int32_t abort_pe;
     _Atomic int32_t abort_detail;
     _Alignas(128) struct weft_control_pe pe[];
@@ -62,12 +63,18 @@ static inline size_t weft_control_bytes(int npes) {
  * private memory of a PE that is alone. 0 or -errno, not logged. */
 int weft_control_create(int npes, struct weft_control **control, int *memfd);
 
+/* Maps a page that somebody else has made, after checking it. 0 or -errno, logged. */
+int weft_control_map(int fd, int npes, struct weft_control **control);
+
 /* Why a job ended, taken out of the page or known better by the launcher. */
 struct weft_cause {
     enum weft_abort kind;
     int pe, pid, detail;
     enum weft_pe_state state; /* of that PE */
 };
+
+/* Writes the abort word, unless it is written already, and wakes who sleeps on it. */
+void weft_control_abort(struct weft_control *control, const struct weft_cause *cause);
 
 struct weft_cause weft_control_cause(const struct weft_control *control);
 

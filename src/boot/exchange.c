@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The PE's side of an exchange: give once, then take until every PE's contribution is here. */
+/* The PE's side of an exchange: give once, then take until every PE's contribution is here. Where
+ * PE 0 is the host of the hub, it serves the others in between. */
 #include "base/log.h"
-#include "boot/attach.h"
+#include "base/machine.h"
+#include "boot/attachment.h"
 #include "boot/boot.h"
 #include "boot/control.h"
+#include "boot/host.h"
 #include "boot/wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { MANY_DESCRIPTORS = 256 };
 
-/* Every PE receives all descriptors, and the kernel counts those under way against the limit. */
-static void raise_descriptor_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+static bool is_aborted(void) {
+    return atomic_load(&weft_attachment.control->abort) != WEFT_ABORT_NONE;
 }
 
 /* One exchange as this PE sees it: contributions arrive in the order of PEs, some at a time. */
@@ -40,10 +38,12 @@ static int exchange_give(const struct exchange *exchange, const void *mine, cons
         int rc = weft_wire_send(weft_attachment.hub, &header, mine, exchange->bytes, fds,
                                 exchange->nfds, 0);
         if (rc == -EPIPE)
-            weft_attach_lost();
+            weft_boot_lost();
         if (rc != -ETOOMANYREFS)
             return rc;
-        raise_descriptor_limit(); /* too many descriptors under way: others will take theirs */
+        /* Too many descriptors are under way; the kernel counts them against the limit on open
+         * ones. Others will take theirs. */
+        weft_machine_raise_descriptors();
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
 }
@@ -58,15 +58,16 @@ static bool share_fits(const struct exchange *exchange, const struct weft_wire_h
            (size_t)nfds == (size_t)header->count * header->nfds;
 }
 
-static int exchange_take(struct exchange *exchange) {
+/* -EAGAIN: with MSG_DONTWAIT in `flags`, and nothing there. */
+static int exchange_take(struct exchange *exchange, int flags) {
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
     size_t at = (size_t)exchange->arrived;
     ssize_t payload =
         weft_wire_receive(weft_attachment.hub, &header, exchange->all + at * exchange->bytes,
-                          ((size_t)weft_attachment.npes - at) * exchange->bytes, &extra, 0);
+                          ((size_t)weft_attachment.npes - at) * exchange->bytes, &extra, flags);
     if (payload == -EPIPE)
-        weft_attach_lost();
+        weft_boot_lost();
     if (payload < 0)
         return (int)payload;
     if (!share_fits(exchange, &header, payload, extra.nfds)) {
@@ -94,10 +95,27 @@ static int exchange_alone(const struct exchange *exchange, const void *mine, con
     return 0;
 }
 
+/* PE 0 takes what is there and serves the others meanwhile. */
+static int exchange_as_host(struct exchange *exchange) {
+    while (exchange->arrived < weft_attachment.npes) {
+        if (is_aborted())
+            weft_boot_lost();
+        int rc = exchange_take(exchange, MSG_DONTWAIT);
+        if (rc == -EAGAIN)
+            weft_host_turn();
+        else if (rc)
+            return rc;
+    }
+    weft_host_finish();
+    return 0;
+}
+
 static int exchange_all(struct exchange *exchange, const void *mine, const int *fds) {
     int rc = exchange_give(exchange, mine, fds);
+    if (rc == 0 && weft_attachment.hosted)
+        rc = exchange_as_host(exchange);
     while (rc == 0 && exchange->arrived < weft_attachment.npes)
-        rc = exchange_take(exchange);
+        rc = exchange_take(exchange, 0);
     for (int i = 0; rc && i < exchange->arrived * exchange->nfds; i++)
         close(exchange->all_fds[i]);
     return rc;
@@ -112,7 +130,7 @@ static int exchange_any(struct exchange *exchange, const void *mine, const int *
     if (weft_attachment.npes == 1)
         return exchange_alone(exchange, mine, fds);
     if (weft_attachment.npes * exchange->nfds > MANY_DESCRIPTORS)
-        raise_descriptor_limit();
+        weft_machine_raise_descriptors();
     return exchange_all(exchange, mine, fds);
 }
 

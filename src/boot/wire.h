@@ -16,6 +16,8 @@
 #define WEFT_BOOT_ENV_LIFE    "WEFT_LIFE_FD"    /* a socket that only tells of the launcher's end */
 
 enum {
+    WEFT_BOOT_BLOB_MAX = 4096, /* of one contribution to an exchange */
+    WEFT_BOOT_FDS_MAX = 8,
     WEFT_WIRE_PES_MAX = 4096,
     WEFT_WIRE_PAYLOAD_MAX = 32 * 1024, /* far below any send buffer, so that one always fits */
     WEFT_WIRE_FDS_MAX = 253,           /* SCM_MAX_FD of the kernel */
@@ -27,6 +29,10 @@ enum weft_wire_kind {
     WEFT_WIRE_SHARE,    /* launcher: the contributions of PEs first .. first + count - 1 */
     WEFT_WIRE_EXIT,     /* PE: shmem_global_exit(status) */
     WEFT_WIRE_FAIL,     /* PE: I give up with `status`, and have said why */
+
+    WEFT_WIRE_HELLO,   /* guest to PE 0 where they meet without a launcher of ours: boot/meet.h */
+    WEFT_WIRE_WELCOME, /* PE 0: all are here; with the control page */
+    WEFT_WIRE_REFUSAL, /* PE 0: with the reason */
 };
 
 struct weft_wire_header {

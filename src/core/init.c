@@ -231,6 +231,7 @@ static void watch_forks(void) {
 
 static int bring_up(void) {
     int result = weft_env_read();
+    weft_static_move_late();
     if (result == 0)
         result = weft_job_join();
     if (result < 0)

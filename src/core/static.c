@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -285,17 +286,34 @@ static bool watch_forks(void) {
     return pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
 }
 
-/* Before main, when a launcher says that there are peers. What fails here leaves the data as it is:
- * it is not symmetric then, and a use of it as such is reported as misuse. */
-__attribute__((constructor)) static void static_map(void) {
+/* When a launcher or the program says that there are peers. What fails here leaves the data as it
+ * is: it is not symmetric then, and a use of it as such is reported as misuse. */
+static void move(void) {
+    static bool moved; /* or tried to */
     size_t file_bytes = 0;
     find_data(&data, &file_bytes);
-    if (!data.begin || !weft_boot_expected() || !watch_forks())
+    if (moved || !data.begin || !weft_boot_expected() || !watch_forks())
         return;
+    moved = true;
     data.fd = weft_memfd_create("weft-static", data.bytes);
     if (data.fd < 0 || !copy_pages(&data, file_bytes) || !map_over(&data, MAP_SHARED)) {
         if (data.fd >= 0)
             close(data.fd);
         data.fd = -1;
     }
+}
+
+__attribute__((constructor)) static void move_before_main(void) {
+    move();
+}
+
+/* Another thread could write between the copy and the mapping. */
+static bool is_single_thread(void) {
+    struct stat tasks; /* a folder has two links and one for each folder in it */
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+
+void weft_static_move_late(void) {
+    if (data.fd < 0 && is_single_thread())
+        move();
 }

@@ -2,8 +2,10 @@
 /* The executable's globals and statics as symmetric memory.
  *
  * Before main, .data and .bss are copied into a memfd that is mapped over them in place: addresses
- * and contents stay, but peers can map the same memory. Only for an executable that itself links
- * Weft: the data of an interpreter that loads the library later is nobody's business. */
+ * and contents stay, but peers can map the same memory. Where only the program knows of peers it
+ * happens in its shmemx_init_attr, as long as there is one thread. Only for an executable that
+ * itself links Weft: the data of an interpreter that loads the library later is nobody's business.
+ */
 #ifndef WEFT_CORE_STATIC_H
 #define WEFT_CORE_STATIC_H
 
@@ -17,7 +19,11 @@ struct weft_static {
     int fd;               /* -1 unless mapped over */
 };
 
-/* What this process has; the same from before main to the end. */
+/* What this process has; the same from weft_static_move_late to the end. */
 const struct weft_static *weft_static_data(void);
+
+/* Before the first joining, and after the program has said all it will: moves what had no reason to
+ * be moved before main. */
+void weft_static_move_late(void);
 
 #endif

@@ -5,11 +5,8 @@
 #include "boot/hub.h"
 #include "launch/family.h"
 #include "launch/spawn.h"
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,14 +22,6 @@ enum {
 static void enter_phase(struct weft_run *run, enum weft_phase phase, int lasts_ms) {
     run->phase = phase;
     run->phase_ends_ms = lasts_ms ? weft_run_now_ms() + lasts_ms : 0;
-}
-
-/* The word last: whoever sees it sees the rest. */
-static void write_abort(struct weft_control *control, const struct weft_cause *cause) {
-    atomic_store(&control->abort_pe, cause->pe);
-    atomic_store(&control->abort_detail, cause->detail);
-    atomic_store(&control->abort, (uint32_t)cause->kind);
-    syscall(SYS_futex, &control->abort, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Whether a line of ours would only repeat what the person knows. */
@@ -70,7 +59,7 @@ void weft_end_begin(struct weft_run *run, struct weft_cause cause) {
     if (run->phase >= WEFT_GRACE)
         return;
     blame_signal(run, &cause);
-    write_abort(run->control, &cause);
+    weft_control_abort(run->control, &cause);
     weft_hub_close(run->hub); /* wakes who waits in an exchange */
     run->hub = NULL;
     run->cause = cause;

@@ -40,7 +40,7 @@ def descriptors():
     assert result.returncode == 71 and "not the launcher's socket" in result.stderr, result
     swapped = "t=$WEFT_HUB_FD; export WEFT_HUB_FD=$WEFT_LIFE_FD WEFT_CONTROL_FD=$t; exec " + PE + " join"
     run("-n", 1, "sh", "-c", swapped).expect(71, "no control page")
-    run("-n", 2, "sh", "-c", f"exec env WEFT_NPES=3 {PE} join").expect(71, "control page is for 2 PEs, WEFT_NPES=3")
+    run("-n", 2, "sh", "-c", f"exec env WEFT_NPES=3 {PE} join").expect(71, "control page is for 2 PEs, and this job has 3")
 
 
 @case("a wrapper that closes descriptors is told")

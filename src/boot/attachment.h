@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What connects a process with the rest of its job; made and checked once per process (attach.c),
+ * however often it joins and leaves. */
+#ifndef WEFT_BOOT_ATTACHMENT_H
+#define WEFT_BOOT_ATTACHMENT_H
+
+#include <stdbool.h>
+
+struct weft_control;
+struct weft_hub;
+struct weft_source;
+
+struct weft_attachment {
+    bool valid;    /* false before, and again in a forked child */
+    bool launched; /* oshrun watches over the job, and alone writes the abort word */
+    int pe, npes;
+    int hub, life;                    /* -1 when alone; life: -1 without oshrun */
+    struct weft_hub *hosted;          /* PE 0 without oshrun: the hub, which it serves itself */
+    struct weft_control *control;     /* mapped for good: other threads may look after leaving */
+    const struct weft_source *source; /* which has to be closed at the end; NULL: none */
+};
+
+extern struct weft_attachment weft_attachment;
+
+#endif

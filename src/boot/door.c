@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of other users may look like ours; they are tried and left. A connect never waits: a door
+ * with a queue is tried again on the next round. */
+#include "boot/door.h"
+#include "boot/source.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { PREFIX_BYTES = 32, NAME_BYTES = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
+
+static void write_prefix(const unsigned char *key, char *prefix) {
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < WEFT_CARD_KEY_BYTES; i++)
+        sum = (sum ^ key[i]) * UINT64_C(0x100000001b3);
+    snprintf(prefix, PREFIX_BYTES, "weft-%016" PRIx64 "-", sum);
+}
+
+/* An abstract name: a zero byte in front, and as long as it is. */
+static socklen_t fill_address(struct sockaddr_un *address, const char *name) {
+    size_t length = strlen(name);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path + 1, name, length);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+static bool same_user(int socket, pid_t *pid) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid())
+        return false;
+    *pid = peer.pid;
+    return true;
+}
+
+int weft_door_open(const unsigned char *key) {
+    char prefix[PREFIX_BYTES], name[NAME_BYTES];
+    struct sockaddr_un address;
+    uint64_t noise;
+    if (getrandom(&noise, sizeof noise, 0) != sizeof noise)
+        return -EIO;
+    write_prefix(key, prefix);
+    snprintf(name, sizeof name, "%s%016" PRIx64, prefix, noise);
+    int door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (door < 0)
+        return -errno;
+    socklen_t bytes = fill_address(&address, name);
+    if (bind(door, (struct sockaddr *)&address, bytes) == 0 && listen(door, SOMAXCONN) == 0)
+        return door;
+    int code = -errno;
+    close(door);
+    return code;
+}
+
+int weft_door_accept(int door, pid_t *pid) {
+    int guest = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+    if (guest < 0)
+        return -EAGAIN; /* also where a guest has gone again, or descriptors are scarce */
+    if (same_user(guest, pid))
+        return guest;
+    close(guest);
+    return -EACCES;
+}
+
+static int knock(const char *name) {
+    struct sockaddr_un address;
+    pid_t pid;
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    socklen_t bytes = fill_address(&address, name);
+    if (connect(fd, (struct sockaddr *)&address, bytes) == 0 && same_user(fd, &pid))
+        return fd;
+    close(fd);
+    return -EACCES;
+}
+
+int weft_door_enter(FILE *listing, const unsigned char *key) {
+    char prefix[PREFIX_BYTES], line[512];
+    write_prefix(key, prefix);
+    while (fgets(line, sizeof line, listing)) {
+        char *name = strchr(line, '@');
+        if (!name || strncmp(name + 1, prefix, strlen(prefix)) != 0)
+            continue;
+        name[1 + strcspn(name + 1, " \n")] = '\0';
+        int fd = strlen(name + 1) < NAME_BYTES ? knock(name + 1) : -EACCES;
+        if (fd >= 0)
+            return fd;
+    }
+    return -ENOENT;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where PEs of one host find each other: an abstract socket whose name begins with what the job's
+ * key gives and ends at random, so that it can be recognised, but not be taken before. Others are
+ * kept out by the user that the kernel says is at the other end, whatever they know. */
+#ifndef WEFT_BOOT_DOOR_H
+#define WEFT_BOOT_DOOR_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/* A listening socket that does not block. fd or -errno. */
+int weft_door_open(const unsigned char *key);
+
+/* The next process that has come, or -EAGAIN. Of other users: -EACCES. */
+int weft_door_accept(int door, pid_t *pid);
+
+/* Tries the doors for this key that `listing`, /proc/net/unix, names from here on. fd, or -ENOENT
+ * when there is none (any more). */
+int weft_door_enter(FILE *listing, const unsigned char *key);
+
+#endif

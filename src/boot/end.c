@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Under oshrun it alone writes the abort word; elsewhere the PE that knows first does. */
+#include "boot/end.h"
+#include "base/log.h"
+#include "boot/attachment.h"
+#include "boot/control.h"
+#include "boot/source.h"
+#include "boot/wire.h"
+#include <unistd.h>
+
+struct weft_attachment weft_attachment = {.hub = -1, .life = -1};
+
+static void ask_launcher_to_end(int status, bool error) {
+    struct weft_wire_header wish = {.kind = error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT,
+                                    .status = status};
+    weft_wire_send(weft_attachment.hub, &wish, NULL, 0, NULL, 0,
+                   0); /* fails only when it is over */
+}
+
+void weft_boot_end_job(int status, bool error) {
+    struct weft_cause cause = {.kind = error ? WEFT_ABORT_ERROR : WEFT_ABORT_GLOBAL_EXIT,
+                               .pe = weft_attachment.pe,
+                               .detail = status};
+    if (!weft_attachment.valid)
+        return;
+    if (weft_attachment.launched)
+        ask_launcher_to_end(status, error);
+    else if (weft_attachment.npes > 1)
+        weft_control_abort(weft_attachment.control, &cause);
+}
+
+void weft_boot_close_source(void) {
+    const struct weft_source *source = weft_attachment.source;
+    weft_attachment.source = NULL;
+    if (source && source->close)
+        source->close();
+}
+
+void weft_boot_quit(int status) {
+    weft_boot_close_source();
+    _exit(status);
+}
+
+void weft_boot_lost(void) {
+    enum { STATUS_ABORTED = 70 };
+    struct weft_cause host_died = {.kind = WEFT_ABORT_DIED, .pe = 0};
+    if (!weft_attachment.launched)
+        weft_control_abort(weft_attachment.control, &host_died); /* unless there is a cause */
+    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
+        weft_boot_quit(cause.detail & 0xff); /* in order: there is nothing to complain of */
+    if (cause.kind == WEFT_ABORT_NONE)
+        weft_log("the launcher is gone");
+    else
+        weft_log("%s; leaving", weft_boot_abort_text());
+    _exit(STATUS_ABORTED);
+}
+
+const char *weft_boot_abort_text(void) {
+    static _Thread_local char text[160];
+    struct weft_cause cause = {.kind = WEFT_ABORT_NONE};
+    if (weft_attachment.control)
+        cause = weft_control_cause(weft_attachment.control);
+    weft_cause_text(&cause, text, sizeof text);
+    return text;
+}

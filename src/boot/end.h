@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a PE ends its job, or itself when the job is over. */
+#ifndef WEFT_BOOT_END_H
+#define WEFT_BOOT_END_H
+
+#include <stdbool.h>
+
+/* Ends the whole job, or asks oshrun to; `error` says that it is a failure of which this PE has
+ * written a line already (WEFT_ABORT_ERROR), otherwise it is shmem_global_exit. Returns once that
+ * is under way; the caller then exits by itself with `status`. Nothing when alone. */
+void weft_boot_end_job(int status, bool error);
+
+/* The hub's side has closed the socket: the job is over, or its host is. */
+_Noreturn void weft_boot_lost(void);
+
+/* Leaves this process at once, but in order as far as another launcher can tell. */
+_Noreturn void weft_boot_quit(int status);
+
+/* Tells the source that this process ends in order. Nothing the second time. */
+void weft_boot_close_source(void);
+
+/* Why the job is over, for a person: "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on.
+ * Lives until the next call. */
+const char *weft_boot_abort_text(void);
+
+#endif

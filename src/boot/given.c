@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program itself says who it is: with a card that it has handed round, or with a function that
+ * gathers bytes of all PEs. */
+#include "base/log.h"
+#include "boot/boot.h"
+#include "boot/source.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(WEFT_BOOT_CARD_BYTES == sizeof(struct weft_card), "a card is what it is");
+
+static struct weft_boot_given given; /* npes is 0 until the program has said so */
+
+void weft_boot_give(const struct weft_boot_given *what) {
+    given = *what;
+}
+
+int weft_boot_card(unsigned char bytes[WEFT_BOOT_CARD_BYTES]) {
+    struct weft_card card;
+    int rc = weft_card_draw(&card);
+    if (rc == 0)
+        memcpy(bytes, &card, sizeof card);
+    return rc;
+}
+
+static int given_promises(void) {
+    return given.npes;
+}
+
+static int given_open(int *pe, int *npes) {
+    if (given.npes == 0) {
+        weft_log("WEFT_LAUNCHER=init_attr: the program has to call shmemx_init_attr first");
+        return -EINVAL;
+    }
+    *pe = given.pe;
+    *npes = given.npes;
+    return 0;
+}
+
+/* PE 0's card out of all, if every PE stands at its place. */
+struct entry {
+    int32_t pe, npes;
+    struct weft_card card;
+};
+
+static int pick(const struct entry *all, struct weft_card *card) {
+    for (int pe = 0; pe < given.npes; pe++)
+        if (all[pe].pe != pe || all[pe].npes != given.npes) {
+            weft_log("shmemx_init_attr: argument attr: allgather has brought the data of PE %d of "
+                     "%d to place %d of %d: pe and npes have to be those of its group",
+                     all[pe].pe, all[pe].npes, pe, given.npes);
+            return -EINVAL;
+        }
+    *card = all[0].card;
+    return 0;
+}
+
+static int gather(struct weft_card *card) {
+    struct entry mine = {.pe = given.pe, .npes = given.npes, .card = *card};
+    struct entry *all = calloc((size_t)given.npes, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    int rc = given.allgather(&mine, all, sizeof mine, given.context);
+    if (rc) {
+        weft_log("shmemx_init_attr: argument attr: allgather returns %d", rc);
+        rc = -EIO;
+    }
+    rc = rc ? rc : pick(all, card);
+    free(all);
+    return rc;
+}
+
+static int given_share(int pe, int npes, struct weft_card *card) {
+    (void)pe;
+    (void)npes;
+    if (given.allgather)
+        return gather(card);
+    memcpy(card, given.card, sizeof *card);
+    return 0;
+}
+
+const struct weft_source weft_source_given = {
+    .name = "init_attr", .promises = given_promises, .open = given_open, .share = given_share};

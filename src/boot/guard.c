@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ring makes one thread enough, however many PEs there are: if several die at once, one of them
+ * comes after a PE that lives. Who is ended by its guard is a death for the one before, so the end
+ * goes round without a clock. Once a tick every guard looks at all mutexes, because the PE that
+ * should have noticed may be stopped, and at the hub's sockets, because a PE may have overwritten
+ * the page with the mutexes. */
+#include "boot/guard.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "boot/attachment.h"
+#include "boot/control.h"
+#include "boot/end.h"
+#include "boot/hub.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TICK_MS = 100, GRACE_MS = 500, STATUS_ABORTED = 70 };
+
+static struct pollfd *lines;
+static nfds_t nlines;
+
+static bool is_joined(int pe) {
+    return atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_JOINED;
+}
+
+static bool has_left(int pe) {
+    return atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
+}
+
+static bool is_aborted(void) {
+    return atomic_load(&weft_attachment.control->abort) != WEFT_ABORT_NONE;
+}
+
+static void sleep_ms(long milliseconds) {
+    struct timespec rest = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    nanosleep(&rest, NULL);
+}
+
+/* The next PE of the ring that has joined and not left, or -1. */
+static int next_joined(void) {
+    int npes = weft_attachment.npes;
+    for (int distance = 1; distance < npes; distance++)
+        if (is_joined((weft_attachment.pe + distance) % npes))
+            return (weft_attachment.pe + distance) % npes;
+    return -1;
+}
+
+static int lock_for_a_tick(pthread_mutex_t *mutex) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += TICK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return pthread_mutex_timedlock(mutex, &until);
+}
+
+/* One that has left may end as it likes. */
+static void tell_death(int pe) {
+    struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
+    if (!has_left(pe))
+        weft_control_abort(weft_attachment.control, &death);
+}
+
+/* What comes of an attempt to lock a PE's mutex: the dead one is told of, the mutex let go. */
+static void judge(int pe, int result) {
+    pthread_mutex_t *alive = &weft_attachment.control->pe[pe].alive;
+    if (result == EOWNERDEAD) {
+        pthread_mutex_consistent(alive);
+        tell_death(pe);
+    }
+    if (result == EOWNERDEAD || result == 0)
+        pthread_mutex_unlock(alive);
+}
+
+static void watch(int pe) {
+    int result = lock_for_a_tick(&weft_attachment.control->pe[pe].alive);
+    judge(pe, result);
+    if (result == 0)
+        sleep_ms(1); /* it leaves or comes back just now */
+}
+
+static void look_at_mutexes(void) {
+    for (int pe = 0; pe < weft_attachment.npes; pe++)
+        if (pe != weft_attachment.pe && is_joined(pe))
+            judge(pe, pthread_mutex_trylock(&weft_attachment.control->pe[pe].alive));
+}
+
+/* PE 0 has a socket to each PE, the others have one to PE 0. */
+static void look_at_sockets(void) {
+    if (poll(lines, nlines, 0) <= 0)
+        return;
+    for (nfds_t i = 0; i < nlines; i++)
+        if (lines[i].revents & (POLLHUP | POLLRDHUP))
+            tell_death((int)i);
+}
+
+static void open_lines(void) {
+    bool host = weft_attachment.hosted != NULL;
+    lines = calloc((size_t)weft_attachment.npes, sizeof *lines);
+    nlines = !lines ? 0 : host ? (nfds_t)weft_attachment.npes : 1;
+    for (nfds_t i = 0; i < nlines; i++)
+        lines[i] = (struct pollfd){.fd = host ? weft_hub_socket(weft_attachment.hosted, (int)i)
+                                              : weft_attachment.hub,
+                                   .events = POLLRDHUP};
+}
+
+/* The program did not see the end of the job within the grace. */
+static void end_self(void) {
+    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    sleep_ms(GRACE_MS);
+    if (has_left(weft_attachment.pe))
+        return;
+    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
+        weft_boot_quit(cause.detail & 0xff);
+    if (cause.kind != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
+        weft_log("%s; leaving", weft_boot_abort_text());
+    _exit(STATUS_ABORTED);
+}
+
+static void *guard_main(void *unused) {
+    (void)unused;
+    for (;;) {
+        int pe = next_joined();
+        if (pe >= 0 && !is_aborted())
+            watch(pe);
+        else
+            sleep_ms(TICK_MS);
+        look_at_mutexes();
+        look_at_sockets();
+        if (is_aborted() && !has_left(weft_attachment.pe))
+            end_self();
+    }
+    return NULL;
+}
+
+int weft_guard_start(void) {
+    pthread_t thread;
+    open_lines();
+    int rc = weft_thread_start(&thread, guard_main, NULL);
+    if (rc)
+        weft_log("cannot start the thread that watches over the job: %s", strerror(-rc));
+    else
+        pthread_detach(thread);
+    return rc;
+}

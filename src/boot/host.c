@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A PE whose socket closes is dead, unless it has left in order and nobody waits for it. The guards
+ * would find a death too, but not before the PE has joined. */
+#include "boot/host.h"
+#include "base/log.h"
+#include "boot/attachment.h"
+#include "boot/control.h"
+#include "boot/hub.h"
+#include <poll.h>
+#include <stdbool.h>
+
+enum { LOOK_AT_ABORT_MS = 20 };
+
+static void check_lost(int pe) {
+    struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
+    bool left = atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
+    if (!left || weft_hub_awaits(weft_attachment.hosted, pe))
+        weft_control_abort(weft_attachment.control, &death);
+}
+
+static void junk(int pe, const char *why) {
+    struct weft_cause error = {.kind = WEFT_ABORT_ERROR, .pe = pe};
+    weft_log("PE %d sent %s; ending the job", pe, why ? why : "what only goes to a launcher");
+    weft_control_abort(weft_attachment.control, &error);
+}
+
+/* All that one PE has sent. */
+static void serve(int pe) {
+    struct weft_hub_report report;
+    for (;;)
+        switch (weft_hub_serve(weft_attachment.hosted, pe, &report)) {
+        case WEFT_HUB_NOTHING:
+        case WEFT_HUB_LOST: /* weft_host_turn looks at those */
+            return;
+        case WEFT_HUB_GAVE:
+            break;
+        default:
+            junk(pe, report.why);
+            return;
+        }
+}
+
+void weft_host_turn(void) {
+    int npes = weft_attachment.npes;
+    struct weft_hub *hub = weft_attachment.hosted;
+    struct pollfd polls[npes + 1];
+    for (int pe = 0; pe < npes; pe++)
+        polls[pe] =
+            (struct pollfd){.fd = weft_hub_socket(hub, pe), .events = weft_hub_events(hub, pe)};
+    polls[npes] = (struct pollfd){.fd = weft_attachment.hub, .events = POLLIN};
+    int ready = poll(polls, (nfds_t)npes + 1, weft_hub_crowded(hub) ? 1 : LOOK_AT_ABORT_MS);
+    for (int pe = 0; ready > 0 && pe < npes; pe++)
+        if (polls[pe].revents)
+            serve(pe);
+    weft_hub_retry(hub);
+    for (int pe = 0; pe < npes; pe++)
+        if (weft_hub_socket(hub, pe) < 0)
+            check_lost(pe);
+}
+
+static bool is_delivering(void) {
+    for (int pe = 0; pe < weft_attachment.npes; pe++)
+        if (weft_hub_socket(weft_attachment.hosted, pe) >= 0 &&
+            weft_hub_events(weft_attachment.hosted, pe) & POLLOUT)
+            return true;
+    return weft_hub_crowded(weft_attachment.hosted);
+}
+
+void weft_host_finish(void) {
+    while (is_delivering() && atomic_load(&weft_attachment.control->abort) == WEFT_ABORT_NONE)
+        weft_host_turn();
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* oshrun as a source: everything is inherited. Nothing of the environment is believed: numbers and
+ * kinds of descriptors are checked, and what is wrong gets one line. */
+#include "boot/inherit.h"
+#include "base/log.h"
+#include "boot/attachment.h"
+#include "boot/control.h"
+#include "boot/source.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int read_number(const char *name, int max, int *value) {
+    const char *text = getenv(name);
+    *value = weft_source_number(text, max);
+    if (*value >= 0)
+        return 0;
+    weft_log(
+        "%s=%s in the environment is no number of a launcher's: start this program with oshrun",
+        name, text ? text : "");
+    return -EINVAL;
+}
+
+static int promises(void) {
+    bool named = getenv(WEFT_BOOT_ENV_PE) || getenv(WEFT_BOOT_ENV_NPES) ||
+                 getenv(WEFT_BOOT_ENV_HUB) || getenv(WEFT_BOOT_ENV_CONTROL) ||
+                 getenv(WEFT_BOOT_ENV_LIFE);
+    int npes = weft_source_number(getenv(WEFT_BOOT_ENV_NPES), WEFT_WIRE_PES_MAX);
+    return !named ? 0 : npes > 1 && getenv(WEFT_BOOT_ENV_HUB) ? npes : 1;
+}
+
+const struct weft_source weft_source_oshrun = {.name = "oshrun", .promises = promises};
+
+static int read_environment(int *control_fd) {
+    int rc = read_number(WEFT_BOOT_ENV_NPES, WEFT_WIRE_PES_MAX, &weft_attachment.npes);
+    rc = rc ? rc : read_number(WEFT_BOOT_ENV_PE, WEFT_WIRE_PES_MAX, &weft_attachment.pe);
+    rc = rc ? rc : read_number(WEFT_BOOT_ENV_HUB, INT_MAX, &weft_attachment.hub);
+    rc = rc ? rc : read_number(WEFT_BOOT_ENV_CONTROL, INT_MAX, control_fd);
+    rc = rc ? rc : read_number(WEFT_BOOT_ENV_LIFE, INT_MAX, &weft_attachment.life);
+    if (rc == 0 && weft_attachment.pe >= weft_attachment.npes) {
+        weft_log("%s=%d in the environment does not fit %s=%d", WEFT_BOOT_ENV_PE,
+                 weft_attachment.pe, WEFT_BOOT_ENV_NPES, weft_attachment.npes);
+        rc = -EINVAL;
+    }
+    return rc;
+}
+
+static bool is_launcher_socket(int fd) {
+    int type = 0, domain = 0;
+    socklen_t size = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET &&
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
+/* A program that closes what it inherited (Python's subprocess does, unless close_fds=False), or a
+ * program started by a PE: what the environment names is then no longer there. */
+static int check_sockets(void) {
+    if (is_launcher_socket(weft_attachment.hub) && is_launcher_socket(weft_attachment.life))
+        return 0;
+    weft_log("descriptor %d or %d is not the launcher's socket: a wrapper has closed it, or this "
+             "program was started by a PE",
+             weft_attachment.hub, weft_attachment.life);
+    return -ENOTSOCK;
+}
+
+/* Has the kernel kill this process when the launcher's end of the life socket closes. The launcher
+ * may be gone already: nothing would fire any more, so look once after arming. */
+static int arm_life(void) {
+    int life = weft_attachment.life;
+    if (fcntl(life, F_SETOWN, getpid()) < 0 || fcntl(life, F_SETSIG, SIGKILL) < 0 ||
+        fcntl(life, F_SETFL, fcntl(life, F_GETFL) | O_ASYNC) < 0) {
+        int code = -errno;
+        weft_log("cannot bind this process's life to the launcher's: %s", strerror(-code));
+        return code;
+    }
+    struct pollfd state = {.fd = life, .events = POLLIN};
+    if (poll(&state, 1, 0) == 0)
+        return 0;
+    weft_log("the launcher is gone");
+    return -EPIPE;
+}
+
+static void close_on_exec(int fd) {
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+int weft_inherit(void) {
+    int control_fd = -1, rc = read_environment(&control_fd);
+    if (rc == 0 && weft_attachment.npes > 1)
+        weft_log_set_pe(weft_attachment.pe);
+    rc = rc ? rc : check_sockets();
+    rc = rc ? rc : weft_control_map(control_fd, weft_attachment.npes, &weft_attachment.control);
+    rc = rc ? rc : arm_life();
+    if (rc)
+        return rc;
+    weft_attachment.launched = true;
+    close_on_exec(weft_attachment.hub);
+    close_on_exec(weft_attachment.life);
+    close_on_exec(control_fd);
+    return 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The guest's part: look for PE 0's door until it is there, go in, and wait for the page. */
+#include "boot/meet.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/control.h"
+#include "boot/door.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOOK_AGAIN_MS_MAX = 20 };
+
+static int send_hello(int door, const struct weft_identity *self) {
+    struct weft_wire_header header = {.kind = WEFT_WIRE_HELLO};
+    struct weft_hello hello = {
+        .magic = WEFT_HELLO_MAGIC, .version = WEFT_VERSION, .pe = self->pe, .npes = self->npes};
+    memcpy(hello.key, self->card.key, sizeof hello.key);
+    weft_machine_processors(&hello.processors);
+    return weft_wire_send(door, &header, &hello, sizeof hello, NULL, 0, 0);
+}
+
+/* -EAGAIN: another job's door. */
+static int refused(const char *why, size_t bytes) {
+    if (bytes == 0)
+        return -EAGAIN;
+    weft_log("%.*s", (int)bytes, why);
+    return -EPROTO;
+}
+
+static int welcomed(const struct weft_identity *self, const struct weft_wire_extra *extra,
+                    struct weft_met *met) {
+    if (extra->nfds == 1)
+        return weft_control_map(extra->fd[0], self->npes, &met->control);
+    weft_log("PE 0 has sent %d descriptors in place of the control page", extra->nfds);
+    return -EPROTO;
+}
+
+static int hear_answer(int door, const struct weft_identity *self, struct weft_met *met) {
+    struct weft_wire_header header = {0};
+    struct weft_wire_extra extra;
+    char why[WEFT_REFUSAL_BYTES];
+    ssize_t bytes = weft_wire_receive(door, &header, why, sizeof why, &extra, 0);
+    if (bytes < 0) {
+        weft_log("PE 0 is gone before all PEs had come: %s", strerror((int)-bytes));
+        return (int)bytes;
+    }
+    int rc = -EPROTO;
+    if (header.kind == WEFT_WIRE_WELCOME)
+        rc = welcomed(self, &extra, met);
+    else if (header.kind == WEFT_WIRE_REFUSAL)
+        rc = refused(why, (size_t)bytes);
+    else
+        weft_log("PE 0 answers with a message of no known kind (%u)", header.kind);
+    weft_wire_close(&extra);
+    return rc;
+}
+
+static int enter(int door, const struct weft_identity *self, struct weft_met *met) {
+    struct timeval patience = {.tv_sec = WEFT_MEET_LIMIT_MS / 1000};
+    fcntl(door, F_SETFL, 0); /* from here on it may block */
+    setsockopt(door, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    int rc = send_hello(door, self);
+    rc = rc ? -EAGAIN : hear_answer(door, self, met);
+    if (rc) {
+        close(door);
+        return rc;
+    }
+    setsockopt(door, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof patience);
+    met->hub = door;
+    return 0;
+}
+
+/* Through all doors that there are now. -EAGAIN: none of them was the right one. */
+static int try_doors(const struct weft_identity *self, struct weft_met *met) {
+    FILE *listing = fopen("/proc/net/unix", "re");
+    if (!listing) {
+        int code = -errno;
+        weft_log("cannot look for PE 0 in /proc/net/unix: %s", strerror(-code));
+        return code;
+    }
+    int rc = -EAGAIN, door;
+    while (rc == -EAGAIN && (door = weft_door_enter(listing, self->card.key)) >= 0)
+        rc = enter(door, self, met);
+    fclose(listing);
+    return rc;
+}
+
+static int look_for_host(const struct weft_identity *self, struct weft_met *met) {
+    uint64_t begin_ns = weft_clock_ns();
+    bool hinted = false;
+    for (long pause_ms = 1;;
+         pause_ms = pause_ms * 2 < LOOK_AGAIN_MS_MAX ? pause_ms * 2 : LOOK_AGAIN_MS_MAX) {
+        int rc = try_doors(self, met);
+        uint64_t waited_ms = (weft_clock_ns() - begin_ns) / 1000000;
+        if (rc != -EAGAIN)
+            return rc;
+        if (waited_ms >= WEFT_MEET_LIMIT_MS)
+            break;
+        if (waited_ms >= WEFT_MEET_HINT_MS && !hinted) {
+            weft_log("waiting for PE 0 of %d to call shmem_init", self->npes);
+            hinted = true;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
+    }
+    weft_log("PE 0 of %d has not called shmem_init on this host within %d s", self->npes,
+             WEFT_MEET_LIMIT_MS / 1000);
+    return -ETIMEDOUT;
+}
+
+int weft_meet(const struct weft_identity *self, struct weft_met *met) {
+    *met = (struct weft_met){.hub = -1};
+    return self->pe == 0 ? weft_meet_receive(self, met) : look_for_host(self, met);
+}

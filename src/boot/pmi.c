@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The socket is duplicated: an MPI library in this process may use and close the same one. So no
+ * more is read than belongs to an answer. */
+#include "boot/pmi.h"
+#include "base/log.h"
+#include "boot/source.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LENGTH_DIGITS = 6 };
+
+static struct {
+    int fd;
+    bool prefixed; /* version 2: messages behind their length */
+} server = {.fd = -1};
+
+int weft_pmi_promises(void) {
+    int npes = weft_source_number(getenv("PMI_SIZE"), WEFT_WIRE_PES_MAX);
+    if (getenv("PMI_FD") && npes > 0)
+        return npes;
+    return getenv("PMI_PORT") && getenv("PMI_ID") ? WEFT_NPES_UNKNOWN : 0;
+}
+
+/* --- Bytes ----------------------------------------------------------------------------------- */
+
+static int send_all(const char *text, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t sent = send(server.fd, text, bytes, MSG_NOSIGNAL);
+        if (sent < 0 && errno == ENOTSOCK)
+            sent = write(server.fd, text, bytes);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return -errno;
+        text += sent;
+        bytes -= (size_t)sent;
+    }
+    return 0;
+}
+
+static int receive_all(char *text, size_t bytes) {
+    while (bytes > 0) {
+        ssize_t received = read(server.fd, text, bytes);
+        if (received < 0 && errno == EINTR)
+            continue;
+        if (received <= 0)
+            return received < 0 ? -errno : -EPIPE;
+        text += received;
+        bytes -= (size_t)received;
+    }
+    return 0;
+}
+
+static int send_message(const char *text) {
+    char message[WEFT_PMI_MESSAGE_MAX];
+    size_t length = strlen(text);
+    int bytes = server.prefixed
+                    ? snprintf(message, sizeof message, "%*zu%s", LENGTH_DIGITS, length, text)
+                    : snprintf(message, sizeof message, "%s\n", text);
+    return bytes < (int)sizeof message ? send_all(message, (size_t)bytes) : -EMSGSIZE;
+}
+
+static int receive_line(char *line) {
+    for (size_t at = 0; at < WEFT_PMI_MESSAGE_MAX; at++) {
+        int rc = receive_all(line + at, 1);
+        if (rc)
+            return rc;
+        if (line[at] == '\n') {
+            line[at] = '\0';
+            return 0;
+        }
+    }
+    return -EMSGSIZE;
+}
+
+static int receive_prefixed(char *message) {
+    char digits[LENGTH_DIGITS + 1] = "";
+    int rc = receive_all(digits, LENGTH_DIGITS);
+    int length = weft_source_number(digits + strspn(digits, " "), WEFT_PMI_MESSAGE_MAX - 1);
+    if (rc || length < 0)
+        return rc ? rc : -EPROTO;
+    message[length] = '\0';
+    return receive_all(message, (size_t)length);
+}
+
+static int receive_message(char *message) {
+    return server.prefixed ? receive_prefixed(message) : receive_line(message);
+}
+
+/* --- Questions and answers ------------------------------------------------------------------- */
+
+bool weft_pmi_value(const char *answer, const char *key, char *value, size_t bytes) {
+    char separator[2] = {server.prefixed ? ';' : ' ', '\0'};
+    size_t length = strlen(key);
+    for (const char *at = answer; *at; at += strcspn(at, separator), at += *at != '\0') {
+        if (strncmp(at, key, length) != 0 || at[length] != '=')
+            continue;
+        size_t span = strcspn(at + length + 1, separator);
+        if (span >= bytes)
+            return false;
+        memcpy(value, at + length + 1, span);
+        value[span] = '\0';
+        return true;
+    }
+    return false;
+}
+
+static bool is_answer(const char *answer, const char *expected) {
+    char command[64], code[16];
+    return weft_pmi_value(answer, "cmd", command, sizeof command) &&
+           strcmp(command, expected) == 0 &&
+           (!weft_pmi_value(answer, "rc", code, sizeof code) || strcmp(code, "0") == 0);
+}
+
+int weft_pmi_ask(const char *question, const char *expected, char answer[WEFT_PMI_MESSAGE_MAX]) {
+    int rc = send_message(question);
+    rc = rc ? rc : receive_message(answer);
+    if (rc)
+        weft_log("PMI: no answer to '%.60s': %s", question,
+                 rc == -EPIPE ? "the process manager has closed the connection" : strerror(-rc));
+    else if (!is_answer(answer, expected)) {
+        weft_log("PMI: the process manager answers '%.100s' to '%.60s'", answer, question);
+        rc = -EPROTO;
+    }
+    return rc;
+}
+
+void weft_pmi_close(const char *question) {
+    char ignored[WEFT_PMI_MESSAGE_MAX];
+    if (server.fd < 0)
+        return;
+    if (send_message(question) == 0)
+        receive_message(ignored); /* once it has answered, it knows before we exit */
+    close(server.fd);
+    server.fd = -1;
+}
+
+/* --- Connecting ------------------------------------------------------------------------------ */
+
+static int take_descriptor(const char *text) {
+    int fd = weft_source_number(text, INT_MAX);
+    server.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (server.fd >= 0)
+        return 0;
+    weft_log("PMI_FD=%s is no open descriptor: a wrapper has closed it, or this program was not "
+             "started by the process manager; WEFT_LAUNCHER=none runs it alone",
+             text);
+    return -EBADF;
+}
+
+static int connect_to(const char *host, const char *port) {
+    struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM};
+    int failed = getaddrinfo(host, port, &hints, &found);
+    if (failed) {
+        weft_log("PMI_PORT: cannot find host '%s': %s", host, gai_strerror(failed));
+        return -EHOSTUNREACH;
+    }
+    int code = -EHOSTUNREACH;
+    for (struct addrinfo *at = found; at && server.fd < 0; at = at->ai_next) {
+        int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0)
+            server.fd = fd;
+        else {
+            code = -errno;
+            if (fd >= 0)
+                close(fd);
+        }
+    }
+    freeaddrinfo(found);
+    if (server.fd >= 0)
+        return 0;
+    weft_log("PMI_PORT: cannot connect to %s:%s: %s", host, port, strerror(-code));
+    return code;
+}
+
+static int connect_to_port(const char *text) {
+    char host[256];
+    const char *colon = strrchr(text, ':');
+    if (!colon || (size_t)(colon - text) >= sizeof host) {
+        weft_log("PMI_PORT=%s is no host:port", text);
+        return -EINVAL;
+    }
+    memcpy(host, text, (size_t)(colon - text));
+    host[colon - text] = '\0';
+    return connect_to(host, colon + 1);
+}
+
+/* "cmd=set KEY=number" */
+static int receive_setting(const char *key, int *number) {
+    char line[WEFT_PMI_MESSAGE_MAX], value[16] = "";
+    int rc = receive_line(line);
+    if (rc == 0 && is_answer(line, "set") && weft_pmi_value(line, key, value, sizeof value))
+        *number = weft_source_number(value, WEFT_WIRE_PES_MAX);
+    if (rc == 0 && *number >= 0)
+        return 0;
+    weft_log("PMI_PORT: the process manager does not say its '%s'", key);
+    return rc ? rc : -EPROTO;
+}
+
+/* Through a port the server has to be told who connects, and tells what variables tell otherwise.
+ */
+static int introduce(const char *id, int *pe, int *npes) {
+    char question[64], answer[WEFT_PMI_MESSAGE_MAX];
+    int debug = -1;
+    snprintf(question, sizeof question, "cmd=initack pmiid=%.20s", id);
+    int rc = weft_pmi_ask(question, "initack", answer);
+    rc = rc ? rc : receive_setting("size", npes);
+    rc = rc ? rc : receive_setting("rank", pe);
+    return rc ? rc : receive_setting("debug", &debug);
+}
+
+static int agree_on_version(int version) {
+    char question[64], answer[WEFT_PMI_MESSAGE_MAX], theirs[16] = "", code[16] = "0";
+    snprintf(question, sizeof question, "cmd=init pmi_version=%d pmi_subversion=%d", version,
+             version == 1);
+    int rc = send_message(question);
+    rc = rc ? rc : receive_message(answer);
+    if (rc) {
+        weft_log("PMI: the process manager does not answer: %s", strerror(-rc));
+        return rc;
+    }
+    weft_pmi_value(answer, "rc", code, sizeof code);
+    if (!weft_pmi_value(answer, "pmi_version", theirs, sizeof theirs) ||
+        weft_source_number(theirs, 9) != version || strcmp(code, "0") != 0) {
+        weft_log("PMI: the process manager does not speak version %d ('%.100s'): set "
+                 "WEFT_LAUNCHER=%s",
+                 version, answer, version == 1 ? "pmi2" : "pmi");
+        return -EPROTONOSUPPORT;
+    }
+    server.prefixed = version == 2;
+    return 0;
+}
+
+int weft_pmi_connect(int version, int *pe, int *npes) {
+    const char *fd = getenv("PMI_FD"), *port = getenv("PMI_PORT"), *id = getenv("PMI_ID");
+    *pe = weft_source_number(getenv("PMI_RANK"), WEFT_WIRE_PES_MAX);
+    *npes = weft_source_number(getenv("PMI_SIZE"), WEFT_WIRE_PES_MAX);
+    if (!fd && !(port && id)) {
+        weft_log("PMI: neither PMI_FD nor PMI_PORT and PMI_ID are in the environment");
+        return -EINVAL;
+    }
+    int rc = fd ? take_descriptor(fd) : connect_to_port(port);
+    if (rc == 0 && !fd)
+        rc = introduce(id, pe, npes);
+    return rc ? rc : agree_on_version(version);
+}

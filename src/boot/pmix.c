@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PMIx, as Open MPI's mpirun, PRRTE's prterun and Slurm (srun --mpi=pmix) speak it. The protocol is
+ * libpmix's own affair, so it is opened at run time, where the environment speaks of PMIx. What is
+ * declared here is the interface that libpmix.so.2 has kept since version 2 (PMIx Standard 2.0:
+ * chapters "Data Structures", "Initialization and Finalization", "Key-Value Management"). */
+#include "base/log.h"
+#include "boot/source.h"
+#include "boot/wire.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PMIX_NAMESPACE_BYTES = 256,
+    PMIX_RANK_OF_JOB = -2, /* PMIX_RANK_WILDCARD: what is known of the job as a whole */
+    PMIX_STRING = 3,
+    PMIX_UINT32 = 14,
+    PMIX_GLOBAL = 3, /* visible to all PEs, wherever they run */
+};
+
+struct pmix_process {
+    char job[PMIX_NAMESPACE_BYTES];
+    uint32_t rank;
+};
+
+struct pmix_value {
+    uint16_t type;
+    union {
+        char *string;
+        uint32_t uint32;
+        uint64_t room[8]; /* the library's own union has grown over time */
+    } data;
+};
+
+static struct {
+    void *library;
+    struct pmix_process self;
+    int (*init)(struct pmix_process *self, void *info, size_t ninfo);
+    int (*put)(uint8_t scope, const char *key, struct pmix_value *value);
+    int (*commit)(void);
+    int (*fence)(const struct pmix_process *who, size_t nwho, const void *info, size_t ninfo);
+    int (*get)(const struct pmix_process *of, const char *key, const void *info, size_t ninfo,
+               struct pmix_value **value);
+    int (*finalize)(const void *info, size_t ninfo);
+    const char *(*error_string)(int status);
+} pmix;
+
+/* Open MPI says the size in the environment; others do not. */
+static int pmix_promises(void) {
+    if (!getenv("PMIX_RANK") || !getenv("PMIX_NAMESPACE"))
+        return 0;
+    int npes = weft_source_number(getenv("OMPI_COMM_WORLD_SIZE"), WEFT_WIRE_PES_MAX);
+    return npes > 0 ? npes : WEFT_NPES_UNKNOWN;
+}
+
+static int fail(const char *call, int status) {
+    weft_log("PMIx: %s: %s", call, pmix.error_string(status));
+    return -EPROTO;
+}
+
+static int load_calls(void) {
+    const struct {
+        void *call;
+        const char *name;
+    } calls[] = {{&pmix.init, "PMIx_Init"},
+                 {&pmix.put, "PMIx_Put"},
+                 {&pmix.commit, "PMIx_Commit"},
+                 {&pmix.fence, "PMIx_Fence"},
+                 {&pmix.get, "PMIx_Get"},
+                 {&pmix.finalize, "PMIx_Finalize"},
+                 {&pmix.error_string, "PMIx_Error_string"}};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        void *found = dlsym(pmix.library, calls[i].name);
+        if (!found) {
+            weft_log("PMIx: libpmix lacks %s: %s", calls[i].name, dlerror());
+            return -ENOSYS;
+        }
+        memcpy(calls[i].call, &found, sizeof found);
+    }
+    return 0;
+}
+
+static int load_library(void) {
+    static const char *const names[] = {"libpmix.so.2", "libpmix.so"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && !pmix.library; i++)
+        pmix.library = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL); /* its plugins want its symbols */
+    if (pmix.library)
+        return load_calls();
+    weft_log("PMIx: this process was started through PMIx, but libpmix.so.2 cannot be opened (%s): "
+             "install it, such as Debian's libpmix2, or name another way in WEFT_LAUNCHER",
+             dlerror());
+    return -ENOENT;
+}
+
+static int ask_size(int *npes) {
+    struct pmix_process job = pmix.self;
+    struct pmix_value *value = NULL;
+    job.rank = (uint32_t)PMIX_RANK_OF_JOB;
+    int status = pmix.get(&job, "pmix.job.size", NULL, 0, &value);
+    if (status)
+        return fail("PMIx_Get of the job's size", status);
+    *npes = value->type == PMIX_UINT32 ? (int)value->data.uint32 : -1;
+    free(value);
+    return 0;
+}
+
+static int pmix_open(int *pe, int *npes) {
+    int rc = load_library();
+    if (rc)
+        return rc;
+    int status = pmix.init(&pmix.self, NULL, 0);
+    if (status)
+        return fail("PMIx_Init", status);
+    *pe = (int)pmix.self.rank;
+    return ask_size(npes);
+}
+
+static int pmix_put(const char *key, const char *text) {
+    struct pmix_value value = {.type = PMIX_STRING, .data.string = (char *)text};
+    int status = pmix.put(PMIX_GLOBAL, key, &value);
+    status = status ? status : pmix.commit();
+    return status ? fail("PMIx_Put", status) : 0;
+}
+
+static int pmix_fence(void) {
+    int status = pmix.fence(NULL, 0, NULL, 0);
+    return status ? fail("PMIx_Fence", status) : 0;
+}
+
+static int pmix_get(int pe, const char *key, char *text, size_t bytes) {
+    struct pmix_process owner = pmix.self;
+    struct pmix_value *value = NULL;
+    owner.rank = (uint32_t)pe;
+    int status = pmix.get(&owner, key, NULL, 0, &value);
+    if (status)
+        return fail("PMIx_Get", status);
+    int rc = value->type == PMIX_STRING && strlen(value->data.string) < bytes ? 0 : -EPROTO;
+    if (rc == 0)
+        strcpy(text, value->data.string);
+    else
+        weft_log("PMIx: what PE %d has put as '%s' is no text of ours", pe, key);
+    if (value->type == PMIX_STRING)
+        free(value->data.string);
+    free(value);
+    return rc;
+}
+
+static void pmix_close(void) {
+    if (pmix.finalize)
+        pmix.finalize(NULL, 0);
+}
+
+const struct weft_source weft_source_pmix = {.name = "pmix",
+                                             .promises = pmix_promises,
+                                             .open = pmix_open,
+                                             .put = pmix_put,
+                                             .fence = pmix_fence,
+                                             .get = pmix_get,
+                                             .close = pmix_close};

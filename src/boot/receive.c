@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PE 0's part of the meeting. Whoever comes has to belong to this user; says in one message which
+ * PE it is; and waits for the page. Nothing here blocks on a single guest. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/control.h"
+#include "boot/door.h"
+#include "boot/hub.h"
+#include "boot/meet.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SILENT_MAX = 64, MANY_GUESTS = 512, MESSAGE_MAX = 4096 };
+
+struct guest {
+    int socket; /* -1: nobody */
+    pid_t pid;
+};
+
+struct reception {
+    const struct weft_identity *self;
+    int door, arrived;
+    struct guest *pe;                /* by number; ours stays empty */
+    struct guest silent[SILENT_MAX]; /* have come in and said nothing yet */
+    int nsilent;
+    struct pollfd *polls;
+    cpu_set_t processors; /* of all PEs */
+    uint64_t begin_ns;
+    bool hinted;
+};
+
+/* --- Refusing -------------------------------------------------------------------------------- */
+
+static void refuse(const struct guest *guest, const char *why) {
+    struct weft_wire_header header = {.kind = WEFT_WIRE_REFUSAL};
+    weft_wire_send(guest->socket, &header, why, strlen(why), NULL, 0, MSG_DONTWAIT);
+}
+
+/* The job cannot come about: everyone hears why. */
+__attribute__((format(printf, 2, 3))) static int give_up(struct reception *reception,
+                                                         const char *format, ...) {
+    char why[WEFT_REFUSAL_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    weft_log("%s", why);
+    for (int pe = 0; pe < reception->self->npes; pe++)
+        if (reception->pe[pe].socket >= 0)
+            refuse(&reception->pe[pe], why);
+    return -EPROTO;
+}
+
+/* --- Hearing a guest ------------------------------------------------------------------------- */
+
+static int seat(struct reception *reception, const struct weft_hello *hello,
+                const struct guest *guest) {
+    const struct weft_identity *self = reception->self;
+    char why[WEFT_REFUSAL_BYTES];
+    if (hello->npes != self->npes || hello->pe < 1 || hello->pe >= self->npes) {
+        snprintf(why, sizeof why, "process %d wants to be PE %d of %d in a job of %d PEs",
+                 guest->pid, hello->pe, hello->npes, self->npes);
+        refuse(guest, why);
+        close(guest->socket);
+        return give_up(reception, "%s", why);
+    }
+    struct guest *place = &reception->pe[hello->pe];
+    if (place->socket >= 0) {
+        snprintf(why, sizeof why, "process %d is PE %d already", place->pid, hello->pe);
+        refuse(guest, why);
+        close(guest->socket);
+        return 0;
+    }
+    *place = *guest;
+    reception->arrived++;
+    CPU_OR(&reception->processors, &reception->processors, &hello->processors);
+    return 0;
+}
+
+static int judge(struct reception *reception, const struct weft_hello *hello, size_t bytes,
+                 const struct guest *guest) {
+    static const size_t fixed = offsetof(struct weft_hello, version) + sizeof hello->version;
+    if (bytes < fixed || hello->magic != WEFT_HELLO_MAGIC) {
+        close(guest->socket); /* nobody of ours */
+        return 0;
+    }
+    if (bytes != sizeof *hello || strncmp(hello->version, WEFT_VERSION, sizeof hello->version)) {
+        char why[WEFT_REFUSAL_BYTES];
+        snprintf(why, sizeof why,
+                 "process %d runs Weft %.15s and PE 0 (pid %d) %s: install the same version "
+                 "everywhere",
+                 guest->pid, hello->version, (int)getpid(), WEFT_VERSION);
+        refuse(guest, why);
+        close(guest->socket);
+        return give_up(reception, "%s", why);
+    }
+    if (memcmp(hello->key, reception->self->card.key, sizeof hello->key) != 0) {
+        refuse(guest, "");
+        close(guest->socket);
+        return 0;
+    }
+    return seat(reception, hello, guest);
+}
+
+static int hear(struct reception *reception, int which) {
+    union {
+        struct weft_hello hello;
+        unsigned char bytes[MESSAGE_MAX];
+    } message = {0};
+    struct weft_wire_header header = {0};
+    struct weft_wire_extra extra;
+    struct guest guest = reception->silent[which];
+    ssize_t bytes =
+        weft_wire_receive(guest.socket, &header, &message, sizeof message, &extra, MSG_DONTWAIT);
+    if (bytes == -EAGAIN)
+        return 0;
+    reception->silent[which] = reception->silent[--reception->nsilent];
+    if (bytes >= 0)
+        weft_wire_close(&extra);
+    if (bytes < 0 || header.kind != WEFT_WIRE_HELLO) {
+        close(guest.socket);
+        return 0;
+    }
+    return judge(reception, &message.hello, (size_t)bytes, &guest);
+}
+
+/* --- Waiting --------------------------------------------------------------------------------- */
+
+static void let_in(struct reception *reception) {
+    struct guest guest;
+    while (reception->nsilent < SILENT_MAX) {
+        guest.socket = weft_door_accept(reception->door, &guest.pid);
+        if (guest.socket >= 0)
+            reception->silent[reception->nsilent++] = guest;
+        else if (guest.socket == -EAGAIN)
+            return;
+    }
+}
+
+/* "1, 3 and 5 more" */
+static void list_missing(const struct reception *reception, char *text, size_t bytes) {
+    enum { NAMED = 8 };
+    int missing = 0;
+    size_t at = 0;
+    for (int pe = 1; pe < reception->self->npes; pe++)
+        if (reception->pe[pe].socket < 0 && missing++ < NAMED)
+            at += (size_t)snprintf(text + at, bytes - at, "%s%d", missing > 1 ? ", " : "", pe);
+    if (missing > NAMED)
+        snprintf(text + at, bytes - at, " and %d more", missing - NAMED);
+}
+
+static int check_time(struct reception *reception) {
+    char missing[128];
+    uint64_t waited_ms = (weft_clock_ns() - reception->begin_ns) / 1000000;
+    if (waited_ms < WEFT_MEET_HINT_MS || (reception->hinted && waited_ms < WEFT_MEET_LIMIT_MS))
+        return 0;
+    list_missing(reception, missing, sizeof missing);
+    if (waited_ms >= WEFT_MEET_LIMIT_MS) {
+        give_up(reception, "PE %s of %d not here after %d s", missing, reception->self->npes,
+                WEFT_MEET_LIMIT_MS / 1000);
+        return -ETIMEDOUT;
+    }
+    weft_log("waiting for PE %s of %d to call shmem_init", missing, reception->self->npes);
+    reception->hinted = true;
+    return 0;
+}
+
+/* Guests have nothing more to say, so what can be read of one is its end. */
+static int check_present(struct reception *reception, const struct pollfd *polls) {
+    for (int pe = 1; pe < reception->self->npes; pe++)
+        if (reception->pe[pe].socket >= 0 && polls[pe].revents)
+            return give_up(reception, "PE %d (pid %d) has ended before all PEs had come", pe,
+                           reception->pe[pe].pid);
+    return 0;
+}
+
+/* One look at the door, the silent and the seated, in this order in the array. */
+static int turn(struct reception *reception) {
+    struct pollfd *silent = reception->polls + 1, *seated = silent + SILENT_MAX;
+    int nsilent = reception->nsilent, npes = reception->self->npes;
+    bool full = nsilent == SILENT_MAX;
+    reception->polls[0] = (struct pollfd){.fd = full ? -1 : reception->door, .events = POLLIN};
+    for (int i = 0; i < SILENT_MAX; i++)
+        silent[i] =
+            (struct pollfd){.fd = i < nsilent ? reception->silent[i].socket : -1, .events = POLLIN};
+    for (int pe = 0; pe < npes; pe++)
+        seated[pe] = (struct pollfd){.fd = reception->pe[pe].socket, .events = POLLIN};
+    if (poll(reception->polls, (nfds_t)(1 + SILENT_MAX + npes), WEFT_MEET_HINT_MS) <= 0)
+        return check_time(reception);
+    int rc = check_present(reception, seated);
+    for (int i = nsilent; rc == 0 && i-- > 0;) /* downwards: who is heard makes room for the last */
+        if (silent[i].revents)
+            rc = hear(reception, i);
+    if (rc == 0 && reception->polls[0].revents)
+        let_in(reception);
+    return rc ? rc : check_time(reception);
+}
+
+/* --- All are here ---------------------------------------------------------------------------- */
+
+static int welcome_all(struct reception *reception, int page) {
+    struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
+    for (int pe = 1; pe < reception->self->npes; pe++) {
+        int rc = weft_wire_send(reception->pe[pe].socket, &header, NULL, 0, &page, 1, 0);
+        if (rc) {
+            weft_log("cannot welcome PE %d (pid %d): %s", pe, reception->pe[pe].pid, strerror(-rc));
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* Our own line to the hub, and the hub on everybody's other end. */
+static int open_hub(struct reception *reception, struct weft_met *met) {
+    int npes = reception->self->npes, own[2], sockets[npes];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0)
+        return -errno;
+    sockets[0] = own[0];
+    for (int pe = 1; pe < npes; pe++) {
+        sockets[pe] = reception->pe[pe].socket;
+        reception->pe[pe].socket = -1; /* the hub's now */
+    }
+    int rc = weft_hub_open(&met->hosted, sockets, npes);
+    met->hub = own[1];
+    return rc;
+}
+
+static int begin_job(struct reception *reception, struct weft_met *met) {
+    int page, granted = weft_machine_quota();
+    int rc = weft_control_create(reception->self->npes, &met->control, &page);
+    if (rc) {
+        weft_log("cannot make the control page: %s", strerror(-rc));
+        return rc;
+    }
+    int processors = CPU_COUNT(&reception->processors);
+    met->control->cores = granted < processors ? granted : processors;
+    rc = welcome_all(reception, page);
+    close(page);
+    if (rc == 0 && (rc = open_hub(reception, met)) != 0)
+        weft_log("cannot make the hub: %s", strerror(-rc));
+    return rc;
+}
+
+static int open_reception(struct reception *reception) {
+    size_t npes = (size_t)reception->self->npes;
+    reception->begin_ns = weft_clock_ns();
+    weft_machine_processors(&reception->processors);
+    if (npes > MANY_GUESTS)
+        weft_machine_raise_descriptors();
+    reception->pe = malloc(npes * sizeof *reception->pe);
+    reception->polls = calloc(1 + SILENT_MAX + npes, sizeof *reception->polls);
+    for (size_t pe = 0; reception->pe && pe < npes; pe++)
+        reception->pe[pe].socket = -1;
+    int door =
+        reception->pe && reception->polls ? weft_door_open(reception->self->card.key) : -ENOMEM;
+    if (door < 0)
+        weft_log("cannot wait for the other PEs: %s", strerror(-door));
+    reception->door = door;
+    return door < 0 ? door : 0;
+}
+
+static void close_reception(struct reception *reception) {
+    if (reception->door >= 0)
+        close(reception->door);
+    for (int i = 0; i < reception->nsilent; i++)
+        close(reception->silent[i].socket);
+    for (int pe = 0; reception->pe && pe < reception->self->npes; pe++)
+        if (reception->pe[pe].socket >= 0)
+            close(reception->pe[pe].socket);
+    free(reception->pe);
+    free(reception->polls);
+}
+
+int weft_meet_receive(const struct weft_identity *self, struct weft_met *met) {
+    struct reception reception = {.self = self, .door = -1};
+    int rc = open_reception(&reception);
+    while (rc == 0 && reception.arrived < self->npes - 1)
+        rc = turn(&reception);
+    if (rc == 0)
+        rc = begin_job(&reception, met);
+    close_reception(&reception);
+    return rc;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The order of the sources, and PE 0's card through a store: as hexadecimal text. */
+#include "boot/source.h"
+#include "base/log.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+/* What the program itself says comes first, then what was made for us, then what more can be asked
+ * of. PMI-2 servers speak PMI-1 too, so PMI-2 comes into play only when it is named. */
+static const struct weft_source *const sources[] = {
+    &weft_source_given, &weft_source_oshrun,   &weft_source_pmix, &weft_source_pmi1,
+    &weft_source_pmi2,  &weft_source_torchrun, &weft_source_slurm};
+
+enum { NSOURCES = sizeof sources / sizeof *sources };
+
+int weft_source_number(const char *text, int max) {
+    char *end;
+    if (!text || text[0] < '0' || text[0] > '9')
+        return -1;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    return errno || *end || value > max ? -1 : (int)value;
+}
+
+int weft_source_find(const struct weft_source **source) {
+    const char *wanted = getenv("WEFT_LAUNCHER");
+    if (wanted && strcmp(wanted, "auto") == 0)
+        wanted = NULL;
+    *source = NULL;
+    if (weft_source_given.promises())
+        *source = &weft_source_given;
+    if (*source || (wanted && strcmp(wanted, "none") == 0))
+        return 0;
+    for (int i = 0; i < NSOURCES; i++) {
+        if (wanted ? strcmp(wanted, sources[i]->name) != 0 : !sources[i]->promises())
+            continue;
+        *source = sources[i];
+        return 0;
+    }
+    return wanted ? -EINVAL : 0;
+}
+
+static uint64_t hash(uint64_t so_far, const void *bytes, size_t nbytes) { /* FNV-1a */
+    for (const unsigned char *p = bytes; nbytes--; p++)
+        so_far = (so_far ^ *p) * UINT64_C(0x100000001b3);
+    return so_far;
+}
+
+uint64_t weft_card_host(void) {
+    char boot_id[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file && !fgets(boot_id, sizeof boot_id, file))
+        boot_id[0] = '\0';
+    if (file)
+        fclose(file);
+    struct stat network = {0};
+    stat("/proc/self/ns/net", &network);
+    uint64_t inode = network.st_ino, sum = UINT64_C(0xcbf29ce484222325);
+    return hash(hash(sum, boot_id, sizeof boot_id), &inode, sizeof inode) | 1;
+}
+
+int weft_card_draw(struct weft_card *card) {
+    card->host = weft_card_host();
+    if (getrandom(card->key, sizeof card->key, 0) == sizeof card->key)
+        return 0;
+    weft_log("no random numbers to make a key of: %s", strerror(errno));
+    return -EIO;
+}
+
+static void card_write(const struct weft_card *card, char *text) {
+    const unsigned char *bytes = (const unsigned char *)card;
+    for (size_t i = 0; i < sizeof *card; i++)
+        sprintf(text + 2 * i, "%02x", bytes[i]);
+}
+
+static int card_read(const char *text, struct weft_card *card) {
+    unsigned char *bytes = (unsigned char *)card;
+    unsigned byte;
+    if (strspn(text, "0123456789abcdef") != 2 * sizeof *card || text[2 * sizeof *card])
+        return -EPROTO;
+    for (size_t i = 0; i < sizeof *card && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
+        bytes[i] = (unsigned char)byte;
+    return 0;
+}
+
+static int share_through_store(const struct weft_source *source, int pe, struct weft_card *card) {
+    static const char key[] = "weft-card";
+    char text[WEFT_STORE_VALUE_MAX];
+    _Static_assert(2 * sizeof *card < sizeof text, "a card fits");
+    card_write(card, text);
+    int rc = pe == 0 ? source->put(key, text) : 0;
+    rc = rc ? rc : source->fence();
+    rc = rc ? rc : source->get(0, key, text, sizeof text);
+    if (rc == 0 && (rc = card_read(text, card)) != 0)
+        weft_log("%s: what PE 0 has put is '%.80s', and no card of ours: do all PEs run the same "
+                 "version of Weft?",
+                 source->name, text);
+    return rc;
+}
+
+static int check_host(const struct weft_source *source, const struct weft_identity *identity) {
+    if (!identity->card.host || identity->card.host == weft_card_host())
+        return 0;
+    weft_log("%s: PE 0 runs on another host or in another network namespace than PE %d, and "
+             "several hosts are not supported yet: start all PEs on one",
+             source->name, identity->pe);
+    return -EHOSTUNREACH;
+}
+
+static int check_place(const struct weft_source *source, const struct weft_identity *identity) {
+    if (identity->npes >= 1 && identity->npes <= WEFT_WIRE_PES_MAX && identity->pe >= 0 &&
+        identity->pe < identity->npes)
+        return 0;
+    weft_log("%s: PE %d of %d is no place in a job of 1 to %d PEs", source->name, identity->pe,
+             identity->npes, WEFT_WIRE_PES_MAX);
+    return -EINVAL;
+}
+
+int weft_source_identify(const struct weft_source *source, struct weft_identity *identity) {
+    *identity = (struct weft_identity){.pe = -1};
+    int rc = source->open(&identity->pe, &identity->npes);
+    rc = rc ? rc : check_place(source, identity);
+    if (rc == 0 && identity->npes > 1)
+        weft_log_set_pe(identity->pe);
+    if (rc || identity->npes == 1)
+        return rc;
+    if (identity->pe == 0)
+        rc = weft_card_draw(&identity->card);
+    if (rc == 0 && source->share)
+        rc = source->share(identity->pe, identity->npes, &identity->card);
+    else if (rc == 0)
+        rc = share_through_store(source, identity->pe, &identity->card);
+    return rc ? rc : check_host(source, identity);
+}

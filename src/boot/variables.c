@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Launchers that leave nothing but variables: torchrun, and srun without a PMI. The key of the job
+ * is made of what all its PEs find alike. It keeps jobs apart and no stranger out: that is done by
+ * the kernel's word for the user of a socket (boot/meet.c). MASTER_PORT is read, never bound. */
+#include "base/log.h"
+#include "boot/source.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FACTS_MAX = 5 };
+
+struct dialect {
+    const char *source;
+    const char *pe, *npes;
+    const char *here;             /* how many of them run on this host, or */
+    const char *hosts;            /* how many hosts there are: NULL or absent, it is not said */
+    const char *facts[FACTS_MAX]; /* the first has to be there */
+};
+
+static const struct dialect torchrun = {
+    .source = "torchrun",
+    .pe = "RANK",
+    .npes = "WORLD_SIZE",
+    .here = "LOCAL_WORLD_SIZE",
+    .facts = {"MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}};
+
+/* A batch script has SLURM_PROCID, but no SLURM_STEP_NUM_TASKS. */
+static const struct dialect slurm = {
+    .source = "slurm",
+    .pe = "SLURM_PROCID",
+    .npes = "SLURM_STEP_NUM_TASKS",
+    .hosts = "SLURM_STEP_NUM_NODES",
+    .facts = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}};
+
+static int number(const char *name) {
+    return name ? weft_source_number(getenv(name), WEFT_WIRE_PES_MAX) : -1;
+}
+
+static int promises(const struct dialect *dialect) {
+    int npes = number(dialect->npes);
+    return npes > 0 && number(dialect->pe) >= 0 && getenv(dialect->facts[0]) ? npes : 0;
+}
+
+static int open_job(const struct dialect *dialect, int *pe, int *npes) {
+    *pe = number(dialect->pe);
+    *npes = number(dialect->npes);
+    if (!promises(dialect)) {
+        weft_log("%s: %s, %s and %s have to be in the environment", dialect->source, dialect->pe,
+                 dialect->npes, dialect->facts[0]);
+        return -EINVAL;
+    }
+    int here = number(dialect->here), hosts = number(dialect->hosts);
+    if ((here < 0 || here == *npes) && hosts <= 1)
+        return 0;
+    weft_log("%s: %s=%d says that not all of the %d PEs run on this host, and several hosts are "
+             "not supported yet",
+             dialect->source, hosts > 1 ? dialect->hosts : dialect->here, hosts > 1 ? hosts : here,
+             *npes);
+    return -EHOSTUNREACH;
+}
+
+/* FNV-1a of all facts and the size, anew for each byte of the key. */
+static int share(const struct dialect *dialect, int npes, struct weft_card *card) {
+    for (int at = 0; at < WEFT_CARD_KEY_BYTES; at++) {
+        uint64_t sum = UINT64_C(0xcbf29ce484222325) + (uint64_t)at * 4096 + (uint64_t)npes;
+        for (int i = 0; i < FACTS_MAX && dialect->facts[i]; i++) {
+            const char *value = getenv(dialect->facts[i]);
+            for (const char *c = value ? value : ""; *c; c++)
+                sum = (sum ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+            sum = (sum ^ 0xff) * UINT64_C(0x100000001b3);
+        }
+        card->key[at] = (unsigned char)(sum >> 32);
+    }
+    card->host = 0;
+    return 0;
+}
+
+static int torchrun_promises(void) {
+    return promises(&torchrun);
+}
+
+static int torchrun_open(int *pe, int *npes) {
+    return open_job(&torchrun, pe, npes);
+}
+
+static int torchrun_share(int pe, int npes, struct weft_card *card) {
+    (void)pe;
+    return share(&torchrun, npes, card);
+}
+
+static int slurm_promises(void) {
+    return promises(&slurm);
+}
+
+static int slurm_open(int *pe, int *npes) {
+    return open_job(&slurm, pe, npes);
+}
+
+static int slurm_share(int pe, int npes, struct weft_card *card) {
+    (void)pe;
+    return share(&slurm, npes, card);
+}
+
+const struct weft_source weft_source_torchrun = {.name = "torchrun",
+                                                 .promises = torchrun_promises,
+                                                 .open = torchrun_open,
+                                                 .share = torchrun_share};
+
+const struct weft_source weft_source_slurm = {
+    .name = "slurm", .promises = slurm_promises, .open = slurm_open, .share = slurm_share};
