@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Extension: the program says itself which PE it is, and how the others are found. */
+#include <errno.h>
+#include <string.h>
+#include <shmemx.h>
+#include "base/log.h"
+#include "boot/boot.h"
+#include "core/init.h"
+#include "core/job.h"
+
+/* What a unique id holds; the rest is zero. */
+struct id {
+    unsigned char magic[8];
+    unsigned char card[WEFT_BOOT_CARD_BYTES];
+};
+
+static const unsigned char id_magic[8] = {'w', 'e', 'f', 't', 'i', 'd', '0', '1'};
+
+int shmemx_get_uniqueid(shmemx_uniqueid_t *id) {
+    struct id made;
+    _Static_assert(sizeof made <= sizeof id->bytes, "an id holds it");
+    if (!id)
+        return weft_fail(-EINVAL, "%s: argument id is NULL: pass the address of an id", __func__);
+    memcpy(made.magic, id_magic, sizeof id_magic);
+    int rc = weft_boot_card(made.card);
+    if (rc)
+        return weft_fail(rc, "%s: no random numbers: %s", __func__, strerror(-rc));
+    memset(id, 0, sizeof *id);
+    memcpy(id, &made, sizeof made);
+    return 0;
+}
+
+static int read_id(const char *call, const shmemx_uniqueid_t *uniqueid,
+                   struct weft_boot_given *given) {
+    struct id id;
+    if (!uniqueid)
+        return weft_fail(-EINVAL,
+                         "%s: argument attr: uniqueid is NULL: pass one of "
+                         "shmemx_get_uniqueid",
+                         call);
+    memcpy(&id, uniqueid, sizeof id);
+    if (memcmp(id.magic, id_magic, sizeof id_magic) != 0)
+        return weft_fail(-EINVAL,
+                         "%s: argument attr: uniqueid is not of shmemx_get_uniqueid, or "
+                         "did not arrive whole (%zu bytes)",
+                         call, sizeof *uniqueid);
+    memcpy(given->card, id.card, sizeof given->card);
+    return 0;
+}
+
+static int read_way(const char *call, unsigned flags, const shmemx_init_attr_t *attr,
+                    struct weft_boot_given *given) {
+    switch (flags) {
+    case SHMEMX_INIT_WITH_UNIQUEID:
+        return read_id(call, attr->uniqueid, given);
+    case SHMEMX_INIT_WITH_ALLGATHER:
+        given->allgather = attr->allgather;
+        given->context = attr->context;
+        return attr->allgather ? 0
+                               : weft_fail(-EINVAL, "%s: argument attr: allgather is NULL", call);
+    default:
+        return weft_fail(-EINVAL,
+                         "%s: argument flags is %#x: pass SHMEMX_INIT_WITH_UNIQUEID or "
+                         "SHMEMX_INIT_WITH_ALLGATHER",
+                         call, flags);
+    }
+}
+
+static int read_attr(const char *call, unsigned flags, const shmemx_init_attr_t *attr,
+                     struct weft_boot_given *given) {
+    if (!attr)
+        return weft_fail(-EINVAL, "%s: argument attr is NULL", call);
+    if (attr->npes < 1 || attr->npes > WEFT_WIRE_PES_MAX || attr->pe < 0 || attr->pe >= attr->npes)
+        return weft_fail(-EINVAL,
+                         "%s: argument attr: PE %d of %d is no place in a job of 1 to %d PEs", call,
+                         attr->pe, attr->npes, WEFT_WIRE_PES_MAX);
+    if (attr->requested < SHMEM_THREAD_SINGLE || attr->requested > SHMEM_THREAD_MULTIPLE)
+        return weft_fail(-EINVAL, "%s: argument attr: requested is %d: pass one of SHMEM_THREAD_*",
+                         call, attr->requested);
+    *given = (struct weft_boot_given){.pe = attr->pe, .npes = attr->npes};
+    return read_way(call, flags, attr, given);
+}
+
+/* A process belongs to one job for good; to initialise it again is fine. */
+static int check_first(const char *call, const struct weft_boot_given *given) {
+    int pe, npes;
+    if (!weft_boot_attached(&pe, &npes) || (pe == given->pe && npes == given->npes))
+        return 0;
+    return weft_fail(-EALREADY,
+                     "%s: this process is PE %d of %d since its first initialisation, and "
+                     "cannot become PE %d of %d",
+                     call, pe, npes, given->pe, given->npes);
+}
+
+int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr) {
+    struct weft_boot_given given;
+    int pe, npes, rc = read_attr(__func__, flags, attr, &given);
+    rc = rc ? rc : check_first(__func__, &given);
+    if (rc)
+        return rc;
+    weft_boot_give(&given);
+    rc = weft_init(attr->requested, NULL);
+    if (rc == 0)
+        return 0;
+    if (weft_boot_attached(&pe, &npes))
+        weft_boot_end_job(WEFT_STATUS_ERROR, true); /* others must not wait for this PE */
+    return weft_fail(rc, "%s: %s; a line on stderr says why", __func__, strerror(-rc));
+}
