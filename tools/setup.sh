@@ -38,6 +38,8 @@ if [ "$purpose" = check ]; then
     need 'command -v groff' groff-base
     need 'command -v strace' strace
     need 'command -v valgrind' valgrind
+    need 'command -v mpirun.openmpi' openmpi-bin
+    need 'command -v mpiexec.hydra' mpich
     need 'python3 -c "import numpy" || /usr/bin/python3 -c "import numpy"' python3-numpy
 fi
 [ -n "$missing" ] || exit 0

@@ -195,6 +195,11 @@ static void print(int number) {
     say("PE", number ? number : weft_boot.pe);
 }
 
+static void print_npes(int unused) {
+    (void)unused;
+    say("npes", weft_boot.npes);
+}
+
 static void print_pid(int unused) {
     (void)unused;
     say("pid", getpid());
@@ -229,6 +234,7 @@ static const struct verb {
     {"descriptors", count_descriptors},
     {"sleep_ms", sleep_ms},
     {"print", print},
+    {"npes", print_npes},
     {"pid", print_pid},
 };
 
@@ -246,11 +252,19 @@ static void perform(const char *word, int pe) {
     _exit(99);
 }
 
+/* As the launcher says, before this process has joined. */
+static int which_pe(void) {
+    static const char *const names[] = {WEFT_BOOT_ENV_PE, "RANK", "PMI_RANK", "PMIX_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i]))
+            return atoi(getenv(names[i]));
+    return 0;
+}
+
 int main(int argc, char **argv) {
-    const char *pe = getenv(WEFT_BOOT_ENV_PE);
     if (argc == 1)
         puts("1..0 # SKIP the PE of tests/launch");
     for (int i = 1; i < argc; i++)
-        perform(argv[i], pe ? atoi(pe) : 0);
+        perform(argv[i], which_pe());
     return 0;
 }
