@@ -13,7 +13,7 @@ from starters import INSTALLED, PRETENDED, Job, spawn
 PE = BUILD / "tests/boot/pe"
 EXCHANGE = BUILD / "tests/boot/exchange"
 PROGRAMS = [(npes, EXCHANGE) for npes in (1, 2, 3, 4)]
-PROGRAMS += [(npes, BUILD / "tests" / name) for npes, name in ((2, "api/rma"), (4, "api/rma"), (3, "api/setup"), (2, "core/statics"))]
+PROGRAMS += [(npes, BUILD / "tests" / name) for npes, name in ((4, "api/rma"), (3, "api/setup"), (2, "core/statics"))]
 
 
 def abstract_names():
