@@ -7,24 +7,33 @@
 #include "api/checked.h"
 #include "api/misuse.h"
 
-/* In checked mode. `fetch` is where the user wants the word before; NULL: nowhere of the user's. */
-WEFT_COLD static void weft_api_amo_check(const char *call, const char *argument, size_t bytes,
-                                         const void *dest, const void *fetch, int pe) {
-    weft_checked_access(call, &(struct weft_access){argument, fetch ? "fetch" : NULL, dest, fetch,
-                                                    bytes, bytes, bytes, pe, false});
+#define WEFT_AMO_ARGUMENTS                                                                    \
+    const char *call, enum weft_amo_op op, size_t bytes, const void *dest, const void *value, \
+        const void *cond, void *fetched, const void *fetch, int pe
+
+static inline const char *weft_api_amo_target(enum weft_amo_op op) {
+    return op == WEFT_AMO_FETCH ? "source" : "dest";
 }
 
-/* Inlined with a constant operation and width, so that one instruction is left of it. */
-static inline __attribute__((always_inline)) void weft_api_amo(const char *call,
-                                                               enum weft_amo_op op, size_t bytes,
-                                                               const void *dest, const void *value,
-                                                               const void *cond, void *fetched,
-                                                               const void *fetch, int pe) {
-    const char *argument = op == WEFT_AMO_FETCH ? "source" : "dest";
-    if (weft_checked())
-        weft_api_amo_check(call, argument, bytes, dest, fetch, pe);
+/* Inlined with a constant operation and width, so that one instruction is left of it. `fetch` is
+ * where the user wants the word before; NULL: nowhere of the user's. */
+static inline __attribute__((always_inline)) void weft_api_amo_now(WEFT_AMO_ARGUMENTS) {
+    (void)fetch;
     if (__builtin_expect(weft_amo(op, bytes, (void *)dest, value, cond, fetched, pe) != 0, 0))
-        weft_misuse_access(call, argument, dest, bytes, pe);
+        weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
+}
+
+WEFT_COLD static void weft_api_amo_checked(WEFT_AMO_ARGUMENTS) {
+    weft_checked_access(call, &(struct weft_access){weft_api_amo_target(op), fetch ? "fetch" : NULL,
+                                                    dest, fetch, bytes, bytes, bytes, pe, false});
+    weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+}
+
+static inline __attribute__((always_inline)) void weft_api_amo(WEFT_AMO_ARGUMENTS) {
+    if (weft_checked())
+        weft_api_amo_checked(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+    else
+        weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
 }
 
 /* clang-format off */
@@ -33,7 +42,7 @@ static inline __attribute__((always_inline)) void weft_api_amo(const char *call,
     weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, NULL, NULL, pe);
 #define AMO_RETURN(OP, T, DEST, VALUE, COND)                                                       \
     T before;                                                                                      \
-    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, &before, NULL, pe);                         \
+    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, &before, NULL, pe);                   \
     return before;
 #define AMO_STORE(OP, T, DEST, VALUE, COND)                                                        \
     weft_check_local(__func__, "fetch", fetch, sizeof(T));                                         \

@@ -67,15 +67,6 @@ void weft_checked_thread(const char *call) {
                                                               : "SHMEM_THREAD_FUNNELED");
 }
 
-void weft_checked_ctx(const char *call, shmem_ctx_t ctx) {
-    const struct weft_ctx *known = weft_ctx_find(ctx);
-    weft_checked_thread(call);
-    if (known && known->options & SHMEM_CTX_PRIVATE && !weft_ctx_is_mine(known))
-        weft_job_panic("%s: argument ctx is 0x%zx, a private context that another thread created: "
-                       "create one for this thread, or without SHMEM_CTX_PRIVATE",
-                       call, (size_t)ctx);
-}
-
 void weft_checked_collective(const char *call, struct weft_team *team,
                              const struct weft_same *arguments) {
     static const struct weft_same none[] = {{NULL, 0}};

@@ -53,6 +53,12 @@ void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int pe) {
                        "SHMEM_CTX_DEFAULT or a context that was created and not destroyed");
 }
 
+void weft_misuse_private(const char *call, shmem_ctx_t ctx) {
+    weft_job_panic("%s: argument ctx is 0x%zx, a private context that another thread created: "
+                   "create one for this thread, or without SHMEM_CTX_PRIVATE",
+                   call, (size_t)ctx);
+}
+
 void weft_misuse_null(const char *call, const char *argument) {
     weft_job_panic("%s: argument %s is NULL: pass the address of an object", call, argument);
 }

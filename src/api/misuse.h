@@ -27,6 +27,9 @@ WEFT_COLD _Noreturn void weft_misuse_access(const char *call, const char *argume
 /* There is no such context, or no PE `pe` in its team. */
 WEFT_COLD _Noreturn void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int pe);
 
+/* A private context of another thread. */
+WEFT_COLD _Noreturn void weft_misuse_private(const char *call, shmem_ctx_t ctx);
+
 WEFT_COLD _Noreturn void weft_misuse_null(const char *call, const char *argument);
 
 /* `value` is none of the constants `allowed`. */
@@ -63,13 +66,13 @@ static inline void weft_check_cmp(const char *call, int cmp) {
 }
 
 /* The world number of the context's PE. */
-WEFT_COLD void weft_checked_ctx(const char *call, shmem_ctx_t ctx);
 static inline int weft_check_pe(const char *call, shmem_ctx_t ctx, int pe) {
     int world_pe = weft_ctx_world_pe(ctx, pe);
     if (__builtin_expect(world_pe < 0, 0))
         weft_misuse_ctx(call, ctx, pe);
-    if (__builtin_expect(weft_job.checked, 0))
-        weft_checked_ctx(call, ctx);
+    if (__builtin_expect(weft_job.checked, 0) && ctx != SHMEM_CTX_DEFAULT &&
+        !weft_ctx_allowed(weft_ctx_find(ctx)))
+        weft_misuse_private(call, ctx);
     return world_pe;
 }
 

@@ -8,37 +8,49 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* In checked mode, before anything else. */
-WEFT_COLD static void check_put(const char *call, const void *dest, const void *source,
-                                size_t bytes, size_t alignment, int pe) {
-    weft_checked_access(call, &(struct weft_access){"dest", "source", dest, source, bytes, bytes,
-                                                    alignment, pe, false});
-}
-
-WEFT_COLD static void check_get(const char *call, void *dest, const void *source, size_t bytes,
-                                size_t alignment, int pe) {
-    weft_checked_access(call, &(struct weft_access){"source", "dest", source, dest, bytes, bytes,
-                                                    alignment, pe, false});
-}
-
-/* Inlined into every routine: a shared body costs a jump and the move of its arguments, a tenth of
- * a small put. Where the size is constant only that copy is left. */
-ALWAYS_INLINE void put(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                       const char *call) {
+ALWAYS_INLINE void put_now(void *dest, const void *source, size_t bytes, int pe, const char *call) {
     weft_check_local(call, "source", source, bytes);
-    if (weft_checked())
-        check_put(call, dest, source, bytes, alignment, pe);
     if (__builtin_expect(weft_put(dest, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
-ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                       const char *call) {
+ALWAYS_INLINE void get_now(void *dest, const void *source, size_t bytes, int pe, const char *call) {
     weft_check_local(call, "dest", dest, bytes);
-    if (weft_checked())
-        check_get(call, dest, source, bytes, alignment, pe);
     if (__builtin_expect(weft_get(dest, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "source", source, bytes, pe);
+}
+
+WEFT_COLD static void put_checked(void *dest, const void *source, size_t bytes, size_t alignment,
+                                  int pe, const char *call) {
+    weft_checked_access(call, &(struct weft_access){"dest", "source", dest, source, bytes, bytes,
+                                                    alignment, pe, false});
+    put_now(dest, source, bytes, pe, call);
+}
+
+WEFT_COLD static void get_checked(void *dest, const void *source, size_t bytes, size_t alignment,
+                                  int pe, const char *call) {
+    weft_checked_access(call, &(struct weft_access){"source", "dest", source, dest, bytes, bytes,
+                                                    alignment, pe, false});
+    get_now(dest, source, bytes, pe, call);
+}
+
+/* Inlined into every routine: a shared body costs a jump and the move of its arguments, a tenth of
+ * a small put. Where the size is constant only that copy is left. Checked mode goes its own way to
+ * the end, for a call in the middle would have every put save registers. */
+ALWAYS_INLINE void put(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                       const char *call) {
+    if (weft_checked())
+        put_checked(dest, source, bytes, alignment, pe, call);
+    else
+        put_now(dest, source, bytes, pe, call);
+}
+
+ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                       const char *call) {
+    if (weft_checked())
+        get_checked(dest, source, bytes, alignment, pe, call);
+    else
+        get_now(dest, source, bytes, pe, call);
 }
 
 static size_t strided_bytes(const struct weft_strided *shape) {

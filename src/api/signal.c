@@ -26,21 +26,10 @@ static void check_word(const char *call, const uint64_t *sig_addr, int pe) {
                                               sizeof *sig_addr, pe, false});
 }
 
-WEFT_COLD static void check_announced(const char *call, const struct announced *put, int pe) {
-    check_word(call, put->sig_addr, pe);
-    weft_checked_access(call,
-                        &(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
-                                              put->bytes, put->alignment, pe, false});
-    weft_checked_disjoint(call, "dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
-                          sizeof *put->sig_addr);
-}
-
-static void put_signal(const char *call, const struct announced *put, uint64_t signal, int sig_op,
-                       int pe) {
+static inline void put_signal_now(const char *call, const struct announced *put, uint64_t signal,
+                                  int sig_op, int pe) {
     enum weft_signal_op op = signal_op(call, sig_op);
     weft_check_local(call, "source", put->source, put->bytes);
-    if (weft_checked())
-        check_announced(call, put, pe);
     if (__builtin_expect(
             weft_put_signal(put->dest, put->source, put->bytes, put->sig_addr, signal, op, pe) == 0,
             1))
@@ -50,12 +39,43 @@ static void put_signal(const char *call, const struct announced *put, uint64_t s
     weft_misuse_access(call, "dest", put->dest, put->bytes, pe);
 }
 
+WEFT_COLD static void put_signal_checked(const char *call, const struct announced *put,
+                                         uint64_t signal, int sig_op, int pe) {
+    check_word(call, put->sig_addr, pe);
+    weft_checked_access(call,
+                        &(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
+                                              put->bytes, put->alignment, pe, false});
+    weft_checked_disjoint(call, "dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
+                          sizeof *put->sig_addr);
+    put_signal_now(call, put, signal, sig_op, pe);
+}
+
+static void put_signal(const char *call, const struct announced *put, uint64_t signal, int sig_op,
+                       int pe) {
+    if (weft_checked())
+        put_signal_checked(call, put, signal, sig_op, pe);
+    else
+        put_signal_now(call, put, signal, sig_op, pe);
+}
+
+static inline void signal_now(const char *call, uint64_t *sig_addr, uint64_t signal,
+                              enum weft_signal_op op, int pe) {
+    if (__builtin_expect(weft_signal(sig_addr, signal, op, pe) != 0, 0))
+        weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
+}
+
+WEFT_COLD static void signal_checked(const char *call, uint64_t *sig_addr, uint64_t signal,
+                                     enum weft_signal_op op, int pe) {
+    check_word(call, sig_addr, pe);
+    signal_now(call, sig_addr, signal, op, pe);
+}
+
 static void signal_word(const char *call, uint64_t *sig_addr, uint64_t signal,
                         enum weft_signal_op op, int pe) {
     if (weft_checked())
-        check_word(call, sig_addr, pe);
-    if (__builtin_expect(weft_signal(sig_addr, signal, op, pe) != 0, 0))
-        weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
+        signal_checked(call, sig_addr, signal, op, pe);
+    else
+        signal_now(call, sig_addr, signal, op, pe);
 }
 
 static void check_own_word(const char *call, const uint64_t *sig_addr) {
@@ -67,7 +87,7 @@ static void check_own_word(const char *call, const uint64_t *sig_addr) {
 }
 
 /* clang-format off */
-#define PUT_SIGNAL(NAME, T, SIZE, ALIGN)                                                            \
+#define PUT_SIGNAL(NAME, T, SIZE, ALIGN)                                                           \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,            \
           int sig_op, int pe),                                                                     \
@@ -76,10 +96,10 @@ static void check_own_word(const char *call, const uint64_t *sig_addr) {
                                         sig_addr},                                                 \
                     signal, sig_op, pe);)
 #define TYPED(N, T, _)                                                                             \
-    PUT_SIGNAL(N##_put_signal, T, sizeof(T), _Alignof(T))                                                       \
+    PUT_SIGNAL(N##_put_signal, T, sizeof(T), _Alignof(T))                                          \
     PUT_SIGNAL(N##_put_signal_nbi, T, sizeof(T), _Alignof(T))
 #define SIZED(BITS, BYTES, _)                                                                      \
-    PUT_SIGNAL(put##BITS##_signal, void, BYTES, BYTES)                                                    \
+    PUT_SIGNAL(put##BITS##_signal, void, BYTES, BYTES)                                             \
     PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES, BYTES)
 SHMEM_RMA_TYPES(TYPED, _)
 SHMEM_SIZES(SIZED, _)

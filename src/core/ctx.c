@@ -40,7 +40,7 @@ static int open_entry(const struct weft_team *members, shmem_team_t team, long o
     ctx->npes = members->npes;
     ctx->options = options;
     ctx->team = team;
-    ctx->creator = pthread_self();
+    ctx->creator = weft_thread_self();
     uintptr_t number = next_handle(ctx);
     atomic_store_explicit(&ctx->handle, number, memory_order_release);
     *handle = (shmem_ctx_t)number;

@@ -7,7 +7,6 @@
 #ifndef WEFT_CORE_CTX_H
 #define WEFT_CORE_CTX_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <shmem.h>
@@ -20,7 +19,7 @@ struct weft_ctx {
     uint32_t generation;       /* of the last handle */
     long options;
     shmem_team_t team;
-    pthread_t creator;
+    const void *creator; /* a thread */
 };
 extern struct weft_ctx weft_ctxs[WEFT_CTXS_MAX];
 
@@ -32,9 +31,15 @@ static inline const struct weft_ctx *weft_ctx_find(shmem_ctx_t handle) {
     return alive == number && number != 0 ? ctx : NULL;
 }
 
-/* Whether the calling thread created the context. */
-static inline bool weft_ctx_is_mine(const struct weft_ctx *ctx) {
-    return pthread_equal(ctx->creator, pthread_self());
+/* What tells the calling thread from others. No call, which would have its caller save registers.
+ */
+static inline const void *weft_thread_self(void) {
+    return __builtin_thread_pointer();
+}
+
+/* Whether the calling thread may use the context. */
+static inline bool weft_ctx_allowed(const struct weft_ctx *ctx) {
+    return !(ctx->options & SHMEM_CTX_PRIVATE) || ctx->creator == weft_thread_self();
 }
 
 /* The world number of the context's PE; negative where there is no such context or PE, except that
