@@ -6,7 +6,8 @@ number=0
 failed=0
 for pes in 2 3 5; do
     number=$((number + 1))
-    if output=$(SHMEM_DEBUG=1 "$build/bin/oshrun" -n $pes "$build/tests/random/random" --ops 40000 2>&1); then
+    if output=$(SHMEM_DEBUG=1 "$build/bin/oshrun" -n $pes "$build/tests/random/random" \
+        --ops 40000 2>&1); then
         echo "ok $number - on $pes PEs"
     else
         failed=1

@@ -93,7 +93,8 @@ SHMEM_TO_ALL_ORDERED_TYPES(TO_ALL_ORDERED, _)
 SHMEM_TO_ALL_ARITHMETIC_TYPES(TO_ALL_ARITHMETIC, _)
 
 #define ROW(N, T, OP, OPERAND, ...)                                                                \
-    {#N " " #OP, sizeof(T), VALUE_BYTES(T), .fold = fold_##N##_##OP, .operand = OPERAND, __VA_ARGS__},
+    {#N " " #OP, sizeof(T), VALUE_BYTES(T), .fold = fold_##N##_##OP, .operand = OPERAND,           \
+     __VA_ARGS__},
 #define REDUCE_ROW(N, T, OP, OPERAND) ROW(N, T, OP, OPERAND, .reduce = reduce_##N##_##OP)
 #define TO_ALL_ROW(N, T, OP, OPERAND) ROW(N, T, OP, OPERAND, .to_all = to_all_##N##_##OP)
 #define SCAN_ROW(N, T, OP, OPERAND)                                                                \
