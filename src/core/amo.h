@@ -46,7 +46,7 @@ WEFT_AMO_INLINE uint64_t weft_amo_apply(enum weft_amo_op op, size_t bytes, void 
             __atomic_store_n(word32, value32, __ATOMIC_RELEASE);
         else
             __atomic_store_n(word64, value, __ATOMIC_RELEASE);
-        return value;
+        return 0; /* not value: gcc 12 then has `value` and all results in one register */
     case WEFT_AMO_SWAP:
         return narrow ? __atomic_exchange_n(word32, value32, __ATOMIC_ACQ_REL)
                       : __atomic_exchange_n(word64, value, __ATOMIC_ACQ_REL);
