@@ -53,6 +53,22 @@ ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, size_t alig
         get_now(dest, source, bytes, pe, call);
 }
 
+ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size_t alignment,
+                               int pe, const char *call) {
+    if (weft_checked())
+        put_checked(dest, value, bytes, alignment, pe, call);
+    else if (__builtin_expect(weft_put_element(dest, value, bytes, pe) != 0, 0))
+        weft_misuse_access(call, "dest", dest, bytes, pe);
+}
+
+ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, size_t alignment,
+                               int pe, const char *call) {
+    if (weft_checked())
+        get_checked(value, source, bytes, alignment, pe, call);
+    else if (__builtin_expect(weft_get_element(value, source, bytes, pe) != 0, 0))
+        weft_misuse_access(call, "source", source, bytes, pe);
+}
+
 static size_t strided_bytes(const struct weft_strided *shape) {
     return weft_check_bytes(weft_check_bytes(shape->bsize, shape->nblocks), shape->elem_bytes);
 }
@@ -92,15 +108,15 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
 
 /* clang-format off */
 /* VERB is put or get, SIZE the bytes of an element, ALIGN what its address is a multiple of. */
-#define COPY(NAME, T, VERB, SIZE, ALIGN)                                                                  \
+#define COPY(NAME, T, VERB, SIZE, ALIGN)                                                           \
     PAIR(void, NAME, (T *dest, const T *source, size_t nelems, int pe),                            \
          VERB(dest, source, weft_check_bytes(nelems, SIZE), ALIGN, pe, __func__);)
-#define STRIDED(NAME, T, VERB, SIZE, ALIGN)                                                               \
+#define STRIDED(NAME, T, VERB, SIZE, ALIGN)                                                        \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),          \
          struct weft_strided shape = {SIZE, 1, nelems, dst, sst};                                  \
          VERB##_strided(dest, source, &shape, ALIGN, pe, __func__);)
-#define BLOCK_STRIDED(NAME, T, VERB, SIZE, ALIGN)                                                         \
+#define BLOCK_STRIDED(NAME, T, VERB, SIZE, ALIGN)                                                  \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks,    \
           int pe),                                                                                 \
@@ -108,28 +124,28 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
          VERB##_strided(dest, source, &shape, ALIGN, pe, __func__);)
 
 #define TYPED(N, T, _)                                                                             \
-    COPY(N##_put, T, put, sizeof(T), _Alignof(T))                                                               \
-    COPY(N##_get, T, get, sizeof(T), _Alignof(T))                                                               \
-    COPY(N##_put_nbi, T, put, sizeof(T), _Alignof(T))                                                           \
-    COPY(N##_get_nbi, T, get, sizeof(T), _Alignof(T))                                                           \
-    STRIDED(N##_iput, T, put, sizeof(T), _Alignof(T))                                                           \
-    STRIDED(N##_iget, T, get, sizeof(T), _Alignof(T))                                                           \
-    BLOCK_STRIDED(N##_ibput, T, put, sizeof(T), _Alignof(T))                                                    \
-    BLOCK_STRIDED(N##_ibget, T, get, sizeof(T), _Alignof(T))                                                    \
+    COPY(N##_put, T, put, sizeof(T), _Alignof(T))                                                  \
+    COPY(N##_get, T, get, sizeof(T), _Alignof(T))                                                  \
+    COPY(N##_put_nbi, T, put, sizeof(T), _Alignof(T))                                              \
+    COPY(N##_get_nbi, T, get, sizeof(T), _Alignof(T))                                              \
+    STRIDED(N##_iput, T, put, sizeof(T), _Alignof(T))                                              \
+    STRIDED(N##_iget, T, get, sizeof(T), _Alignof(T))                                              \
+    BLOCK_STRIDED(N##_ibput, T, put, sizeof(T), _Alignof(T))                                       \
+    BLOCK_STRIDED(N##_ibget, T, get, sizeof(T), _Alignof(T))                                       \
     PAIR(void, N##_p, (T *dest, T value, int pe),                                                  \
-         put(dest, &value, sizeof(T), _Alignof(T), pe, __func__);)                                         \
+         put_element(dest, &value, sizeof(T), _Alignof(T), pe, __func__);)                         \
     PAIR(T, N##_g, (const T *source, int pe),                                                      \
          T value;                                                                                  \
-         get(&value, source, sizeof(T), _Alignof(T), pe, __func__);                                        \
+         get_element(&value, source, sizeof(T), _Alignof(T), pe, __func__);                        \
          return value;)
 #define SIZED(BITS, BYTES, _)                                                                      \
-    COPY(put##BITS, void, put, BYTES, BYTES)                                                              \
-    COPY(get##BITS, void, get, BYTES, BYTES)                                                              \
-    COPY(put##BITS##_nbi, void, put, BYTES, BYTES)                                                        \
-    COPY(get##BITS##_nbi, void, get, BYTES, BYTES)                                                        \
-    STRIDED(iput##BITS, void, put, BYTES, BYTES)                                                          \
-    STRIDED(iget##BITS, void, get, BYTES, BYTES)                                                          \
-    BLOCK_STRIDED(ibput##BITS, void, put, BYTES, BYTES)                                                   \
+    COPY(put##BITS, void, put, BYTES, BYTES)                                                       \
+    COPY(get##BITS, void, get, BYTES, BYTES)                                                       \
+    COPY(put##BITS##_nbi, void, put, BYTES, BYTES)                                                 \
+    COPY(get##BITS##_nbi, void, get, BYTES, BYTES)                                                 \
+    STRIDED(iput##BITS, void, put, BYTES, BYTES)                                                   \
+    STRIDED(iget##BITS, void, get, BYTES, BYTES)                                                   \
+    BLOCK_STRIDED(ibput##BITS, void, put, BYTES, BYTES)                                            \
     BLOCK_STRIDED(ibget##BITS, void, get, BYTES, BYTES)
 
 SHMEM_RMA_TYPES(TYPED, _)

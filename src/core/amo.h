@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "base/alias.h"
 #include "core/window.h"
 
 enum weft_amo_op {
@@ -25,18 +26,14 @@ enum weft_amo_op {
     WEFT_AMO_XOR,
 };
 
-/* The word is the user's int, double, ... */
-typedef uint32_t __attribute__((may_alias)) weft_amo_word32;
-typedef uint64_t __attribute__((may_alias)) weft_amo_word64;
-
 #define WEFT_AMO_INLINE static inline __attribute__((always_inline))
 
 /* The word before, `bytes` wide; unspecified for WEFT_AMO_SET. */
 WEFT_AMO_INLINE uint64_t weft_amo_apply(enum weft_amo_op op, size_t bytes, void *word,
                                         uint64_t value, uint64_t cond) {
     bool narrow = bytes == sizeof(uint32_t);
-    weft_amo_word32 *word32 = word, value32 = (uint32_t)value, cond32 = (uint32_t)cond;
-    weft_amo_word64 *word64 = word;
+    weft_alias32 *word32 = word, value32 = (uint32_t)value, cond32 = (uint32_t)cond;
+    weft_alias64 *word64 = word;
     switch (op) {
     case WEFT_AMO_FETCH:
         return narrow ? __atomic_load_n(word32, __ATOMIC_ACQUIRE)

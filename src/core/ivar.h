@@ -11,24 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <shmem.h>
+#include "base/alias.h"
 
 struct weft_ivar_type {
     size_t bytes; /* 2, 4 or 8 */
     bool is_signed;
 };
 
-typedef uint16_t __attribute__((may_alias)) weft_ivar_word16;
-typedef uint32_t __attribute__((may_alias)) weft_ivar_word32;
-typedef uint64_t __attribute__((may_alias)) weft_ivar_word64;
-
 static inline uint64_t weft_ivar_key(struct weft_ivar_type type, const void *word) {
     uint64_t sign = (uint64_t)type.is_signed << 63;
     if (type.bytes == 8)
-        return __atomic_load_n((const weft_ivar_word64 *)word, __ATOMIC_ACQUIRE) ^ sign;
+        return __atomic_load_n((const weft_alias64 *)word, __ATOMIC_ACQUIRE) ^ sign;
     if (type.bytes == 4)
-        return (uint64_t)__atomic_load_n((const weft_ivar_word32 *)word, __ATOMIC_ACQUIRE) << 32 ^
-               sign;
-    return (uint64_t)__atomic_load_n((const weft_ivar_word16 *)word, __ATOMIC_ACQUIRE) << 48 ^ sign;
+        return (uint64_t)__atomic_load_n((const weft_alias32 *)word, __ATOMIC_ACQUIRE) << 32 ^ sign;
+    return (uint64_t)__atomic_load_n((const weft_alias16 *)word, __ATOMIC_ACQUIRE) << 48 ^ sign;
 }
 
 /* `cmp` is one of SHMEM_CMP_*. */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "base/alias.h"
 #include "core/job.h"
 #include "core/window.h"
 
@@ -24,7 +25,7 @@ WEFT_RMA_INLINE int weft_near_error(size_t bytes, int pe) {
     return pe < 0 || pe >= weft_job.npes ? -ERANGE : -EFAULT;
 }
 
-/* Single elements are one load and one store, so that a flag arrives whole, and cost no call. */
+/* Single elements are one load and one store, and cost no call. */
 WEFT_RMA_INLINE void weft_copy(void *dest, const void *source, size_t bytes) {
     if (__builtin_expect(bytes == 8, 1))
         memcpy(dest, source, 8);
@@ -55,6 +56,43 @@ WEFT_RMA_INLINE int weft_get(void *dest, const void *source, size_t bytes, int p
     if (__builtin_expect(!near, 0))
         return weft_near_error(bytes, pe);
     weft_copy(dest, near, bytes);
+    return 0;
+}
+
+/* *to = *from for a naturally aligned element; up to 8 bytes whole, also for threads that look at
+ * the word meanwhile. */
+#define WEFT_ELEMENT(BITS)                                                                  \
+    case BITS / 8:                                                                          \
+        __atomic_store_n((weft_alias##BITS *)to,                                            \
+                         __atomic_load_n((const weft_alias##BITS *)from, __ATOMIC_RELAXED), \
+                         __ATOMIC_RELAXED);                                                 \
+        break;
+WEFT_RMA_INLINE void weft_copy_element(void *to, const void *from, size_t bytes) {
+    switch (bytes) {
+        WEFT_ELEMENT(8)
+        WEFT_ELEMENT(16)
+        WEFT_ELEMENT(32)
+        WEFT_ELEMENT(64)
+    default:
+        memcpy(to, from, bytes);
+    }
+}
+#undef WEFT_ELEMENT
+
+/* Put and get of one element. */
+WEFT_RMA_INLINE int weft_put_element(void *dest, const void *value, size_t bytes, int pe) {
+    void *near = weft_near(dest, bytes, pe);
+    if (__builtin_expect(!near, 0))
+        return weft_near_error(bytes, pe);
+    weft_copy_element(near, value, bytes);
+    return 0;
+}
+
+WEFT_RMA_INLINE int weft_get_element(void *value, const void *source, size_t bytes, int pe) {
+    const void *near = weft_near(source, bytes, pe);
+    if (__builtin_expect(!near, 0))
+        return weft_near_error(bytes, pe);
+    weft_copy_element(value, near, bytes);
     return 0;
 }
 

@@ -49,7 +49,7 @@ static void waits_block_nobody(void) {
         EXPECT(shmem_long_g(&word, next) == turn, "put beside waiting threads");
     }
     shmem_barrier_all();
-    shmem_long_p(&chain[0], 1, next);
+    shmem_long_atomic_set(&chain[0], 1, next);
     for (int i = 0; i < THREADS; i++)
         pthread_join(all[i], NULL);
     shmem_long_wait_until(&chain[THREADS], SHMEM_CMP_EQ, 1);
@@ -184,7 +184,7 @@ static void one_gate(void) {
     for (uintptr_t i = 0; i < THREADS; i++)
         pthread_create(&all[i], NULL, wait_at_gate, (void *)i);
     shmem_barrier_all();
-    shmem_long_p(&gate, 7, next);
+    shmem_long_atomic_set(&gate, 7, next);
     for (int i = 0; i < THREADS; i++)
         pthread_join(all[i], NULL);
     EXPECT(wrong == 0, "%d threads passed too early", wrong);
