@@ -162,13 +162,14 @@ static int multiply_for_peers(const struct work *w) {
 }
 
 /* Rows of the own piece in one product: where b fits into the second-level cache, so few that the
- * product is still there when it is reduced. Depends on sizes only, as bits may depend on it. */
+ * product is still there when it is reduced. 16-bit products are so fast that packing b for each
+ * band costs more. Depends on sizes and types only, as bits may depend on it. */
 static size_t own_band_rows(const struct work *w, const struct weft_piece *piece) {
     enum { B_BYTES = 3 << 19, PRODUCT_BYTES = 1 << 19, ROWS_MIN = 64 };
     const weft_matrix *b = w->partials->b;
     size_t b_bytes = b->rows * piece->cols * weft_element_bytes(b->dtype);
     size_t row_bytes = piece->cols * weft_element_bytes(w->own.dtype);
-    if (b_bytes > B_BYTES || row_bytes == 0)
+    if (b_bytes > B_BYTES || row_bytes == 0 || b->dtype != w->own.dtype)
         return piece->rows;
     return row_bytes * ROWS_MIN < PRODUCT_BYTES ? PRODUCT_BYTES / row_bytes : ROWS_MIN;
 }
