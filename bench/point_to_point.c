@@ -9,9 +9,10 @@
 
 enum { REPEATS = 15, LARGEST = 16 << 20 };
 
-static unsigned long word __attribute__((aligned(64)));
-static unsigned long flag __attribute__((aligned(64)));
-static char *remote, *local; /* LARGEST symmetric bytes each */
+/* In the heap, where every library is at its best. Each word has a line of its own. */
+static unsigned long *word, *flag, *raw_flag;
+static uint64_t *signal_word;
+static char *remote, *local; /* LARGEST bytes each */
 static int me, npes;
 
 /* A measured loop: `n` operations; the result is seconds per operation, median of REPEATS. */
@@ -30,7 +31,7 @@ static double measure(loop *body, long n) {
 
 /* The machine's limit, where the library lets one reach a peer's memory directly. */
 static double limit(loop *body, long n) {
-    return shmem_ptr(&word, me == 0) && shmem_ptr(remote, me == 0) ? measure(body, n) : 0;
+    return shmem_ptr(word, me == 0) && shmem_ptr(remote, me == 0) ? measure(body, n) : 0;
 }
 
 static double rate(double amount, double seconds) {
@@ -42,13 +43,13 @@ static double rate(double amount, double seconds) {
 static void put_quiet(long n) {
     uint64_t value = 1;
     for (long i = 0; i < n; i++) {
-        shmem_putmem(&word, &value, sizeof value, 1);
+        shmem_putmem(word, &value, sizeof value, 1);
         shmem_quiet();
     }
 }
 
 static void store_fence(long n) {
-    _Atomic uint64_t *there = shmem_ptr(&word, 1);
+    _Atomic uint64_t *there = shmem_ptr(word, 1);
     for (long i = 0; i < n; i++) {
         atomic_store_explicit(there, (uint64_t)i, memory_order_relaxed);
         atomic_thread_fence(memory_order_seq_cst);
@@ -58,13 +59,13 @@ static void store_fence(long n) {
 static void get(long n) {
     uint64_t value;
     for (long i = 0; i < n; i++) {
-        shmem_getmem(&value, &word, sizeof value, 1);
+        shmem_getmem(&value, word, sizeof value, 1);
         __asm__ volatile("" : : "r"(value) : "memory");
     }
 }
 
 static void load(long n) {
-    _Atomic uint64_t *there = shmem_ptr(&word, 1);
+    _Atomic uint64_t *there = shmem_ptr(word, 1);
     for (long i = 0; i < n; i++) {
         uint64_t value = atomic_load_explicit(there, memory_order_relaxed);
         __asm__ volatile("" : : "r"(value) : "memory");
@@ -73,11 +74,11 @@ static void load(long n) {
 
 static void fetch_add(long n) {
     for (long i = 0; i < n; i++)
-        shmem_ulong_atomic_fetch_add(&word, 1, 1);
+        shmem_ulong_atomic_fetch_add(word, 1, 1);
 }
 
 static void instruction_fetch_add(long n) {
-    _Atomic uint64_t *there = shmem_ptr(&word, 1);
+    _Atomic uint64_t *there = shmem_ptr(word, 1);
     for (long i = 0; i < n; i++) {
         uint64_t value = atomic_fetch_add(there, 1);
         __asm__ volatile("" : : "r"(value) : "memory");
@@ -86,18 +87,18 @@ static void instruction_fetch_add(long n) {
 
 static void add(long n) {
     for (long i = 0; i < n; i++)
-        shmem_ulong_atomic_add(&word, 1, 1);
+        shmem_ulong_atomic_add(word, 1, 1);
 }
 
 static void put_nbi(long n) {
     uint64_t value = 1;
     for (long i = 0; i < n; i++)
-        shmem_putmem_nbi(&word, &value, sizeof value, 1);
+        shmem_putmem_nbi(word, &value, sizeof value, 1);
     shmem_quiet();
 }
 
 static void store(long n) {
-    _Atomic uint64_t *there = shmem_ptr(&word, 1);
+    _Atomic uint64_t *there = shmem_ptr(word, 1);
     for (long i = 0; i < n; i++)
         atomic_store_explicit(there, (uint64_t)i, memory_order_relaxed);
 }
@@ -157,21 +158,20 @@ static void bandwidths(void) {
 
 /* The flags go up for ever, so that a loop needs no reset. */
 static uint64_t flag_sent, raw_sent;
-static uint64_t raw_flag __attribute__((aligned(64)));
 
 static void flag_ping_pong(long n) {
     for (long i = 0; i < n; i++) {
         uint64_t value = ++flag_sent;
         if (me == 0)
-            shmem_ulong_p(&flag, value, 1);
-        shmem_ulong_wait_until(&flag, SHMEM_CMP_GE, value);
+            shmem_ulong_p(flag, value, 1);
+        shmem_ulong_wait_until(flag, SHMEM_CMP_GE, value);
         if (me == 1)
-            shmem_ulong_p(&flag, value, 0);
+            shmem_ulong_p(flag, value, 0);
     }
 }
 
 static void raw_ping_pong(long n) {
-    _Atomic uint64_t *there = shmem_ptr(&raw_flag, 1 - me), *here = (_Atomic uint64_t *)&raw_flag;
+    _Atomic uint64_t *there = shmem_ptr(raw_flag, 1 - me), *here = (_Atomic uint64_t *)raw_flag;
     for (long i = 0; i < n; i++) {
         uint64_t value = ++raw_sent;
         if (me == 0)
@@ -184,18 +184,18 @@ static void raw_ping_pong(long n) {
 }
 
 #ifdef SHMEM_SIGNAL_SET /* from OpenSHMEM 1.5 on */
-static uint64_t signal_word __attribute__((aligned(64))), signal_sent;
+static uint64_t signal_sent;
 
 static void signal_ping_pong(long n) {
     uint64_t payload = 1;
     for (long i = 0; i < n; i++) {
         uint64_t value = ++signal_sent;
         if (me == 0)
-            shmem_putmem_signal(&word, &payload, sizeof payload, &signal_word, value,
+            shmem_putmem_signal(word, &payload, sizeof payload, signal_word, value,
                                 SHMEM_SIGNAL_SET, 1);
-        shmem_signal_wait_until(&signal_word, SHMEM_CMP_GE, value);
+        shmem_signal_wait_until(signal_word, SHMEM_CMP_GE, value);
         if (me == 1)
-            shmem_putmem_signal(&word, &payload, sizeof payload, &signal_word, value,
+            shmem_putmem_signal(word, &payload, sizeof payload, signal_word, value,
                                 SHMEM_SIGNAL_SET, 0);
     }
 }
@@ -231,6 +231,11 @@ int main(void) {
     shmem_init();
     me = shmem_my_pe();
     npes = shmem_n_pes();
+    word = shmem_align(64, 64);
+    flag = shmem_align(64, 64);
+    raw_flag = shmem_align(64, 64);
+    signal_word = shmem_align(64, 64);
+    *word = *flag = *raw_flag = *signal_word = 0;
     remote = shmem_malloc(LARGEST);
     local = shmem_malloc(LARGEST);
     memset(remote, 1, LARGEST);

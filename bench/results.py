@@ -4,11 +4,13 @@ import json
 import statistics
 
 WEFT = "Weft"
+NAMES = {"http://www.open-mpi.org/": "Open MPI"}  # what shmem_info_get_name says there
 
 
 def library_of(line):
     """A name without its version."""
-    return "".join(word + " " for word in line["library"].split() if not word[0].isdigit() and word[0] != "v").strip()
+    name = " ".join(word for word in line["library"].split() if not word.lstrip("v")[0].isdigit())
+    return NAMES.get(name, name)
 
 
 def read(paths):
