@@ -132,13 +132,14 @@ bench: all benches ## measure everything, beside other libraries; table and plot
 CLANG_BUILD := build/clang
 SAN_BUILD   := build/san-address-undefined
 THREAD_BUILD := build/san-thread
+PARALLEL := $(MAKE) --no-print-directory --output-sync -j$(shell nproc)
 THREAD_TESTS := api/threads api/ctx conformance/threads core/lock core/sync
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@tools/setup.sh check
-	$(MAKE) --no-print-directory all tests benches
-	$(MAKE) --no-print-directory CC=clang BUILD=$(CLANG_BUILD) all tests
-	$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(SAN_BUILD) all tests
-	$(MAKE) --no-print-directory SAN=thread BUILD=$(THREAD_BUILD) $(THREAD_BUILD)/bin/oshrun \
+	$(PARALLEL) all tests benches
+	$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) all tests
+	$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) all tests
+	$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) $(THREAD_BUILD)/bin/oshrun \
 	    $(THREAD_TESTS:%=$(THREAD_BUILD)/tests/%)
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops|conformance)/' \
 	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops|conformance|random)/' \
