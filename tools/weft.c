@@ -59,8 +59,7 @@ static void print_matmul(void) {
     static const struct {
         const char *name;
         weft_dtype dtype;
-    } types[] = {
-        {"f32", WEFT_F32}, {"f64", WEFT_F64}, {"bf16", WEFT_BF16}, {"f16", WEFT_F16}};
+    } types[] = {{"f32", WEFT_F32}, {"f64", WEFT_F64}, {"bf16", WEFT_BF16}, {"f16", WEFT_F16}};
     printf("matmul\n");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         printf("  %-12s %s\n", types[i].name,

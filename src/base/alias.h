@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Integers as which any object of their size may be loaded and stored: the user's int, double, ... */
+/* Integers as which any object of their size may be loaded and stored: the user's int, double, ...
+ */
 #ifndef WEFT_BASE_ALIAS_H
 #define WEFT_BASE_ALIAS_H
 

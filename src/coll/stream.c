@@ -5,8 +5,8 @@
 #include "base/machine.h"
 #include "core/job.h"
 
-/* Twice a PE's share of the last-level cache. Read once. Where both arrays just fill the share, much
- * is still there in the next call (2 PEs, 32 MiB: all-to-all of 4 MiB took 1.1 to 1.2 of plain
+/* Twice a PE's share of the last-level cache. Read once. Where both arrays just fill the share,
+ * much is still there in the next call (2 PEs, 32 MiB: all-to-all of 4 MiB took 1.1 to 1.2 of plain
  * copies when it streamed, of 16 MiB 0.65). */
 static size_t threshold(void) {
     static _Atomic size_t known;
