@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tap.h"
+#include "api/amo_model.h"
 #include "api/model.h"
 
-enum operation { FETCH, SET, SWAP, COMPARE_SWAP, INC, ADD, AND, OR, XOR, OPERATIONS };
 enum form { SILENT, FETCHING, NBI, FORMS };
 
 /* Calls one routine of a type; the fetched word, widened, or 0 where the form fetches nothing. */
-typedef uint64_t call(shmem_ctx_t ctx, enum operation operation, enum form form, void *dest,
+typedef uint64_t call(shmem_ctx_t ctx, enum amo_operation operation, enum form form, void *dest,
                       uint64_t cond, uint64_t value, int pe);
 
 struct type {
@@ -34,7 +34,7 @@ struct type {
     else                                                                                           \
         EITHER(N##_atomic_fetch_##OP##_nbi, &fetched, d, __VA_ARGS__)
 #define STANDARD(N, T, _)                                                                          \
-    static uint64_t standard_##N(shmem_ctx_t ctx, enum operation operation, enum form form,        \
+    static uint64_t standard_##N(shmem_ctx_t ctx, enum amo_operation operation, enum form form,        \
                                  void *dest, uint64_t cond, uint64_t value, int pe) {              \
         T *d = dest, fetched = 0;                                                                  \
         if (operation == ADD) {                                                                    \
@@ -49,7 +49,7 @@ struct type {
         return (uint64_t)fetched;                                                                  \
     }
 #define BITWISE(N, T, _)                                                                           \
-    static uint64_t bitwise_##N(shmem_ctx_t ctx, enum operation operation, enum form form,         \
+    static uint64_t bitwise_##N(shmem_ctx_t ctx, enum amo_operation operation, enum form form,         \
                                 void *dest, uint64_t cond, uint64_t value, int pe) {               \
         T *d = dest, fetched = 0;                                                                  \
         (void)cond;                                                                                \
@@ -64,7 +64,7 @@ struct type {
         return (uint64_t)fetched;                                                                  \
     }
 #define EXTENDED(N, T, _)                                                                          \
-    static uint64_t extended_##N(shmem_ctx_t ctx, enum operation operation, enum form form,        \
+    static uint64_t extended_##N(shmem_ctx_t ctx, enum amo_operation operation, enum form form,        \
                                  void *dest, uint64_t cond, uint64_t value, int pe) {              \
         T *d = dest, fetched = 0;                                                                  \
         (void)cond;                                                                                \
@@ -100,31 +100,7 @@ static uint64_t words[TYPES];
 static uint32_t marks[1 << 14];
 static int me, npes;
 
-/* The word behind an operation; `mask` keeps the type's bits. */
-static uint64_t model(enum operation operation, uint64_t word, uint64_t cond, uint64_t value,
-                      uint64_t mask) {
-    switch (operation) {
-    case FETCH:
-        return word;
-    case SET:
-    case SWAP:
-        return value;
-    case COMPARE_SWAP:
-        return word == cond ? value : word;
-    case INC:
-        return (word + 1) & mask;
-    case ADD:
-        return (word + value) & mask;
-    case AND:
-        return word & value;
-    case OR:
-        return word | value;
-    default:
-        return word ^ value;
-    }
-}
-
-static call *routine_of(const struct type *type, enum operation operation) {
+static call *routine_of(const struct type *type, enum amo_operation operation) {
     if (operation >= AND)
         return type->call_bitwise;
     return operation <= SWAP ? type->call_extended : type->call;
@@ -139,7 +115,7 @@ static void one_type(size_t t, shmem_ctx_t ctx, bool reversed) {
     struct random random = random_of(t + 17, me);
     type->call_extended(ctx, SET, SILENT, &words[t], 0, 0, pe);
     for (int round = 0; round < 200; round++) {
-        enum operation operation = (enum operation)random_below(&random, OPERATIONS);
+        enum amo_operation operation = (enum amo_operation)random_below(&random, AMO_OPERATIONS);
         enum form form = (enum form)random_below(&random, FORMS);
         uint64_t value = random_next(&random) & mask;
         uint64_t cond = random_below(&random, 2) ? word : random_next(&random) & mask;
@@ -150,7 +126,7 @@ static void one_type(size_t t, shmem_ctx_t ctx, bool reversed) {
         bool fetches = operation != SET && (form != SILENT || operation <= COMPARE_SWAP);
         EXPECT(fetched == (fetches ? word : 0), "%s operation %d form %d: %#llx, not %#llx",
                type->name, operation, form, (unsigned long long)fetched, (unsigned long long)word);
-        word = model(operation, word, cond, value, mask);
+        word = amo_result(operation, word, cond, value) & mask;
         uint64_t now = type->call_extended(ctx, FETCH, FETCHING, &words[t], 0, 0, pe) & mask;
         EXPECT(now == word, "%s operation %d form %d left %#llx, not %#llx", type->name, operation,
                form, (unsigned long long)now, (unsigned long long)word);

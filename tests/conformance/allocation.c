@@ -5,10 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
+#include "conformance/ring.h"
 #include "tap.h"
 #include "api/model.h"
-
-static int me, npes, next, before;
 
 static long word;
 
@@ -190,11 +189,7 @@ static void sizes_and_hints(void) {
 
 int main(void) {
     shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    next = (me + 1) % npes;
-    before = (me + npes - 1) % npes;
-    tap_start(me);
+    ring_start();
     tap_case("43: barriers, and what they complete");
     barriers();
     tap_case("43: nothing");

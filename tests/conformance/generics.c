@@ -4,9 +4,9 @@
  * elements of structures, and values of other types than the pointer's come along. */
 #include <shmem.h>
 #include <complex.h>
+#include "conformance/ring.h"
 #include "tap.h"
 
-static int me, npes, next, before;
 static shmem_team_t reversed; /* all PEs, in reverse order */
 static shmem_ctx_t ctx;       /* of that team */
 
@@ -323,11 +323,7 @@ static void other_names(void) {
 
 int main(void) {
     shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    next = (me + 1) % npes;
-    before = (me + npes - 1) % npes;
-    tap_start(me);
+    ring_start();
     shmem_team_split_strided(SHMEM_TEAM_WORLD, npes - 1, -1, npes, NULL, 0, &reversed);
     shmem_team_create_ctx(reversed, 0, &ctx);
     tap_case("put and get");

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "conformance/ring.h"
 #include "tap.h"
 
-static int me, npes, next, before;
 static long cells[8];
 
 static int initialized(void) {
@@ -140,11 +140,7 @@ int main(void) {
     int at_first = initialized(), by_thread = initialized_by_thread();
     cells[7] = 55;
     shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    next = (me + 1) % npes;
-    before = (me + npes - 1) % npes;
-    tap_start(me);
+    ring_start();
     tap_case("46: before shmem_init");
     EXPECT(at_first == 0 && by_thread == 0, "%d %d", at_first, by_thread);
     EXPECT(cells[7] == 55 && shmem_long_g(&cells[7], next) == 55, "a static set before init");

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "conformance/ring.h"
 #include "tap.h"
 #include "api/model.h"
 
@@ -30,7 +31,6 @@ static char aligned_static[256] __attribute__((aligned(4096)));
 static unsigned char large_static[LARGE];
 static _Thread_local int of_a_thread;
 static const int constants[4] = {3, 1, 4, 1};
-static int me, npes, next, before;
 
 static long *function_static(void) {
     static long count;
@@ -236,11 +236,7 @@ static void nothing(void) {
 
 int main(void) {
     shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    next = (me + 1) % npes;
-    before = (me + npes - 1) % npes;
-    tap_start(me);
+    ring_start();
     tap_case("1: static data of every kind is symmetric");
     statics();
     tap_case("2: an address is the caller's own and names the object everywhere");

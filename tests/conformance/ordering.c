@@ -3,12 +3,11 @@
  * quiet completes and for whom, which context they are about, and what a signal announces. */
 #include <shmem.h>
 #include <string.h>
+#include "conformance/ring.h"
 #include "tap.h"
 #include "api/model.h"
 
 enum { TURNS = 200, NELEMS = 300 };
-
-static int me, npes, next, before;
 
 /* Everything that a fence orders: each kind of operation on the next PE, a fence, a flag. */
 static struct {
@@ -273,11 +272,7 @@ static void signals(void) {
 
 int main(void) {
     shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    next = (me + 1) % npes;
-    before = (me + npes - 1) % npes;
-    tap_start(me);
+    ring_start();
     shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;
     tap_case("9, 10: a fence before a flag");
     fences("the default context", SHMEM_CTX_DEFAULT);

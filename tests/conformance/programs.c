@@ -5,10 +5,9 @@
 #include <shmem.h>
 #include <stdlib.h>
 #include <string.h>
+#include "conformance/ring.h"
 #include "tap.h"
 #include "api/model.h"
-
-static int me, npes, next, before;
 
 /* Every PE is a stage: it waits for an item, works on it, hands it on; a buffer of DEPTH items at
  * each stage, whose places the next stage gives back as credits. */
@@ -218,11 +217,7 @@ static void ring_sum(void) {
 
 int main(void) {
     shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    next = (me + 1) % npes;
-    before = (me + npes - 1) % npes;
-    tap_start(me);
+    ring_start();
     tap_case("a pipeline");
     pipeline();
     tap_case("a transpose");

@@ -5,12 +5,12 @@
 #include <shmem.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include "conformance/ring.h"
 #include "tap.h"
 #include "api/model.h"
 
 enum { THREADS = 4, TURNS = 100 };
 
-static int me, npes, next, before;
 static _Atomic int wrong;
 
 /* Runs `body` on every thread with its number; what it returns counts as wrong. */
@@ -194,11 +194,7 @@ static void one_gate(void) {
 int main(void) {
     int provided = -1, queried = -1;
     int failed = shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    next = (me + 1) % npes;
-    before = (me + npes - 1) % npes;
-    tap_start(me);
+    ring_start();
     tap_case("50: the level");
     shmem_query_thread(&queried);
     EXPECT(failed == 0 && provided == SHMEM_THREAD_MULTIPLE && queried == provided, "%d %d %d",

@@ -5,12 +5,11 @@
 #include <shmem.h>
 #include <limits.h>
 #include <string.h>
+#include "conformance/ring.h"
 #include "tap.h"
 #include "api/model.h"
 
 enum { PES_MAX = 64, LANES = 5 };
-
-static int me, npes, next, before;
 
 /* The ways to raise a flag; nothing but the reader's wait orders the reader. */
 static long flag;
@@ -222,11 +221,7 @@ static void own_words(void) {
 
 int main(void) {
     shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    next = (me + 1) % npes;
-    before = (me + npes - 1) % npes;
-    tap_start(me);
+    ring_start();
     tap_case("17: a satisfied wait has acquired, whatever set the word");
     acquire();
     tap_case("54: sets that are worked off by status");

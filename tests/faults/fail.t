@@ -4,10 +4,8 @@
 unless WEFT_TEST_LONG is set): the job goes on, or ends with a clear line; what fails does so on all
 PEs alike; never a hang or a crash. The same for the launcher.
 """
-import sys
-
-from strike import LAUNCHER, LONG, census, runs_or_says, sample, strike, why_not
-from harness import case, main
+from strike import LAUNCHER, LONG, census, main_where_traced, runs_or_says, sample, strike
+from harness import case
 
 ERRORS = ("ENOMEM", "EMFILE", "EINTR", "EAGAIN", "ENOSPC")
 # These cannot fail as we call them, or belong to the loader or the program; and what futex cannot
@@ -57,8 +55,4 @@ def launcher():
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print(f"1..0 # SKIP {reason}")
-        sys.exit()
-    main()
+    main_where_traced()

@@ -5,10 +5,9 @@ WEFT_TEST_LONG is set): the survivors name it, the job ends soon with its status
 The same for the launcher, with which all PEs end.
 """
 import re
-import sys
 
-from strike import LAUNCHER, SPEECHLESS_AFTER, WAITS, census, check_remains, sample, strike, why_not
-from harness import case, main, settled_traces, traces
+from strike import LAUNCHER, SPEECHLESS_AFTER, WAITS, census, check_remains, main_where_traced, sample, strike
+from harness import case, settled_traces, traces
 
 
 def check_death_of_pe(result, npes, victim, phase, where):
@@ -61,8 +60,4 @@ def launcher():
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print(f"1..0 # SKIP {reason}")
-        sys.exit()
-    main()
+    main_where_traced()

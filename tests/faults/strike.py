@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
-from harness import BUILD, Result, settled_leftovers, start  # noqa: E402
+from harness import BUILD, Result, main, settled_leftovers, start  # noqa: E402
 
 PHASES = str(BUILD / "tests/faults/phases")
 LAUNCHER = "launcher"
@@ -37,6 +37,14 @@ def why_not():
         return "there is no strace"
     tried = subprocess.run(["strace", "-D", "-f", "-o", "/dev/null", "true"], capture_output=True, text=True)
     return None if tried.returncode == 0 else f"tracing is forbidden: {tried.stderr.splitlines()[-1]}"
+
+
+def main_where_traced():
+    reason = why_not()
+    if reason:
+        print(f"1..0 # SKIP {reason}")
+    else:
+        main()
 
 
 def start_traced(npes, victim, strace, program):

@@ -37,29 +37,6 @@ static void apply_store(const struct op *op) {
         memcpy(model[op->target] + op->remote, pool + op->local, op->bsize);
 }
 
-static uint64_t amo_result(enum amo_operation operation, uint64_t word, uint64_t cond,
-                           uint64_t value) {
-    switch (operation) {
-    case FETCH:
-        return word;
-    case SET:
-    case SWAP:
-        return value;
-    case COMPARE_SWAP:
-        return word == cond ? value : word;
-    case INC:
-        return word + 1;
-    case ADD:
-        return word + value;
-    case AND:
-        return word & value;
-    case OR:
-        return word | value;
-    default:
-        return word ^ value;
-    }
-}
-
 static uint64_t change(const struct op *op, uint32_t offset, uint32_t bytes,
                        enum amo_operation operation) {
     uint64_t word = word_get(op->target, offset, bytes), mask = word_mask(bytes);

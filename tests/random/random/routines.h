@@ -7,6 +7,7 @@
 #include <float.h>
 #include <shmem.h>
 #include <stdbool.h>
+#include "api/amo_model.h"
 
 /* Of the bytes of a type those that hold its value: the x87's 80 bits lie in 16 bytes. */
 #define VALUE_BYTES(T) \
@@ -35,7 +36,6 @@ extern const struct rma_routines rma_routines[];
 extern const int RMA_ROWS, RMA_TYPED_ROWS, RMA_STRIDED_ROWS;
 
 /* Atomics. Values are the type's bits, in the low bytes. */
-enum amo_operation { FETCH, SET, SWAP, COMPARE_SWAP, INC, ADD, AND, OR, XOR, AMO_OPERATIONS };
 enum amo_form { SILENT, FETCHING, NBI };
 typedef void amo(shmem_ctx_t ctx, enum amo_operation operation, enum amo_form form, void *fetch,
                  void *dest, uint64_t cond, uint64_t value, int pe);
