@@ -37,8 +37,19 @@ void weft_checked_disjoint(const char *call, const char *a_name, const void *a, 
                        call, a_name, a, a_bytes, b_name, b, b_bytes);
 }
 
+static void check_thread(const char *call) {
+    weft_check_running(call);
+    if (weft_thread_allowed())
+        return;
+    weft_job_panic("%s: called by a thread other than the one that called shmem_init, at thread "
+                   "level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
+                   call,
+                   weft_thread_level() == SHMEM_THREAD_SINGLE ? "SHMEM_THREAD_SINGLE"
+                                                              : "SHMEM_THREAD_FUNNELED");
+}
+
 void weft_checked_access(const char *call, const struct weft_access *access) {
-    weft_checked_thread(call);
+    check_thread(call);
     if (access->symmetric_bytes == 0)
         return;
     if (!weft_near(access->symmetric, access->symmetric_bytes, access->pe))
@@ -56,20 +67,9 @@ void weft_checked_access(const char *call, const struct weft_access *access) {
                               access->local_bytes);
 }
 
-void weft_checked_thread(const char *call) {
-    weft_check_running(call);
-    if (weft_thread_allowed())
-        return;
-    weft_job_panic("%s: called by a thread other than the one that called shmem_init, at thread "
-                   "level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
-                   call,
-                   weft_thread_level() == SHMEM_THREAD_SINGLE ? "SHMEM_THREAD_SINGLE"
-                                                              : "SHMEM_THREAD_FUNNELED");
-}
-
 void weft_checked_collective(const char *call, struct weft_team *team,
                              const struct weft_same *arguments) {
     static const struct weft_same none[] = {{NULL, 0}};
-    weft_checked_thread(call);
+    check_thread(call);
     weft_consistency_check(team, call, arguments ? arguments : none);
 }

@@ -39,9 +39,6 @@ WEFT_COLD void weft_checked_disjoint(const char *call, const char *a_name, const
                                      size_t a_bytes, const char *b_name, const void *b,
                                      size_t b_bytes);
 
-/* The calling thread may use the library. */
-WEFT_COLD void weft_checked_thread(const char *call);
-
 /* All members of the team make this call, with the same `arguments`; NULL: none. */
 WEFT_COLD void weft_checked_collective(const char *call, struct weft_team *team,
                                        const struct weft_same *arguments);

@@ -130,26 +130,22 @@ void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *
     weft_alltoalls(group, dest, source, shape);
 }
 
-void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                     const struct weft_fold *fold) {
+/* Whether there is anything to fold. */
+static bool check_operands(const struct weft_group *group, const void *dest, const void *source,
+                           size_t nelems, const struct weft_fold *fold) {
     if (nelems == 0)
-        return;
+        return false;
     check(group, "dest", dest, fold->elem_bytes, nelems);
     check(group, "source", source, fold->elem_bytes, nelems);
     if (weft_checked())
         check_fold(group, dest, source, nelems, fold);
-    weft_reduce(group, dest, source, nelems, fold);
+    return true;
 }
 
-void weft_api_scan(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                   const struct weft_fold *fold, bool inclusive) {
-    if (nelems == 0)
-        return;
-    check(group, "dest", dest, fold->elem_bytes, nelems);
-    check(group, "source", source, fold->elem_bytes, nelems);
-    if (weft_checked())
-        check_fold(group, dest, source, nelems, fold);
-    weft_scan(group, dest, source, nelems, fold, inclusive);
+void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
+                     const struct weft_fold *fold) {
+    if (check_operands(group, dest, source, nelems, fold))
+        weft_reduce(group, dest, source, nelems, fold);
 }
 
 /* --- The names ------------------------------------------------------------------------------- */
@@ -169,24 +165,13 @@ static int broadcast(const char *call, shmem_team_t team, void *dest, const void
     return 0;
 }
 
-static int collect(const char *call, shmem_team_t team, void *dest, const void *source,
-                   size_t bytes) {
-    OPEN_GROUP(call, team);
-    weft_api_collect(&group, dest, source, bytes);
-    return 0;
-}
+/* Collect, fcollect and all-to-all. */
+typedef void exchange(const struct weft_group *group, void *dest, const void *source, size_t bytes);
 
-static int fcollect(const char *call, shmem_team_t team, void *dest, const void *source,
-                    size_t bytes) {
+static int run_exchange(const char *call, shmem_team_t team, void *dest, const void *source,
+                        size_t bytes, exchange *body) {
     OPEN_GROUP(call, team);
-    weft_api_fcollect(&group, dest, source, bytes);
-    return 0;
-}
-
-static int alltoall(const char *call, shmem_team_t team, void *dest, const void *source,
-                    size_t bytes) {
-    OPEN_GROUP(call, team);
-    weft_api_alltoall(&group, dest, source, bytes);
+    body(&group, dest, source, bytes);
     return 0;
 }
 
@@ -207,23 +192,24 @@ static int reduce(const char *call, shmem_team_t team, void *dest, const void *s
 static int scan(const char *call, shmem_team_t team, void *dest, const void *source, size_t nelems,
                 const struct weft_fold *fold, bool inclusive) {
     OPEN_GROUP(call, team);
-    weft_api_scan(&group, dest, source, nelems, fold, inclusive);
+    if (check_operands(&group, dest, source, nelems, fold))
+        weft_scan(&group, dest, source, nelems, fold, inclusive);
     return 0;
 }
 
 /* clang-format off */
-#define COPY(NAME, T, VERB, SIZE)                                                                  \
+#define EXCHANGE(NAME, T, BODY, SIZE)                                                              \
     API(int, NAME, (shmem_team_t team, T *dest, const T *source, size_t nelems)) {                 \
-        return VERB(__func__, team, dest, source, weft_check_bytes(nelems, SIZE));                 \
+        return run_exchange(__func__, team, dest, source, weft_check_bytes(nelems, SIZE), BODY);   \
     }
 #define COLLECTIVES(BROADCAST, COLLECT, FCOLLECT, ALLTOALL, ALLTOALLS, T, SIZE)                    \
     API(int, BROADCAST,                                                                            \
         (shmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root)) {               \
         return broadcast(__func__, team, dest, source, weft_check_bytes(nelems, SIZE), PE_root);   \
     }                                                                                              \
-    COPY(COLLECT, T, collect, SIZE)                                                                \
-    COPY(FCOLLECT, T, fcollect, SIZE)                                                              \
-    COPY(ALLTOALL, T, alltoall, SIZE)                                                              \
+    EXCHANGE(COLLECT, T, weft_api_collect, SIZE)                                                   \
+    EXCHANGE(FCOLLECT, T, weft_api_fcollect, SIZE)                                                 \
+    EXCHANGE(ALLTOALL, T, weft_api_alltoall, SIZE)                                                 \
     API(int, ALLTOALLS, (shmem_team_t team, T *dest, const T *source, ptrdiff_t dst,               \
                          ptrdiff_t sst, size_t nelems)) {                                          \
         struct weft_blocks_shape shape = {nelems, SIZE, dst, sst};                                 \

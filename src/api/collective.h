@@ -18,7 +18,5 @@ void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *
                         const struct weft_blocks_shape *shape);
 void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
                      const struct weft_fold *fold);
-void weft_api_scan(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                   const struct weft_fold *fold, bool inclusive);
 
 #endif
