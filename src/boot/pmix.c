@@ -34,7 +34,7 @@ struct pmix_value {
 };
 
 static struct {
-    void *library;
+    void *handle; /* of libpmix */
     struct pmix_process self;
     int (*init)(struct pmix_process *self, void *info, size_t ninfo);
     int (*put)(uint8_t scope, const char *key, struct pmix_value *value);
@@ -71,7 +71,7 @@ static int load_calls(void) {
                  {&pmix.finalize, "PMIx_Finalize"},
                  {&pmix.error_string, "PMIx_Error_string"}};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        void *found = dlsym(pmix.library, calls[i].name);
+        void *found = dlsym(pmix.handle, calls[i].name);
         if (!found) {
             weft_log("PMIx: libpmix lacks %s: %s", calls[i].name, dlerror());
             return -ENOSYS;
@@ -83,9 +83,9 @@ static int load_calls(void) {
 
 static int load_library(void) {
     static const char *const names[] = {"libpmix.so.2", "libpmix.so"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && !pmix.library; i++)
-        pmix.library = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL); /* its plugins want its symbols */
-    if (pmix.library)
+    for (size_t i = 0; i < sizeof names / sizeof *names && !pmix.handle; i++)
+        pmix.handle = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL); /* its plugins want its symbols */
+    if (pmix.handle)
         return load_calls();
     weft_log("PMIx: this process was started through PMIx, but libpmix.so.2 cannot be opened (%s): "
              "install it, such as Debian's libpmix2, or name another way in WEFT_LAUNCHER",

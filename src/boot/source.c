@@ -51,7 +51,8 @@ static uint64_t hash(uint64_t so_far, const void *bytes, size_t nbytes) { /* FNV
     return so_far;
 }
 
-uint64_t weft_card_host(void) {
+/* This host, or rather its part where abstract sockets of one reach the other; never 0. */
+static uint64_t this_host(void) {
     char boot_id[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (file && !fgets(boot_id, sizeof boot_id, file))
@@ -65,7 +66,7 @@ uint64_t weft_card_host(void) {
 }
 
 int weft_card_draw(struct weft_card *card) {
-    card->host = weft_card_host();
+    card->host = this_host();
     if (getrandom(card->key, sizeof card->key, 0) == sizeof card->key)
         return 0;
     weft_log("no random numbers to make a key of: %s", strerror(errno));
@@ -104,7 +105,7 @@ static int share_through_store(const struct weft_source *source, int pe, struct 
 }
 
 static int check_host(const struct weft_source *source, const struct weft_identity *identity) {
-    if (!identity->card.host || identity->card.host == weft_card_host())
+    if (!identity->card.host || identity->card.host == this_host())
         return 0;
     weft_log("%s: PE 0 runs on another host or in another network namespace than PE %d, and "
              "several hosts are not supported yet: start all PEs on one",

@@ -65,9 +65,6 @@ int weft_source_identify(const struct weft_source *source, struct weft_identity 
 /* Draws a card for a new job. 0 or -errno, logged. */
 int weft_card_draw(struct weft_card *card);
 
-/* This host, or rather its part where abstract sockets of one reach the other; never 0. */
-uint64_t weft_card_host(void);
-
 /* Only digits, at most `max`; -1 otherwise, and for NULL. */
 int weft_source_number(const char *text, int max);
 

@@ -33,7 +33,7 @@ static inline void pause_briefly(void) {
 }
 
 /* Spins or yields for one turn; false when it is time to sleep. */
-static bool turn_awake(struct weft_waiter *waiter) {
+bool weft_waiter_awake(struct weft_waiter *waiter) {
     uint32_t spins = weft_job.oversubscribed ? 0 : SPIN_TURNS;
     uint32_t turn = waiter->turns++;
     if (turn < spins) {
@@ -50,10 +50,6 @@ static bool turn_awake(struct weft_waiter *waiter) {
     }
     waiter->turns = spins + YIELD_TURNS; /* and stay there, without ever wrapping */
     return false;
-}
-
-bool weft_waiter_awake(struct weft_waiter *waiter) {
-    return turn_awake(waiter);
 }
 
 /* The limit is absolute for this operation. */
@@ -101,7 +97,7 @@ static void check_departure(const struct weft_word *word, uint32_t value,
 
 /* What the PE did before it departed is visible once the departure is: one more look decides. */
 void weft_waiter_turn(struct weft_waiter *waiter) {
-    if (turn_awake(waiter))
+    if (weft_waiter_awake(waiter))
         return;
     if (waiter->departed)
         panic_departed(waiter);
@@ -121,7 +117,7 @@ static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter
                  seen = atomic_load_explicit(&word->value, memory_order_acquire), value))) {
         if (!since && waiter->turns >= CLOCK_AFTER_TURNS)
             since = weft_clock_ns();
-        if (turn_awake(waiter))
+        if (weft_waiter_awake(waiter))
             continue;
         check_departure(word, value, waiter);
         if (sleeps-- == 0)

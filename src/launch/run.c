@@ -2,7 +2,7 @@
 /* Questions to the book. */
 #include "launch/run.h"
 #include <sys/wait.h>
-#include <time.h>
+#include "base/clock.h"
 
 int weft_run_status(int wait) {
     return WIFSIGNALED(wait) ? 128 + WTERMSIG(wait) : WEXITSTATUS(wait);
@@ -26,7 +26,5 @@ void weft_run_signal(const struct weft_run *run, int pe, int signal) {
 }
 
 int64_t weft_run_now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(weft_clock_ns() / 1000000);
 }
