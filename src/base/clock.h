@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Time that only goes forward. */
+/* Time that only goes forward, and waiting for it to do so. */
 #ifndef WEFT_BASE_CLOCK_H
 #define WEFT_BASE_CLOCK_H
 
@@ -10,6 +10,22 @@ static inline uint64_t weft_clock_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline void weft_clock_sleep_ms(long milliseconds) {
+    struct timespec rest = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    nanosleep(&rest, NULL);
+}
+
+/* So many milliseconds from now, as pthread_mutex_timedlock counts: by the time of day. */
+static inline struct timespec weft_clock_deadline_ms(long milliseconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += milliseconds / 1000;
+    until.tv_nsec += milliseconds % 1000 * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
 }
 
 #endif

@@ -2,12 +2,12 @@
 /* Who holds: `holder` is the process, and the keeper thread if it runs, otherwise the first thread.
  * A forked child inherits these variables but not the mutex, so the process id decides. */
 #include "boot/alive.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include <errno.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 static pid_t holder;
@@ -23,9 +23,7 @@ static struct {
 /* The launcher's watcher may hold the mutex for a moment after the last leaving; a second is ample
  * unless another process is this PE already. */
 static int take(pthread_mutex_t *alive) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 1;
+    struct timespec until = weft_clock_deadline_ms(1000);
     int rc = pthread_mutex_timedlock(alive, &until);
     if (rc == EOWNERDEAD)
         rc = pthread_mutex_consistent(alive);

@@ -2,6 +2,7 @@
 /* The control page: its making, and its abort fields in words. Sealed against resizing, so that no
  * PE can pull the memory from under the others. */
 #include "boot/control.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 static int memfd_of(size_t bytes) {
@@ -113,8 +113,8 @@ int weft_control_map(int fd, int npes, struct weft_control **control) {
  * comes second waits a moment and writes it then. The word last: whoever sees it sees the rest. */
 void weft_control_abort(struct weft_control *control, const struct weft_cause *cause) {
     if (atomic_exchange(&control->abort_claimed, 1) != 0)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    if (atomic_load(&control->abort) != WEFT_ABORT_NONE)
+        weft_clock_sleep_ms(1);
+    if (weft_control_aborted(control))
         return;
     atomic_store(&control->abort_pe, cause->pe);
     atomic_store(&control->abort_detail, cause->detail);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,6 +73,14 @@ struct weft_cause {
     int pe, pid, detail;
     enum weft_pe_state state; /* of that PE */
 };
+
+/* Whether the job is over. One load of a line that is shared and rarely written. */
+static inline bool weft_control_aborted(const struct weft_control *control) {
+    return atomic_load_explicit(&control->abort, memory_order_acquire) != WEFT_ABORT_NONE;
+}
+
+/* What a PE exits with that ends because of another. */
+#define WEFT_STATUS_ABORTED 70
 
 /* Writes the abort word, unless it is written already, and wakes who sleeps on it. */
 void weft_control_abort(struct weft_control *control, const struct weft_cause *cause);

@@ -2,6 +2,7 @@
 /* Names of other users may look like ours; they are tried and left. A connect never waits: a door
  * with a queue is tried again on the next round. */
 #include "boot/door.h"
+#include "base/hash.h"
 #include "boot/source.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -15,9 +16,7 @@
 enum { PREFIX_BYTES = 32, NAME_BYTES = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
 static void write_prefix(const unsigned char *key, char *prefix) {
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
-    for (int i = 0; i < WEFT_CARD_KEY_BYTES; i++)
-        sum = (sum ^ key[i]) * UINT64_C(0x100000001b3);
+    uint64_t sum = weft_hash(WEFT_HASH_BASIS, key, WEFT_CARD_KEY_BYTES);
     snprintf(prefix, PREFIX_BYTES, "weft-%016" PRIx64 "-", sum);
 }
 

@@ -42,7 +42,6 @@ void weft_boot_quit(int status) {
 }
 
 void weft_boot_lost(void) {
-    enum { STATUS_ABORTED = 70 };
     struct weft_cause host_died = {.kind = WEFT_ABORT_DIED, .pe = 0};
     if (!weft_attachment.launched)
         weft_control_abort(weft_attachment.control, &host_died); /* unless there is a cause */
@@ -53,7 +52,7 @@ void weft_boot_lost(void) {
         weft_log("the launcher is gone");
     else
         weft_log("%s; leaving", weft_boot_abort_text());
-    _exit(STATUS_ABORTED);
+    _exit(WEFT_STATUS_ABORTED);
 }
 
 const char *weft_boot_abort_text(void) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The PE's side of an exchange: give once, then take until every PE's contribution is here. Where
  * PE 0 is the host of the hub, it serves the others in between. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "boot/attachment.h"
@@ -13,14 +14,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MANY_DESCRIPTORS = 256 };
-
-static bool is_aborted(void) {
-    return atomic_load(&weft_attachment.control->abort) != WEFT_ABORT_NONE;
-}
 
 /* One exchange as this PE sees it: contributions arrive in the order of PEs, some at a time. */
 struct exchange {
@@ -44,7 +40,7 @@ static int exchange_give(const struct exchange *exchange, const void *mine, cons
         /* Too many descriptors are under way; the kernel counts them against the limit on open
          * ones. Others will take theirs. */
         weft_machine_raise_descriptors();
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        weft_clock_sleep_ms(1);
     }
 }
 
@@ -98,7 +94,7 @@ static int exchange_alone(const struct exchange *exchange, const void *mine, con
 /* PE 0 takes what is there and serves the others meanwhile. */
 static int exchange_as_host(struct exchange *exchange) {
     while (exchange->arrived < weft_attachment.npes) {
-        if (is_aborted())
+        if (weft_control_aborted(weft_attachment.control))
             weft_boot_lost();
         int rc = exchange_take(exchange, MSG_DONTWAIT);
         if (rc == -EAGAIN)

@@ -5,6 +5,7 @@
  * should have noticed may be stopped, and at the hub's sockets, because a PE may have overwritten
  * the page with the mutexes. */
 #include "boot/guard.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "boot/attachment.h"
@@ -16,10 +17,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { TICK_MS = 100, GRACE_MS = 500, STATUS_ABORTED = 70 };
+enum { TICK_MS = 100, GRACE_MS = 500 };
 
 static struct pollfd *lines;
 static nfds_t nlines;
@@ -32,15 +32,6 @@ static bool has_left(int pe) {
     return atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
 }
 
-static bool is_aborted(void) {
-    return atomic_load(&weft_attachment.control->abort) != WEFT_ABORT_NONE;
-}
-
-static void sleep_ms(long milliseconds) {
-    struct timespec rest = {milliseconds / 1000, milliseconds % 1000 * 1000000};
-    nanosleep(&rest, NULL);
-}
-
 /* The next PE of the ring that has joined and not left, or -1. */
 static int next_joined(void) {
     int npes = weft_attachment.npes;
@@ -48,15 +39,6 @@ static int next_joined(void) {
         if (is_joined((weft_attachment.pe + distance) % npes))
             return (weft_attachment.pe + distance) % npes;
     return -1;
-}
-
-static int lock_for_a_tick(pthread_mutex_t *mutex) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += TICK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return pthread_mutex_timedlock(mutex, &until);
 }
 
 /* One that has left may end as it likes. */
@@ -78,10 +60,11 @@ static void judge(int pe, int result) {
 }
 
 static void watch(int pe) {
-    int result = lock_for_a_tick(&weft_attachment.control->pe[pe].alive);
+    struct timespec until = weft_clock_deadline_ms(TICK_MS);
+    int result = pthread_mutex_timedlock(&weft_attachment.control->pe[pe].alive, &until);
     judge(pe, result);
     if (result == 0)
-        sleep_ms(1); /* it leaves or comes back just now */
+        weft_clock_sleep_ms(1); /* it leaves or comes back just now */
 }
 
 static void look_at_mutexes(void) {
@@ -112,27 +95,27 @@ static void open_lines(void) {
 /* The program did not see the end of the job within the grace. */
 static void end_self(void) {
     struct weft_cause cause = weft_control_cause(weft_attachment.control);
-    sleep_ms(GRACE_MS);
+    weft_clock_sleep_ms(GRACE_MS);
     if (has_left(weft_attachment.pe))
         return;
     if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
         weft_boot_quit(cause.detail & 0xff);
     if (cause.kind != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
         weft_log("%s; leaving", weft_boot_abort_text());
-    _exit(STATUS_ABORTED);
+    _exit(WEFT_STATUS_ABORTED);
 }
 
 static void *guard_main(void *unused) {
     (void)unused;
     for (;;) {
         int pe = next_joined();
-        if (pe >= 0 && !is_aborted())
+        if (pe >= 0 && !weft_control_aborted(weft_attachment.control))
             watch(pe);
         else
-            sleep_ms(TICK_MS);
+            weft_clock_sleep_ms(TICK_MS);
         look_at_mutexes();
         look_at_sockets();
-        if (is_aborted() && !has_left(weft_attachment.pe))
+        if (weft_control_aborted(weft_attachment.control) && !has_left(weft_attachment.pe))
             end_self();
     }
     return NULL;

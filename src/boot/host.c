@@ -18,13 +18,9 @@ static void check_lost(int pe) {
         weft_control_abort(weft_attachment.control, &death);
 }
 
-static bool is_aborted(void) {
-    return atomic_load(&weft_attachment.control->abort) != WEFT_ABORT_NONE;
-}
-
 static void junk(int pe, const char *why) {
     struct weft_cause error = {.kind = WEFT_ABORT_ERROR, .pe = pe};
-    if (!is_aborted())
+    if (!weft_control_aborted(weft_attachment.control))
         weft_log("PE %d sent %s; ending the job", pe, why ? why : "what only goes to a launcher");
     weft_control_abort(weft_attachment.control, &error);
 }
@@ -72,6 +68,6 @@ static bool is_delivering(void) {
 }
 
 void weft_host_finish(void) {
-    while (is_delivering() && !is_aborted())
+    while (is_delivering() && !weft_control_aborted(weft_attachment.control))
         weft_host_turn();
 }

@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
@@ -107,7 +106,7 @@ static int look_for_host(const struct weft_identity *self, struct weft_met *met)
             weft_log("waiting for PE 0 of %d to call shmem_init", self->npes);
             hinted = true;
         }
-        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
+        weft_clock_sleep_ms(pause_ms);
     }
     weft_log("PE 0 of %d has not called shmem_init on this host within %d s", self->npes,
              WEFT_MEET_LIMIT_MS / 1000);

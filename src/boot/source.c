@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of the sources, and PE 0's card through a store: as hexadecimal text. */
 #include "boot/source.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "boot/wire.h"
 #include <errno.h>
@@ -45,12 +46,6 @@ int weft_source_find(const struct weft_source **source) {
     return wanted ? -EINVAL : 0;
 }
 
-static uint64_t hash(uint64_t so_far, const void *bytes, size_t nbytes) { /* FNV-1a */
-    for (const unsigned char *p = bytes; nbytes--; p++)
-        so_far = (so_far ^ *p) * UINT64_C(0x100000001b3);
-    return so_far;
-}
-
 /* This host, or rather its part where abstract sockets of one reach the other; never 0. */
 static uint64_t this_host(void) {
     char boot_id[64] = "";
@@ -61,8 +56,8 @@ static uint64_t this_host(void) {
         fclose(file);
     struct stat network = {0};
     stat("/proc/self/ns/net", &network);
-    uint64_t inode = network.st_ino, sum = UINT64_C(0xcbf29ce484222325);
-    return hash(hash(sum, boot_id, sizeof boot_id), &inode, sizeof inode) | 1;
+    uint64_t inode = network.st_ino, sum = WEFT_HASH_BASIS;
+    return weft_hash(weft_hash(sum, boot_id, sizeof boot_id), &inode, sizeof inode) | 1;
 }
 
 int weft_card_draw(struct weft_card *card) {

@@ -2,6 +2,7 @@
 /* Launchers that leave nothing but variables: torchrun, and srun without a PMI. The key of the job
  * is made of what all its PEs find alike. It keeps jobs apart and no stranger out: that is done by
  * the kernel's word for the user of a socket (boot/meet.c). MASTER_PORT is read, never bound. */
+#include "base/hash.h"
 #include "base/log.h"
 #include "boot/source.h"
 #include "boot/wire.h"
@@ -62,15 +63,14 @@ static int open_job(const struct dialect *dialect, int *pe, int *npes) {
     return -EHOSTUNREACH;
 }
 
-/* FNV-1a of all facts and the size, anew for each byte of the key. */
+/* The hash of all facts and the size, anew for each byte of the key. */
 static int share(const struct dialect *dialect, int npes, struct weft_card *card) {
     for (int at = 0; at < WEFT_CARD_KEY_BYTES; at++) {
-        uint64_t sum = UINT64_C(0xcbf29ce484222325) + (uint64_t)at * 4096 + (uint64_t)npes;
+        uint64_t sum = WEFT_HASH_BASIS + (uint64_t)at * 4096 + (uint64_t)npes;
         for (int i = 0; i < FACTS_MAX && dialect->facts[i]; i++) {
             const char *value = getenv(dialect->facts[i]);
-            for (const char *c = value ? value : ""; *c; c++)
-                sum = (sum ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-            sum = (sum ^ 0xff) * UINT64_C(0x100000001b3);
+            sum = value ? weft_hash(sum, value, strlen(value)) : sum;
+            sum = weft_hash(sum, "\xff", 1);
         }
         card->key[at] = (unsigned char)(sum >> 32);
     }

@@ -32,9 +32,9 @@ void weft_job_leave(void);
 /* From now on this PE comes to no barrier but the last: who waits for it elsewhere hears of it. */
 void weft_job_depart(void);
 
-/* Whether the launcher has ended the job. One load of a line that is shared and rarely written. */
+/* Whether the job is over. */
 static inline bool weft_job_aborted(void) {
-    return atomic_load_explicit(&weft_job.control->abort, memory_order_relaxed) != WEFT_ABORT_NONE;
+    return weft_control_aborted(weft_job.control);
 }
 
 /* Asks for the end of the whole job with `status`; the caller then calls exit(). Other threads of
@@ -48,7 +48,6 @@ bool weft_job_ending(void);
 /* This PE found the job aborted while it was in `call`: one line that names the culprit, then an
  * end with WEFT_STATUS_ABORTED, at once. After shmem_global_exit there is no line, and the end is
  * an exit() with its status. */
-#define WEFT_STATUS_ABORTED 70
 _Noreturn void weft_job_die_aborted(const char *call);
 
 /* Ends the whole job from here with one line: misuse or a failure that has no other way out. */

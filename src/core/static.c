@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/hash.h"
 #include "boot/boot.h"
 #include "core/window.h"
 
@@ -78,20 +79,14 @@ static bool links_weft(const struct executable *e) {
     return false;
 }
 
-static uint64_t hash(uint64_t so_far, const void *bytes, size_t nbytes) { /* FNV-1a */
-    for (const unsigned char *p = bytes; nbytes--; p++)
-        so_far = (so_far ^ *p) * UINT64_C(0x100000001b3);
-    return so_far;
-}
-
 /* Layout and build id: equal for the same program, whatever its path and load address. */
 static uint64_t fingerprint(const struct executable *e) {
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    uint64_t sum = WEFT_HASH_BASIS;
     for (size_t i = 0; i < e->nheaders; i++) {
         const ElfW(Phdr) *h = &e->headers[i];
-        sum = hash(sum, h, sizeof *h);
+        sum = weft_hash(sum, h, sizeof *h);
         if (h->p_type == PT_NOTE)
-            sum = hash(sum, (const void *)(e->base + h->p_vaddr), h->p_memsz);
+            sum = weft_hash(sum, (const void *)(e->base + h->p_vaddr), h->p_memsz);
     }
     return sum;
 }

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 
 enum { LINE_BYTES = 8192, TAG_BYTES = 16 };
 
@@ -172,9 +172,7 @@ void weft_output_finish(struct weft_output *output, int patience_ms) {
     if (!output->running)
         return;
     eventfd_write(output->finish, 1);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += patience_ms / 1000;
+    struct timespec until = weft_clock_deadline_ms(patience_ms);
     if (patience_ms < 0)
         pthread_join(output->thread, NULL);
     else
