@@ -43,6 +43,107 @@ typedef struct {
  * process; all later ones come back to the same job. */
 int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr);
 
+/* --- Memory of GPUs --------------------------------------------------------------------------- */
+
+/* Where symmetric memory lies: in the host's memory, as shmem_malloc's, or in the memory of the
+ * GPU of each PE. A PE's GPU is that of SHMEMX_DEVICE, or the one whose context is current in the
+ * calling thread, or PE modulo the number of GPUs; it is chosen by the first call that needs it. */
+typedef enum { SHMEMX_SPACE_HOST, SHMEMX_SPACE_DEVICE } shmemx_space_t;
+
+/* shmem_malloc, _calloc and _align in either space: collective over all PEs, NULL on all of them
+ * when one cannot, with text in weft_last_error(). GPU memory reads as zero when it is new. Any of
+ * them is freed by shmem_free. Every call of this library takes addresses of either space. */
+void *shmemx_malloc(shmemx_space_t space, size_t size);
+void *shmemx_calloc(shmemx_space_t space, size_t count, size_t size);
+void *shmemx_align(shmemx_space_t space, size_t alignment, size_t size);
+
+/* Where `asker` - the host, or this PE's GPU - finds pe's copy of the symmetric object at p by load
+ * and store; NULL where it cannot. shmem_ptr(p, pe) is the host's. */
+void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe);
+
+/* What copies of a GPU's memory are made by: multiprocessors, a copy engine, or whichever is faster
+ * for the size and direction (`weft info` prints the thresholds). For the calls of this PE from now
+ * on; SHMEMX_ENGINE=auto, sm or copy is the setting at the start. -EINVAL for any other value. */
+typedef enum { SHMEMX_ENGINE_AUTO, SHMEMX_ENGINE_SM, SHMEMX_ENGINE_COPY } shmemx_engine_t;
+int shmemx_set_engine(shmemx_engine_t engine);
+
+/* --- Calls in the order of a CUDA stream ------------------------------------------------------ */
+
+/* A cudaStream_t or CUstream; NULL is CUDA's default stream. Each call enqueues work and returns;
+ * it may be captured into a graph. PEs are numbers in WORLD. Symmetric arguments may lie in any
+ * space; a source or destination of this PE may be any memory that CUDA can copy. Teams' calls are
+ * made in the same order by all members. 0 or a negative errno; nothing has been enqueued then. */
+typedef struct CUstream_st *shmemx_stream_t;
+
+int shmemx_putmem_on_stream(void *dest, const void *source, size_t nelems, int pe,
+                            shmemx_stream_t stream);
+int shmemx_getmem_on_stream(void *dest, const void *source, size_t nelems, int pe,
+                            shmemx_stream_t stream);
+int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems,
+                                   uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                                   shmemx_stream_t stream);
+int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                               shmemx_stream_t stream);
+
+/* The stream goes on when this PE's signal compares with cmp_value (SHMEM_CMP_*). */
+int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp_value,
+                                       shmemx_stream_t stream);
+
+/* What this PE has begun, by calls of the host and on this stream, is complete (ordered) behind. */
+int shmemx_quiet_on_stream(shmemx_stream_t stream);
+int shmemx_fence_on_stream(shmemx_stream_t stream);
+
+/* barrier also completes what the members have begun on their streams; sync only synchronises. */
+int shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t stream);
+int shmemx_barrier_all_on_stream(shmemx_stream_t stream);
+int shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream);
+
+/* As shmem_broadcastmem, shmem_fcollectmem and shmem_alltoallmem. */
+int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                                  int PE_root, shmemx_stream_t stream);
+int shmemx_fcollectmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                                 shmemx_stream_t stream);
+int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                                 shmemx_stream_t stream);
+
+/* clang-format off */
+/* As shmem_<type>_<op>_reduce, over the types of the standard but long double (-ENOTSUP), with
+ * results that have the same bits on every PE; and
+ * shmemx_<type>_<op>_reducescatter_on_stream: dest[i] on member m is the reduction of
+ * source[m * nreduce + i] over all members; source has nreduce elements for each member. */
+#define SHMEMX_REDUCE_ON_STREAM(N, T, OP)                                                          \
+    int shmemx_##N##_##OP##_reduce_on_stream(shmem_team_t team, T *dest, const T *source,          \
+                                             size_t nreduce, shmemx_stream_t stream);              \
+    int shmemx_##N##_##OP##_reducescatter_on_stream(shmem_team_t team, T *dest, const T *source,   \
+                                                    size_t nreduce, shmemx_stream_t stream);
+#define SHMEMX_BITWISE(N, T, _)    SHMEMX_REDUCE_ON_STREAM(N, T, and)                              \
+                                   SHMEMX_REDUCE_ON_STREAM(N, T, or)                               \
+                                   SHMEMX_REDUCE_ON_STREAM(N, T, xor)
+#define SHMEMX_ORDERED(N, T, _)    SHMEMX_REDUCE_ON_STREAM(N, T, max)                              \
+                                   SHMEMX_REDUCE_ON_STREAM(N, T, min)
+#define SHMEMX_ARITHMETIC(N, T, _) SHMEMX_REDUCE_ON_STREAM(N, T, sum)                              \
+                                   SHMEMX_REDUCE_ON_STREAM(N, T, prod)
+SHMEM_BITWISE_TYPES(SHMEMX_BITWISE, _)
+SHMEM_RMA_TYPES(SHMEMX_ORDERED, _)
+SHMEM_ARITHMETIC_TYPES(SHMEMX_ARITHMETIC, _)
+#undef SHMEMX_BITWISE
+#undef SHMEMX_ORDERED
+#undef SHMEMX_ARITHMETIC
+#undef SHMEMX_REDUCE_ON_STREAM
+/* clang-format on */
+
+/* Signal pads as PyTorch's and Helion's kernels use them: pads[r] is the pad of rank r, 32-bit
+ * words, 0 at first; the word of (channel, source) is pad[n * channel + source]. put waits until
+ * the peer's word for me is 0 and sets it to 1; wait waits until mine from the peer is 1 and sets
+ * it to 0; barrier does both with all peers. `pads` is an array of n addresses in GPU memory. A
+ * kernel that waits longer than timeout_ms (0: for ever) prints who waited for whom, and traps. */
+int shmemx_pad_put_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
+                             uint64_t timeout_ms, shmemx_stream_t stream);
+int shmemx_pad_wait_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
+                              uint64_t timeout_ms, shmemx_stream_t stream);
+int shmemx_pad_barrier_on_stream(uint32_t *const *pads, int rank, int n, int channel,
+                                 uint64_t timeout_ms, shmemx_stream_t stream);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -18,7 +18,12 @@
     X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", 0,                      \
       "symmetric heap that each PE commits at start-up, a number and k, m, g or t; it grows")     \
     X(text, launcher, "WEFT_LAUNCHER", NULL, "auto",                                              \
-      "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")
+      "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")  \
+    X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                \
+      "the GPU of this PE, a number as CUDA counts them; auto: the current one, or PE modulo "    \
+      "GPUs")                                                                                     \
+    X(text, engine, "SHMEMX_ENGINE", NULL, "auto",                                                \
+      "what copies GPU memory: auto, sm (multiprocessors) or copy (copy engines)")
 
 typedef bool weft_env_flag;
 typedef size_t weft_env_size;

@@ -20,6 +20,8 @@ struct weft_job {
     _Atomic enum weft_job_phase phase;
     bool oversubscribed; /* more PEs than processors: waiting must never spin */
     bool checked;        /* SHMEM_DEBUG: calls look for all misuse that can be seen */
+    bool devices;        /* there is memory of GPUs: pointers may be theirs */
+    bool detour;         /* checked or devices: calls leave the short way */
     struct weft_control *control;
 };
 

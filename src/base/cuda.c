@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* LD_LIBRARY_PATH decides which libcuda.so.1 it is, as for every program that links it. */
+#include "base/cuda.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include "base/log.h"
+
+struct weft_cuda weft_cuda;
+
+/* What the first load came to; later ones repeat it. */
+static struct {
+    pthread_once_t once;
+    int result;
+    char text[256];
+} loaded = {.once = PTHREAD_ONCE_INIT};
+
+static int find_calls(void *driver, const char **missing) {
+#define FIND(name, exported, arguments)                  \
+    *(void **)&weft_cuda.name = dlsym(driver, exported); \
+    if (!weft_cuda.name) {                               \
+        *missing = exported;                             \
+        return -ENOSYS;                                  \
+    }
+    WEFT_CUDA_CALLS(FIND)
+#undef FIND
+    return 0;
+}
+
+static int start(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!driver) {
+        snprintf(loaded.text, sizeof loaded.text, "there is no CUDA driver here (%s)", dlerror());
+        return -ENODEV;
+    }
+    const char *missing = "";
+    if (find_calls(driver, &missing) < 0) {
+        snprintf(loaded.text, sizeof loaded.text,
+                 "the CUDA driver lacks %s: install one for CUDA 12.4 or later", missing);
+        return -ENOSYS;
+    }
+    int count = 0, error = weft_cuda.cuInit(0);
+    if (error == WEFT_CU_SUCCESS)
+        error = weft_cuda.cuDeviceGetCount(&count);
+    if (error != WEFT_CU_SUCCESS && error != WEFT_CU_NO_DEVICE) {
+        snprintf(loaded.text, sizeof loaded.text, "the CUDA driver does not start: %s",
+                 weft_cuda_error(error));
+        return -EIO;
+    }
+    if (count > 0)
+        return 0;
+    snprintf(loaded.text, sizeof loaded.text,
+             "the CUDA driver sees no GPU (is CUDA_VISIBLE_DEVICES right?)");
+    return -ENODEV;
+}
+
+static void load(void) {
+    loaded.result = start();
+}
+
+int weft_cuda_load(void) {
+    pthread_once(&loaded.once, load);
+    return loaded.result < 0 ? weft_fail(loaded.result, "%s", loaded.text) : 0;
+}
+
+const char *weft_cuda_error(int error) {
+    static _Thread_local char text[128];
+    const char *name = NULL, *meaning = NULL;
+    weft_cuda.cuGetErrorName(error, &name);
+    weft_cuda.cuGetErrorString(error, &meaning);
+    snprintf(text, sizeof text, "%s: %s", name ? name : "unknown error", meaning ? meaning : "");
+    return text;
+}
+
+int weft_cuda_check(int error, const char *call, const char *what) {
+    if (error == WEFT_CU_SUCCESS)
+        return 0;
+    int code = error == WEFT_CU_OUT_OF_MEMORY ? -ENOMEM : -EIO;
+    return weft_fail(code, "%s: %s: %s", call, what, weft_cuda_error(error));
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device heap: symmetric memory on the PEs' GPUs (shmemx_malloc), and the words that GPUs
+ * synchronise teams with.
+ *
+ * It is brought up, on all PEs together, by the first call that needs it; weft_job.detour is set
+ * from then on, and calls look whether their pointers are a GPU's. Like the host heap it grows in
+ * extents that all PEs commit or none, and every PE runs the same allocator on the same calls. */
+#ifndef WEFT_CORE_DEVICE_H
+#define WEFT_CORE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/sync.h"
+#include "transport/gpu_copy.h"
+#include "transport/gpu_window.h"
+#include "transport/gpu_word.h"
+
+struct weft_device {
+    bool open;
+    struct weft_gpu_window heap;  /* SHMEMX_SPACE_DEVICE */
+    struct weft_gpu_window words; /* WEFT_TEAMS_MAX times struct weft_gpu_team_words */
+    struct weft_gpu_peer *peers;  /* of each PE of the job */
+};
+extern struct weft_device weft_device;
+
+/* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
+ * text. Every pair of PEs has been tried with data then. */
+int weft_device_open(const char *call);
+void weft_device_close(void);
+
+/* As weft_heap_malloc and so on, over the device heap. Collective over WORLD. */
+void *weft_device_malloc(size_t bytes, size_t alignment, bool zero, const char *call);
+void *weft_device_realloc(void *p, size_t bytes, const char *call);
+void weft_device_free(void *p, const char *call);
+
+/* Whether p is an address of this PE's part of the device heap. Two compares. */
+static inline bool weft_device_holds(const void *p) {
+    return weft_window_holds(&weft_device.heap.window, p, 0);
+}
+
+/* The live object that p lies in, as weft_heap_find. */
+bool weft_device_find(const void *p, void **begin, size_t *bytes);
+
+/* Where `pe` keeps its copy of the symmetric [p, p + bytes) - of the device heap, the host heap or
+ * the statics - for this PE's GPU and its copy engines; NULL as weft_near. */
+void *weft_device_near(const void *p, size_t bytes, int pe);
+
+/* Whether a copy between this local address and a symmetric one has a GPU's memory on either side:
+ * then it is the GPU's work. */
+bool weft_device_concerns(const void *symmetric, const void *local);
+
+/* Which way a copy goes between addresses as weft_device_near gives them; `pe` is the other side.
+ */
+enum weft_direction weft_device_direction(const void *to, const void *from, int pe);
+
+/* The words of this PE in a team, and how far those of the next member lie from them. */
+struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride);
+
+/* A new team is in this slot: its words begin at 0. Local; nothing where there is no device. */
+void weft_device_words_reset(const struct weft_team *team);
+
+/* The host heap has been committed up to here, on all PEs: registers what is new with the GPU. */
+void weft_device_register_heap(void);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stream-ordered communication: each call enqueues work on the caller's stream and returns. It may
+ * be captured into a graph and replayed.
+ *
+ * 0 or -errno with text: -ERANGE no such PE, -EFAULT not symmetric, -ENODEV no GPU. */
+#ifndef WEFT_CORE_DEVICE_STREAM_H
+#define WEFT_CORE_DEVICE_STREAM_H
+
+#include "core/device.h"
+#include "core/rma.h"
+
+int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
+                    const char *call);
+int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
+                    const char *call);
+int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
+                       weft_cu_stream stream, const char *call);
+int weft_stream_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
+                           uint64_t signal, enum weft_signal_op op, int pe, weft_cu_stream stream,
+                           const char *call);
+int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream,
+                     const char *call);
+
+/* Behind it, what this PE's host calls and this stream have begun is complete (quiet) or ordered.
+ */
+int weft_stream_quiet(weft_cu_stream stream, const char *call);
+
+/* Of a team: orders memory, and no stream goes on before all members' have come. */
+int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call);
+
+#endif

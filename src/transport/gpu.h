@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* This PE's GPU: which one, its primary context, and the streams that calls of the host use.
+ *
+ * Opened once a process, locally, by the first call that needs it; a process that asks for no
+ * device memory pays nothing. Functions return 0 or -errno with text in weft_fail's place. */
+#ifndef WEFT_TRANSPORT_GPU_H
+#define WEFT_TRANSPORT_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/cuda.h"
+
+struct weft_gpu {
+    bool open;
+    int ordinal; /* as this process counts GPUs */
+    weft_cu_device device;
+    weft_cu_context context; /* the primary one, which the CUDA runtime and PyTorch use */
+    struct weft_cu_uuid uuid;
+    char name[64];
+    int capability; /* 90 for 9.0 */
+    int sms;
+    size_t memory_bytes;
+    size_t granularity;          /* of physical memory, bytes */
+    bool sees_registered_memory; /* registered host memory, at the host's addresses */
+    bool host_atomics;     /* its read-modify-write on host words are atomic with processors' */
+    weft_cu_stream stream; /* of calls of the host; non-blocking */
+    weft_cu_stream rescue; /* high priority: releases waits when the job is over */
+};
+
+extern struct weft_gpu weft_gpu;
+
+/* Opens the GPU of this PE: `wanted` (an ordinal) if it is not negative; else the one whose context
+ * is current in the calling thread; else PE modulo the number of GPUs. */
+int weft_gpu_open(int wanted, int pe);
+void weft_gpu_close(void);
+
+/* Brackets of every entry from the user's code: the primary context is current within, and a
+ * capture that the user has under way forbids nothing. Nests. */
+struct weft_gpu_scope {
+    bool pushed;
+    int capture_mode;
+};
+struct weft_gpu_scope weft_gpu_enter(void);
+void weft_gpu_leave(struct weft_gpu_scope scope);
+
+/* Waits for all work of a stream. */
+int weft_gpu_synchronize(weft_cu_stream stream, const char *call);
+
+/* Whether the stream is being captured into a graph. */
+bool weft_gpu_capturing(weft_cu_stream stream);
+
+/* What lies at an address: memory that only GPUs and their copy engines reach, host memory that
+ * the GPU reaches as well, or host memory that it does not. The driver is asked: 100 ns. */
+enum weft_memory_kind { WEFT_MEMORY_HOST, WEFT_MEMORY_REGISTERED, WEFT_MEMORY_DEVICE };
+enum weft_memory_kind weft_gpu_memory_kind(const void *p);
+
+/* Makes host memory reachable for the GPU, at its own address. Granules are pages. */
+int weft_gpu_register(void *at, size_t bytes);
+void weft_gpu_unregister(void *at);
+
+/* Another process's GPU as this one can reach it: */
+struct weft_gpu_peer {
+    int ordinal;  /* here; -1 when it is not visible in this process */
+    bool same;    /* the very GPU of this PE */
+    bool access;  /* its memory can be mapped here */
+    bool atomics; /* atomics on its memory are atomic */
+    int rank;     /* of the link; 0 is the fastest */
+};
+struct weft_gpu_peer weft_gpu_peer_of(const struct weft_cu_uuid *uuid);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies by a GPU, between any two addresses: by its multiprocessors (SM) or by a copy engine.
+ *
+ * Which of them is a matter of size and direction, by a table measured on H200s, unless the user
+ * says otherwise. What the multiprocessors cannot reach (host memory that is not registered) goes
+ * by a copy engine in any case. All enqueue work on `stream` and return. */
+#ifndef WEFT_TRANSPORT_GPU_COPY_H
+#define WEFT_TRANSPORT_GPU_COPY_H
+
+#include "transport/gpu.h"
+
+enum weft_engine { WEFT_ENGINE_AUTO, WEFT_ENGINE_SM, WEFT_ENGINE_COPY };
+
+enum weft_direction {
+    WEFT_WITHIN,    /* from and to this GPU */
+    WEFT_TO_PEER,   /* to another GPU's memory */
+    WEFT_FROM_PEER, /* from another GPU's memory */
+    WEFT_TO_HOST,   /* to registered host memory */
+    WEFT_FROM_HOST,
+    WEFT_DIRECTIONS,
+};
+
+/* What calls use from now on; SHMEMX_ENGINE at the start. */
+void weft_engine_set(enum weft_engine engine);
+enum weft_engine weft_engine_get(void);
+
+/* The engine for a copy. */
+enum weft_engine weft_engine_choose(enum weft_direction direction, size_t bytes);
+
+/* A line of the table as a person reads it: "to peer   SM up to 2 MiB, then a copy engine". */
+void weft_engine_describe(char *line, size_t bytes, enum weft_direction direction);
+
+int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction direction,
+                  weft_cu_stream stream, const char *call);
+
+/* nblocks blocks of `bytes`, which begin to_step and from_step bytes apart; steps may be negative.
+ * All memory must be within the GPU's reach. */
+int weft_gpu_copy_blocks(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
+                         size_t bytes, size_t nblocks, weft_cu_stream stream, const char *call);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels of Weft: they lie in libweft_cuda.so, machine code for each GPU and PTX for later ones,
+ * and are loaded through the driver, into the primary context.
+ *
+ * One kernel a name, in src/<room>/<noun>.cu, extern "C". Every kernel's first argument is a
+ * struct weft_gpu_abort by value: where to look whether the job is over. Kernels are written so
+ * that any number of threads and blocks, one included, is right. */
+#ifndef WEFT_TRANSPORT_GPU_KERNEL_H
+#define WEFT_TRANSPORT_GPU_KERNEL_H
+
+#include "transport/gpu.h"
+
+/* X(name): everything that can be launched. */
+#define WEFT_GPU_KERNELS(X)                                                          \
+    X(weft_copy)        /* transport/copy.cu: bytes, any alignment */                \
+    X(weft_copy_blocks) /* transport/copy.cu: blocks that lie apart */               \
+    X(weft_amo)         /* transport/word.cu: one atomic on one word */              \
+    X(weft_signal)      /* transport/word.cu: set or add, behind all earlier work */ \
+    X(weft_wait)        /* transport/word.cu: until a word compares */               \
+    X(weft_put_signal)  /* transport/copy.cu: a small copy, and the signal */        \
+    X(weft_barrier)     /* transport/barrier.cu: of a team */                        \
+    X(weft_pad_put)     /* transport/pad.cu: PyTorch's signal pads */                \
+    X(weft_pad_wait)                                                                 \
+    X(weft_pad_barrier)                                                              \
+    X(weft_fold) /* coll/fold.cu: reduces members' arrays, all types and operations */
+
+enum weft_gpu_kernel {
+#define WEFT_GPU_KERNEL_NUMBER(name) WEFT_KERNEL_##name,
+    WEFT_GPU_KERNELS(WEFT_GPU_KERNEL_NUMBER)
+#undef WEFT_GPU_KERNEL_NUMBER
+        WEFT_KERNELS
+};
+
+/* Where a kernel that waits looks, every 20 us or so, and where it says that it gave up. Shared
+ * with kernels. */
+struct weft_gpu_abort {
+    const uint32_t *word; /* not 0: the job is over. Registered host memory, or NULL */
+    uint32_t *gave_up;    /* set to 1: what the kernel waited for did not come */
+};
+extern struct weft_gpu_abort weft_gpu_abort;
+
+/* Loads libweft_cuda.so from beside libweft.so (or from the loader's path) and its kernels.
+ * Called by weft_gpu_open. -ENOSYS with text when it is not installed. */
+int weft_gpu_kernels_open(void);
+void weft_gpu_kernels_close(void);
+
+/* Enqueues a kernel. `arguments` points to its arguments behind the first, NULL behind the last. */
+int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
+                    weft_cu_stream stream, void *const *arguments, const char *call);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Windows of GPU memory: one slot a PE, in one range of addresses.
+ *
+ * alloc and commit are local: they reserve addresses, and create memory in the own slot. attach
+ * maps a peer's extent from the descriptor it exported. Nothing here talks to anyone. Memory comes
+ * in extents, which are all of the size that was committed at once; each is one descriptor. */
+#ifndef WEFT_TRANSPORT_GPU_WINDOW_H
+#define WEFT_TRANSPORT_GPU_WINDOW_H
+
+#include "transport/gpu.h"
+#include "weft/addr.h"
+
+#define WEFT_GPU_EXTENTS_MAX 32
+
+struct weft_gpu_window {
+    struct weft_window window; /* window.bytes: what all members have committed and attached */
+    weft_cu_address base;      /* start of slot 0 */
+    size_t slot_bytes;
+    uint32_t mine;
+    unsigned nextents;
+    struct weft_gpu_extent {
+        size_t offset, bytes;
+    } extents[WEFT_GPU_EXTENTS_MAX];
+};
+
+/* Reserves `count` slots of slot_bytes (rounded up to a power of two, at least a granule), with
+ * this PE in slot `mine`. */
+int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32_t mine,
+                          size_t slot_bytes, const char *call);
+
+/* Creates `bytes` of zeroed memory (rounded up to granules) behind the last extent of the own slot.
+ * *fd is a new descriptor of it, close-on-exec, for the peers; the caller closes it. -ENOMEM when
+ * the GPU has none left, -ENOSPC when the slot or the list of extents is full. */
+int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd, const char *call);
+
+/* Maps the last extent of the member in `slot`. Consumes nothing: the caller closes fd. */
+int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd, const char *call);
+
+/* Takes the last extent back, own and peers': when not all members could follow. */
+void weft_gpu_window_retract(struct weft_gpu_window *window);
+
+/* The last extent is there for all. */
+void weft_gpu_window_show(struct weft_gpu_window *window);
+
+/* Unmaps what is mapped and gives the addresses back. The memory of this PE lives on where peers
+ * still have it mapped. Local. */
+void weft_gpu_window_free(struct weft_gpu_window *window);
+
+#endif

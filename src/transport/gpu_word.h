@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Words: atomics, signals, waits and barriers that a GPU makes, in stream order.
+ *
+ * Kernels do what users' words need, because they can look at the abort word meanwhile. Stream
+ * memory operations, which use no multiprocessor, wait only for words of the library's own in this
+ * GPU's memory, which weft_gpu_rescue (transport/gpu_rescue.h) can set. */
+#ifndef WEFT_TRANSPORT_GPU_WORD_H
+#define WEFT_TRANSPORT_GPU_WORD_H
+
+#include "transport/gpu.h"
+
+/* Same numbers as enum weft_amo_op (core/amo.h), which cannot be included from here. */
+enum weft_gpu_amo_op {
+    WEFT_GPU_FETCH,
+    WEFT_GPU_SET,
+    WEFT_GPU_SWAP,
+    WEFT_GPU_COMPARE_SWAP,
+    WEFT_GPU_ADD,
+    WEFT_GPU_AND,
+    WEFT_GPU_OR,
+    WEFT_GPU_XOR,
+};
+
+/* An atomic of the whole system on a word of `bytes`, 4 or 8. The word before goes to *fetched,
+ * memory within the GPU's reach; NULL: nobody wants it. */
+int weft_gpu_amo(enum weft_gpu_amo_op op, size_t bytes, void *word, uint64_t value, uint64_t cond,
+                 void *fetched, weft_cu_stream stream, const char *call);
+
+/* Sets the word, or adds to it, behind all earlier work of the stream. */
+int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
+                    const char *call);
+
+/* A copy of at most WEFT_GPU_SMALL bytes by one block, and then the signal: one kernel. */
+enum { WEFT_GPU_SMALL = 32 << 10 };
+int weft_gpu_put_signal(void *to, const void *from, size_t bytes, uint64_t *word, uint64_t value,
+                        bool add, weft_cu_stream stream, const char *call);
+
+/* Holds the stream until the word of this PE compares (SHMEM_CMP_*), as unsigned 64-bit numbers. */
+int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream,
+                  const char *call);
+
+/* A barrier of n members, me among them: no stream goes on before all have come; memory written
+ * before it is visible behind it. `mine` are this member's words, `stride` the bytes from one
+ * member's to the next one's in this process's addresses. */
+#define WEFT_GPU_MEMBERS_MAX 1024
+struct weft_gpu_team_words {
+    uint32_t epoch; /* of the barrier; this GPU's own, kept in its memory so
+                       that captured graphs replay */
+    uint32_t pad[31];
+    uint32_t arrived[WEFT_GPU_MEMBERS_MAX]; /* set by member i: the epoch it has come to */
+    uint32_t ready[WEFT_GPU_MEMBERS_MAX];   /* 1: member i has begun its call; reset by the owner */
+    uint32_t done[WEFT_GPU_MEMBERS_MAX];    /* 1: member i has ended its part */
+};
+int weft_gpu_barrier(struct weft_gpu_team_words *mine, ptrdiff_t stride, int me, int n,
+                     weft_cu_stream stream, const char *call);
+
+/* The same without a multiprocessor, in two halves that make a pair in every call: stream memory
+ * operations write 1 to all members' words, wait for 1 from all, and reset. */
+enum weft_gpu_half { WEFT_GPU_READY, WEFT_GPU_DONE };
+int weft_gpu_meet(enum weft_gpu_half half, struct weft_gpu_team_words *mine, ptrdiff_t stride,
+                  int me, int n, weft_cu_stream stream, const char *call);
+
+/* PyTorch's signal pads: word pad[n * channel + source] of 32 bits, 0 or 1. put sets 0 to 1 at the
+ * peer, wait takes 1 back to 0, with system scope; a kernel that waits for more than timeout_ms
+ * (0: for ever) says so and traps, as PyTorch's do. `pads`: n pads, in GPU memory. */
+int weft_gpu_pad_put(uint32_t *const *pads, int me, int n, int peer, int channel,
+                     uint64_t timeout_ms, weft_cu_stream stream, const char *call);
+int weft_gpu_pad_wait(uint32_t *const *pads, int me, int n, int peer, int channel,
+                      uint64_t timeout_ms, weft_cu_stream stream, const char *call);
+int weft_gpu_pad_barrier(uint32_t *const *pads, int me, int n, int channel, uint64_t timeout_ms,
+                         weft_cu_stream stream, const char *call);
+
+#endif
