@@ -9,24 +9,7 @@
 
 #include <limits.h>
 #include <stddef.h>
-
-/* What numbers the C types are: several are the same. */
-enum weft_number {
-    WEFT_NUMBER_I8,
-    WEFT_NUMBER_I16,
-    WEFT_NUMBER_I32,
-    WEFT_NUMBER_I64,
-    WEFT_NUMBER_U8,
-    WEFT_NUMBER_U16,
-    WEFT_NUMBER_U32,
-    WEFT_NUMBER_U64,
-    WEFT_NUMBER_FLOAT,
-    WEFT_NUMBER_DOUBLE,
-    WEFT_NUMBER_LONGDOUBLE,
-    WEFT_NUMBER_COMPLEXF,
-    WEFT_NUMBER_COMPLEXD,
-    WEFT_NUMBERS,
-};
+#include "coll/number.h"
 
 /* clang-format off */
 #define WEFT_NUMBER_OF(T)                                                                         \
@@ -44,17 +27,6 @@ enum weft_number {
 _Static_assert(sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long) == 8 &&
                    sizeof(long long) == 8,
                "the integers are as wide as WEFT_NUMBER_OF says");
-
-enum weft_fold_op {
-    WEFT_FOLD_AND,
-    WEFT_FOLD_OR,
-    WEFT_FOLD_XOR,
-    WEFT_FOLD_MAX,
-    WEFT_FOLD_MIN,
-    WEFT_FOLD_SUM,
-    WEFT_FOLD_PROD,
-    WEFT_FOLD_OPS,
-};
 
 struct weft_fold {
     /* to[i] = so_far[i] op next[i]; `to` may be either of them. NULL: the type has no such op. */

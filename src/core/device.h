@@ -24,6 +24,11 @@ struct weft_device {
 };
 extern struct weft_device weft_device;
 
+/* Opens this PE's GPU, unless it is open: it reaches the host heap and the statics of all PEs then.
+ * Local; 0 or -errno with text. Every entry that needs a GPU begins with it, before
+ * weft_gpu_enter. */
+int weft_device_begin(const char *call);
+
 /* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
  * text. Every pair of PEs has been tried with data then. */
 int weft_device_open(const char *call);
