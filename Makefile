@@ -19,7 +19,7 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-r
              $(if $(findstring thread,$(SAN)),-Wno-tsan))
 LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 
-ROOMS   := base boot core coll ops api
+ROOMS   := base boot transport core coll ops api
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 LIB     := $(BUILD)/lib/libweft.so

@@ -2,6 +2,7 @@
 /* Teams of PEs. */
 #include "core/team.h"
 #include <errno.h>
+#include "core/device.h"
 #include "api/checked.h"
 #include "api/define.h"
 
@@ -78,10 +79,15 @@ static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_t
     return 0;
 }
 
+static void destroy(struct weft_team *members) {
+    weft_device_words_reset(members);
+    weft_team_destroy(members);
+}
+
 static void drop_team(shmem_team_t *team) {
     struct weft_team *members = weft_team_find(*team);
     if (members)
-        weft_team_destroy(members);
+        destroy(members);
     *team = SHMEM_TEAM_INVALID;
 }
 
@@ -129,5 +135,5 @@ API(void, team_destroy, (shmem_team_t team)) {
     if (weft_checked())
         weft_checked_collective(__func__, members, NULL);
     weft_ctx_destroy_all(team);
-    weft_team_destroy(members);
+    destroy(members);
 }

@@ -190,7 +190,7 @@ union weft_cu_word_op {
     X(cuEventRecord, "cuEventRecord", (weft_cu_event event, weft_cu_stream stream))               \
     X(cuEventQuery, "cuEventQuery", (weft_cu_event event))                                        \
     X(cuEventSynchronize, "cuEventSynchronize", (weft_cu_event event))                            \
-    X(cuEventElapsedTime, "cuEventElapsedTime",                                                \
+    X(cuEventElapsedTime, "cuEventElapsedTime",                                                   \
       (float *milliseconds, weft_cu_event begin, weft_cu_event end))                              \
     X(cuEventDestroy, "cuEventDestroy_v2", (weft_cu_event event))                                 \
     X(cuLaunchHostFunc, "cuLaunchHostFunc",                                                       \

@@ -21,12 +21,13 @@ struct weft_device {
     struct weft_gpu_window heap;  /* SHMEMX_SPACE_DEVICE */
     struct weft_gpu_window words; /* WEFT_TEAMS_MAX times struct weft_gpu_team_words */
     struct weft_gpu_peer *peers;  /* of each PE of the job */
+    int neighbours;               /* PEs on this PE's GPU, itself among them */
 };
 extern struct weft_device weft_device;
 
-/* Opens this PE's GPU, unless it is open: it reaches the host heap and the statics of all PEs then.
- * Local; 0 or -errno with text. Every entry that needs a GPU begins with it, before
- * weft_gpu_enter. */
+/* Opens this PE's GPU, as SHMEMX_DEVICE says, unless it is open: it reaches the host heap and the
+ * statics of all PEs then. Local; 0 or -errno with text. Every entry that needs a GPU begins with
+ * it, before weft_gpu_enter. */
 int weft_device_begin(const char *call);
 
 /* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
@@ -41,7 +42,7 @@ void weft_device_free(void *p, const char *call);
 
 /* Whether p is an address of this PE's part of the device heap. Two compares. */
 static inline bool weft_device_holds(const void *p) {
-    return weft_window_holds(&weft_device.heap.window, p, 0);
+    return weft_window_holds(&weft_device.heap.window, p, 1);
 }
 
 /* The live object that p lies in, as weft_heap_find. */
@@ -62,10 +63,25 @@ enum weft_direction weft_device_direction(const void *to, const void *from, int 
 /* The words of this PE in a team, and how far those of the next member lie from them. */
 struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride);
 
-/* A new team is in this slot: its words begin at 0. Local; nothing where there is no device. */
+/* The team ends: its words are 0 again for the next one in its slot. Before the members part;
+ * their streams have done with it. Local; nothing where there is no device. */
 void weft_device_words_reset(const struct weft_team *team);
 
-/* The host heap has been committed up to here, on all PEs: registers what is new with the GPU. */
+/* One more extent of `bytes` of a window on every PE, or on none. Collective over WORLD. */
+int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char *call);
+
+/* Copies and clears at once, on the stream of host calls. A clear that fails ends the job. */
+int weft_device_copy(void *to, const void *from, size_t bytes, const char *call);
+void weft_device_clear(void *p, size_t bytes, const char *call);
+
+/* The books of the device heap, whose addresses have been reserved. */
+int weft_device_heap_open(const char *call);
+void weft_device_heap_close(void);
+
+/* The host heap has been committed up to here, on all PEs: registers what is new with the GPU; the
+ * statics, once; and takes all that back. */
 void weft_device_register_heap(void);
+void weft_device_register_statics(void);
+void weft_device_unregister_all(void);
 
 #endif

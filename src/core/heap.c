@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "core/blocks.h"
+#include "core/device.h"
 #include "core/job.h"
 #include "core/order.h"
 #include "core/team.h"
@@ -76,6 +77,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
         return -ENOMEM;
     }
     weft_blocks_extend(blocks, limit);
+    weft_device_register_heap();
     return 0;
 }
 

@@ -44,6 +44,9 @@ struct weft_gpu_scope {
 struct weft_gpu_scope weft_gpu_enter(void);
 void weft_gpu_leave(struct weft_gpu_scope scope);
 
+/* Of memory that is to be in a window. */
+struct weft_cu_memory_properties weft_gpu_memory_properties(void);
+
 /* Waits for all work of a stream. */
 int weft_gpu_synchronize(weft_cu_stream stream, const char *call);
 

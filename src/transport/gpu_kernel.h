@@ -40,7 +40,7 @@ struct weft_gpu_abort {
 extern struct weft_gpu_abort weft_gpu_abort;
 
 /* Loads libweft_cuda.so from beside libweft.so (or from the loader's path) and its kernels.
- * Called by weft_gpu_open. -ENOSYS with text when it is not installed. */
+ * The primary context is current. -ENOSYS with text when it is not installed. */
 int weft_gpu_kernels_open(void);
 void weft_gpu_kernels_close(void);
 

@@ -28,8 +28,11 @@ CORE_RANKS = [
     {"window", "wait", "blocks", "ivar"},
     {"sync", "static"},
     {"team"},
+    {"device", "device_heap", "device_host"},
     {"heap", "ctx"},
-    {"rma", "amo", "ivar", "init"},
+    {"rma", "amo", "ivar"},
+    {"device_rma", "device_stream"},
+    {"init"},
     {"lock"},
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)

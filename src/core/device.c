@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bringing GPUs up is a row of agreements: each PE does its own part, then all hear whether all
+ * could. A PE that fails says why; the others say which PE it was. */
+#include "core/device.h"
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/env.h"
+#include "base/log.h"
+#include "boot/boot.h"
+#include "core/job.h"
+#include "core/team.h"
+#include "core/window.h"
+#include "transport/gpu_kernel.h"
+
+struct weft_device weft_device;
+
+static struct weft_team *world(void) {
+    return weft_team_find(SHMEM_TEAM_WORLD);
+}
+
+/* Whether all PEs have come so far: 0, this PE's own error with its text, or that of another. */
+static int agree(int error, const char *call) {
+    uint64_t culprit = error ? (uint64_t)weft_job.pe : UINT64_MAX;
+    culprit = weft_sync_min(world(), culprit, call);
+    if (error || culprit == UINT64_MAX)
+        return error;
+    return weft_fail(-ENODEV, "%s: PE %d could not, and says why in its weft_last_error()", call,
+                     (int)culprit);
+}
+
+/* --- Which GPU -------------------------------------------------------------------------------- */
+
+/* -1: whichever. */
+static int wanted_ordinal(int *ordinal, const char *call) {
+    *ordinal = -1;
+    if (strcmp(weft_env.device, "auto") == 0)
+        return 0;
+    char *end;
+    long number = strtol(weft_env.device, &end, 10);
+    if (end == weft_env.device || *end || number < 0 || number > INT16_MAX)
+        return weft_fail(-EINVAL,
+                         "%s: SHMEMX_DEVICE is '%s': set it to auto or to the number of a GPU",
+                         call, weft_env.device);
+    *ordinal = (int)number;
+    return 0;
+}
+
+/* What PEs tell each other of their GPUs. */
+struct facts {
+    struct weft_cu_uuid uuid;
+    uint64_t memory_bytes, granularity;
+};
+
+/* The largest memory makes the slots, the largest granule the extents: they are alike on all PEs.
+ */
+static void take_facts(const struct facts *all, size_t *slot_bytes) {
+    *slot_bytes = 0;
+    weft_device.neighbours = 0;
+    for (int pe = 0; pe < weft_job.npes; pe++) {
+        weft_device.peers[pe] = weft_gpu_peer_of(&all[pe].uuid);
+        weft_device.neighbours += weft_device.peers[pe].same;
+        if (all[pe].memory_bytes > *slot_bytes)
+            *slot_bytes = all[pe].memory_bytes;
+        if (all[pe].granularity > weft_gpu.granularity)
+            weft_gpu.granularity = all[pe].granularity;
+    }
+}
+
+static int check_access(const char *call) {
+    for (int pe = 0; pe < weft_job.npes; pe++) {
+        const struct weft_gpu_peer *peer = &weft_device.peers[pe];
+        if (peer->ordinal >= 0 && !peer->access)
+            return weft_fail(-ENOTSUP,
+                             "%s: GPU %d of this PE has no peer access to GPU %d, that of PE %d: "
+                             "start with GPUs that `nvidia-smi topo -p2p rw` shows as OK",
+                             call, weft_gpu.ordinal, peer->ordinal, pe);
+    }
+    return 0;
+}
+
+static int meet(size_t *slot_bytes, const char *call) {
+    size_t npes = (size_t)weft_job.npes;
+    struct facts mine = {weft_gpu.uuid, weft_gpu.memory_bytes, weft_gpu.granularity};
+    struct facts *all = calloc(npes, sizeof *all);
+    weft_device.peers = calloc(npes, sizeof *weft_device.peers);
+    int error = all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
+    error = agree(error, call);
+    if (error == 0 && (error = weft_boot_exchange(&mine, sizeof mine, all, NULL, 0, NULL)) == 0)
+        take_facts(all, slot_bytes);
+    free(all);
+    return error ? error : agree(check_access(call), call);
+}
+
+/* --- Windows ---------------------------------------------------------------------------------- */
+
+static int attach_peers(struct weft_gpu_window *window, const int *fds, const char *call) {
+    int error = 0;
+    for (int pe = 0; pe < weft_job.npes; pe++) {
+        if (pe != weft_job.pe && error == 0)
+            error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe], call);
+        close(fds[pe]);
+    }
+    return error;
+}
+
+/* Every PE's extent to every PE. The own memory is there on all. */
+static int exchange_extent(struct weft_gpu_window *window, int fd, const char *call) {
+    size_t npes = (size_t)weft_job.npes;
+    int *fds = calloc(npes, sizeof *fds);
+    char mine = 0, *all = malloc(npes); /* a message has something in it */
+    int error = agree(fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call), call);
+    if (error == 0)
+        error = weft_boot_exchange(&mine, sizeof mine, all, &fd, 1, fds);
+    if (error == 0)
+        error = agree(attach_peers(window, fds, call), call);
+    free(fds);
+    free(all);
+    return error;
+}
+
+int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char *call) {
+    int fd = -1, own = weft_gpu_window_commit(window, bytes, &fd, call);
+    int error = agree(own, call);
+    if (error == 0)
+        error = exchange_extent(window, fd, call);
+    if (error && own == 0)
+        weft_gpu_window_retract(window);
+    if (error == 0)
+        weft_gpu_window_show(window);
+    if (fd >= 0)
+        close(fd);
+    return error;
+}
+
+static int open_windows(size_t slot_bytes, const char *call) {
+    uint32_t npes = (uint32_t)weft_job.npes, pe = (uint32_t)weft_job.pe;
+    size_t words_bytes = WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words);
+    int error = weft_gpu_window_alloc(&weft_device.heap, npes, pe, slot_bytes, call);
+    if (error == 0)
+        error = weft_gpu_window_alloc(&weft_device.words, npes, pe, words_bytes, call);
+    error = agree(error, call);
+    if (error == 0)
+        error = weft_device_extend(&weft_device.words, words_bytes, call);
+    return error ? error : agree(weft_device_heap_open(call), call);
+}
+
+/* --- Pairs, tried with data ------------------------------------------------------------------- */
+
+/* What `from` writes to `to`. */
+static uint32_t token(int from, int to) {
+    return (uint32_t)(from * weft_job.npes + to) * 2654435761u + 1;
+}
+
+/* The words of WORLD, which nobody uses yet. */
+static struct weft_gpu_team_words *world_words(int pe) {
+    const struct weft_window *w = &weft_device.words.window;
+    return weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
+}
+
+int weft_device_copy(void *to, const void *from, size_t bytes, const char *call) {
+    int error = weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, weft_gpu.stream);
+    return error ? weft_cuda_check(error, call, "cuMemcpyAsync")
+                 : weft_gpu_synchronize(weft_gpu.stream, call);
+}
+
+static int write_tokens(const char *call) {
+    int error = 0;
+    for (int pe = 0; pe < weft_job.npes && error == 0; pe++) {
+        uint32_t value = token(weft_job.pe, pe);
+        error =
+            weft_device_copy(&world_words(pe)->arrived[weft_job.pe], &value, sizeof value, call);
+    }
+    return error;
+}
+
+/* A word of `from` in the memory of `in`, as this PE's GPU reads it. */
+static int check_token(int from, int in, const char *call) {
+    uint32_t value = 0;
+    int error = weft_device_copy(&value, &world_words(in)->arrived[from], sizeof value, call);
+    if (error == 0 && value != token(from, in))
+        error = weft_fail(-EIO,
+                          "%s: what PE %d wrote to the GPU of PE %d is not what PE %d reads "
+                          "there: the link between their GPUs does not work",
+                          call, from, in, weft_job.pe);
+    return error;
+}
+
+static int check_tokens(const char *call) {
+    int error = 0;
+    for (int pe = 0; pe < weft_job.npes && error == 0; pe++) {
+        error = check_token(pe, weft_job.pe, call);
+        if (error == 0)
+            error = check_token(weft_job.pe, pe, call);
+    }
+    return error;
+}
+
+static int try_pairs(const char *call) {
+    int error = agree(write_tokens(call), call);
+    if (error == 0)
+        error = agree(check_tokens(call), call);
+    if (error == 0)
+        weft_device_words_reset(world());
+    return error ? error : agree(0, call); /* nobody uses them before all have reset theirs */
+}
+
+/* --- Up and down ------------------------------------------------------------------------------ */
+
+int weft_device_begin(const char *call) {
+    int wanted, error = wanted_ordinal(&wanted, call);
+    if (weft_gpu.open || error || (error = weft_gpu_open(wanted, weft_job.pe)))
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if ((error = weft_gpu_kernels_open()) == 0) {
+        weft_device_register_statics();
+        weft_device_register_heap();
+    }
+    weft_gpu_leave(scope);
+    if (error)
+        weft_gpu_close();
+    return error;
+}
+
+static int bring_up(const char *call) {
+    size_t slot_bytes = 0;
+    int error = agree(weft_device_begin(call), call);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if ((error = meet(&slot_bytes, call)) == 0 && (error = open_windows(slot_bytes, call)) == 0)
+        error = try_pairs(call);
+    weft_gpu_leave(scope);
+    return error;
+}
+
+int weft_device_open(const char *call) {
+    if (weft_device.open)
+        return 0;
+    int error = bring_up(call);
+    if (error) {
+        weft_device_close();
+        return error;
+    }
+    weft_device.open = true;
+    weft_job.devices = weft_job.detour = true;
+    return 0;
+}
+
+void weft_device_close(void) {
+    if (!weft_gpu.open)
+        return;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_cuda.cuStreamSynchronize(weft_gpu.stream);
+    weft_device_unregister_all();
+    weft_gpu_window_free(&weft_device.words);
+    weft_gpu_window_free(&weft_device.heap);
+    weft_gpu_kernels_close();
+    weft_gpu_leave(scope);
+    weft_device_heap_close();
+    free(weft_device.peers);
+    weft_device = (struct weft_device){.open = false};
+    weft_job.devices = false;
+    weft_job.detour = weft_job.checked;
+    weft_gpu_close();
+}
+
+/* --- Addresses -------------------------------------------------------------------------------- */
+
+void *weft_device_near(const void *p, size_t bytes, int pe) {
+    const struct weft_window *w = &weft_device.heap.window;
+    if (!weft_window_holds(w, p, bytes))
+        return weft_near(p, bytes, pe);
+    uint32_t slot = weft_window_slot(w, pe);
+    return slot < w->count ? weft_window_at(w, p, slot) : NULL;
+}
+
+bool weft_device_concerns(const void *symmetric, const void *local) {
+    if (weft_device_holds(symmetric) || weft_device_holds(local))
+        return true;
+    if (weft_window_holds(&weft_windows.heap.window, local, 0) ||
+        weft_window_holds(&weft_windows.statics.window, local, 0))
+        return false;
+    return weft_gpu_memory_kind(local) == WEFT_MEMORY_DEVICE; /* of the program's own */
+}
+
+static bool in_gpu_memory(const void *p) {
+    const struct weft_gpu_window *heap = &weft_device.heap;
+    return (uintptr_t)p - heap->base < heap->window.count * heap->slot_bytes ||
+           weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
+}
+
+/* Memory of a PE on the same GPU is as near as the own. */
+enum weft_direction weft_device_direction(const void *to, const void *from, int pe) {
+    bool near = pe == weft_job.pe || (weft_device.peers && weft_device.peers[pe].same);
+    uintptr_t own = weft_device.heap.base + weft_device.heap.mine * weft_device.heap.slot_bytes;
+    if (!in_gpu_memory(to))
+        return WEFT_TO_HOST;
+    if (!in_gpu_memory(from))
+        return WEFT_FROM_HOST;
+    if (near)
+        return WEFT_WITHIN;
+    bool to_own = (uintptr_t)to - own < weft_device.heap.slot_bytes;
+    bool to_heap = (uintptr_t)to - weft_device.heap.base <
+                   weft_device.heap.window.count * weft_device.heap.slot_bytes;
+    return to_heap && !to_own ? WEFT_TO_PEER : WEFT_FROM_PEER;
+}
+
+struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride) {
+    struct weft_gpu_team_words *all = (void *)weft_device.words.window.local;
+    *stride = (ptrdiff_t)weft_device.words.window.stride * team->stride;
+    return &all[team->slot];
+}
+
+void weft_device_words_reset(const struct weft_team *team) {
+    ptrdiff_t stride;
+    if (weft_window_bytes(&weft_device.words.window) == 0)
+        return;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_device_clear(weft_device_words(team, &stride), sizeof(struct weft_gpu_team_words),
+                      "shmem_team_split");
+    weft_gpu_leave(scope);
+}

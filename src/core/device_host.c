@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The host's symmetric memory, own and peers', within the GPU's reach: registered piece by piece as
+ * it is committed. What CUDA refuses is copied by copy engines, and out of kernels' reach. */
+#include <stdbool.h>
+#include <string.h>
+#include "base/log.h"
+#include "core/device.h"
+#include "core/window.h"
+
+/* Pieces of each slot of the host heap that are registered, and whether the statics are. */
+static struct {
+    size_t bytes;
+    unsigned npieces;
+    size_t pieces[2 * WEFT_EXTENTS_MAX]; /* where each begins */
+    bool statics, refused;
+} registered;
+
+static void *heap_slot(uint32_t slot) {
+    return (char *)weft_windows.heap.base + slot * weft_windows.heap.window.stride;
+}
+
+/* GPUs then reach host memory by copies alone, and their kernels not at all: said once. */
+static bool register_memory(void *at, size_t bytes) {
+    if (weft_gpu_register(at, bytes) == 0)
+        return true;
+    if (!registered.refused)
+        weft_log("%s: kernels cannot reach symmetric memory of the host", weft_fail_text());
+    registered.refused = true;
+    return false;
+}
+
+void weft_device_register_heap(void) {
+    size_t now = weft_window_bytes(&weft_windows.heap.window), begin = registered.bytes;
+    if (!weft_gpu.open || now <= begin || registered.refused)
+        return;
+    if (registered.npieces == sizeof registered.pieces / sizeof *registered.pieces) {
+        registered.refused = true;
+        weft_log("the symmetric heap has grown %u times: kernels cannot reach what is new; set "
+                 "SHMEM_SYMMETRIC_SIZE to what the program needs",
+                 registered.npieces);
+        return;
+    }
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    for (uint32_t slot = 0; slot < weft_windows.heap.window.count; slot++)
+        if (!register_memory((char *)heap_slot(slot) + begin, now - begin))
+            break;
+    registered.pieces[registered.npieces++] = begin;
+    registered.bytes = now;
+    weft_gpu_leave(scope);
+}
+
+/* In place, where the program has them; and the peers'. */
+void weft_device_register_statics(void) {
+    const struct weft_segment *statics = &weft_windows.statics;
+    size_t bytes = statics->window.bytes;
+    if (bytes == 0 || registered.refused)
+        return;
+    registered.statics = true;
+    register_memory((void *)statics->window.local, bytes);
+    for (uint32_t slot = 0; statics->base && slot < statics->window.count; slot++)
+        register_memory((char *)statics->base + slot * statics->window.stride, bytes);
+}
+
+void weft_device_unregister_all(void) {
+    const struct weft_segment *statics = &weft_windows.statics;
+    for (unsigned piece = 0; piece < registered.npieces; piece++)
+        for (uint32_t slot = 0; slot < weft_windows.heap.window.count; slot++)
+            weft_gpu_unregister((char *)heap_slot(slot) + registered.pieces[piece]);
+    if (registered.statics)
+        weft_gpu_unregister((void *)statics->window.local);
+    for (uint32_t slot = 0; registered.statics && statics->base && slot < statics->window.count;
+         slot++)
+        weft_gpu_unregister((char *)statics->base + slot * statics->window.stride);
+    memset(&registered, 0, sizeof registered);
+}

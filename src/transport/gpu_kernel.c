@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* libweft_cuda.so is data: one symbol, the image that the driver loads. */
+#include "transport/gpu_kernel.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/log.h"
+
+struct weft_gpu_abort weft_gpu_abort;
+
+static weft_cu_module module;
+static weft_cu_function functions[WEFT_KERNELS];
+
+static const char *const names[WEFT_KERNELS] = {
+#define NAME(name) #name,
+    WEFT_GPU_KERNELS(NAME)
+#undef NAME
+};
+
+/* Beside libweft.so if it is there, else wherever the loader looks. */
+static void *open_image_library(void) {
+    enum { PATH_BYTES = 4096 };
+    char path[PATH_BYTES];
+    Dl_info self;
+    if (dladdr((const void *)&weft_gpu_abort, &self) && self.dli_fname) {
+        const char *slash = strrchr(self.dli_fname, '/');
+        int folder = slash ? (int)(slash + 1 - self.dli_fname) : 0;
+        snprintf(path, sizeof path, "%.*slibweft_cuda.so", folder, self.dli_fname);
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (library)
+            return library;
+    }
+    return dlopen("libweft_cuda.so", RTLD_NOW | RTLD_LOCAL);
+}
+
+static int find_functions(void) {
+    for (int kernel = 0; kernel < WEFT_KERNELS; kernel++) {
+        int error = weft_cuda.cuModuleGetFunction(&functions[kernel], module, names[kernel]);
+        if (error)
+            return weft_cuda_check(error, "cuModuleGetFunction", names[kernel]);
+    }
+    return 0;
+}
+
+int weft_gpu_kernels_open(void) {
+    void *library = open_image_library();
+    const void *image = library ? dlsym(library, "weft_cuda_image") : NULL;
+    if (!image)
+        return weft_fail(-ENOSYS,
+                         "libweft_cuda.so, which holds Weft's kernels, is not there: build Weft "
+                         "where nvcc is on the PATH (%s)",
+                         dlerror());
+    int error = weft_cuda_check(weft_cuda.cuModuleLoadData(&module, image), "cuModuleLoadData",
+                                "libweft_cuda.so");
+    return error ? error : find_functions();
+}
+
+void weft_gpu_kernels_close(void) {
+    if (module)
+        weft_cuda.cuModuleUnload(module);
+    module = NULL;
+}
+
+int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
+                    weft_cu_stream stream, void *const *arguments, const char *call) {
+    enum { ARGUMENTS_MAX = 16 };
+    void *all[ARGUMENTS_MAX] = {&weft_gpu_abort};
+    for (int i = 0; arguments[i]; i++)
+        all[i + 1] = arguments[i];
+    return weft_cuda_check(weft_cuda.cuLaunchKernel(functions[kernel], blocks, 1, 1, threads, 1, 1,
+                                                    0, stream, all, NULL),
+                           call, names[kernel]);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The driver keeps physical memory alive as long as it is mapped anywhere, so a handle is given
+ * back as soon as its memory is mapped and exported: there is nothing to keep but what is mapped.
+ */
+#include "transport/gpu_window.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include "base/log.h"
+
+static size_t round_up(size_t bytes, size_t granule) {
+    return (bytes + granule - 1) / granule * granule;
+}
+
+static size_t power_of_two_above(size_t bytes) {
+    size_t power = 1;
+    while (power < bytes)
+        power *= 2;
+    return power;
+}
+
+int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32_t mine,
+                          size_t slot_bytes, const char *call) {
+    *window = (struct weft_gpu_window){.mine = mine};
+    size_t stride = power_of_two_above(round_up(slot_bytes, weft_gpu.granularity));
+    int error =
+        weft_cuda_check(weft_cuda.cuMemAddressReserve(&window->base, count * stride, stride, 0, 0),
+                        call, "cuMemAddressReserve");
+    if (error)
+        return error;
+    window->slot_bytes = stride;
+    window->window = (struct weft_window){
+        .local = window->base + mine * stride,
+        .shift = -(uintptr_t)(mine * stride),
+        .stride = stride,
+        .step = 1,
+        .count = count,
+    };
+    return 0;
+}
+
+static weft_cu_address slot_at(const struct weft_gpu_window *window, uint32_t slot) {
+    return window->base + slot * window->slot_bytes;
+}
+
+static size_t committed(const struct weft_gpu_window *window) {
+    if (window->nextents == 0)
+        return 0;
+    const struct weft_gpu_extent *last = &window->extents[window->nextents - 1];
+    return last->offset + last->bytes;
+}
+
+/* Maps physical memory for this PE's GPU alone. */
+static int map(weft_cu_address at, size_t bytes, weft_cu_memory memory, const char *call) {
+    struct weft_cu_access access = {
+        .location = {WEFT_CU_LOCATION_DEVICE, weft_gpu.device},
+        .flags = WEFT_CU_ACCESS_READ_WRITE,
+    };
+    int error = weft_cuda_check(weft_cuda.cuMemMap(at, bytes, 0, memory, 0), call, "cuMemMap");
+    if (error)
+        return error;
+    error = weft_cuda_check(weft_cuda.cuMemSetAccess(at, bytes, &access, 1), call,
+                            "cuMemSetAccess (is there peer access between the GPUs?)");
+    if (error)
+        weft_cuda.cuMemUnmap(at, bytes);
+    return error;
+}
+
+static int clear(weft_cu_address at, size_t bytes, const char *call) {
+    int error = weft_cuda.cuMemsetD8Async(at, 0, bytes, weft_gpu.stream);
+    if (error == 0)
+        error = weft_cuda.cuStreamSynchronize(weft_gpu.stream);
+    return weft_cuda_check(error, call, "cuMemsetD8Async");
+}
+
+static int export(weft_cu_memory memory, int *fd, const char *call) {
+    int error = weft_cuda.cuMemExportToShareableHandle(fd, memory, WEFT_CU_HANDLE_DESCRIPTOR, 0);
+    if (error)
+        return weft_cuda_check(error, call, "cuMemExportToShareableHandle");
+    fcntl(*fd, F_SETFD, FD_CLOEXEC);
+    return 0;
+}
+
+int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd,
+                           const char *call) {
+    size_t offset = committed(window);
+    weft_cu_memory memory;
+    if (bytes > window->slot_bytes - offset || window->nextents == WEFT_GPU_EXTENTS_MAX)
+        return weft_fail(-ENOSPC,
+                         "%s: the window of GPU memory is full: %zu of %zu bytes, %u of "
+                         "%d extents",
+                         call, offset, window->slot_bytes, window->nextents, WEFT_GPU_EXTENTS_MAX);
+    bytes = round_up(bytes, weft_gpu.granularity);
+    struct weft_cu_memory_properties properties = weft_gpu_memory_properties();
+    int error =
+        weft_cuda_check(weft_cuda.cuMemCreate(&memory, bytes, &properties, 0), call, "cuMemCreate");
+    if (error)
+        return error;
+    weft_cu_address at = slot_at(window, window->mine) + offset;
+    error = map(at, bytes, memory, call);
+    if (error == 0) {
+        window->extents[window->nextents++] = (struct weft_gpu_extent){offset, bytes};
+        error = clear(at, bytes, call);
+        if (error == 0)
+            error = export(memory, fd, call);
+        if (error)
+            weft_gpu_window_retract(window);
+    }
+    weft_cuda.cuMemRelease(memory);
+    return error;
+}
+
+int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd,
+                           const char *call) {
+    const struct weft_gpu_extent *last = &window->extents[window->nextents - 1];
+    weft_cu_memory memory;
+    int error = weft_cuda_check(weft_cuda.cuMemImportFromShareableHandle(
+                                    &memory, (void *)(intptr_t)fd, WEFT_CU_HANDLE_DESCRIPTOR),
+                                call, "cuMemImportFromShareableHandle");
+    if (error)
+        return error;
+    error = map(slot_at(window, slot) + last->offset, last->bytes, memory, call);
+    weft_cuda.cuMemRelease(memory);
+    return error;
+}
+
+/* A slot whose member was never attached has nothing mapped; the driver then refuses, harmlessly.
+ */
+static void unmap(struct weft_gpu_window *window, const struct weft_gpu_extent *extent) {
+    for (uint32_t slot = 0; slot < window->window.count; slot++)
+        weft_cuda.cuMemUnmap(slot_at(window, slot) + extent->offset, extent->bytes);
+}
+
+void weft_gpu_window_retract(struct weft_gpu_window *window) {
+    unmap(window, &window->extents[--window->nextents]);
+}
+
+void weft_gpu_window_show(struct weft_gpu_window *window) {
+    __atomic_store_n(&window->window.bytes, committed(window), __ATOMIC_RELAXED);
+}
+
+void weft_gpu_window_free(struct weft_gpu_window *window) {
+    if (window->base) {
+        while (window->nextents > 0)
+            weft_gpu_window_retract(window);
+        weft_cuda.cuMemAddressFree(window->base, window->window.count * window->slot_bytes);
+    }
+    *window = (struct weft_gpu_window){.base = 0};
+}
