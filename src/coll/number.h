@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is folded, and how: names that the library and its kernels share. */
+/* What is folded, and how: names and a layout that the library and its kernels share. */
 #ifndef WEFT_COLL_NUMBER_H
 #define WEFT_COLL_NUMBER_H
+
+#include <stddef.h>
 
 /* What numbers the C types are: several are the same. */
 enum weft_number {
@@ -31,5 +33,18 @@ enum weft_fold_op {
     WEFT_FOLD_PROD,
     WEFT_FOLD_OPS,
 };
+
+/* What kernel weft_fold does: element i of all destinations becomes the fold of element i of all
+ * sources, in their order. Array k of either kind begins k steps behind the first. A destination
+ * may be one of the sources, all of it. */
+struct weft_fold_task {
+    const char *sources;
+    char *dests;
+    ptrdiff_t source_step, dest_step; /* bytes */
+    size_t nelems;
+    int nsources, ndests;
+    int op, number; /* enum weft_fold_op, enum weft_number but long double */
+};
+enum { WEFT_FOLD_THREADS = 512 };
 
 #endif

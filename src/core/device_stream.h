@@ -25,7 +25,21 @@ int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft
  */
 int weft_stream_quiet(weft_cu_stream stream, const char *call);
 
-/* Of a team: orders memory, and no stream goes on before all members' have come. */
+/* What calls of a team need: this PE's GPU, or, where there are several members, those of all PEs.
+ * Collective over the team when it is the first of them; before weft_gpu_enter. */
+int weft_stream_begin(const struct weft_team *team, const char *call);
+
+/* Orders memory, and no stream goes on before those of all members have come. */
+int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const char *call);
+
+/* Quiet and sync. */
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call);
+
+/* Where `pe` has its copy of a symmetric argument, for this PE's GPU and copy engines. */
+int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe,
+                     const char *call);
+
+/* Whether kernels reach this address of this PE's: not all memory of the host. */
+bool weft_stream_reaches(const void *p);
 
 #endif

@@ -22,6 +22,7 @@
     X(weft_pad_put)     /* transport/pad.cu: PyTorch's signal pads */                \
     X(weft_pad_wait)                                                                 \
     X(weft_pad_barrier)                                                              \
+    X(weft_meet) /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */         \
     X(weft_fold) /* coll/fold.cu: reduces members' arrays, all types and operations */
 
 enum weft_gpu_kernel {

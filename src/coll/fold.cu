@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reductions of many arrays into one, as coll/fold.h has them: sources in their order, integers
+ * wrap around, and where an operand of min or max is a NaN, so is the result.
+ *
+ * A thread loads its elements of several sources before it folds them; 16 bytes at once where all
+ * arrays begin alike within 16 bytes. An element is read from all sources, and then written to all
+ * destinations, by the same thread: so a destination may be a source. */
+#include <math.h>
+#include <string.h>
+#include "base/gpu.cuh"
+#include "coll/number.h"
+#include "transport/gpu_kernel.h"
+
+/* Not unrolled: there are fifty of these loops, and none is short of work. */
+#ifdef __CUDACC__
+#define ROLLED _Pragma("unroll 1")
+#else
+#define ROLLED
+#endif
+
+/* --- Numbers --------------------------------------------------------------------------------- */
+
+template <class Real> struct weft_complex { Real re, im; };
+
+/* Rounded one by one, on every machine. */
+#ifdef __CUDA_ARCH__
+WEFT_DEVICE float times(float a, float b) {
+    return __fmul_rn(a, b);
+}
+WEFT_DEVICE double times(double a, double b) {
+    return __dmul_rn(a, b);
+}
+#else
+template <class Real> WEFT_DEVICE Real times(Real a, Real b) {
+    volatile Real product = a * b;
+    return product;
+}
+#endif
+
+/* Infinity keeps its sign and becomes 1, all else 0. */
+template <class Real> WEFT_DEVICE Real boxed(Real a) {
+    return (Real)copysign(isinf(a) ? (Real)1 : (Real)0, a);
+}
+template <class Real> WEFT_DEVICE Real without_nan(Real a) {
+    return a != a ? (Real)copysign((Real)0, a) : a;
+}
+
+/* A product of which both parts are NaN is infinite if a factor is, or if it overflowed (C11, annex
+ * G.5.1). */
+template <class Real>
+WEFT_DEVICE weft_complex<Real> recovered(weft_complex<Real> a, weft_complex<Real> b, bool overflow,
+                                         weft_complex<Real> product) {
+    bool a_infinite = isinf(a.re) || isinf(a.im), b_infinite = isinf(b.re) || isinf(b.im);
+    if (a_infinite) {
+        a = {boxed(a.re), boxed(a.im)};
+        b = {without_nan(b.re), without_nan(b.im)};
+    }
+    if (b_infinite) {
+        b = {boxed(b.re), boxed(b.im)};
+        a = {without_nan(a.re), without_nan(a.im)};
+    }
+    if (!a_infinite && !b_infinite && !overflow)
+        return product;
+    if (!a_infinite && !b_infinite) {
+        a = {without_nan(a.re), without_nan(a.im)};
+        b = {without_nan(b.re), without_nan(b.im)};
+    }
+    return {(Real)INFINITY * (times(a.re, b.re) - times(a.im, b.im)),
+            (Real)INFINITY * (times(a.re, b.im) + times(a.im, b.re))};
+}
+
+template <class T> WEFT_DEVICE T sum(T a, T b) {
+    return (T)(a + b);
+}
+template <class Real>
+WEFT_DEVICE weft_complex<Real> sum(weft_complex<Real> a, weft_complex<Real> b) {
+    return {a.re + b.re, a.im + b.im};
+}
+
+/* 1u keeps narrow factors out of int, which would not wrap around. */
+template <class T> WEFT_DEVICE T product(T a, T b) {
+    return (T)(1u * a * b);
+}
+WEFT_DEVICE float product(float a, float b) {
+    return a * b;
+}
+WEFT_DEVICE double product(double a, double b) {
+    return a * b;
+}
+template <class Real>
+WEFT_DEVICE weft_complex<Real> product(weft_complex<Real> a, weft_complex<Real> b) {
+    Real rr = times(a.re, b.re), ii = times(a.im, b.im);
+    Real ri = times(a.re, b.im), ir = times(a.im, b.re);
+    weft_complex<Real> result = {rr - ii, ri + ir};
+    if (result.re == result.re || result.im == result.im)
+        return result;
+    return recovered(a, b, isinf(rr) || isinf(ii) || isinf(ri) || isinf(ir), result);
+}
+
+/* clang-format off */
+#define WEFT_FOLD_OPERATION(NAME, VALUE)                                                           \
+    struct NAME {                                                                                  \
+        template <class T> WEFT_DEVICE T of(T a, T b) { return VALUE; }                            \
+    };
+WEFT_FOLD_OPERATION(fold_and, (T)(a & b))
+WEFT_FOLD_OPERATION(fold_or, (T)(a | b))
+WEFT_FOLD_OPERATION(fold_xor, (T)(a ^ b))
+WEFT_FOLD_OPERATION(fold_max, b > a || b != b ? b : a)
+WEFT_FOLD_OPERATION(fold_min, b < a || b != b ? b : a)
+WEFT_FOLD_OPERATION(fold_sum, sum(a, b))
+WEFT_FOLD_OPERATION(fold_prod, product(a, b))
+#undef WEFT_FOLD_OPERATION
+/* clang-format on */
+
+/* --- The loop -------------------------------------------------------------------------------- */
+
+struct __attribute__((aligned(16), may_alias)) weft_vector {
+    uint64_t low, high;
+};
+
+template <class Operation, class T, class Word> WEFT_DEVICE Word fold_word(Word a, Word b) {
+    T left[sizeof(Word) / sizeof(T)], right[sizeof(Word) / sizeof(T)];
+    memcpy(left, &a, sizeof a);
+    memcpy(right, &b, sizeof b);
+    WEFT_UNROLL
+    for (size_t k = 0; k < sizeof(Word) / sizeof(T); k++)
+        left[k] = Operation::of(left[k], right[k]);
+    memcpy(&a, left, sizeof a);
+    return a;
+}
+
+/* The word `at` bytes into all arrays. */
+template <class Operation, class T, class Word>
+WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
+    enum { AHEAD = 4 };
+    const char *source = task.sources + at;
+    Word so_far = *(const Word *)source;
+    ROLLED
+    for (int s = 1; s < task.nsources; s += AHEAD) {
+        Word next[AHEAD];
+        WEFT_UNROLL
+        for (int k = 0; k < AHEAD; k++)
+            if (s + k < task.nsources)
+                next[k] = *(const Word *)(source + (s + k) * task.source_step);
+        WEFT_UNROLL
+        for (int k = 0; k < AHEAD; k++)
+            if (s + k < task.nsources)
+                so_far = fold_word<Operation, T>(so_far, next[k]);
+    }
+    ROLLED
+    for (int d = 0; d < task.ndests; d++)
+        *(Word *)(task.dests + at + d * task.dest_step) = so_far;
+}
+
+/* Vectors, and element by element what is before the first and behind the last: all, where arrays
+ * do not begin alike. */
+template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold_task &task) {
+    uintptr_t begin = (uintptr_t)task.sources, unlike = begin ^ (uintptr_t)task.dests;
+    unlike |= (uintptr_t)task.source_step | (uintptr_t)task.dest_step;
+    size_t before = (16 - begin % 16) % 16 / sizeof(T);
+    if (unlike % 16 != 0 || begin % sizeof(T) != 0 || before > task.nelems)
+        before = task.nelems;
+    size_t in_vector = 16 / sizeof(T), vectors = (task.nelems - before) / in_vector;
+    size_t single = task.nelems - vectors * in_vector;
+    ROLLED
+    for (size_t i = weft_thread(); i < vectors; i += weft_threads())
+        fold_at<Operation, T, weft_vector>(task, (before + i * in_vector) * sizeof(T));
+    ROLLED
+    for (size_t i = weft_thread(); i < single; i += weft_threads())
+        fold_at<Operation, T, T>(task, (i < before ? i : i + vectors * in_vector) * sizeof(T));
+}
+
+/* --- By operation and number ----------------------------------------------------------------- */
+
+template <class Operation> WEFT_DEVICE void fold_bits(const struct weft_fold_task &task) {
+    switch (task.number) {
+    case WEFT_NUMBER_I8:
+    case WEFT_NUMBER_U8:
+        return fold<Operation, uint8_t>(task);
+    case WEFT_NUMBER_I16:
+    case WEFT_NUMBER_U16:
+        return fold<Operation, uint16_t>(task);
+    case WEFT_NUMBER_I32:
+    case WEFT_NUMBER_U32:
+        return fold<Operation, uint32_t>(task);
+    case WEFT_NUMBER_I64:
+    case WEFT_NUMBER_U64:
+        return fold<Operation, uint64_t>(task);
+    }
+}
+
+template <class Operation> WEFT_DEVICE void fold_ordered(const struct weft_fold_task &task) {
+    switch (task.number) {
+    case WEFT_NUMBER_I8:
+        return fold<Operation, int8_t>(task);
+    case WEFT_NUMBER_I16:
+        return fold<Operation, int16_t>(task);
+    case WEFT_NUMBER_I32:
+        return fold<Operation, int32_t>(task);
+    case WEFT_NUMBER_I64:
+        return fold<Operation, int64_t>(task);
+    case WEFT_NUMBER_FLOAT:
+        return fold<Operation, float>(task);
+    case WEFT_NUMBER_DOUBLE:
+        return fold<Operation, double>(task);
+    default:
+        return fold_bits<Operation>(task);
+    }
+}
+
+/* Of integers, sums and products have the same bits whether they are signed or not. */
+template <class Operation> WEFT_DEVICE void fold_arithmetic(const struct weft_fold_task &task) {
+    switch (task.number) {
+    case WEFT_NUMBER_FLOAT:
+        return fold<Operation, float>(task);
+    case WEFT_NUMBER_DOUBLE:
+        return fold<Operation, double>(task);
+    case WEFT_NUMBER_COMPLEXF:
+        return fold<Operation, weft_complex<float>>(task);
+    case WEFT_NUMBER_COMPLEXD:
+        return fold<Operation, weft_complex<double>>(task);
+    default:
+        return fold_bits<Operation>(task);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WEFT_FOLD_THREADS)
+    weft_fold(struct weft_gpu_abort, struct weft_fold_task task) {
+    switch (task.op) {
+    case WEFT_FOLD_AND:
+        return fold_bits<fold_and>(task);
+    case WEFT_FOLD_OR:
+        return fold_bits<fold_or>(task);
+    case WEFT_FOLD_XOR:
+        return fold_bits<fold_xor>(task);
+    case WEFT_FOLD_MAX:
+        return fold_ordered<fold_max>(task);
+    case WEFT_FOLD_MIN:
+        return fold_ordered<fold_min>(task);
+    case WEFT_FOLD_SUM:
+        return fold_arithmetic<fold_sum>(task);
+    case WEFT_FOLD_PROD:
+        return fold_arithmetic<fold_prod>(task);
+    }
+}

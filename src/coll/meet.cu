@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One half of a meeting, as weft_gpu_meet makes it of stream memory operations and on the same
+ * words: a member that meets by the one meets those who do by the other. Everybody writes 1 into
+ * its own word at every member, waits for a 1 from each, and takes it back. */
+#include "base/gpu.cuh"
+#include "transport/gpu_spin.cuh"
+#include "transport/gpu_word.h"
+
+/* `words`: this member's array for the half; member i's begins (i - me) * stride bytes on. */
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
+    weft_meet(struct weft_gpu_abort abort, uint32_t *words, ptrdiff_t stride, int me, int n) {
+    if (weft_block() != 0)
+        return;
+    int id = (int)weft_block_thread(), count = (int)weft_block_threads();
+    for (int i = id; i < n; i += count) {
+        uint32_t *member = (uint32_t *)((char *)words + (i - me) * stride);
+        weft_st_release_sys(&member[me], 1u);
+    }
+    struct weft_spin spin = {};
+    for (int i = id; i < n; i += count) {
+        while (weft_ld_acquire_sys(&words[i]) != 1)
+            if (!weft_spin(&spin, abort))
+                break;
+        weft_st_relaxed_sys(&words[i], 0u);
+    }
+}
