@@ -55,6 +55,15 @@ void weft_boot_lost(void) {
     _exit(WEFT_STATUS_ABORTED);
 }
 
+void weft_boot_end_self(const char *remark) {
+    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
+        weft_boot_quit(cause.detail & 0xff);
+    if (cause.kind != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
+        weft_log("%s; leaving%s", weft_boot_abort_text(), remark);
+    _exit(WEFT_STATUS_ABORTED);
+}
+
 const char *weft_boot_abort_text(void) {
     static _Thread_local char text[160];
     struct weft_cause cause = {.kind = WEFT_ABORT_NONE};

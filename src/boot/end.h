@@ -19,6 +19,10 @@ _Noreturn void weft_boot_quit(int status);
 /* Tells the source that this process ends in order. Nothing the second time. */
 void weft_boot_close_source(void);
 
+/* The job is over and the program has not seen it: ends this process from another thread, with the
+ * line that its own end would have had, and `remark` behind it ("" if there is nothing to add). */
+_Noreturn void weft_boot_end_self(const char *remark);
+
 /* Why the job is over, for a person: "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on.
  * Lives until the next call. */
 const char *weft_boot_abort_text(void);

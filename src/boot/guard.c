@@ -94,15 +94,9 @@ static void open_lines(void) {
 
 /* The program did not see the end of the job within the grace. */
 static void end_self(void) {
-    struct weft_cause cause = weft_control_cause(weft_attachment.control);
     weft_clock_sleep_ms(GRACE_MS);
-    if (has_left(weft_attachment.pe))
-        return;
-    if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
-        weft_boot_quit(cause.detail & 0xff);
-    if (cause.kind != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
-        weft_log("%s; leaving", weft_boot_abort_text());
-    _exit(WEFT_STATUS_ABORTED);
+    if (!has_left(weft_attachment.pe))
+        weft_boot_end_self("");
 }
 
 static void *guard_main(void *unused) {

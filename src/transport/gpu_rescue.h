@@ -1,23 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a job reaches the GPU: a thread watches the abort word. When it is set, kernels that
- * wait see it themselves; the stream memory operations are released by writing the words that they
- * wait for, again and again from a stream of high priority, until the streams have drained. A
- * process whose streams have not drained after 100 ms ends hard. */
+/* The end of a job reaches the GPU.
+ *
+ * A thread sleeps on the job's abort word. When the job is over, kernels that wait see that for
+ * themselves. Stream memory operations cannot: the words that they wait for are set to 1, again and
+ * again, from a stream of high priority. Whoever is stuck in a synchronise of CUDA's then returns,
+ * with results that are worth nothing, and finds the job aborted in the next call of Weft.
+ *
+ *   0 ms     the words are released every millisecond from here on; nothing is freed or waited for
+ *   100 ms   if the GPU still has work of this process's, the process ends hard
+ *   400 ms   if the process is still there, it ends all the same (a graph replayed in a loop, say)
+ *
+ * The end is weft_boot_end_self's: one line and WEFT_STATUS_ABORTED, or the status that
+ * shmem_global_exit was called with. What counts as drained is the whole context, not a list of
+ * streams: a graph is replayed on streams that Weft never saw, and streams are destroyed. */
 #ifndef WEFT_TRANSPORT_GPU_RESCUE_H
 #define WEFT_TRANSPORT_GPU_RESCUE_H
 
 #include <stdatomic.h>
 #include "transport/gpu_word.h"
 
-/* Begins to watch `abort`, a futex word that is woken when it is set. Registers its page, so that
- * weft_gpu_abort.word is it. Local; once. */
+/* Begins to watch `abort`, a futex word that is woken when it is set, and registers its page:
+ * weft_gpu_abort is filled. The GPU is open and its context current. Local; once until close.
+ * 0 or -errno with text. */
 int weft_gpu_rescue_open(_Atomic uint32_t *abort);
+
+/* Ends the watch: before anything is freed that a stream may wait for, and before the streams are
+ * destroyed. When the job is over it returns once the GPU has been released, or not at all. Exit
+ * handlers need not: the thread ends before the driver does. Nothing in a forked child, and nothing
+ * the second time. */
 void weft_gpu_rescue_close(void);
 
-/* Words [first, first + count) that streams of this process wait for from now on. */
+/* The words [first, first + count), in this GPU's memory, are waited for by stream memory
+ * operations from now on, until the close; 1 releases each. The same `first` again: the larger
+ * count holds. Members that do not exist need no words. -ENOMEM with text. */
 int weft_gpu_rescue_add(uint32_t *first, size_t count);
 
-/* Work that may wait has been enqueued on this stream. */
-void weft_gpu_rescue_note(weft_cu_stream stream);
+/* Work that may wait for a peer, a kernel or a stream memory operation, is about to be enqueued or
+ * captured. One store. A process that never says so is left to itself when the job is over. */
+void weft_gpu_rescue_note(void);
+
+/* Whether what this process's GPU has computed is worth nothing: a wait was given up, or released.
+ * Call it behind a synchronise. */
+bool weft_gpu_rescue_begun(void);
 
 #endif

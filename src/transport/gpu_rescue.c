@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Three threads, two of them only when the job is over, because any call of the driver may be stuck
+ * behind what the program's own threads do there: the watcher calls nothing of CUDA's and keeps the
+ * time, the releaser writes words, and the drainer waits for the GPU. */
+#include "transport/gpu_rescue.h"
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "boot/end.h"
+#include "transport/gpu_kernel.h"
+
+enum {
+    LOOK_MS = 50, /* in case whoever set the word died before waking us */
+    DRAIN_MS = 100,
+    LEAVE_MS = 400,   /* before the launcher and the guards lose patience, who name nobody */
+    BATCH_WORDS = 128 /* the driver takes fewer than 256 */
+};
+
+struct words {
+    uint32_t *first;
+    size_t count;
+};
+
+static struct {
+    pid_t process;   /* which has opened it: a forked child has neither threads nor a driver */
+    bool registered; /* the abort word's page and gave_up are */
+    bool watching;
+    _Atomic uint32_t *abort;
+    _Atomic bool stopping, noted, begun, drained, over;
+    pthread_t watcher, releaser, drainer;
+    pthread_mutex_t changing; /* of the list */
+    struct words *list;
+    size_t nlist;
+} rescue = {.changing = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t page_bytes(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* --- When the job is over --------------------------------------------------------------------- */
+
+static int release(const struct words *words) {
+    union weft_cu_word_op ops[BATCH_WORDS];
+    for (size_t at = 0; at < words->count;) {
+        unsigned n = 0;
+        for (; n < BATCH_WORDS && at < words->count; n++, at++)
+            ops[n] = (union weft_cu_word_op){.operation = WEFT_CU_OP_WRITE_32,
+                                             .address = (uintptr_t)(words->first + at),
+                                             .value = 1};
+        int error = weft_cuda.cuStreamBatchMemOp(weft_gpu.rescue, n, ops, 0);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+/* Streams reset words behind their waits, and graphs wait again: once is not enough. */
+static void *release_main(void *unused) {
+    weft_gpu_enter();
+    while (!rescue.over) {
+        pthread_mutex_lock(&rescue.changing);
+        int error = 0;
+        for (size_t i = 0; i < rescue.nlist && error == 0; i++)
+            error = release(&rescue.list[i]);
+        pthread_mutex_unlock(&rescue.changing);
+        weft_clock_sleep_ms(1);
+    }
+    return unused;
+}
+
+/* Fails for as long as a stream is being captured. */
+static void *drain_main(void *unused) {
+    weft_gpu_enter();
+    while (!rescue.over && weft_cuda.cuCtxSynchronize() != WEFT_CU_SUCCESS)
+        weft_clock_sleep_ms(1);
+    rescue.drained = true;
+    return unused;
+}
+
+static bool has_passed(uint64_t since_ns, uint64_t milliseconds) {
+    return weft_clock_ns() - since_ns >= milliseconds * 1000000;
+}
+
+static void drain(uint64_t since_ns) {
+    rescue.begun = true;
+    if (weft_thread_start(&rescue.releaser, release_main, NULL) != 0 ||
+        weft_thread_start(&rescue.drainer, drain_main, NULL) != 0)
+        weft_boot_end_self(", with no thread to stop the GPU");
+    while (!rescue.drained && !has_passed(since_ns, DRAIN_MS))
+        weft_clock_sleep_ms(1);
+    if (!rescue.drained)
+        weft_boot_end_self("; the GPU has not stopped within 100 ms");
+}
+
+static void save(void) {
+    uint64_t now_ns = weft_clock_ns(), since_ns = now_ns;
+    while (!rescue.noted && !rescue.stopping && !has_passed(since_ns, LEAVE_MS))
+        weft_clock_sleep_ms(1);
+    if (!rescue.noted)
+        return;
+    drain(weft_clock_ns());
+    while (!rescue.stopping && !has_passed(since_ns, LEAVE_MS))
+        weft_clock_sleep_ms(1);
+    if (!rescue.stopping)
+        weft_boot_end_self(", in the middle of GPU work");
+    rescue.over = true;
+    pthread_join(rescue.releaser, NULL);
+    pthread_join(rescue.drainer, NULL);
+}
+
+/* --- Watching --------------------------------------------------------------------------------- */
+
+static void sleep_on(_Atomic uint32_t *word) {
+    struct timespec limit = {.tv_nsec = LOOK_MS * 1000000};
+    syscall(SYS_futex, word, FUTEX_WAIT, 0, &limit, NULL, 0);
+}
+
+static void *watch_main(void *unused) {
+    while (!rescue.stopping && *rescue.abort == 0)
+        sleep_on(rescue.abort);
+    if (*rescue.abort != 0)
+        save();
+    return unused;
+}
+
+/* The peers' watchers wake up for nothing, and sleep again. */
+static void end_watch(void) {
+    if (!rescue.watching || rescue.process != getpid())
+        return;
+    rescue.stopping = true;
+    syscall(SYS_futex, rescue.abort, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    pthread_join(rescue.watcher, NULL);
+    rescue.watching = false;
+}
+
+/* --- Opening and closing ---------------------------------------------------------------------- */
+
+/* Kernels that cannot see the word never give up, and their process ends hard. gave_up has a page
+ * that a fork does not copy. */
+static void register_words(_Atomic uint32_t *abort) {
+    void *page = (void *)((uintptr_t)abort & ~(page_bytes() - 1));
+    void *own = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (own == MAP_FAILED)
+        return;
+    if (weft_gpu_register(page, page_bytes()) != 0) {
+        munmap(own, page_bytes());
+    } else if (weft_gpu_register(own, page_bytes()) != 0) {
+        weft_gpu_unregister(page);
+        munmap(own, page_bytes());
+    } else {
+        weft_gpu_abort = (struct weft_gpu_abort){(const uint32_t *)abort, own};
+        rescue.registered = true;
+    }
+}
+
+static void unregister_words(void) {
+    if (!rescue.registered)
+        return;
+    weft_gpu_unregister((void *)((uintptr_t)rescue.abort & ~(page_bytes() - 1)));
+    weft_gpu_unregister(weft_gpu_abort.gave_up);
+    munmap(weft_gpu_abort.gave_up, page_bytes());
+    weft_gpu_abort = (struct weft_gpu_abort){NULL, NULL};
+    rescue.registered = false;
+}
+
+/* Registered behind the driver's own exit handlers, so called before them. */
+static void watch_exit(void) {
+    static bool watching;
+    if (!watching)
+        atexit(end_watch);
+    watching = true;
+}
+
+int weft_gpu_rescue_open(_Atomic uint32_t *abort) {
+    rescue.abort = abort;
+    rescue.process = getpid();
+    rescue.stopping = rescue.noted = rescue.begun = rescue.drained = rescue.over = false;
+    register_words(abort);
+    int rc = weft_thread_start(&rescue.watcher, watch_main, NULL);
+    if (rc) {
+        unregister_words();
+        return weft_fail(rc, "no thread to watch over the GPU");
+    }
+    rescue.watching = true;
+    watch_exit();
+    return 0;
+}
+
+void weft_gpu_rescue_close(void) {
+    if (rescue.process != getpid())
+        return;
+    end_watch();
+    unregister_words();
+    free(rescue.list);
+    rescue.list = NULL;
+    rescue.nlist = 0;
+    rescue.process = 0;
+}
+
+/* --- What there is to release ----------------------------------------------------------------- */
+
+static struct words *entry_of(uint32_t *first) {
+    for (size_t i = 0; i < rescue.nlist; i++)
+        if (rescue.list[i].first == first)
+            return &rescue.list[i];
+    struct words *longer = realloc(rescue.list, (rescue.nlist + 1) * sizeof *longer);
+    if (!longer)
+        return NULL;
+    rescue.list = longer;
+    longer[rescue.nlist] = (struct words){.first = first};
+    return &longer[rescue.nlist++];
+}
+
+int weft_gpu_rescue_add(uint32_t *first, size_t count) {
+    pthread_mutex_lock(&rescue.changing);
+    struct words *entry = entry_of(first);
+    if (entry && entry->count < count)
+        entry->count = count;
+    pthread_mutex_unlock(&rescue.changing);
+    return entry ? 0 : weft_fail(-ENOMEM, "no memory for the words that the GPU waits for");
+}
+
+void weft_gpu_rescue_note(void) {
+    atomic_store_explicit(&rescue.noted, true, memory_order_relaxed);
+}
+
+bool weft_gpu_rescue_begun(void) {
+    return rescue.begun ||
+           (weft_gpu_abort.gave_up && __atomic_load_n(weft_gpu_abort.gave_up, __ATOMIC_ACQUIRE));
+}
