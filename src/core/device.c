@@ -14,6 +14,7 @@
 #include "core/team.h"
 #include "core/window.h"
 #include "transport/gpu_kernel.h"
+#include "transport/gpu_rescue.h"
 
 struct weft_device weft_device;
 
@@ -214,7 +215,9 @@ int weft_device_begin(const char *call) {
     if (weft_gpu.open || error || (error = weft_gpu_open(wanted, weft_job.pe)))
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter();
-    if ((error = weft_gpu_kernels_open()) == 0) {
+    if ((error = weft_gpu_kernels_open()) == 0)
+        error = weft_gpu_rescue_open(&weft_job.control->abort);
+    if (error == 0) {
         weft_device_register_statics();
         weft_device_register_heap();
     }
@@ -253,6 +256,7 @@ void weft_device_close(void) {
     if (!weft_gpu.open)
         return;
     struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_gpu_rescue_close(); /* before anything is freed or waited for */
     weft_cuda.cuStreamSynchronize(weft_gpu.stream);
     weft_device_unregister_all();
     weft_gpu_window_free(&weft_device.words);
