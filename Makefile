@@ -29,11 +29,23 @@ HEADERS := $(patsubst %,$(BUILD)/%,$(shell find include -type f))
 LAUNCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/launch/*.c src/base/*.c src/boot/*.c))
 TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
 
-.PHONY: all demo check check-all bench install format help clean tests examples benches deps
+.PHONY: all without-gpu demo check check-all bench install format help clean tests examples benches deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) examples ## build the library, its tools and the examples
+# GPUs: kernels are compiled where nvcc is, once for all build folders, and lie in a library of their
+# own, which is opened when a GPU is used. Machine code for each kind, and PTX for kinds to come.
+NVCC    := $(if $(filter undefined,$(origin NVCC)),$(firstword \
+             $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc)),$(NVCC))
+CUDA_BUILD := build/cuda
+CUDA_SRC := $(wildcard src/*/*.cu)
+CUDA_SMS  = 80 90a $(filter 100,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+CUDA_FLAGS = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated-gpu-targets \
+             --threads 0 -gencode arch=compute_90,code=compute_90 \
+             $(foreach sm,$(CUDA_SMS),-gencode arch=compute_$(sm),code=sm_$(sm))
+KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
+
+all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) examples $(or $(KERNELS),without-gpu) ## build the library, its tools and the examples
 
 # Kernels of reductions want the vectoriser.
 $(BUILD)/obj/src/coll/%.o: CFLAGS := $(CFLAGS) -O3
@@ -53,6 +65,19 @@ $(ARCHIVE): $(LIB_OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+$(CUDA_BUILD)/kernels.fatbin: $(CUDA_SRC)
+	@mkdir -p $(@D)
+	@printf '#include "%s"\n' $(CUDA_SRC:src/%=%) > $(@D)/kernels.cu
+	$(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $(@:fatbin=d) -fatbin $(@D)/kernels.cu -o $@
+
+$(BUILD)/lib/libweft_cuda.so: src/transport/gpu_image.S $(CUDA_BUILD)/kernels.fatbin
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -Wl,-soname,libweft_cuda.so \
+	    -DFATBIN='"$(CUDA_BUILD)/kernels.fatbin"' -o $@ $<
+
+without-gpu:
+	@echo 'make: there is no nvcc here (NVCC=...): GPU support is left out'
+
 $(BUILD)/include/%: include/%
 	@mkdir -p $(@D)
 	@cp $< $@
@@ -63,7 +88,7 @@ $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 
 $(BUILD)/bin/weft: tools/weft.c $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(DEPENDS) $< -o $@ $(ARCHIVE) $(LDLIBS)
+	$(CC) $(ALL_CFLAGS) $(DEPENDS) $< -o $@ $(ARCHIVE) -Wl,-rpath,'$$ORIGIN/../lib' $(LDLIBS)
 
 # The wrappers find their library beside themselves, in place as after install.
 $(BUILD)/bin/oshcc: tools/oshcc.in
@@ -93,9 +118,9 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 # What a test has in a folder of its own name is part of it.
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/*.c))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(wildcard tests/*/*.cc))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/%),$(TESTS))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/%),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
-$(INNER_TESTS): PROGRAM_LIBS = $(ARCHIVE) $(LDLIBS)
+$(INNER_TESTS): PROGRAM_LIBS = $(ARCHIVE) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB) $(ARCHIVE)
 	@mkdir -p $(@D)
 	$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS)
@@ -154,7 +179,7 @@ PAGES := $(wildcard docs/man/*.[1-9])
 install: all ## copy library, headers, tools and man pages to PREFIX (/usr/local)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(LIB) $(KERNELS) $(DESTDIR)$(PREFIX)/lib
 	ln -sf libweft.so $(DESTDIR)$(PREFIX)/lib/libweft.so.0
 	install -m 644 $(ARCHIVE) $(DESTDIR)$(PREFIX)/lib
 	cp -r include/. $(DESTDIR)$(PREFIX)/include
@@ -175,6 +200,6 @@ clean: ## remove everything that make built
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
-	@echo '  SAN=address,undefined   build and test with sanitizers;  CC=clang, BUILD=dir, PREFIX=dir'
+	@echo '  SAN=address,undefined   build and test with sanitizers;  CC=clang, BUILD=dir, PREFIX=dir, NVCC=file'
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) $(CUDA_BUILD) -name '*.d' 2>/dev/null)

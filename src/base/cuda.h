@@ -199,6 +199,7 @@ union weft_cu_word_op {
     X(cuModuleUnload, "cuModuleUnload", (weft_cu_module module))                                  \
     X(cuModuleGetFunction, "cuModuleGetFunction",                                                 \
       (weft_cu_function * function, weft_cu_module module, const char *name))                     \
+    X(cuFuncLoad, "cuFuncLoad", (weft_cu_function function))                                      \
     X(cuLaunchKernel, "cuLaunchKernel",                                                           \
       (weft_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,              \
        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,               \

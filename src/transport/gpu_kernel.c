@@ -34,11 +34,15 @@ static void *open_image_library(void) {
     return dlopen("libweft_cuda.so", RTLD_NOW | RTLD_LOCAL);
 }
 
+/* Loaded for good: a kernel that is loaded when it is first launched waits for all that the GPU has
+ * under way, which may be a kernel that waits for what this one brings. */
 static int find_functions(void) {
     for (int kernel = 0; kernel < WEFT_KERNELS; kernel++) {
         int error = weft_cuda.cuModuleGetFunction(&functions[kernel], module, names[kernel]);
-        if (error)
-            return weft_cuda_check(error, "cuModuleGetFunction", names[kernel]);
+        if (error == WEFT_CU_SUCCESS)
+            error = weft_cuda.cuFuncLoad(functions[kernel]);
+        if (error != WEFT_CU_SUCCESS)
+            return weft_cuda_check(error, "libweft_cuda.so", names[kernel]);
     }
     return 0;
 }
@@ -49,7 +53,7 @@ int weft_gpu_kernels_open(void) {
     if (!image)
         return weft_fail(-ENOSYS,
                          "libweft_cuda.so, which holds Weft's kernels, is not there: build Weft "
-                         "where nvcc is on the PATH (%s)",
+                         "where nvcc is (%s)",
                          dlerror());
     int error = weft_cuda_check(weft_cuda.cuModuleLoadData(&module, image), "cuModuleLoadData",
                                 "libweft_cuda.so");

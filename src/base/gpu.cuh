@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What kernels do to memory that others read and write: one instruction of PTX a function, all in
+ * the scope of the whole system, for words of 32 and of 64 bits.
+ *
+ * Without a CUDA compiler the same kernels are C++ functions that one thread of a processor runs:
+ * that is how they are tested where there is no GPU. */
+#ifndef WEFT_BASE_GPU_CUH
+#define WEFT_BASE_GPU_CUH
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __CUDACC__
+
+#define WEFT_DEVICE static __device__ __forceinline__
+#define WEFT_UNROLL _Pragma("unroll")
+
+/* --- Loads and stores: weft_<instruction>_<order>_sys --------------------------------------------
+ */
+
+#define WEFT_PTX_LOAD(order, bits, letter)                                         \
+    WEFT_DEVICE uint##bits##_t weft_ld_##order##_sys(const uint##bits##_t *word) { \
+        uint##bits##_t value;                                                      \
+        asm volatile("ld." #order ".sys.global.u" #bits " %0, [%1];"               \
+                     : "=" letter(value)                                           \
+                     : "l"(word)                                                   \
+                     : "memory");                                                  \
+        return value;                                                              \
+    }
+#define WEFT_PTX_STORE(order, bits, letter)                                              \
+    WEFT_DEVICE void weft_st_##order##_sys(uint##bits##_t *word, uint##bits##_t value) { \
+        asm volatile("st." #order ".sys.global.u" #bits " [%0], %1;"                     \
+                     :                                                                   \
+                     : "l"(word), letter(value)                                          \
+                     : "memory");                                                        \
+    }
+WEFT_PTX_LOAD(relaxed, 32, "r")
+WEFT_PTX_LOAD(relaxed, 64, "l")
+WEFT_PTX_LOAD(acquire, 32, "r")
+WEFT_PTX_LOAD(acquire, 64, "l")
+WEFT_PTX_STORE(relaxed, 32, "r")
+WEFT_PTX_STORE(relaxed, 64, "l")
+WEFT_PTX_STORE(release, 32, "r")
+WEFT_PTX_STORE(release, 64, "l")
+#undef WEFT_PTX_LOAD
+#undef WEFT_PTX_STORE
+
+/* --- Atomics: red has no result, atom's is the word before ---------------------------------------
+ */
+
+#define WEFT_PTX_RED(operation, type, bits, letter)                                           \
+    WEFT_DEVICE void weft_red_##operation##_sys(uint##bits##_t *word, uint##bits##_t value) { \
+        asm volatile("red.release.sys.global." #operation "." #type #bits " [%0], %1;"        \
+                     :                                                                        \
+                     : "l"(word), letter(value)                                               \
+                     : "memory");                                                             \
+    }
+#define WEFT_PTX_ATOM(operation, type, bits, letter)                                        \
+    WEFT_DEVICE uint##bits##_t weft_atom_##operation##_sys(uint##bits##_t *word,            \
+                                                           uint##bits##_t value) {          \
+        uint##bits##_t before;                                                              \
+        asm volatile("atom.acq_rel.sys.global." #operation "." #type #bits " %0, [%1], %2;" \
+                     : "=" letter(before)                                                   \
+                     : "l"(word), letter(value)                                             \
+                     : "memory");                                                           \
+        return before;                                                                      \
+    }
+#define WEFT_PTX_CAS(name, order, bits, letter)                                   \
+    WEFT_DEVICE uint##bits##_t weft_atom_cas##name##_sys(                         \
+        uint##bits##_t *word, uint##bits##_t cond, uint##bits##_t value) {        \
+        uint##bits##_t before;                                                    \
+        asm volatile("atom." order ".sys.global.cas.b" #bits " %0, [%1], %2, %3;" \
+                     : "=" letter(before)                                         \
+                     : "l"(word), letter(cond), letter(value)                     \
+                     : "memory");                                                 \
+        return before;                                                            \
+    }
+#define WEFT_PTX_ATOMICS(bits, letter)   \
+    WEFT_PTX_RED(add, u, bits, letter)   \
+    WEFT_PTX_ATOM(add, u, bits, letter)  \
+    WEFT_PTX_ATOM(and, b, bits, letter)  \
+    WEFT_PTX_ATOM(or, b, bits, letter)   \
+    WEFT_PTX_ATOM(xor, b, bits, letter)  \
+    WEFT_PTX_ATOM(exch, b, bits, letter) \
+    WEFT_PTX_CAS(, "acq_rel", bits, letter)
+WEFT_PTX_ATOMICS(32, "r")
+WEFT_PTX_ATOMICS(64, "l")
+WEFT_PTX_CAS(_acquire, "acquire", 32, "r")
+WEFT_PTX_CAS(_release, "release", 32, "r")
+#undef WEFT_PTX_RED
+#undef WEFT_PTX_ATOM
+#undef WEFT_PTX_CAS
+#undef WEFT_PTX_ATOMICS
+
+/* --- Order, time, the end ------------------------------------------------------------------------
+ */
+
+WEFT_DEVICE void weft_fence_sys(void) {
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+/* Nanoseconds, in steps of up to 1 us. */
+WEFT_DEVICE uint64_t weft_globaltimer(void) {
+    uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
+    asm volatile("nanosleep.u32 %0;" : : "r"(ns));
+}
+
+/* Lets others have the processor: nothing to do for a GPU. */
+WEFT_DEVICE void weft_yield(void) {}
+
+WEFT_DEVICE void weft_trap(void) {
+    asm volatile("trap;");
+}
+
+/* --- Who am I ------------------------------------------------------------------------------------
+ */
+
+WEFT_DEVICE uint32_t weft_block(void) {
+    return blockIdx.x;
+}
+WEFT_DEVICE uint32_t weft_blocks(void) {
+    return gridDim.x;
+}
+WEFT_DEVICE uint32_t weft_block_thread(void) {
+    return threadIdx.x;
+}
+WEFT_DEVICE uint32_t weft_block_threads(void) {
+    return blockDim.x;
+}
+WEFT_DEVICE void weft_block_sync(void) {
+    __syncthreads();
+}
+
+#else /* one thread of a processor */
+
+#include <stdlib.h>
+#include <sched.h>
+#include <time.h>
+
+#define WEFT_DEVICE static inline __attribute__((unused))
+#define WEFT_UNROLL
+#ifndef __global__
+#define __global__
+#endif
+#ifndef __device__
+#define __device__
+#endif
+#ifndef __launch_bounds__
+#define __launch_bounds__(...)
+#endif
+
+#define WEFT_HOST_WORD(T)                                                        \
+    WEFT_DEVICE T weft_ld_relaxed_sys(const T *word) {                           \
+        return __atomic_load_n(word, __ATOMIC_RELAXED);                          \
+    }                                                                            \
+    WEFT_DEVICE T weft_ld_acquire_sys(const T *word) {                           \
+        return __atomic_load_n(word, __ATOMIC_ACQUIRE);                          \
+    }                                                                            \
+    WEFT_DEVICE void weft_st_relaxed_sys(T *word, T value) {                     \
+        __atomic_store_n(word, value, __ATOMIC_RELAXED);                         \
+    }                                                                            \
+    WEFT_DEVICE void weft_st_release_sys(T *word, T value) {                     \
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);                         \
+    }                                                                            \
+    WEFT_DEVICE void weft_red_add_sys(T *word, T value) {                        \
+        __atomic_fetch_add(word, value, __ATOMIC_RELEASE);                       \
+    }                                                                            \
+    WEFT_DEVICE T weft_atom_add_sys(T *word, T value) {                          \
+        return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);                \
+    }                                                                            \
+    WEFT_DEVICE T weft_atom_and_sys(T *word, T value) {                          \
+        return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);                \
+    }                                                                            \
+    WEFT_DEVICE T weft_atom_or_sys(T *word, T value) {                           \
+        return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);                 \
+    }                                                                            \
+    WEFT_DEVICE T weft_atom_xor_sys(T *word, T value) {                          \
+        return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);                \
+    }                                                                            \
+    WEFT_DEVICE T weft_atom_exch_sys(T *word, T value) {                         \
+        return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);               \
+    }                                                                            \
+    WEFT_DEVICE T weft_atom_cas_sys(T *word, T cond, T value) {                  \
+        __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, \
+                                    __ATOMIC_ACQUIRE);                           \
+        return cond;                                                             \
+    }
+WEFT_HOST_WORD(uint32_t)
+WEFT_HOST_WORD(uint64_t)
+#undef WEFT_HOST_WORD
+#define weft_atom_cas_acquire_sys weft_atom_cas_sys
+#define weft_atom_cas_release_sys weft_atom_cas_sys
+
+WEFT_DEVICE void weft_fence_sys(void) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+WEFT_DEVICE uint64_t weft_globaltimer(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
+    struct timespec rest = {0, (long)ns};
+    nanosleep(&rest, NULL);
+}
+
+WEFT_DEVICE void weft_yield(void) {
+    sched_yield();
+}
+
+WEFT_DEVICE void weft_trap(void) {
+    abort();
+}
+
+WEFT_DEVICE uint32_t weft_block(void) {
+    return 0;
+}
+WEFT_DEVICE uint32_t weft_blocks(void) {
+    return 1;
+}
+WEFT_DEVICE uint32_t weft_block_thread(void) {
+    return 0;
+}
+WEFT_DEVICE uint32_t weft_block_threads(void) {
+    return 1;
+}
+WEFT_DEVICE void weft_block_sync(void) {}
+
+#endif
+
+/* Of all threads of all blocks. */
+WEFT_DEVICE size_t weft_thread(void) {
+    return (size_t)weft_block() * weft_block_threads() + weft_block_thread();
+}
+WEFT_DEVICE size_t weft_threads(void) {
+    return (size_t)weft_blocks() * weft_block_threads();
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A team's barrier: everybody stores the epoch into its own word at every member, and waits for
+ * those of all members in its own memory. One way over the link, and no atomic.
+ *
+ * Epochs only grow, so a member that is ahead does no harm, and a graph may replay it. */
+#include "base/gpu.cuh"
+#include "transport/gpu_spin.cuh"
+#include "transport/gpu_word.h"
+
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
+    weft_barrier(struct weft_gpu_abort abort, struct weft_gpu_team_words *mine, ptrdiff_t stride,
+                 int me, int n) {
+    if (weft_block() != 0)
+        return;
+    int id = (int)weft_block_thread(), count = (int)weft_block_threads();
+    uint32_t epoch = mine->epoch + 1;
+    for (int i = id; i < n; i += count) {
+        char *member = (char *)mine + (i - me) * stride;
+        weft_st_release_sys(&((struct weft_gpu_team_words *)member)->arrived[me], epoch);
+    }
+    struct weft_spin spin = {};
+    for (int i = id; i < n; i += count)
+        while ((int32_t)(weft_ld_acquire_sys(&mine->arrived[i]) - epoch) < 0)
+            if (!weft_spin(&spin, abort))
+                break;
+    weft_block_sync(); /* all threads have read the epoch */
+    if (id == 0)
+        mine->epoch = epoch;
+}

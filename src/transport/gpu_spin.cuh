@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a kernel waits: it looks at its word as often as it can, and every 20 us at the abort word,
+ * which lies in the host's memory. */
+#ifndef WEFT_TRANSPORT_GPU_SPIN_CUH
+#define WEFT_TRANSPORT_GPU_SPIN_CUH
+
+#include "base/gpu.cuh"
+#include "transport/gpu_kernel.h"
+
+/* One wait; zero at the start. */
+struct weft_spin {
+    uint32_t turns;
+    uint64_t began, looked; /* ns; 0 while the wait is short */
+};
+
+enum { WEFT_SPIN_TURNS = 16, WEFT_SPIN_LOOK_NS = 20000 };
+
+/* Whether the job is over. Then the kernel is to return without what it waited for. */
+WEFT_DEVICE bool weft_spin_over(struct weft_gpu_abort abort) {
+    if (!abort.word || weft_ld_relaxed_sys(abort.word) == 0)
+        return false;
+    weft_st_relaxed_sys(abort.gave_up, 1u);
+    return true;
+}
+
+/* A turn of a wait that has not ended; false when the kernel is to give up. */
+WEFT_DEVICE bool weft_spin(struct weft_spin *spin, struct weft_gpu_abort abort) {
+    if (++spin->turns % WEFT_SPIN_TURNS != 0)
+        return true;
+    weft_yield();
+    uint64_t now = weft_globaltimer();
+    if (spin->began == 0)
+        spin->began = spin->looked = now;
+    if (now - spin->looked < WEFT_SPIN_LOOK_NS)
+        return true;
+    spin->looked = now;
+    return !weft_spin_over(abort);
+}
+
+/* How long the wait has been, but for its first turns. */
+WEFT_DEVICE uint64_t weft_spin_ns(const struct weft_spin *spin) {
+    return spin->looked - spin->began;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PyTorch's signal pads, word for word as its kernels and Helion's use them: put takes the peer's
+ * word for me from 0 to 1, wait takes mine from the peer from 1 to 0. All words are 0 again at the
+ * end, so that graphs replay. */
+#include "base/gpu.cuh"
+#include "transport/gpu_spin.cuh"
+
+/* Who waits for whom. */
+struct weft_pad {
+    uint32_t *const *pads;
+    int me, n, channel;
+    uint64_t timeout_ms; /* 0: for ever */
+};
+
+/* A turn of a wait; false when the job is over. PyTorch's users know a timeout by the trap. */
+WEFT_DEVICE bool pad_turn(const struct weft_pad *pad, int peer, const char *what,
+                          struct weft_spin *spin, struct weft_gpu_abort abort) {
+    if (!weft_spin(spin, abort))
+        return false;
+    if (pad->timeout_ms == 0 || weft_spin_ns(spin) / 1000000 < pad->timeout_ms)
+        return true;
+    printf("weft: rank %d: %s rank %d on channel %d of its signal pad for %llu ms\n", pad->me, what,
+           peer, pad->channel, (unsigned long long)pad->timeout_ms);
+    weft_trap();
+    return false;
+}
+
+WEFT_DEVICE void pad_put(const struct weft_pad *pad, int peer, struct weft_gpu_abort abort) {
+    struct weft_spin spin = {};
+    uint32_t *word = &pad->pads[peer][pad->n * pad->channel + pad->me];
+    while (weft_atom_cas_release_sys(word, 0u, 1u) != 0)
+        if (!pad_turn(pad, peer, "has not been heard by", &spin, abort))
+            return;
+}
+
+WEFT_DEVICE void pad_wait(const struct weft_pad *pad, int peer, struct weft_gpu_abort abort) {
+    struct weft_spin spin = {};
+    uint32_t *word = &pad->pads[pad->me][pad->n * pad->channel + peer];
+    while (weft_atom_cas_acquire_sys(word, 1u, 0u) != 1)
+        if (!pad_turn(pad, peer, "has heard nothing from", &spin, abort))
+            return;
+}
+
+extern "C" __global__ void weft_pad_put(struct weft_gpu_abort abort, uint32_t *const *pads, int me,
+                                        int n, int peer, int channel, uint64_t timeout_ms) {
+    struct weft_pad pad = {pads, me, n, channel, timeout_ms};
+    if (weft_thread() == 0)
+        pad_put(&pad, peer, abort);
+}
+
+extern "C" __global__ void weft_pad_wait(struct weft_gpu_abort abort, uint32_t *const *pads, int me,
+                                         int n, int peer, int channel, uint64_t timeout_ms) {
+    struct weft_pad pad = {pads, me, n, channel, timeout_ms};
+    if (weft_thread() == 0)
+        pad_wait(&pad, peer, abort);
+}
+
+extern "C" __global__ void weft_pad_barrier(struct weft_gpu_abort abort, uint32_t *const *pads,
+                                            int me, int n, int channel, uint64_t timeout_ms) {
+    struct weft_pad pad = {pads, me, n, channel, timeout_ms};
+    int id = (int)weft_thread(), count = (int)weft_threads();
+    for (int i = id; i < n; i += count)
+        if (i != me)
+            pad_put(&pad, i, abort);
+    for (int i = id; i < n; i += count)
+        if (i != me)
+            pad_wait(&pad, i, abort);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One word, one thread: atomics, signals and waits. What a stream did before is visible to whoever
+ * sees what these store, and what these saw is visible to the stream's work behind. */
+#include "base/gpu.cuh"
+#include "transport/gpu_spin.cuh"
+#include "transport/gpu_word.h"
+#include <shmem.h>
+
+/* The word before. */
+template <class Word> WEFT_DEVICE Word amo(int op, Word *word, Word value, Word cond) {
+    switch (op) {
+    case WEFT_GPU_FETCH:
+        return weft_ld_acquire_sys(word);
+    case WEFT_GPU_SET:
+        weft_st_release_sys(word, value);
+        return value;
+    case WEFT_GPU_SWAP:
+        return weft_atom_exch_sys(word, value);
+    case WEFT_GPU_COMPARE_SWAP:
+        return weft_atom_cas_sys(word, cond, value);
+    case WEFT_GPU_ADD:
+        return weft_atom_add_sys(word, value);
+    case WEFT_GPU_AND:
+        return weft_atom_and_sys(word, value);
+    case WEFT_GPU_OR:
+        return weft_atom_or_sys(word, value);
+    default:
+        return weft_atom_xor_sys(word, value);
+    }
+}
+
+extern "C" __global__ void weft_amo(struct weft_gpu_abort, int op, int bytes, void *word,
+                                    uint64_t value, uint64_t cond, void *fetched) {
+    if (weft_thread() != 0)
+        return;
+    if (bytes == 4) {
+        uint32_t before = amo(op, (uint32_t *)word, (uint32_t)value, (uint32_t)cond);
+        if (fetched)
+            *(uint32_t *)fetched = before;
+    } else {
+        uint64_t before = amo(op, (uint64_t *)word, value, cond);
+        if (fetched)
+            *(uint64_t *)fetched = before;
+    }
+}
+
+extern "C" __global__ void weft_signal(struct weft_gpu_abort, uint64_t *word, uint64_t value,
+                                       int add) {
+    if (weft_thread() != 0)
+        return;
+    if (add)
+        weft_red_add_sys(word, value);
+    else
+        weft_st_release_sys(word, value);
+}
+
+WEFT_DEVICE bool compares(int cmp, uint64_t word, uint64_t value) {
+    switch (cmp) {
+    case SHMEM_CMP_EQ:
+        return word == value;
+    case SHMEM_CMP_NE:
+        return word != value;
+    case SHMEM_CMP_GT:
+        return word > value;
+    case SHMEM_CMP_GE:
+        return word >= value;
+    case SHMEM_CMP_LT:
+        return word < value;
+    default:
+        return word <= value;
+    }
+}
+
+extern "C" __global__ void weft_wait(struct weft_gpu_abort abort, const uint64_t *word, int cmp,
+                                     uint64_t value) {
+    struct weft_spin spin = {};
+    if (weft_thread() == 0)
+        while (!compares(cmp, weft_ld_acquire_sys(word), value) && weft_spin(&spin, abort)) {
+        }
+}
