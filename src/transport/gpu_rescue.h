@@ -17,7 +17,9 @@
 #define WEFT_TRANSPORT_GPU_RESCUE_H
 
 #include <stdatomic.h>
-#include "transport/gpu_word.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* Begins to watch `abort`, a futex word that is woken when it is set, and registers its page:
  * weft_gpu_abort is filled. The GPU is open and its context current. Local; once until close.

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table below is all that decides between the engines. A copy of multiprocessors starts sooner,
+ * a copy engine moves more and leaves the multiprocessors to others. */
+#include "transport/gpu_copy.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/env.h"
+#include "base/log.h"
+#include "transport/gpu_kernel.h"
+
+enum { THREADS = 512, WARP = 32, WORD_BYTES = 16 };
+
+static const struct row {
+    const char *name;
+    size_t sm_bytes_max; /* larger copies are a copy engine's */
+    unsigned blocks_max; /* of THREADS, that bring the multiprocessors to full speed */
+} table[WEFT_DIRECTIONS] = {
+    [WEFT_WITHIN] = {"within the GPU", 4 << 20, 256},
+    [WEFT_TO_PEER] = {"to a peer", 2 << 20, 128},
+    [WEFT_FROM_PEER] = {"from a peer", 2 << 20, 128},
+    [WEFT_TO_HOST] = {"to the host", 64 << 10, 32},
+    [WEFT_FROM_HOST] = {"from the host", 64 << 10, 32},
+};
+
+/* --- Which engine ----------------------------------------------------------------------------- */
+
+static const char *const engines[] = {
+    [WEFT_ENGINE_AUTO] = "auto",
+    [WEFT_ENGINE_SM] = "sm",
+    [WEFT_ENGINE_COPY] = "copy",
+};
+enum { ENGINES = sizeof engines / sizeof engines[0], NOT_READ_YET = -1 };
+
+static _Atomic int engine_in_use = NOT_READ_YET;
+
+static enum weft_engine read_setting(void) {
+    for (int i = 0; i < ENGINES; i++)
+        if (strcmp(weft_env.engine, engines[i]) == 0)
+            return (enum weft_engine)i;
+    weft_log("SHMEMX_ENGINE is '%s': it should be auto, sm or copy, and auto is used",
+             weft_env.engine);
+    return WEFT_ENGINE_AUTO;
+}
+
+void weft_engine_set(enum weft_engine engine) {
+    atomic_store_explicit(&engine_in_use, (int)engine, memory_order_relaxed);
+}
+
+enum weft_engine weft_engine_get(void) {
+    int engine = atomic_load_explicit(&engine_in_use, memory_order_relaxed);
+    if (engine != NOT_READ_YET)
+        return (enum weft_engine)engine;
+    enum weft_engine setting = read_setting();
+    if (atomic_compare_exchange_strong(&engine_in_use, &engine, (int)setting))
+        return setting;
+    return (enum weft_engine)engine; /* another thread has been quicker */
+}
+
+enum weft_engine weft_engine_choose(enum weft_direction direction, size_t bytes) {
+    enum weft_engine engine = weft_engine_get();
+    if (engine != WEFT_ENGINE_AUTO)
+        return engine;
+    return bytes <= table[direction].sm_bytes_max ? WEFT_ENGINE_SM : WEFT_ENGINE_COPY;
+}
+
+/* A threshold is a power of two. */
+static void show_size(char *text, size_t bytes, size_t size) {
+    if (size >= 1 << 20)
+        snprintf(text, bytes, "%zu MiB", size >> 20);
+    else
+        snprintf(text, bytes, "%zu KiB", size >> 10);
+}
+
+void weft_engine_describe(char *line, size_t bytes, enum weft_direction direction) {
+    const struct row *row = &table[direction];
+    char size[32];
+    show_size(size, sizeof size, row->sm_bytes_max);
+    if (weft_engine_get() == WEFT_ENGINE_AUTO)
+        snprintf(line, bytes, "%-15s SM up to %s (%u blocks at most), then a copy engine",
+                 row->name, size, row->blocks_max);
+    else
+        snprintf(line, bytes, "%-15s %s, as SHMEMX_ENGINE or the program says", row->name,
+                 weft_engine_get() == WEFT_ENGINE_SM ? "SM" : "a copy engine");
+}
+
+/* --- Copies ----------------------------------------------------------------------------------- */
+
+static unsigned at_least_1_at_most(size_t count, unsigned most) {
+    return count < 1 ? 1 : count > most ? most : (unsigned)count;
+}
+
+/* What a thread of a copy can move at once. */
+static size_t word_bytes(const void *to, const void *from) {
+    uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
+    size_t word = WORD_BYTES;
+    while (apart % word != 0)
+        word /= 2;
+    return word;
+}
+
+static bool reaches(const void *to, const void *from, enum weft_direction direction) {
+    if (direction != WEFT_TO_HOST && direction != WEFT_FROM_HOST)
+        return true;
+    return weft_gpu_memory_kind(to) != WEFT_MEMORY_HOST &&
+           weft_gpu_memory_kind(from) != WEFT_MEMORY_HOST;
+}
+
+/* One word a thread, until there are as many blocks as help; then more words a thread. */
+static int copy_by_threads(void *to, const void *from, size_t bytes, size_t nwords,
+                           unsigned blocks_max, weft_cu_stream stream, const char *call) {
+    unsigned threads = at_least_1_at_most((nwords + WARP - 1) / WARP, THREADS / WARP) * WARP;
+    unsigned blocks = at_least_1_at_most((nwords + threads - 1) / threads, blocks_max);
+    void *arguments[] = {&to, &from, &bytes, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_copy, blocks, threads, stream, arguments, call);
+}
+
+int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction direction,
+                  weft_cu_stream stream, const char *call) {
+    if (bytes == 0)
+        return 0;
+    /* What goes in small words costs the multiprocessors as much as so many more bytes. */
+    size_t nwords = (bytes + word_bytes(to, from) - 1) / word_bytes(to, from);
+    enum weft_engine engine = weft_engine_choose(direction, nwords * WORD_BYTES);
+    if (engine == WEFT_ENGINE_SM && reaches(to, from, direction))
+        return copy_by_threads(to, from, bytes, nwords, table[direction].blocks_max, stream, call);
+    return weft_cuda_check(weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, stream),
+                           call, "cuMemcpyAsync");
+}
+
+int weft_gpu_copy_blocks(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
+                         size_t bytes, size_t nblocks, weft_cu_stream stream, const char *call) {
+    if (bytes == 0 || nblocks == 0)
+        return 0;
+    size_t threads_a_block = (bytes + 63) / 64; /* as weft_copy_blocks shares the work */
+    size_t threads = nblocks > SIZE_MAX / threads_a_block ? SIZE_MAX : nblocks * threads_a_block;
+    void *arguments[] = {&to, &to_step, &from, &from_step, &bytes, &nblocks, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_copy_blocks,
+                           at_least_1_at_most(threads / THREADS + 1, table[WEFT_WITHIN].blocks_max),
+                           THREADS, stream, arguments, call);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Launches of the kernels on words, and the meeting, which needs none. */
+#include "transport/gpu_word.h"
+#include <assert.h>
+#include <errno.h>
+#include "base/log.h"
+#include "transport/gpu_kernel.h"
+#include "transport/gpu_rescue.h"
+
+enum {
+    WARP = 32,
+    BLOCK_MAX = 1024,
+    BATCH_MAX = 128, /* the driver takes fewer than 256 operations at once */
+    /* Whether a signal that is set is a stream memory operation, and no kernel. Both are right
+     * everywhere, under capture, too. */
+    SIGNALS_BY_STREAM_OPERATIONS = 0,
+};
+
+static unsigned whole_warps(size_t threads, unsigned most) {
+    size_t rounded = (threads + WARP - 1) / WARP * WARP;
+    return rounded < WARP ? WARP : rounded > most ? most : (unsigned)rounded;
+}
+
+/* --- Words of users --------------------------------------------------------------------------- */
+
+int weft_gpu_amo(enum weft_gpu_amo_op op, size_t bytes, void *word, uint64_t value, uint64_t cond,
+                 void *fetched, weft_cu_stream stream, const char *call) {
+    assert(bytes == 4 || bytes == 8);
+    int number = (int)op, width = (int)bytes;
+    void *arguments[] = {&number, &width, &word, &value, &cond, &fetched, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_amo, 1, 1, stream, arguments, call);
+}
+
+int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
+                    const char *call) {
+    if (SIGNALS_BY_STREAM_OPERATIONS && !add && (uintptr_t)word % sizeof *word == 0)
+        return weft_cuda_check(
+            weft_cuda.cuStreamWriteValue64(stream, (uintptr_t)word, value, WEFT_CU_WRITE_ORDERED),
+            call, "cuStreamWriteValue64");
+    int adds = add;
+    void *arguments[] = {&word, &value, &adds, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_signal, 1, 1, stream, arguments, call);
+}
+
+int weft_gpu_put_signal(void *to, const void *from, size_t bytes, uint64_t *word, uint64_t value,
+                        bool add, weft_cu_stream stream, const char *call) {
+    assert(bytes <= WEFT_GPU_SMALL);
+    int adds = add;
+    void *arguments[] = {&to, &from, &bytes, &word, &value, &adds, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_put_signal, 1, whole_warps(bytes / 16, BLOCK_MAX / 2),
+                           stream, arguments, call);
+}
+
+int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream,
+                  const char *call) {
+    weft_gpu_rescue_note();
+    void *arguments[] = {&word, &cmp, &value, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_wait, 1, 1, stream, arguments, call);
+}
+
+/* --- Teams ------------------------------------------------------------------------------------ */
+
+int weft_gpu_barrier(struct weft_gpu_team_words *mine, ptrdiff_t stride, int me, int n,
+                     weft_cu_stream stream, const char *call) {
+    weft_gpu_rescue_note();
+    void *arguments[] = {&mine, &stride, &me, &n, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_barrier, 1, whole_warps((size_t)n, BLOCK_MAX), stream,
+                           arguments, call);
+}
+
+/* Operation `i` of a meeting: first all peers are told, then all are waited for, and at last what
+ * they wrote is taken back. A peer writes the word again only behind the other half, which this
+ * member begins behind the reset. */
+static union weft_cu_word_op meeting_op(uint32_t *mine, ptrdiff_t stride, int me, int n, int i) {
+    int phase = i / (n - 1), peer = i % (n - 1);
+    peer += peer >= me;
+    union weft_cu_word_op op = {.address = (uintptr_t)&mine[peer]};
+    switch (phase) {
+    case 0:
+        op.operation = WEFT_CU_OP_WRITE_32;
+        op.address = (uintptr_t)&mine[me] + (uintptr_t)((peer - me) * stride);
+        op.value = 1;
+        break;
+    case 1:
+        op.operation = WEFT_CU_OP_WAIT_32;
+        op.value = 1;
+        op.flags = WEFT_CU_WAIT_EQ;
+        break;
+    default:
+        op.operation = WEFT_CU_OP_WRITE_32;
+    }
+    return op;
+}
+
+int weft_gpu_meet(enum weft_gpu_half half, struct weft_gpu_team_words *mine, ptrdiff_t stride,
+                  int me, int n, weft_cu_stream stream, const char *call) {
+    uint32_t *words = half == WEFT_GPU_READY ? mine->ready : mine->done;
+    union weft_cu_word_op ops[BATCH_MAX];
+    weft_gpu_rescue_note();
+    for (int i = 0, count; i < 3 * (n - 1); i += count) {
+        for (count = 0; count < BATCH_MAX && i + count < 3 * (n - 1); count++)
+            ops[count] = meeting_op(words, stride, me, n, i + count);
+        int error = weft_cuda.cuStreamBatchMemOp(stream, (unsigned)count, ops, 0);
+        if (error != WEFT_CU_SUCCESS)
+            return weft_cuda_check(error, call, "cuStreamBatchMemOp");
+    }
+    return 0;
+}
+
+/* --- Signal pads ------------------------------------------------------------------------------ */
+
+static int check_pad(int me, int n, int peer, int channel, const char *call) {
+    if (me >= 0 && me < n && peer >= 0 && peer < n && channel >= 0)
+        return 0;
+    return weft_fail(-EINVAL, "%s: rank %d and peer %d of %d, channel %d: no such pad", call, me,
+                     peer, n, channel);
+}
+
+static int launch_pad(enum weft_gpu_kernel kernel, uint32_t *const *pads, int me, int n, int peer,
+                      int channel, uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
+    int error = check_pad(me, n, peer, channel, call);
+    if (error)
+        return error;
+    weft_gpu_rescue_note();
+    void *arguments[] = {&pads, &me, &n, &peer, &channel, &timeout_ms, NULL};
+    return weft_gpu_launch(kernel, 1, 1, stream, arguments, call);
+}
+
+int weft_gpu_pad_put(uint32_t *const *pads, int me, int n, int peer, int channel,
+                     uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
+    return launch_pad(WEFT_KERNEL_weft_pad_put, pads, me, n, peer, channel, timeout_ms, stream,
+                      call);
+}
+
+int weft_gpu_pad_wait(uint32_t *const *pads, int me, int n, int peer, int channel,
+                      uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
+    return launch_pad(WEFT_KERNEL_weft_pad_wait, pads, me, n, peer, channel, timeout_ms, stream,
+                      call);
+}
+
+int weft_gpu_pad_barrier(uint32_t *const *pads, int me, int n, int channel, uint64_t timeout_ms,
+                         weft_cu_stream stream, const char *call) {
+    int error = check_pad(me, n, me, channel, call);
+    if (error)
+        return error;
+    weft_gpu_rescue_note();
+    void *arguments[] = {&pads, &me, &n, &channel, &timeout_ms, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_pad_barrier, 1, whole_warps((size_t)n, BLOCK_MAX),
+                           stream, arguments, call);
+}
