@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What src/base/cuda.h says of the driver's binary interface, compared with the toolkit's cuda.h:
+ * that this compiles is the test (abi.t). */
+#include <cuda.h>
+#include <stddef.h>
+#include <string_view>
+#include <type_traits>
+#include "base/cuda.h"
+
+/* --- Functions: as many arguments, each passed alike, under the exported name -------------------
+ */
+
+template <class Ours, class Theirs>
+constexpr bool passed_alike =
+    sizeof(Ours) == sizeof(Theirs) &&
+    std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&std::is_floating_point_v<Ours> ==
+        std::is_floating_point_v<Theirs>;
+
+template <class Ours, class Theirs> struct alike;
+template <class... Ours, class... Theirs> struct alike<int (*)(Ours...), CUresult (*)(Theirs...)> {
+    static constexpr bool value() {
+        if constexpr (sizeof...(Ours) == sizeof...(Theirs))
+            return (passed_alike<Ours, Theirs> && ...);
+        return false;
+    }
+};
+
+/* cuda.h has macros that lead from each name to the version of the function that is meant. Of one
+ * the older version, with the same arguments, is meant here. */
+constexpr bool is_name_of(std::string_view name, std::string_view exported) {
+    return CUDA_VERSION < 13000 || name == exported || exported == "cuEventElapsedTime";
+}
+#define TEXT(name) #name
+#define COMPARE(name, exported, arguments)                                                 \
+    static_assert(alike<decltype(weft_cuda::name), decltype(&::name)>::value(), exported); \
+    static_assert(is_name_of(TEXT(name), exported), exported);
+WEFT_CUDA_CALLS(COMPARE)
+
+/* --- Numbers ------------------------------------------------------------------------------------
+ */
+
+#define SAME(ours, theirs) static_assert((int)ours == (int)theirs, #ours)
+SAME(WEFT_CU_SUCCESS, CUDA_SUCCESS);
+SAME(WEFT_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
+SAME(WEFT_CU_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
+SAME(WEFT_CU_ALREADY_REGISTERED, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+SAME(WEFT_CU_NOT_READY, CUDA_ERROR_NOT_READY);
+
+SAME(WEFT_CU_DEVICE_SMS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+SAME(WEFT_CU_DEVICE_COPY_ENGINES, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
+SAME(WEFT_CU_DEVICE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME(WEFT_CU_DEVICE_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+SAME(WEFT_CU_DEVICE_HOST_ATOMICS, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED);
+SAME(WEFT_CU_DEVICE_REGISTERED_AT_HOST_ADDRESS,
+     CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+SAME(WEFT_CU_DEVICE_REGISTERS_HOST_MEMORY, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED);
+SAME(WEFT_CU_DEVICE_MAPS_MEMORY, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+SAME(WEFT_CU_DEVICE_EXPORTS_DESCRIPTORS,
+     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+SAME(WEFT_CU_DEVICE_STREAM_WORDS_64, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+SAME(WEFT_CU_PAIR_RANK, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK);
+SAME(WEFT_CU_PAIR_ACCESS, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED);
+SAME(WEFT_CU_PAIR_ATOMICS, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED);
+
+SAME(WEFT_CU_MEMORY_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME(WEFT_CU_LOCATION_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME(WEFT_CU_HANDLE_DESCRIPTOR, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+SAME(WEFT_CU_ACCESS_READ_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+SAME(WEFT_CU_GRANULARITY_RECOMMENDED, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+SAME(WEFT_CU_HOST_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE);
+SAME(WEFT_CU_HOST_DEVICE_MAP, CU_MEMHOSTREGISTER_DEVICEMAP);
+SAME(WEFT_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+SAME(WEFT_CU_EVENT_NO_TIMING, CU_EVENT_DISABLE_TIMING);
+SAME(WEFT_CU_CAPTURE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL);
+SAME(WEFT_CU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME(WEFT_CU_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(WEFT_CU_WAIT_GEQ, CU_STREAM_WAIT_VALUE_GEQ);
+SAME(WEFT_CU_WAIT_EQ, CU_STREAM_WAIT_VALUE_EQ);
+SAME(WEFT_CU_WRITE_ORDERED, CU_STREAM_WRITE_VALUE_DEFAULT);
+SAME(WEFT_CU_OP_WAIT_32, CU_STREAM_MEM_OP_WAIT_VALUE_32);
+SAME(WEFT_CU_OP_WRITE_32, CU_STREAM_MEM_OP_WRITE_VALUE_32);
+SAME(WEFT_CU_OP_WAIT_64, CU_STREAM_MEM_OP_WAIT_VALUE_64);
+SAME(WEFT_CU_OP_WRITE_64, CU_STREAM_MEM_OP_WRITE_VALUE_64);
+SAME(WEFT_CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+SAME(WEFT_CU_POINTER_TO_HOST, CU_MEMORYTYPE_HOST);
+SAME(WEFT_CU_POINTER_TO_DEVICE, CU_MEMORYTYPE_DEVICE);
+
+/* --- Layouts ------------------------------------------------------------------------------------
+ */
+
+#define AS_LARGE(ours, theirs) \
+    static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs), #ours);
+#define AT(ours, field, theirs, their_field) \
+    static_assert(offsetof(ours, field) == offsetof(theirs, their_field), #field)
+
+AS_LARGE(weft_cu_device, CUdevice)
+AS_LARGE(weft_cu_address, CUdeviceptr)
+AS_LARGE(weft_cu_memory, CUmemGenericAllocationHandle)
+AS_LARGE(struct weft_cu_uuid, CUuuid)
+AS_LARGE(struct weft_cu_location, CUmemLocation)
+AT(struct weft_cu_location, type, CUmemLocation, type);
+AT(struct weft_cu_location, id, CUmemLocation, id);
+
+AS_LARGE(struct weft_cu_memory_properties, CUmemAllocationProp)
+AT(struct weft_cu_memory_properties, type, CUmemAllocationProp, type);
+AT(struct weft_cu_memory_properties, handle_types, CUmemAllocationProp, requestedHandleTypes);
+AT(struct weft_cu_memory_properties, location, CUmemAllocationProp, location);
+AT(struct weft_cu_memory_properties, flags, CUmemAllocationProp, allocFlags);
+
+AS_LARGE(struct weft_cu_access, CUmemAccessDesc)
+AT(struct weft_cu_access, location, CUmemAccessDesc, location);
+AT(struct weft_cu_access, flags, CUmemAccessDesc, flags);
+
+/* A wait and a write differ in names only. */
+AS_LARGE(union weft_cu_word_op, CUstreamBatchMemOpParams)
+AT(union weft_cu_word_op, operation, CUstreamBatchMemOpParams, operation);
+AT(union weft_cu_word_op, address, CUstreamBatchMemOpParams, waitValue.address);
+AT(union weft_cu_word_op, value, CUstreamBatchMemOpParams, waitValue.value);
+AT(union weft_cu_word_op, value64, CUstreamBatchMemOpParams, waitValue.value64);
+AT(union weft_cu_word_op, flags, CUstreamBatchMemOpParams, waitValue.flags);
+AT(union weft_cu_word_op, address, CUstreamBatchMemOpParams, writeValue.address);
+AT(union weft_cu_word_op, value64, CUstreamBatchMemOpParams, writeValue.value64);
+AT(union weft_cu_word_op, flags, CUstreamBatchMemOpParams, writeValue.flags);
