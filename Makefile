@@ -29,7 +29,7 @@ HEADERS := $(patsubst %,$(BUILD)/%,$(shell find include -type f))
 LAUNCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/launch/*.c src/base/*.c src/boot/*.c))
 TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
 
-.PHONY: all without-gpu demo check check-all bench install format help clean tests examples benches deps
+.PHONY: all without-gpu demo check check-all bench bench-gpu install format help clean tests examples benches deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -151,6 +151,9 @@ bench: all benches ## measure everything, beside other libraries; table and plot
 	@bench/run.sh $(BUILD) $(RESULTS)
 	@bench/table.py $(RESULTS)/*.jsonl | tee $(RESULTS)/table.md
 	@bench/plot.py $(RESULTS) $(RESULTS)/*.jsonl
+
+bench-gpu: all ## the same on 2 and 4 GPUs, beside NVSHMEM, NCCL and PyTorch, where they are installed
+	@bench/gpu/run.sh $(BUILD) $(RESULTS)/gpu
 
 # The tests: everything with the compiler in use, the library's behaviour once more with the other
 # compiler, what touches memory most under the sanitizers, and threads under theirs.

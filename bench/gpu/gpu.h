@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the GPU benchmarks of all libraries share, in C and in C++: the rows and their names, graphs
+ * of dependent calls, medians, random data and its check, and a meeting place for libraries that
+ * have none. Every PE prints a JSON line of its own; table.py takes the worst.
+ *
+ * All programs run under oshrun, which says in the environment who they are. */
+#ifndef BENCH_GPU_GPU_H
+#define BENCH_GPU_GPU_H
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SAMPLES = 15 };
+static const size_t KIB = 1 << 10, MIB = 1 << 20;
+
+/* Sizes that bandwidths and all-gathers are measured at, and signals' payloads. */
+static const size_t copy_sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20};
+static const size_t shard_sizes[] = {1 << 10, 1 << 20, 256 << 20};
+static const size_t signal_sizes[] = {8, 16 << 10};
+#define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static int me, npes;
+static cudaStream_t stream;
+
+static inline void give_up(const char *what, const char *why) {
+    fprintf(stderr, "PE %d: %s: %s\n", me, what, why);
+    exit(1);
+}
+
+#define CUDA(call)                                      \
+    do {                                                \
+        cudaError_t error_ = (call);                    \
+        if (error_ != cudaSuccess)                      \
+            give_up(#call, cudaGetErrorString(error_)); \
+    } while (0)
+
+static inline int environment_number(const char *name) {
+    const char *text = getenv(name);
+    if (!text)
+        give_up(name, "is not set: run this under oshrun");
+    return atoi(text);
+}
+
+/* Who we are, and which GPU is ours. */
+static inline void begin(void) {
+    int count = 0;
+    me = environment_number("WEFT_PE");
+    npes = environment_number("WEFT_NPES");
+    CUDA(cudaGetDeviceCount(&count));
+    CUDA(cudaSetDevice(me % count));
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+}
+
+static inline double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static inline int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static inline double median(double *samples, int n) {
+    qsort(samples, (size_t)n, sizeof *samples, compare_doubles);
+    return samples[n / 2];
+}
+
+static inline void report(const char *row, double value, const char *unit, const char *library) {
+    printf("{\"row\": \"%s\", \"value\": %.5g, \"unit\": \"%s\", \"pes\": %d, \"pe\": %d, "
+           "\"library\": \"%s\"}\n",
+           row, value, unit, npes, me, library);
+    fflush(stdout);
+}
+
+static inline const char *size_name(size_t bytes) {
+    static char text[32];
+    if (bytes < KIB)
+        snprintf(text, sizeof text, "%zu B", bytes);
+    else
+        snprintf(text, sizeof text, "%zu %s", bytes < MIB ? bytes / KIB : bytes / MIB,
+                 bytes < MIB ? "KiB" : "MiB");
+    return text;
+}
+
+/* --- Timing ---------------------------------------------------------------------------------- */
+
+/* Enqueues call number i, 0 to n, on `stream`. */
+typedef void enqueue(int i);
+
+/* How many calls one measurement takes: more of those that are short. */
+static inline int calls_for(size_t bytes) {
+    return bytes <= 64 * KIB ? 50 : bytes <= 4 * MIB ? 20 : bytes <= 64 * MIB ? 6 : 2;
+}
+
+static inline double elapsed_us(cudaEvent_t first, cudaEvent_t last) {
+    float milliseconds = 0;
+    CUDA(cudaEventSynchronize(last));
+    CUDA(cudaEventElapsedTime(&milliseconds, first, last));
+    return 1e3 * milliseconds;
+}
+
+/* Median microseconds of what `work` enqueues, on this PE. */
+struct timed {
+    cudaGraphExec_t graph; /* or, when it is NULL, */
+    enqueue *body;         /* n times this */
+    int n;
+};
+
+static inline void enqueue_all(const struct timed *work) {
+    if (work->graph)
+        CUDA(cudaGraphLaunch(work->graph, stream));
+    else
+        for (int i = 0; i < work->n; i++)
+            work->body(i);
+}
+
+static inline double time_us(const struct timed *work) {
+    double samples[SAMPLES];
+    cudaEvent_t first, last;
+    CUDA(cudaEventCreate(&first));
+    CUDA(cudaEventCreate(&last));
+    for (int i = -3; i < SAMPLES; i++) {
+        CUDA(cudaEventRecord(first, stream));
+        enqueue_all(work);
+        CUDA(cudaEventRecord(last, stream));
+        double us = elapsed_us(first, last);
+        if (i >= 0)
+            samples[i] = us / work->n;
+    }
+    CUDA(cudaEventDestroy(first));
+    CUDA(cudaEventDestroy(last));
+    return median(samples, SAMPLES);
+}
+
+/* A call in a stream, one behind the other. */
+static inline double eager_us(enqueue *body, int n) {
+    struct timed work = {NULL, body, n};
+    return time_us(&work);
+}
+
+/* A call in a graph of n dependent calls. */
+static inline double graph_us(enqueue *body, int n) {
+    cudaGraph_t graph;
+    struct timed work = {NULL, body, n};
+    body(n); /* what a library does at the first call cannot be captured */
+    CUDA(cudaStreamSynchronize(stream));
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    for (int i = 0; i < n; i++)
+        body(i);
+    CUDA(cudaStreamEndCapture(stream, &graph));
+    CUDA(cudaGraphInstantiate(&work.graph, graph, 0));
+    double us = time_us(&work);
+    CUDA(cudaGraphExecDestroy(work.graph));
+    CUDA(cudaGraphDestroy(graph));
+    return us;
+}
+
+/* Microseconds of a call of the host that returns when it is done. */
+static inline double host_us(enqueue *body, int n) {
+    double samples[SAMPLES];
+    for (int k = -1; k < SAMPLES; k++) {
+        double start = now();
+        for (int i = 0; i < n; i++)
+            body(i);
+        if (k >= 0)
+            samples[k] = 1e6 * (now() - start) / n;
+    }
+    return median(samples, SAMPLES);
+}
+
+static inline double gigabytes_per_second(size_t bytes, double us) {
+    return 1e-3 * (double)bytes / us;
+}
+
+/* --- Data ------------------------------------------------------------------------------------ */
+
+/* Word i of the data of `seed`. */
+static inline uint64_t word_at(uint64_t seed, size_t i) {
+    uint64_t x = (seed << 40) + i;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
+
+static inline void fill(void *device, size_t bytes, uint64_t seed) {
+    uint64_t *words = (uint64_t *)malloc(bytes);
+    for (size_t i = 0; i < bytes / 8; i++)
+        words[i] = word_at(seed, i);
+    CUDA(cudaMemcpy(device, words, bytes, cudaMemcpyHostToDevice));
+    free(words);
+}
+
+static inline void check(const char *what, const void *device, size_t bytes, uint64_t seed) {
+    uint64_t *words = (uint64_t *)malloc(bytes);
+    CUDA(cudaMemcpy(words, device, bytes, cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < bytes / 8; i++)
+        if (words[i] != word_at(seed, i))
+            give_up(what, "wrong data");
+    free(words);
+}
+
+/* --- Meeting --------------------------------------------------------------------------------- */
+
+/* PE 0's bytes reach all others, by a file in the folder BENCH_MEET. Each name serves once. */
+static inline void hand_out(const char *name, void *bytes, size_t n) {
+    char path[512], made[520];
+    snprintf(path, sizeof path, "%s/%s", getenv("BENCH_MEET") ? getenv("BENCH_MEET") : ".", name);
+    snprintf(made, sizeof made, "%s.new", path);
+    if (me == 0) {
+        FILE *file = fopen(made, "wb");
+        if (!file || fwrite(bytes, 1, n, file) != n || fclose(file) != 0 || rename(made, path) != 0)
+            give_up(path, "cannot be written");
+        return;
+    }
+    for (double limit = now() + 60; access(path, R_OK) != 0; usleep(1000))
+        if (now() > limit)
+            give_up(path, "PE 0 does not write it");
+    FILE *file = fopen(path, "rb");
+    if (!file || fread(bytes, 1, n, file) != n)
+        give_up(path, "cannot be read");
+    fclose(file);
+}
+
+#endif

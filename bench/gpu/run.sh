@@ -1,0 +1,117 @@
+#!/bin/sh
+# Weft's GPU calls beside NVSHMEM, NCCL and PyTorch's symmetric memory, in turn, for several rounds.
+#
+#   bench/gpu/run.sh BUILD RESULTS
+#
+# Leaves JSON lines below RESULTS and prints a table with ratios. What is not installed is left out,
+# and the reason printed. Environment: ROUNDS (3); PES ("2 4", as far as there are GPUs); LIBRARIES
+# ("weft nvshmem nccl torch_symm_mem"); PATIENCE, seconds for one program (120); PYTHON (python3);
+# CUDA_HOME. NVLink multicast stays off everywhere.
+set -eu
+build=$1 results=$2
+: "${ROUNDS:=3}" "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}" "${PATIENCE:=120}" "${PYTHON:=python3}"
+export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
+export NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}"
+export NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME="${NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME:-lo}"
+cuda=${CUDA_HOME:-$(dirname "$(dirname "$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)")")}
+bin=$build/bench/gpu
+mkdir -p "$results" "$bin"
+rm -f "$results"/*.jsonl
+available=
+
+leave_out() { # library, reason
+    echo "bench: $1 is left out: $2" >&2
+}
+
+# The folder of a Python package below nvidia/, such as nccl; nothing where it is not installed.
+package() {
+    "$PYTHON" -c '
+import glob, sys
+found = [f for p in sys.path for f in glob.glob(f"{p}/nvidia/{sys.argv[1]}/include")]
+print(found[0].removesuffix("/include") if found else "")' "$1" 2>/dev/null || true
+}
+
+built() { # library, compiler's arguments; it is available then
+    library=$1
+    shift
+    if "$@" -o "$bin/$library" -O2 -D_GNU_SOURCE -L"$cuda/lib64" -lcudart >"$results/$library.log" 2>&1; then
+        available="$available $library"
+    else
+        leave_out "$library" "$(grep -m 1 -E 'undefined|error:|No such' "$results/$library.log" || echo 'it does not build')"
+    fi
+}
+
+build_weft() {
+    lib=$(cd "$build/lib" && pwd)
+    built weft gcc -std=c11 -Iinclude -isystem "$cuda/include" bench/gpu/weft.c -L"$lib" -lweft -Wl,-rpath,"$lib" \
+        -Wl,-rpath,"$cuda/lib64"
+}
+
+build_nccl() {
+    folder=$(package nccl)
+    if [ -n "$folder" ]; then
+        set -- "-I$folder/include" "$folder/lib/libnccl.so.2" "-Wl,-rpath,$folder/lib"
+    else
+        set -- -lnccl
+    fi
+    built nccl gcc -std=c11 -isystem "$cuda/include" bench/gpu/nccl.c "$@" -Wl,-rpath,"$cuda/lib64"
+}
+
+build_nvshmem() {
+    folder=${NVSHMEM_HOME:-$(package nvshmem)}
+    if [ -z "$folder" ]; then
+        leave_out nvshmem "neither NVSHMEM_HOME nor the Python package nvidia-nvshmem-cu13 is there"
+        return
+    fi
+    export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" # it opens its plug-ins by name
+    built nvshmem g++ -std=c++17 -isystem "$folder/include" -isystem "$cuda/include" bench/gpu/nvshmem.cc \
+        "$(find "$folder/lib" -name 'libnvshmem_host.so*' | head -n 1)" -L"$cuda/lib64/stubs" -lcuda \
+        -Wl,-rpath,"$folder/lib" -Wl,-rpath,"$cuda/lib64"
+}
+
+build_torch_symm_mem() {
+    if why=$("$PYTHON" -c 'import torch.distributed._symmetric_memory' 2>&1); then
+        available="$available torch_symm_mem"
+    else
+        leave_out torch_symm_mem "$(echo "$why" | tail -n 1)"
+    fi
+}
+
+run() { # library, PEs, round
+    name=$1-${2}pe-$3
+    BENCH_MEET=$(mktemp -d)
+    export BENCH_MEET
+    case $1 in
+    torch_symm_mem) set -- "$2" "$PYTHON" bench/gpu/torch_symm_mem.py ;;
+    *) set -- "$2" "$bin/$1" ;;
+    esac
+    pes=$1
+    shift
+    if ! timeout "$PATIENCE" "$build/bin/oshrun" -n "$pes" "$@" >"$results/$name.jsonl" 2>"$results/$name.log"; then
+        echo "bench: $name failed: $(grep -v '^ *$' "$results/$name.log" | grep -v '^oshrun' | head -n 1 | cut -c -200)" >&2
+    fi
+    rm -rf "$BENCH_MEET"
+}
+
+for library in $LIBRARIES; do
+    "build_$library"
+done
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+if [ -z "${PES:-}" ]; then
+    for pes in 2 4; do
+        [ "$pes" -le "$gpus" ] && PES="${PES:-} $pes"
+    done
+fi
+if [ -z "${PES:-}" ]; then
+    echo "bench: there are $gpus GPUs here, and two are needed; what could be built was:$available" >&2
+    exit 0
+fi
+for round in $(seq "$ROUNDS"); do
+    for pes in $PES; do
+        for library in $available; do
+            echo "bench: round $round of $ROUNDS, $pes PEs, $library" >&2
+            run "$library" "$pes" "$round"
+        done
+    done
+done
+"$PYTHON" bench/gpu/table.py "$results"/*.jsonl | tee "$results/table.md"
