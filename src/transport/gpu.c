@@ -2,6 +2,8 @@
 /* Opening and asking the GPU. */
 #include "transport/gpu.h"
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 
@@ -166,17 +168,66 @@ enum weft_memory_kind weft_gpu_memory_kind(const void *p) {
     return kind == WEFT_CU_POINTER_TO_DEVICE ? WEFT_MEMORY_DEVICE : WEFT_MEMORY_REGISTERED;
 }
 
+/* --- Host memory ------------------------------------------------------------------------------ */
+
+/* What this process has registered. */
+static struct {
+    pthread_mutex_t changing;
+    struct registration {
+        uintptr_t at;
+        size_t bytes;
+    } * list;
+    size_t count;
+} registrations = {.changing = PTHREAD_MUTEX_INITIALIZER};
+
+static int note_registration(void *at, size_t bytes) {
+    pthread_mutex_lock(&registrations.changing);
+    struct registration *longer =
+        realloc(registrations.list, (registrations.count + 1) * sizeof *longer);
+    if (longer) {
+        registrations.list = longer;
+        longer[registrations.count++] = (struct registration){(uintptr_t)at, bytes};
+    }
+    pthread_mutex_unlock(&registrations.changing);
+    return longer ? 0 : weft_fail(-ENOMEM, "no memory to note what is registered");
+}
+
+static void forget_registration(const void *at) {
+    pthread_mutex_lock(&registrations.changing);
+    for (size_t i = 0; i < registrations.count; i++)
+        if (registrations.list[i].at == (uintptr_t)at)
+            registrations.list[i] = registrations.list[--registrations.count];
+    pthread_mutex_unlock(&registrations.changing);
+}
+
 int weft_gpu_register(void *at, size_t bytes) {
     if (!weft_gpu.sees_registered_memory)
         return weft_fail(-ENOTSUP, "%s does not see host memory at the host's addresses",
                          weft_gpu.name);
-    int error =
-        weft_cuda.cuMemHostRegister(at, bytes, WEFT_CU_HOST_PORTABLE | WEFT_CU_HOST_DEVICE_MAP);
-    return weft_cuda_check(error, "cuMemHostRegister", "symmetric memory of the host");
+    int error = weft_cuda_check(
+        weft_cuda.cuMemHostRegister(at, bytes, WEFT_CU_HOST_PORTABLE | WEFT_CU_HOST_DEVICE_MAP),
+        "cuMemHostRegister", "symmetric memory of the host");
+    if (error == 0 && (error = note_registration(at, bytes)))
+        weft_cuda.cuMemHostUnregister(at);
+    return error;
 }
 
 void weft_gpu_unregister(void *at) {
+    forget_registration(at);
     weft_cuda.cuMemHostUnregister(at);
+}
+
+size_t weft_gpu_run(const void *p, size_t bytes) {
+    pthread_mutex_lock(&registrations.changing);
+    for (size_t i = 0; i < registrations.count; i++) {
+        const struct registration *r = &registrations.list[i];
+        uintptr_t into = (uintptr_t)p - r->at, before = r->at - (uintptr_t)p;
+        size_t run = into < r->bytes ? r->bytes - into : before;
+        if (run < bytes) /* far behind it, `before` is huge */
+            bytes = run;
+    }
+    pthread_mutex_unlock(&registrations.changing);
+    return bytes;
 }
 
 struct weft_gpu_peer weft_gpu_peer_of(const struct weft_cu_uuid *uuid) {

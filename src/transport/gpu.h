@@ -62,6 +62,10 @@ enum weft_memory_kind weft_gpu_memory_kind(const void *p);
 int weft_gpu_register(void *at, size_t bytes);
 void weft_gpu_unregister(void *at);
 
+/* How many of these bytes one copy of a copy engine can take: it refuses host memory of which a
+ * part is registered by itself or not at all. Kernels do not mind. */
+size_t weft_gpu_run(const void *p, size_t bytes);
+
 /* Another process's GPU as this one can reach it: */
 struct weft_gpu_peer {
     int ordinal;  /* here; -1 when it is not visible in this process */

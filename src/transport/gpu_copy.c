@@ -13,14 +13,14 @@ enum { THREADS = 512, WARP = 32, WORD_BYTES = 16 };
 
 static const struct row {
     const char *name;
-    size_t sm_bytes_max; /* larger copies are a copy engine's */
+    size_t sm_bytes_max; /* larger copies are a copy engine's; 0: all are */
     unsigned blocks_max; /* of THREADS, that bring the multiprocessors to full speed */
 } table[WEFT_DIRECTIONS] = {
-    [WEFT_WITHIN] = {"within the GPU", 4 << 20, 256},
-    [WEFT_TO_PEER] = {"to a peer", 2 << 20, 128},
-    [WEFT_FROM_PEER] = {"from a peer", 2 << 20, 128},
-    [WEFT_TO_HOST] = {"to the host", 64 << 10, 32},
-    [WEFT_FROM_HOST] = {"from the host", 64 << 10, 32},
+    [WEFT_WITHIN] = {"within the GPU", 0, 256}, /* by a kernel of the driver's own */
+    [WEFT_TO_PEER] = {"to a peer", 8 << 20, 64},
+    [WEFT_FROM_PEER] = {"from a peer", 8 << 20, 64},
+    [WEFT_TO_HOST] = {"to the host", 2 << 20, 16},
+    [WEFT_FROM_HOST] = {"from the host", 64 << 10, 16},
 };
 
 /* --- Which engine ----------------------------------------------------------------------------- */
@@ -76,7 +76,9 @@ void weft_engine_describe(char *line, size_t bytes, enum weft_direction directio
     const struct row *row = &table[direction];
     char size[32];
     show_size(size, sizeof size, row->sm_bytes_max);
-    if (weft_engine_get() == WEFT_ENGINE_AUTO)
+    if (weft_engine_get() == WEFT_ENGINE_AUTO && row->sm_bytes_max == 0)
+        snprintf(line, bytes, "%-15s a copy engine", row->name);
+    else if (weft_engine_get() == WEFT_ENGINE_AUTO)
         snprintf(line, bytes, "%-15s SM up to %s (%u blocks at most), then a copy engine",
                  row->name, size, row->blocks_max);
     else
@@ -115,17 +117,34 @@ static int copy_by_threads(void *to, const void *from, size_t bytes, size_t nwor
     return weft_gpu_launch(WEFT_KERNEL_weft_copy, blocks, threads, stream, arguments, call);
 }
 
+static int copy_by_engine(char *to, const char *from, size_t bytes, weft_cu_stream stream,
+                          const char *call) {
+    int error = 0;
+    for (size_t run; bytes > 0 && error == 0; to += run, from += run, bytes -= run) {
+        run = weft_gpu_run(to, weft_gpu_run(from, bytes));
+        error = weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, run, stream);
+    }
+    return weft_cuda_check(error, call, "cuMemcpyAsync");
+}
+
+/* The host waits for its own copies one by one, and a kernel's launch costs it more (10.5 us) than
+ * a copy engine's start (8). */
+static enum weft_engine choose(enum weft_direction direction, size_t bytes, weft_cu_stream stream) {
+    if (stream == weft_gpu.stream && weft_engine_get() == WEFT_ENGINE_AUTO)
+        return WEFT_ENGINE_COPY;
+    return weft_engine_choose(direction, bytes);
+}
+
 int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction direction,
                   weft_cu_stream stream, const char *call) {
     if (bytes == 0)
         return 0;
     /* What goes in small words costs the multiprocessors as much as so many more bytes. */
     size_t nwords = (bytes + word_bytes(to, from) - 1) / word_bytes(to, from);
-    enum weft_engine engine = weft_engine_choose(direction, nwords * WORD_BYTES);
+    enum weft_engine engine = choose(direction, nwords * WORD_BYTES, stream);
     if (engine == WEFT_ENGINE_SM && reaches(to, from, direction))
         return copy_by_threads(to, from, bytes, nwords, table[direction].blocks_max, stream, call);
-    return weft_cuda_check(weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, stream),
-                           call, "cuMemcpyAsync");
+    return copy_by_engine(to, from, bytes, stream, call);
 }
 
 int weft_gpu_copy_blocks(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
