@@ -112,10 +112,10 @@ int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *sour
  * shmemx_<type>_<op>_reducescatter_on_stream: dest[i] on member m is the reduction of
  * source[m * nreduce + i] over all members; source has nreduce elements for each member. */
 #define SHMEMX_REDUCE_ON_STREAM(N, T, OP)                                                          \
-    int shmemx_##N##_##OP##_reduce_on_stream(shmem_team_t team, T *dest, const T *source,          \
-                                             size_t nreduce, shmemx_stream_t stream);              \
-    int shmemx_##N##_##OP##_reducescatter_on_stream(shmem_team_t team, T *dest, const T *source,   \
-                                                    size_t nreduce, shmemx_stream_t stream);
+    __extension__ int shmemx_##N##_##OP##_reduce_on_stream(                                        \
+        shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_stream_t stream);      \
+    __extension__ int shmemx_##N##_##OP##_reducescatter_on_stream(                                 \
+        shmem_team_t team, T *dest, const T *source, size_t nreduce, shmemx_stream_t stream);
 #define SHMEMX_BITWISE(N, T, _)    SHMEMX_REDUCE_ON_STREAM(N, T, and)                              \
                                    SHMEMX_REDUCE_ON_STREAM(N, T, or)                               \
                                    SHMEMX_REDUCE_ON_STREAM(N, T, xor)

@@ -95,9 +95,7 @@ def exported_names(problems):
 
 
 def internal_names(problems):
-    public = set()
-    for header in ("weft.h", "shmemx.h"):
-        public |= set(re.findall(r"\b((?:weft|shmemx)_\w+)\(", (ROOT / "include" / header).read_text()))
+    public = declared("weft.h") | declared("shmemx.h")
     internal = {name for name in SHARED if is_extension(name)} - public
     if internal:
         problems.append(f"internal, but exported: {some(internal)}")

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Extension: calls in the order of a CUDA stream. They return -errno, with text, where the host's
+ * calls would end the job. */
+#include <errno.h>
+#include <shmemx.h>
+#include "base/log.h"
+#include "coll/on_stream.h"
+#include "core/device_stream.h"
+#include "core/job.h"
+#include "core/team.h"
+
+/* --- Coming in and going out ------------------------------------------------------------------ */
+
+static int check_running(const char *call) {
+    return weft_job.npes > 0 ? 0
+                             : weft_fail(-EPERM,
+                                         "%s: called outside of shmem_init and "
+                                         "shmem_finalize",
+                                         call);
+}
+
+/* A call that needs this PE's GPU alone. */
+static int enter(const char *call, struct weft_gpu_scope *scope) {
+    int rc = check_running(call);
+    if (rc == 0 && !weft_gpu.open)
+        rc = weft_device_begin(call);
+    if (rc == 0)
+        *scope = weft_gpu_enter();
+    return rc;
+}
+
+static int leave(struct weft_gpu_scope scope, int rc) {
+    weft_gpu_leave(scope);
+    return rc;
+}
+
+static int enter_team(const char *call, shmem_team_t handle, const struct weft_team **team,
+                      struct weft_gpu_scope *scope) {
+    int rc = check_running(call);
+    *team = rc ? NULL : weft_team_find(handle);
+    if (rc == 0 && !*team)
+        rc = weft_fail(-EINVAL, "%s: argument team is %p: pass a team that this PE is a member of",
+                       call, (void *)handle);
+    rc = rc ? rc : weft_stream_begin(*team, call);
+    if (rc == 0)
+        *scope = weft_gpu_enter();
+    return rc;
+}
+
+/* --- Put, get, signals ------------------------------------------------------------------------ */
+
+static int check_local(const char *call, const char *argument, const void *p, size_t bytes) {
+    return p || bytes == 0 ? 0 : weft_fail(-EINVAL, "%s: argument %s is NULL", call, argument);
+}
+
+static int check_signal(const char *call, int sig_op, enum weft_signal_op *op) {
+    *op = sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
+    if (sig_op == SHMEM_SIGNAL_SET || sig_op == SHMEM_SIGNAL_ADD)
+        return 0;
+    return weft_fail(-EINVAL,
+                     "%s: argument sig_op is %d: pass SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD", call,
+                     sig_op);
+}
+
+int shmemx_putmem_on_stream(void *dest, const void *source, size_t nelems, int pe,
+                            shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    int rc = check_local(__func__, "source", source, nelems);
+    rc = rc ? rc : enter(__func__, &scope);
+    return rc ? rc : leave(scope, weft_stream_put(dest, source, nelems, pe, stream, __func__));
+}
+
+int shmemx_getmem_on_stream(void *dest, const void *source, size_t nelems, int pe,
+                            shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    int rc = check_local(__func__, "dest", dest, nelems);
+    rc = rc ? rc : enter(__func__, &scope);
+    return rc ? rc : leave(scope, weft_stream_get(dest, source, nelems, pe, stream, __func__));
+}
+
+int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems,
+                                   uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                                   shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    enum weft_signal_op op;
+    int rc = check_local(__func__, "source", source, nelems);
+    rc = rc ? rc : check_signal(__func__, sig_op, &op);
+    rc = rc ? rc : enter(__func__, &scope);
+    return rc ? rc
+              : leave(scope, weft_stream_put_signal(dest, source, nelems, sig_addr, signal, op, pe,
+                                                    stream, __func__));
+}
+
+int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
+                               shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    enum weft_signal_op op;
+    int rc = check_signal(__func__, sig_op, &op);
+    rc = rc ? rc : enter(__func__, &scope);
+    return rc ? rc : leave(scope, weft_stream_signal(sig_addr, signal, op, pe, stream, __func__));
+}
+
+int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp_value,
+                                       shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_LE)
+        return weft_fail(-EINVAL,
+                         "%s: argument cmp is %d: pass one of SHMEM_CMP_EQ, _NE, _GT, _GE, _LT, "
+                         "_LE",
+                         __func__, cmp);
+    int rc = enter(__func__, &scope);
+    return rc ? rc : leave(scope, weft_stream_wait(sig_addr, cmp, cmp_value, stream, __func__));
+}
+
+/* --- Order ------------------------------------------------------------------------------------ */
+
+/* A stream works in order, and what another PE sees of it goes by signals and barriers: both calls
+ * are about what the host has begun. */
+static int quiet(const char *call, shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    int rc = enter(call, &scope);
+    return rc ? rc : leave(scope, weft_stream_quiet(stream, call));
+}
+
+int shmemx_quiet_on_stream(shmemx_stream_t stream) {
+    return quiet(__func__, stream);
+}
+
+int shmemx_fence_on_stream(shmemx_stream_t stream) {
+    return quiet(__func__, stream);
+}
+
+static int meet(const char *call, shmem_team_t handle, shmemx_stream_t stream,
+                int (*how)(const struct weft_team *, weft_cu_stream, const char *)) {
+    const struct weft_team *team;
+    struct weft_gpu_scope scope;
+    int rc = enter_team(call, handle, &team, &scope);
+    return rc ? rc : leave(scope, how(team, stream, call));
+}
+
+int shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t stream) {
+    return meet(__func__, team, stream, weft_stream_barrier);
+}
+
+int shmemx_barrier_all_on_stream(shmemx_stream_t stream) {
+    return meet(__func__, SHMEM_TEAM_WORLD, stream, weft_stream_barrier);
+}
+
+int shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream) {
+    return meet(__func__, team, stream, weft_stream_sync);
+}
+
+/* --- Collectives ------------------------------------------------------------------------------ */
+
+int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                                  int PE_root, shmemx_stream_t stream) {
+    struct weft_on_stream on = {.stream = stream, .call = __func__};
+    struct weft_gpu_scope scope;
+    int rc = enter_team(on.call, team, &on.team, &scope);
+    if (rc)
+        return rc;
+    if (PE_root < 0 || PE_root >= on.team->npes)
+        return leave(scope, weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs",
+                                      on.call, PE_root, on.team->npes));
+    return leave(scope, weft_broadcast_on_stream(&on, dest, source, nelems, PE_root));
+}
+
+static int exchange(const char *call, shmem_team_t team, void *dest, const void *source,
+                    size_t nelems, shmemx_stream_t stream,
+                    int (*how)(const struct weft_on_stream *, void *, const void *, size_t)) {
+    struct weft_on_stream on = {.stream = stream, .call = call};
+    struct weft_gpu_scope scope;
+    int rc = check_local(call, "source", source, nelems);
+    rc = rc ? rc : enter_team(call, team, &on.team, &scope);
+    return rc ? rc : leave(scope, how(&on, dest, source, nelems));
+}
+
+int shmemx_fcollectmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                                 shmemx_stream_t stream) {
+    return exchange(__func__, team, dest, source, nelems, stream, weft_fcollect_on_stream);
+}
+
+int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                                 shmemx_stream_t stream) {
+    return exchange(__func__, team, dest, source, nelems, stream, weft_alltoall_on_stream);
+}
+
+/* What is folded, and how: the part of a reduction that its name says. */
+struct folding {
+    const char *call;
+    enum weft_fold_op op;
+    enum weft_number number;
+    int (*how)(const struct weft_on_stream *, void *, const void *, size_t, enum weft_fold_op,
+               enum weft_number);
+};
+
+static int fold(const struct folding *folding, shmem_team_t team, void *dest, const void *source,
+                size_t nreduce, shmemx_stream_t stream) {
+    struct weft_on_stream on = {.stream = stream, .call = folding->call};
+    struct weft_gpu_scope scope;
+    if (folding->number == WEFT_NUMBER_LONGDOUBLE)
+        return weft_fail(-ENOTSUP, "%s: GPUs have no long double: use double", on.call);
+    int rc = enter_team(on.call, team, &on.team, &scope);
+    return rc ? rc
+              : leave(scope,
+                      folding->how(&on, dest, source, nreduce, folding->op, folding->number));
+}
+
+/* clang-format off */
+#define FOLDING(NAME, T, HOW, FOLD)                                                                \
+    int NAME(shmem_team_t team, T *dest, const T *source, size_t nreduce,                          \
+             shmemx_stream_t stream) {                                                             \
+        struct folding folding = {__func__, WEFT_FOLD_##FOLD, WEFT_NUMBER_OF(T), HOW};             \
+        return fold(&folding, team, dest, source, nreduce, stream);                                \
+    }
+#define REDUCE(N, T, OP, FOLD)                                                                     \
+    FOLDING(shmemx_##N##_##OP##_reduce_on_stream, T, weft_reduce_on_stream, FOLD)                  \
+    FOLDING(shmemx_##N##_##OP##_reducescatter_on_stream, T, weft_reducescatter_on_stream, FOLD)
+#define BITWISE(N, T, _)    REDUCE(N, T, and, AND) REDUCE(N, T, or, OR) REDUCE(N, T, xor, XOR)
+#define ORDERED(N, T, _)    REDUCE(N, T, max, MAX) REDUCE(N, T, min, MIN)
+#define ARITHMETIC(N, T, _) REDUCE(N, T, sum, SUM) REDUCE(N, T, prod, PROD)
+SHMEM_BITWISE_TYPES(BITWISE, _)
+SHMEM_RMA_TYPES(ORDERED, _)
+SHMEM_ARITHMETIC_TYPES(ARITHMETIC, _)
+/* clang-format on */
+
+/* --- Signal pads ------------------------------------------------------------------------------ */
+
+/* peer is rank itself where a call has none. */
+static int check_pads(const char *call, uint32_t *const *pads, int rank, int n, int peer,
+                      int channel) {
+    int rc = check_local(call, "pads", pads, 1);
+    if (rc == 0 && (rank < 0 || rank >= n))
+        rc = weft_fail(-EINVAL, "%s: argument rank is %d, n is %d", call, rank, n);
+    if (rc == 0 && (peer < 0 || peer >= n))
+        rc = weft_fail(-EINVAL, "%s: argument peer is %d, n is %d", call, peer, n);
+    if (rc == 0 && channel < 0)
+        rc = weft_fail(-EINVAL, "%s: argument channel is %d", call, channel);
+    return rc;
+}
+
+int shmemx_pad_put_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
+                             uint64_t timeout_ms, shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    int rc = check_pads(__func__, pads, rank, n, peer, channel);
+    rc = rc ? rc : enter(__func__, &scope);
+    return rc ? rc
+              : leave(scope,
+                      weft_gpu_pad_put(pads, rank, n, peer, channel, timeout_ms, stream, __func__));
+}
+
+int shmemx_pad_wait_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
+                              uint64_t timeout_ms, shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    int rc = check_pads(__func__, pads, rank, n, peer, channel);
+    rc = rc ? rc : enter(__func__, &scope);
+    return rc ? rc
+              : leave(scope, weft_gpu_pad_wait(pads, rank, n, peer, channel, timeout_ms, stream,
+                                               __func__));
+}
+
+int shmemx_pad_barrier_on_stream(uint32_t *const *pads, int rank, int n, int channel,
+                                 uint64_t timeout_ms, shmemx_stream_t stream) {
+    struct weft_gpu_scope scope;
+    int rc = check_pads(__func__, pads, rank, n, rank, channel);
+    rc = rc ? rc : enter(__func__, &scope);
+    return rc ? rc
+              : leave(scope,
+                      weft_gpu_pad_barrier(pads, rank, n, channel, timeout_ms, stream, __func__));
+}
+
+/* --- Engines ---------------------------------------------------------------------------------- */
+
+int shmemx_set_engine(shmemx_engine_t engine) {
+    switch (engine) {
+    case SHMEMX_ENGINE_AUTO:
+        weft_engine_set(WEFT_ENGINE_AUTO);
+        return 0;
+    case SHMEMX_ENGINE_SM:
+        weft_engine_set(WEFT_ENGINE_SM);
+        return 0;
+    case SHMEMX_ENGINE_COPY:
+        weft_engine_set(WEFT_ENGINE_COPY);
+        return 0;
+    }
+    return weft_fail(-EINVAL,
+                     "%s: argument engine is %d: pass SHMEMX_ENGINE_AUTO, SHMEMX_ENGINE_SM or "
+                     "SHMEMX_ENGINE_COPY",
+                     __func__, (int)engine);
+}

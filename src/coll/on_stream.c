@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A meeting, the work, a meeting.
+ *
+ * Members meet by a kernel or by stream memory operations, on the same words, so each may choose
+ * for itself. What goes by copy engines uses no multiprocessor at all; what a member copies to
+ * itself comes last, when the others have what they wait for. */
+#include "coll/on_stream.h"
+#include <errno.h>
+#include "base/log.h"
+#include "transport/gpu_kernel.h"
+#include "transport/gpu_rescue.h"
+
+/* An array as this GPU reaches it on all members: member i's begins at first + i * step. */
+struct arrays {
+    char *first;
+    ptrdiff_t step;
+};
+
+static char *array_of(const struct arrays *arrays, int member) {
+    return arrays->first + member * arrays->step;
+}
+
+static int find_arrays(struct arrays *arrays, const struct weft_on_stream *on, const char *argument,
+                       const void *p, size_t bytes) {
+    *arrays = (struct arrays){NULL, 0};
+    for (int i = 0; i < on->team->npes; i++) {
+        void *at;
+        int rc =
+            weft_stream_near(&at, argument, p, bytes, weft_team_world_pe(on->team, i), on->call);
+        if (rc)
+            return rc;
+        if (i == 0)
+            arrays->first = at;
+        else if (i == 1)
+            arrays->step = (char *)at - arrays->first;
+    }
+    return 0;
+}
+
+/* More than any object has, where it overflows: no array is found then. */
+static size_t saturated(size_t a, size_t b) {
+    size_t product;
+    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
+}
+
+/* --- Meeting --------------------------------------------------------------------------------- */
+
+static int meet_by_kernel(const struct weft_on_stream *on, uint32_t *words, ptrdiff_t stride) {
+    int me = on->team->my_pe, n = on->team->npes;
+    unsigned threads = ((unsigned)n + 31) / 32 * 32;
+    void *arguments[] = {&words, &stride, &me, &n, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_meet, 1, threads, on->stream, arguments, on->call);
+}
+
+/* Stream memory operations do not see the end of the job: their words are registered. */
+static int meet_by_engine(const struct weft_on_stream *on, enum weft_gpu_half half,
+                          struct weft_gpu_team_words *mine, ptrdiff_t stride) {
+    int me = on->team->my_pe, n = on->team->npes;
+    int rc = weft_gpu_rescue_add(mine->ready, (size_t)n);
+    rc = rc ? rc : weft_gpu_rescue_add(mine->done, (size_t)n);
+    return rc ? rc : weft_gpu_meet(half, mine, stride, me, n, on->stream, on->call);
+}
+
+static int meet(const struct weft_on_stream *on, enum weft_gpu_half half, enum weft_engine engine) {
+    if (on->team->npes == 1)
+        return 0;
+    ptrdiff_t stride;
+    struct weft_gpu_team_words *mine = weft_device_words(on->team, &stride);
+    weft_gpu_rescue_note();
+    if (engine == WEFT_ENGINE_SM)
+        return meet_by_kernel(on, half == WEFT_GPU_READY ? mine->ready : mine->done, stride);
+    return meet_by_engine(on, half, mine, stride);
+}
+
+/* --- Pushing --------------------------------------------------------------------------------- */
+
+/* `bytes` to each member's array, those for member i from `from` + i * from_step. */
+struct push {
+    struct arrays to;
+    const char *from;
+    ptrdiff_t from_step;
+    size_t bytes;
+};
+
+static int push_to(const struct weft_on_stream *on, const struct push *push, int member) {
+    char *to = array_of(&push->to, member);
+    const char *from = push->from + member * push->from_step;
+    if (to == from)
+        return 0;
+    enum weft_direction direction =
+        weft_device_direction(to, from, weft_team_world_pe(on->team, member));
+    return weft_gpu_copy(to, from, push->bytes, direction, on->stream, on->call);
+}
+
+/* To the next member first: no two members push to the same one at a time. */
+static int push_by_engine(const struct weft_on_stream *on, const struct push *push) {
+    int rc = 0;
+    for (int distance = 1; rc == 0 && distance < on->team->npes; distance++)
+        rc = push_to(on, push, (on->team->my_pe + distance) % on->team->npes);
+    return rc;
+}
+
+/* Itself included. */
+static int push_by_kernel(const struct weft_on_stream *on, const struct push *push) {
+    return weft_gpu_copy_blocks(push->to.first, push->to.step, push->from, push->from_step,
+                                push->bytes, (size_t)on->team->npes, on->stream, on->call);
+}
+
+/* What kernels do not reach is for copy engines, whatever the size. */
+static enum weft_engine engine_of(const struct push *push) {
+    enum weft_engine engine = weft_engine_choose(WEFT_TO_PEER, push->bytes);
+    bool reached = weft_stream_reaches(push->from) && weft_stream_reaches(push->to.first);
+    return reached ? engine : WEFT_ENGINE_COPY;
+}
+
+/* `push` is NULL on a member that only receives. */
+static int exchange(const struct weft_on_stream *on, const struct push *push,
+                    enum weft_engine engine) {
+    bool by_kernel = engine == WEFT_ENGINE_SM;
+    int rc = meet(on, WEFT_GPU_READY, engine);
+    if (rc == 0 && push)
+        rc = by_kernel ? push_by_kernel(on, push) : push_by_engine(on, push);
+    if (rc == 0)
+        rc = meet(on, WEFT_GPU_DONE, engine);
+    if (rc == 0 && push && !by_kernel)
+        rc = push_to(on, push, on->team->my_pe);
+    return rc;
+}
+
+int weft_broadcast_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                             size_t bytes, int root) {
+    struct push push = {.from = source, .bytes = bytes};
+    if (bytes == 0)
+        return 0;
+    int rc = find_arrays(&push.to, on, "dest", dest, bytes);
+    if (rc)
+        return rc;
+    return exchange(on, root == on->team->my_pe ? &push : NULL, engine_of(&push));
+}
+
+int weft_fcollect_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                            size_t bytes) {
+    struct push push = {.from = source, .bytes = bytes};
+    if (bytes == 0)
+        return 0;
+    int rc = find_arrays(&push.to, on, "dest", dest, saturated(bytes, (size_t)on->team->npes));
+    if (rc)
+        return rc;
+    push.to.first += bytes * (size_t)on->team->my_pe;
+    return exchange(on, &push, engine_of(&push));
+}
+
+int weft_alltoall_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                            size_t bytes) {
+    struct push push = {.from = source, .from_step = (ptrdiff_t)bytes, .bytes = bytes};
+    if (bytes == 0)
+        return 0;
+    int rc = find_arrays(&push.to, on, "dest", dest, saturated(bytes, (size_t)on->team->npes));
+    if (rc)
+        return rc;
+    push.to.first += bytes * (size_t)on->team->my_pe;
+    return exchange(on, &push, engine_of(&push));
+}
+
+/* --- Folding --------------------------------------------------------------------------------- */
+
+static int fold(const struct weft_on_stream *on, struct weft_fold_task *task, size_t elem_bytes) {
+    size_t vectors = task->nelems * elem_bytes / 16 + 1;
+    size_t blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
+    size_t most = 2 * (size_t)weft_gpu.sms;
+    void *arguments[] = {task, NULL};
+    if (task->nelems == 0)
+        return 0;
+    return weft_gpu_launch(WEFT_KERNEL_weft_fold, (unsigned)(blocks < most ? blocks : most),
+                           WEFT_FOLD_THREADS, on->stream, arguments, on->call);
+}
+
+static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *task,
+                        size_t elem_bytes) {
+    if (!weft_stream_reaches(task->sources) || !weft_stream_reaches(task->dests))
+        return weft_fail(-ENOTSUP,
+                         "%s: %s does not reach memory of the host: use arrays of "
+                         "SHMEMX_SPACE_DEVICE",
+                         on->call, weft_gpu.name);
+    int rc = meet(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+    rc = rc ? rc : fold(on, task, elem_bytes);
+    return rc ? rc : meet(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
+}
+
+/* This member's chunk of nelems: whole cache lines, so that no two members write to one. */
+static void take_chunk(struct weft_fold_task *task, const struct weft_team *team, size_t nelems,
+                       size_t elem_bytes) {
+    size_t n = (size_t)team->npes, line = 128 / elem_bytes;
+    size_t chunk = (nelems / n + (nelems % n != 0) + line - 1) / line * line;
+    size_t first = chunk * (size_t)team->my_pe;
+    first = first < nelems ? first : nelems;
+    task->sources += first * elem_bytes;
+    task->dests += first * elem_bytes;
+    task->nelems = nelems - first < chunk ? nelems - first : chunk;
+}
+
+int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                          size_t nelems, enum weft_fold_op op, enum weft_number number) {
+    size_t elem_bytes = weft_folds[op][number].elem_bytes;
+    size_t bytes = saturated(nelems, elem_bytes);
+    struct arrays to = {NULL, 0}, from = {NULL, 0};
+    if (nelems == 0)
+        return 0;
+    int rc = find_arrays(&to, on, "dest", dest, bytes);
+    rc = rc ? rc : find_arrays(&from, on, "source", source, bytes);
+    if (rc)
+        return rc;
+    int n = on->team->npes;
+    struct weft_fold_task task = {from.first, to.first, from.step, to.step, 0, n, n, op, number};
+    take_chunk(&task, on->team, nelems, elem_bytes);
+    return fold_between(on, &task, elem_bytes);
+}
+
+int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                                 size_t nelems, enum weft_fold_op op, enum weft_number number) {
+    size_t elem_bytes = weft_folds[op][number].elem_bytes;
+    size_t bytes = saturated(nelems, elem_bytes);
+    struct arrays to = {NULL, 0}, from = {NULL, 0};
+    if (nelems == 0)
+        return 0;
+    int rc = find_arrays(&to, on, "dest", dest, bytes);
+    rc = rc ? rc
+            : find_arrays(&from, on, "source", source, saturated(bytes, (size_t)on->team->npes));
+    if (rc)
+        return rc;
+    struct weft_fold_task task = {.sources = from.first + bytes * (size_t)on->team->my_pe,
+                                  .dests = array_of(&to, on->team->my_pe),
+                                  .source_step = from.step,
+                                  .nelems = nelems,
+                                  .nsources = on->team->npes,
+                                  .ndests = 1,
+                                  .op = op,
+                                  .number = number};
+    return fold_between(on, &task, elem_bytes);
+}

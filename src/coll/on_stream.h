@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives in the order of a CUDA stream, capturable in graphs.
+ *
+ * All members' streams meet; each pushes its part to the members, or folds its chunk for them; they
+ * meet again. Arrays are symmetric, in any space, but what only its own PE reads: that may be any
+ * memory that CUDA can copy. An empty call is 0 and waits for nobody. 0 or -errno with text; the
+ * arguments are looked at first, and if they are wrong nothing has been enqueued. */
+#ifndef WEFT_COLL_ON_STREAM_H
+#define WEFT_COLL_ON_STREAM_H
+
+#include "coll/fold.h"
+#include "core/device_stream.h"
+
+/* A team's call; weft_stream_begin has been called. */
+struct weft_on_stream {
+    const struct weft_team *team;
+    weft_cu_stream stream;
+    const char *call;
+};
+
+/* dest on all members <- source on member `root`. */
+int weft_broadcast_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                             size_t bytes, int root);
+
+/* Block i of dest on all members <- source on member i, `bytes` each. */
+int weft_fcollect_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                            size_t bytes);
+
+/* Block i of dest on member k <- block k of source on member i. */
+int weft_alltoall_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                            size_t bytes);
+
+/* dest on all members <- the fold of all sources; dest may be source. */
+int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                          size_t nelems, enum weft_fold_op op, enum weft_number number);
+
+/* dest on member k <- the fold of block k of all sources; dest may be block k of source. */
+int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                                 size_t nelems, enum weft_fold_op op, enum weft_number number);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Work that is enqueued on the caller's stream: where the arguments lie for this GPU, and who acts.
+ *
+ * What a graph keeps has to be good at every replay: kernels and copies take addresses and numbers,
+ * and nothing of the host's but what lives as long as the process. */
+#include "core/device_stream.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "base/log.h"
+
+int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe,
+                     const char *call) {
+    *at = weft_device_near(p, bytes, pe);
+    if (*at)
+        return 0;
+    if (pe < 0 || pe >= weft_job.npes)
+        return weft_fail(-ERANGE, "%s: argument pe is %d: the job has PEs 0 to %d", call, pe,
+                         weft_job.npes - 1);
+    if (weft_device_holds(p) && !weft_device.peers[pe].access)
+        return weft_fail(-EFAULT, "%s: argument %s is %p: this GPU does not reach that of PE %d",
+                         call, argument, p, pe);
+    return weft_fail(-EFAULT, "%s: argument %s is %p: not symmetric over %zu bytes", call, argument,
+                     p, bytes);
+}
+
+bool weft_stream_reaches(const void *p) {
+    return weft_device_holds(p) || weft_gpu_memory_kind(p) != WEFT_MEMORY_HOST;
+}
+
+int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
+                    const char *call) {
+    void *to;
+    int rc = bytes == 0 ? 0 : weft_stream_near(&to, "dest", dest, bytes, pe, call);
+    if (bytes == 0 || rc)
+        return rc;
+    return weft_gpu_copy(to, source, bytes, weft_device_direction(to, source, pe), stream, call);
+}
+
+int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
+                    const char *call) {
+    void *from;
+    int rc = bytes == 0 ? 0 : weft_stream_near(&from, "source", source, bytes, pe, call);
+    if (bytes == 0 || rc)
+        return rc;
+    return weft_gpu_copy(dest, from, bytes, weft_device_direction(dest, from, pe), stream, call);
+}
+
+/* --- Signals --------------------------------------------------------------------------------- */
+
+/* A signal that a processor gives, in stream order: a GPU's read-modify-write on a word of the host
+ * need not be atomic with a processor's. */
+struct errand {
+    uint64_t *word, value;
+    enum weft_signal_op op;
+    struct errand *kept; /* the next one that a graph may come back to */
+    bool once;
+};
+static struct errand *_Atomic kept;
+
+static void run_errand(void *argument) {
+    struct errand *errand = argument;
+    if (errand->op == WEFT_SIGNAL_SET)
+        __atomic_store_n(errand->word, errand->value, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_add(errand->word, errand->value, __ATOMIC_RELEASE);
+    if (errand->once)
+        free(errand);
+}
+
+static void keep(struct errand *errand) {
+    errand->kept = atomic_load(&kept);
+    while (!atomic_compare_exchange_weak(&kept, &errand->kept, errand))
+        continue;
+}
+
+static int send_errand(uint64_t *word, uint64_t value, enum weft_signal_op op,
+                       weft_cu_stream stream, const char *call) {
+    struct errand *errand = malloc(sizeof *errand);
+    if (!errand)
+        return weft_fail(-ENOMEM, "%s: no memory for a signal", call);
+    *errand = (struct errand){word, value, op, NULL, !weft_gpu_capturing(stream)};
+    int error = weft_cuda.cuLaunchHostFunc(stream, run_errand, errand);
+    if (error)
+        free(errand);
+    else if (!errand->once)
+        keep(errand);
+    return weft_cuda_check(error, call, "cuLaunchHostFunc");
+}
+
+/* Whether the processor has to signal; `sig_addr` is the symmetric address. */
+static bool needs_errand(const uint64_t *sig_addr, enum weft_signal_op op) {
+    return !weft_device_holds(sig_addr) &&
+           (!weft_gpu.sees_registered_memory || (op == WEFT_SIGNAL_ADD && !weft_gpu.host_atomics));
+}
+
+static int find_word(void **at, const uint64_t *sig_addr, enum weft_signal_op op, int pe,
+                     const char *call) {
+    int rc = weft_stream_near(at, "sig_addr", sig_addr, sizeof *sig_addr, pe, call);
+    if (rc == 0 && op == WEFT_SIGNAL_ADD && weft_device_holds(sig_addr) &&
+        !weft_device.peers[pe].atomics)
+        return weft_fail(-ENOTSUP,
+                         "%s: this GPU has no atomics on that of PE %d: set the signal, or keep it "
+                         "in memory of the host",
+                         call, pe);
+    return rc;
+}
+
+static int announce(uint64_t *word, bool errand, uint64_t signal, enum weft_signal_op op,
+                    weft_cu_stream stream, const char *call) {
+    return errand ? send_errand(word, signal, op, stream, call)
+                  : weft_gpu_signal(word, signal, op == WEFT_SIGNAL_ADD, stream, call);
+}
+
+int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
+                       weft_cu_stream stream, const char *call) {
+    void *word;
+    int rc = find_word(&word, sig_addr, op, pe, call);
+    return rc ? rc : announce(word, needs_errand(sig_addr, op), signal, op, stream, call);
+}
+
+int weft_stream_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
+                           uint64_t signal, enum weft_signal_op op, int pe, weft_cu_stream stream,
+                           const char *call) {
+    void *word, *to;
+    int rc = find_word(&word, sig_addr, op, pe, call);
+    if (rc == 0 && bytes > 0)
+        rc = weft_stream_near(&to, "dest", dest, bytes, pe, call);
+    if (rc)
+        return rc;
+    bool errand = needs_errand(sig_addr, op);
+    if (bytes == 0)
+        return announce(word, errand, signal, op, stream, call);
+    enum weft_direction direction = weft_device_direction(to, source, pe);
+    if (!errand && bytes <= WEFT_GPU_SMALL && weft_stream_reaches(source) &&
+        weft_stream_reaches(to) && weft_engine_choose(direction, bytes) == WEFT_ENGINE_SM)
+        return weft_gpu_put_signal(to, source, bytes, word, signal, op == WEFT_SIGNAL_ADD, stream,
+                                   call);
+    rc = weft_gpu_copy(to, source, bytes, direction, stream, call);
+    return rc ? rc : announce(word, errand, signal, op, stream, call);
+}
+
+int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream,
+                     const char *call) {
+    void *word;
+    int rc = weft_stream_near(&word, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe, call);
+    if (rc)
+        return rc;
+    if (!weft_device_holds(sig_addr) && !weft_gpu.sees_registered_memory)
+        return weft_fail(-ENOTSUP,
+                         "%s: %s sees no words in memory of the host: wait for one in "
+                         "memory of SHMEMX_SPACE_DEVICE",
+                         call, weft_gpu.name);
+    return weft_gpu_wait(word, cmp, cmp_value, stream, call);
+}
+
+/* --- Order ----------------------------------------------------------------------------------- */
+
+/* The stream goes on when what the host's calls have begun on theirs is done. An event that is
+ * destroyed lives until it has happened. */
+static int join_host(weft_cu_stream stream) {
+    weft_cu_event event;
+    int error = weft_cuda.cuEventCreate(&event, WEFT_CU_EVENT_NO_TIMING);
+    if (error)
+        return error;
+    error = weft_cuda.cuEventRecord(event, weft_gpu.stream);
+    if (error == 0)
+        error = weft_cuda.cuStreamWaitEvent(stream, event, 0);
+    weft_cuda.cuEventDestroy(event);
+    return error;
+}
+
+/* A stream completes its own work in order. What a graph replays has no part in what the host does
+ * meanwhile. */
+int weft_stream_quiet(weft_cu_stream stream, const char *call) {
+    atomic_thread_fence(memory_order_seq_cst);
+    if (weft_gpu_capturing(stream))
+        return 0;
+    return weft_cuda_check(join_host(stream), call, "cuStreamWaitEvent");
+}
+
+int weft_stream_begin(const struct weft_team *team, const char *call) {
+    if (team->npes == 1)
+        return weft_device_begin(call);
+    if (team->npes > WEFT_GPU_MEMBERS_MAX)
+        return weft_fail(-ENOTSUP, "%s: a team of %d PEs: at most %d can meet on streams", call,
+                         team->npes, WEFT_GPU_MEMBERS_MAX);
+    if (weft_device.open)
+        return 0;
+    if (team->npes == weft_job.npes)
+        return weft_device_open(call);
+    return weft_fail(-ENODEV,
+                     "%s: the GPUs of this job are not up yet, and all PEs have to take part in "
+                     "that: allocate memory of SHMEMX_SPACE_DEVICE, or call a collective of "
+                     "SHMEM_TEAM_WORLD on a stream, before that of a smaller team",
+                     call);
+}
+
+int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const char *call) {
+    if (team->npes == 1)
+        return 0;
+    ptrdiff_t stride;
+    struct weft_gpu_team_words *mine = weft_device_words(team, &stride);
+    return weft_gpu_barrier(mine, stride, team->my_pe, team->npes, stream, call);
+}
+
+int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call) {
+    int rc = weft_stream_quiet(stream, call);
+    return rc ? rc : weft_stream_sync(team, stream, call);
+}
