@@ -24,10 +24,12 @@ typedef unsigned long long weft_cu_memory; /* an allocation of physical memory *
 
 enum {
     WEFT_CU_SUCCESS = 0,
+    WEFT_CU_INVALID_VALUE = 1,
     WEFT_CU_OUT_OF_MEMORY = 2,
     WEFT_CU_NO_DEVICE = 100,
     WEFT_CU_ALREADY_REGISTERED = 712,
     WEFT_CU_NOT_READY = 600,
+    WEFT_CU_NOT_SUPPORTED = 801,
 };
 
 /* Attributes of a device, and of a pair of devices. */

@@ -26,7 +26,7 @@ int weft_device_put_signal(void *dest, const void *source, size_t bytes, uint64_
 int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                        const char *call);
 
-/* As weft_amo, for a word in GPU memory; fetched may be there, too. */
+/* As weft_amo, where the word is in GPU memory, or `fetched`, or both. */
 int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
                     const void *cond, void *fetched, int pe, const char *call);
 
@@ -36,5 +36,8 @@ void weft_device_look(void *snapshot, const void *words, size_t bytes, const cha
 
 /* Completes what the calls above have begun. Nothing, and cheap, if nothing is under way. */
 void weft_device_quiet(const char *call);
+
+/* Gives back what the calls above need; before weft_device_close. Nothing is under way. */
+void weft_device_rma_close(void);
 
 #endif

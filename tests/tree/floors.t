@@ -28,10 +28,10 @@ CORE_RANKS = [
     {"window", "wait", "blocks", "ivar"},
     {"sync", "static"},
     {"team"},
-    {"device", "device_heap", "device_host"},
+    {"device", "device_queue", "device_heap", "device_host"},
     {"heap", "ctx"},
     {"rma", "amo", "ivar"},
-    {"device_rma", "device_stream"},
+    {"device_rma", "device_word", "device_stream"},
     {"init"},
     {"lock"},
 ]

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tickets are given out and enqueued under one lock, so that the word only grows. */
+#include "core/device_queue.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "base/log.h"
+#include "core/job.h"
+#include "core/wait.h"
+#include "transport/gpu.h"
+
+enum {
+    PAGE_BYTES = 4096,
+    QUERY_TURNS = 1024, /* between two questions whether the GPU still works */
+};
+
+/* What the GPU writes and the host reads; whole pages, because pages are registered. */
+struct mail {
+    _Alignas(PAGE_BYTES) _Atomic uint32_t completed; /* the last ticket that the GPU has come to */
+    _Alignas(PAGE_BYTES) char bounce[WEFT_DEVICE_BOUNCE_BYTES];
+};
+
+static struct {
+    pthread_mutex_t changing; /* mail, issued, and the order of tickets in the stream */
+    pthread_mutex_t bouncing; /* the bounce buffer */
+    struct mail *_Atomic mail;
+    bool registered;
+    _Atomic bool unwritable; /* the driver has refused to write a word */
+    _Atomic uint32_t issued;
+    _Atomic bool noted; /* there is work behind the last ticket */
+} queue = {.changing = PTHREAD_MUTEX_INITIALIZER, .bouncing = PTHREAD_MUTEX_INITIALIZER};
+
+void weft_device_must(int result) {
+    if (result < 0)
+        weft_job_panic("%s", weft_fail_text());
+}
+
+static struct mail *open_mail(void) {
+    struct mail *mail = aligned_alloc(PAGE_BYTES, sizeof *mail);
+    if (!mail)
+        weft_job_panic("no memory for what the GPU tells the host (%zu bytes)", sizeof *mail);
+    atomic_init(&mail->completed, atomic_load(&queue.issued));
+    queue.registered =
+        weft_gpu.sees_registered_memory && weft_gpu_register(mail, sizeof *mail) == 0;
+    atomic_store(&queue.mail, mail);
+    return mail;
+}
+
+/* With `changing` held. */
+static struct mail *the_mail(void) {
+    struct mail *mail = atomic_load(&queue.mail);
+    return mail ? mail : open_mail();
+}
+
+void weft_device_queue_close(void) {
+    struct mail *mail = atomic_exchange(&queue.mail, NULL);
+    if (mail && queue.registered)
+        weft_gpu_unregister(mail);
+    free(mail);
+    atomic_store(&queue.noted, false);
+}
+
+void weft_device_note(void) {
+    atomic_store(&queue.noted, true);
+}
+
+/* The next ticket as a command. With `changing` held. */
+static union weft_cu_word_op next_ticket(uint32_t *ticket) {
+    struct mail *mail = the_mail();
+    *ticket = atomic_load(&queue.issued) + 1;
+    return (union weft_cu_word_op){.operation = WEFT_CU_OP_WRITE_32,
+                                   .address = (weft_cu_address)&mail->completed,
+                                   .value = *ticket,
+                                   .flags = WEFT_CU_WRITE_ORDERED};
+}
+
+uint32_t weft_device_ticket(const char *call) {
+    uint32_t ticket;
+    int error = WEFT_CU_SUCCESS;
+    pthread_mutex_lock(&queue.changing);
+    union weft_cu_word_op op = next_ticket(&ticket);
+    atomic_store(&queue.issued,
+                 ticket);              /* before `noted` is cleared: who finds that waits for it */
+    atomic_store(&queue.noted, false); /* before the write: what is noted later is not behind it */
+    if (queue.registered)
+        error = weft_cuda.cuStreamWriteValue32(weft_gpu.stream, op.address, op.value, op.flags);
+    pthread_mutex_unlock(&queue.changing);
+    weft_device_must(weft_cuda_check(error, call, "writing a word in stream order"));
+    return ticket;
+}
+
+bool weft_device_write_word(void *word, uint64_t value, size_t bytes, const char *call) {
+    uint32_t ticket;
+    bool wide = bytes == sizeof(uint64_t);
+    if (atomic_load(&queue.unwritable))
+        return false;
+    union weft_cu_word_op ops[2] = {{.operation = wide ? WEFT_CU_OP_WRITE_64 : WEFT_CU_OP_WRITE_32,
+                                     .address = (weft_cu_address)word,
+                                     .value64 = value,
+                                     .flags = WEFT_CU_WRITE_ORDERED}};
+    pthread_mutex_lock(&queue.changing);
+    ops[1] = next_ticket(&ticket);
+    int error = queue.registered ? weft_cuda.cuStreamBatchMemOp(weft_gpu.stream, 2, ops, 0)
+                                 : weft_cuda.cuStreamBatchMemOp(weft_gpu.stream, 1, ops, 0);
+    if (error == WEFT_CU_SUCCESS)
+        atomic_store(&queue.issued, ticket);
+    pthread_mutex_unlock(&queue.changing);
+    if (error == WEFT_CU_NOT_SUPPORTED || error == WEFT_CU_INVALID_VALUE) {
+        atomic_store(&queue.unwritable, true);
+        return false;
+    }
+    weft_device_must(weft_cuda_check(error, call, "writing words in stream order"));
+    return true;
+}
+
+/* What the driver says of the stream: whether it has come to its end. */
+static bool stream_drained(const char *call) {
+    int error = weft_cuda.cuStreamQuery(weft_gpu.stream);
+    if (error != WEFT_CU_NOT_READY)
+        weft_device_must(weft_cuda_check(error, call, "waiting for the GPU"));
+    return error == WEFT_CU_SUCCESS;
+}
+
+static bool has_come_to(uint32_t ticket) {
+    const struct mail *mail = atomic_load(&queue.mail);
+    return !mail ||
+           weft_epoch_reached(atomic_load_explicit(&mail->completed, memory_order_acquire), ticket);
+}
+
+void weft_device_await(uint32_t ticket, const char *call) {
+    struct weft_waiter waiter = {.call = call, .pe = -1};
+    for (uint32_t turn = 1; !has_come_to(ticket); turn++) {
+        if (!queue.registered && stream_drained(call))
+            atomic_store(&atomic_load(&queue.mail)->completed, ticket);
+        else if (turn % QUERY_TURNS == 0)
+            stream_drained(call);
+        weft_waiter_turn(&waiter);
+    }
+}
+
+bool weft_device_drained(void) {
+    return !atomic_load(&queue.noted) && has_come_to(atomic_load(&queue.issued));
+}
+
+void weft_device_drain(const char *call) {
+    bool noted = atomic_load(&queue.noted);
+    weft_device_await(noted ? weft_device_ticket(call) : atomic_load(&queue.issued), call);
+}
+
+void *weft_device_bounce_take(void) {
+    pthread_mutex_lock(&queue.changing);
+    struct mail *mail = the_mail();
+    pthread_mutex_unlock(&queue.changing);
+    if (!queue.registered)
+        return NULL;
+    pthread_mutex_lock(&queue.bouncing);
+    return mail->bounce;
+}
+
+void weft_device_bounce_give(void) {
+    pthread_mutex_unlock(&queue.bouncing);
+}

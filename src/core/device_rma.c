@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Put and get, whole or in blocks: enqueued on the stream of the host's calls, and waited for where
+ * the call has to be complete.
+ *
+ * Small transfers between a GPU and host memory that it does not reach go through the bounce
+ * buffer; large ones are left to the driver's own. */
+#include "core/device_rma.h"
+#include "core/device_queue.h"
+
+/* A copy between addresses as this PE's GPU has them. */
+static void enqueue(void *to, const void *from, size_t bytes, int pe, const char *call) {
+    enum weft_direction direction = weft_device_direction(to, from, pe);
+    weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_gpu.stream, call));
+    weft_device_note();
+}
+
+static bool out_of_reach(const void *p) {
+    return weft_gpu_memory_kind(p) == WEFT_MEMORY_HOST;
+}
+
+/* Both false where there is no bounce buffer. */
+static bool put_bounced(void *to, const void *from, size_t bytes, int pe, const char *call) {
+    void *bounce = weft_device_bounce_take();
+    if (!bounce)
+        return false;
+    memcpy(bounce, from, bytes);
+    enqueue(to, bounce, bytes, pe, call);
+    weft_device_complete(call);
+    weft_device_bounce_give();
+    return true;
+}
+
+static bool get_bounced(void *to, const void *from, size_t bytes, int pe, const char *call) {
+    void *bounce = weft_device_bounce_take();
+    if (!bounce)
+        return false;
+    enqueue(bounce, from, bytes, pe, call);
+    weft_device_complete(call);
+    memcpy(to, bounce, bytes);
+    weft_device_bounce_give();
+    return true;
+}
+
+static void put_to(void *to, const void *from, size_t bytes, int pe, bool nbi, const char *call) {
+    if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && out_of_reach(from) &&
+        put_bounced(to, from, bytes, pe, call))
+        return;
+    enqueue(to, from, bytes, pe, call);
+    if (!nbi)
+        weft_device_complete(call);
+}
+
+static void get_from(void *to, const void *from, size_t bytes, int pe, bool nbi, const char *call) {
+    if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && out_of_reach(to) &&
+        get_bounced(to, from, bytes, pe, call))
+        return;
+    enqueue(to, from, bytes, pe, call);
+    if (!nbi)
+        weft_device_complete(call);
+}
+
+/* Whether the host can give the stream a word to write instead. */
+static bool put_word(void *to, const void *dest, const void *source, size_t bytes,
+                     const char *call) {
+    uint64_t value = 0;
+    if ((bytes != sizeof(uint64_t) && bytes != sizeof(uint32_t)) || (uintptr_t)to % bytes != 0 ||
+        !weft_device_holds(dest) || weft_gpu_memory_kind(source) == WEFT_MEMORY_DEVICE)
+        return false;
+    memcpy(&value, source, bytes);
+    return weft_device_write_word(to, value, bytes, call);
+}
+
+int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                    const char *call) {
+    void *to = weft_device_near(dest, bytes, pe);
+    if (!to || bytes == 0)
+        return weft_near_error(bytes, pe);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if (!put_word(to, dest, source, bytes, call))
+        put_to(to, source, bytes, pe, nbi, call);
+    weft_gpu_leave(scope);
+    return 0;
+}
+
+int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                    const char *call) {
+    const void *from = weft_device_near(source, bytes, pe);
+    if (!from || bytes == 0)
+        return weft_near_error(bytes, pe);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    get_from(dest, from, bytes, pe, nbi, call);
+    weft_gpu_leave(scope);
+    return 0;
+}
+
+/* --- Blocks ---------------------------------------------------------------------------------- */
+
+struct blocks {
+    char *to;
+    const char *from;
+    ptrdiff_t to_step, from_step;
+    size_t bytes, nblocks;
+};
+
+static void enqueue_blocks(const struct blocks *b, const char *call) {
+    weft_device_must(weft_gpu_copy_blocks(b->to, b->to_step, b->from, b->from_step, b->bytes,
+                                          b->nblocks, weft_gpu.stream, call));
+    weft_device_note();
+}
+
+static void copy_each(const struct blocks *b, int pe, const char *call) {
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
+        enqueue(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe, call);
+    weft_device_complete(call);
+}
+
+/* Blocks [first, first + nblocks) of `b`, with one side packed in the bounce buffer. */
+static void bounce_blocks(const struct blocks *b, size_t first, size_t nblocks, char *bounce,
+                          bool pack, const char *call) {
+    ptrdiff_t i = (ptrdiff_t)first, packed = (ptrdiff_t)b->bytes;
+    struct blocks part = {b->to + i * b->to_step,
+                          b->from + i * b->from_step,
+                          b->to_step,
+                          b->from_step,
+                          b->bytes,
+                          nblocks};
+    struct blocks in = part, out = part;
+    in.to = bounce, in.to_step = packed;
+    out.from = bounce, out.from_step = packed;
+    if (pack)
+        weft_copy_blocks(in.to, in.to_step, in.from, in.from_step, in.bytes, nblocks);
+    enqueue_blocks(pack ? &out : &in, call);
+    weft_device_complete(call);
+    if (!pack)
+        weft_copy_blocks(out.to, out.to_step, out.from, out.from_step, out.bytes, nblocks);
+}
+
+static void copy_packed(const struct blocks *b, bool pack, int pe, const char *call) {
+    size_t most = WEFT_DEVICE_BOUNCE_BYTES / b->bytes;
+    char *bounce = most ? weft_device_bounce_take() : NULL;
+    if (!bounce) {
+        copy_each(b, pe, call);
+        return;
+    }
+    for (size_t done = 0; done < b->nblocks; done += most)
+        bounce_blocks(b, done, b->nblocks - done < most ? b->nblocks - done : most, bounce, pack,
+                      call);
+    weft_device_bounce_give();
+}
+
+static void copy_blocks(const struct blocks *b, int pe, const char *call) {
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    bool pack = out_of_reach(b->from), unpack = out_of_reach(b->to);
+    if (pack || unpack) {
+        copy_packed(b, pack, pe, call);
+    } else {
+        enqueue_blocks(b, call);
+        weft_device_complete(call);
+    }
+    weft_gpu_leave(scope);
+}
+
+/* Where `pe` keeps the blocks whose first is at `first`; NULL and *error where it does not. */
+static void *near_blocks(const void *first, const struct weft_strided *shape, ptrdiff_t stride,
+                         int pe, int *error) {
+    const void *lowest;
+    size_t span;
+    *error = -EFAULT;
+    if (!weft_strided_extent(shape, first, stride, &lowest, &span))
+        return NULL;
+    char *near = weft_device_near(lowest, span, pe);
+    *error = near ? 0 : weft_near_error(span, pe);
+    return near ? near + ((const char *)first - (const char *)lowest) : NULL;
+}
+
+static int move_blocks(void *to, const void *from, const struct weft_strided *shape, int pe,
+                       const char *call) {
+    ptrdiff_t elem = (ptrdiff_t)shape->elem_bytes;
+    copy_blocks(&(struct blocks){to, from, shape->dest_stride * elem, shape->source_stride * elem,
+                                 shape->bsize * shape->elem_bytes, shape->nblocks},
+                pe, call);
+    return 0;
+}
+
+static bool is_empty(const struct weft_strided *shape) {
+    return shape->nblocks == 0 || shape->bsize == 0;
+}
+
+static bool has_extent(const struct weft_strided *shape, ptrdiff_t stride) {
+    const void *lowest;
+    size_t bytes;
+    return weft_strided_extent(shape, NULL, stride, &lowest, &bytes);
+}
+
+int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
+                            int pe, const char *call) {
+    int error;
+    if (is_empty(shape))
+        return 0;
+    void *to = near_blocks(dest, shape, shape->dest_stride, pe, &error);
+    if (!to || !has_extent(shape, shape->source_stride))
+        return to ? -EFAULT : error;
+    return move_blocks(to, source, shape, pe, call);
+}
+
+int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
+                            int pe, const char *call) {
+    int error;
+    if (is_empty(shape))
+        return 0;
+    const void *from = near_blocks(source, shape, shape->source_stride, pe, &error);
+    if (!from || !has_extent(shape, shape->dest_stride))
+        return from ? -EFAULT : error;
+    return move_blocks(dest, from, shape, pe, call);
+}
+
+/* --- Announced puts -------------------------------------------------------------------------- */
+
+/* A small payload and its signal are one kernel, where the kernel reaches the source. */
+static void announce(void *to, const void *from, size_t bytes, uint64_t *word, uint64_t signal,
+                     bool add, int pe, const char *call) {
+    if (bytes <= WEFT_GPU_SMALL) {
+        weft_device_must(
+            weft_gpu_put_signal(to, from, bytes, word, signal, add, weft_gpu.stream, call));
+    } else {
+        enqueue(to, from, bytes, pe, call);
+        weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
+    }
+    weft_device_note();
+}
+
+/* What the kernels cannot read passes through the bounce buffer, or goes by a copy engine. */
+static void announce_private(void *to, const void *from, size_t bytes, uint64_t *word,
+                             uint64_t signal, bool add, int pe, const char *call) {
+    void *bounce = bytes <= WEFT_DEVICE_BOUNCE_BYTES ? weft_device_bounce_take() : NULL;
+    if (bounce) {
+        memcpy(bounce, from, bytes);
+        announce(to, bounce, bytes, word, signal, add, pe, call);
+        weft_device_complete(call);
+        weft_device_bounce_give();
+        return;
+    }
+    enqueue(to, from, bytes, pe, call);
+    weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
+    weft_device_note();
+}
+
+/* A word in the memory of the host is for processors to change: when the payload has arrived. */
+static int put_then_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
+                           uint64_t signal, enum weft_signal_op op, int pe, const char *call) {
+    int error = weft_device_put(dest, source, bytes, pe, true, call);
+    if (error)
+        return error;
+    weft_device_quiet(call);
+    return weft_signal(sig_addr, signal, op, pe);
+}
+
+int weft_device_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
+                           uint64_t signal, enum weft_signal_op op, int pe, bool nbi,
+                           const char *call) {
+    uint64_t *word = weft_device_near(sig_addr, sizeof *sig_addr, pe);
+    void *to = weft_device_near(dest, bytes, pe);
+    bool add = op == WEFT_SIGNAL_ADD;
+    if (!word || (!to && bytes != 0))
+        return weft_near_error(word ? bytes : sizeof *sig_addr, pe);
+    if (!weft_device_holds(sig_addr))
+        return put_then_signal(dest, source, bytes, sig_addr, signal, op, pe, call);
+    if (bytes != 0 && !weft_device_concerns(dest, source)) {
+        weft_put(dest, source, bytes, pe); /* by this processor, and seen before the signal */
+        bytes = 0;
+    }
+    if (bytes == 0)
+        return weft_device_signal(sig_addr, signal, op, pe, call);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if (out_of_reach(source) || out_of_reach(to))
+        announce_private(to, source, bytes, word, signal, add, pe, call);
+    else
+        announce(to, source, bytes, word, signal, add, pe, call);
+    if (!nbi)
+        weft_device_drain(call);
+    weft_gpu_leave(scope);
+    return 0;
+}

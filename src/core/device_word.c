@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals, atomics and looks at words in GPU memory, and the end of what has been begun. */
+#include <stdatomic.h>
+#include <string.h>
+#include "core/device_queue.h"
+#include "core/device_rma.h"
+
+#define SAME_NUMBER(OP) \
+    _Static_assert((int)WEFT_AMO_##OP == (int)WEFT_GPU_##OP, "kernels number atomics alike")
+SAME_NUMBER(FETCH);
+SAME_NUMBER(SET);
+SAME_NUMBER(SWAP);
+SAME_NUMBER(COMPARE_SWAP);
+SAME_NUMBER(ADD);
+SAME_NUMBER(AND);
+SAME_NUMBER(OR);
+SAME_NUMBER(XOR);
+
+int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
+                       const char *call) {
+    uint64_t *word = weft_device_near(sig_addr, sizeof *sig_addr, pe);
+    if (!word)
+        return weft_near_error(sizeof *sig_addr, pe);
+    if (!weft_device_holds(sig_addr))
+        return weft_signal(sig_addr, signal, op, pe);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    bool add = op == WEFT_SIGNAL_ADD;
+    if (add || !weft_device_write_word(word, signal, sizeof *word, call)) {
+        weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
+        weft_device_note();
+    }
+    weft_gpu_leave(scope);
+    return 0;
+}
+
+/* --- Atomics --------------------------------------------------------------------------------- */
+
+struct atomic {
+    enum weft_amo_op op;
+    size_t bytes;
+    void *word; /* as this PE's GPU has it */
+    uint64_t value, cond;
+};
+
+static void check_peer(enum weft_amo_op op, int pe, const char *call) {
+    const struct weft_gpu_peer *peer = &weft_device.peers[pe];
+    if (peer->same || peer->atomics || op == WEFT_AMO_FETCH || op == WEFT_AMO_SET)
+        return;
+    weft_job_panic("%s: the link to the GPU of PE %d carries no atomics: keep the word in the "
+                   "host's memory",
+                   call, pe);
+}
+
+static void enqueue(const struct atomic *atomic, void *fetched, const char *call) {
+    weft_device_must(weft_gpu_amo((enum weft_gpu_amo_op)atomic->op, atomic->bytes, atomic->word,
+                                  atomic->value, atomic->cond, fetched, weft_gpu.stream, call));
+    weft_device_note();
+}
+
+static void fetch_bounced(const struct atomic *atomic, void *fetched, const char *call) {
+    void *bounce = weft_device_bounce_take();
+    if (!bounce)
+        weft_job_panic("%s: atomics on GPU memory need host memory that the GPU sees, and this one "
+                       "(%s) sees none",
+                       call, weft_gpu.name);
+    enqueue(atomic, bounce, call);
+    weft_device_complete(call);
+    memcpy(fetched, bounce, atomic->bytes);
+    weft_device_bounce_give();
+}
+
+/* What nobody waits for is under way when this returns. */
+static void execute(const struct atomic *atomic, void *fetched, const char *call) {
+    if (!fetched) {
+        if (atomic->op != WEFT_AMO_SET ||
+            !weft_device_write_word(atomic->word, atomic->value, atomic->bytes, call))
+            enqueue(atomic, NULL, call);
+    } else if (weft_gpu_memory_kind(fetched) == WEFT_MEMORY_HOST) {
+        fetch_bounced(atomic, fetched, call);
+    } else {
+        enqueue(atomic, fetched, call);
+        weft_device_complete(call);
+    }
+}
+
+/* The word is the host's, and what was in it goes to GPU memory. */
+static int fetch_to_device(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
+                           const void *cond, void *fetched, int pe, const char *call) {
+    uint64_t before;
+    int error = weft_amo(op, bytes, dest, value, cond, &before, pe);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_device_must(weft_gpu_copy(fetched, &before, bytes, WEFT_FROM_HOST, weft_gpu.stream, call));
+    weft_device_complete(call);
+    weft_gpu_leave(scope);
+    return 0;
+}
+
+int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
+                    const void *cond, void *fetched, int pe, const char *call) {
+    struct atomic atomic = {.op = op, .bytes = bytes, .word = weft_device_near(dest, bytes, pe)};
+    if (!atomic.word)
+        return -EFAULT;
+    if (!weft_device_holds(dest))
+        return fetch_to_device(op, bytes, dest, value, cond, fetched, pe, call);
+    check_peer(op, pe, call);
+    if (value)
+        memcpy(&atomic.value, value, bytes);
+    if (cond)
+        memcpy(&atomic.cond, cond, bytes);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    execute(&atomic, fetched, call);
+    weft_gpu_leave(scope);
+    return 0;
+}
+
+/* --- Looks ----------------------------------------------------------------------------------- */
+
+/* A single word is loaded whole and acquires. */
+static void look_at_word(void *snapshot, const void *word, size_t bytes, const char *call) {
+    struct atomic atomic = {.op = WEFT_AMO_FETCH, .bytes = bytes, .word = (void *)word};
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    fetch_bounced(&atomic, snapshot, call);
+    weft_gpu_leave(scope);
+}
+
+void weft_device_look(void *snapshot, const void *words, size_t bytes, const char *call) {
+    if (bytes == sizeof(uint32_t) || bytes == sizeof(uint64_t))
+        look_at_word(snapshot, words, bytes, call);
+    else
+        weft_device_get(snapshot, words, bytes, weft_job.pe, false, call);
+    atomic_thread_fence(memory_order_acquire);
+}
+
+/* --- The end --------------------------------------------------------------------------------- */
+
+void weft_device_quiet(const char *call) {
+    if (weft_device_drained())
+        return;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_device_drain(call);
+    weft_gpu_leave(scope);
+}
+
+void weft_device_rma_close(void) {
+    if (!weft_gpu.open)
+        return;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_device_queue_close();
+    weft_gpu_leave(scope);
+}
