@@ -2,8 +2,7 @@
 #include "coll/chunk.h"
 #include "coll/stream.h"
 
-/* The first element of a member's chunk; of member npes: the end. Chunks are whole cache lines. */
-static size_t chunk_begin(size_t nelems, size_t elem_bytes, int member, int npes) {
+size_t weft_chunk_begin(size_t nelems, size_t elem_bytes, int member, int npes) {
     enum { LINE_BYTES = 64 };
     size_t grain = LINE_BYTES / elem_bytes, ngrains = (nelems + grain - 1) / grain;
     size_t whole = ngrains / (size_t)npes, rest = ngrains % (size_t)npes, i = (size_t)member;
@@ -20,10 +19,10 @@ void weft_chunks_each(const struct weft_group *group, void *dest, const void *so
         sources[member] = weft_group_near(group, source, bytes, member);
         dests[member] = weft_group_near(group, dest, bytes, member);
     }
-    size_t end = chunk_begin(nelems, elem, group->me + 1, group->npes);
+    size_t end = weft_chunk_begin(nelems, elem, group->me + 1, group->npes);
     struct weft_block block = {.sources = sources, .dests = dests};
     block.stream = weft_stream_wanted(2 * bytes);
-    block.first = chunk_begin(nelems, elem, group->me, group->npes);
+    block.first = weft_chunk_begin(nelems, elem, group->me, group->npes);
     group->sync(group);
     for (; block.first < end; block.first += step) {
         block.nelems = end - block.first < step ? end - block.first : step;

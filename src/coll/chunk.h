@@ -19,6 +19,9 @@ struct weft_block {
 typedef void weft_block_body(const struct weft_group *group, const struct weft_block *block,
                              const struct weft_fold *fold);
 
+/* The first element of a member's chunk; of member npes: the end. Chunks are whole cache lines. */
+size_t weft_chunk_begin(size_t nelems, size_t elem_bytes, int member, int npes);
+
 /* Calls body for every block of this member's chunk. Collective: on return all chunks are done. */
 void weft_chunks_each(const struct weft_group *group, void *dest, const void *source, size_t nelems,
                       const struct weft_fold *fold, weft_block_body *body);

@@ -8,12 +8,15 @@ void weft_group_sync_team(const struct weft_group *group) {
     group->team->packets_read = group->team->packet_epoch;
 }
 
+void weft_group_lacks(const struct weft_group *group, const void *p, size_t bytes, int member) {
+    weft_job_panic("%s: PE %d has no symmetric object of %zu bytes at %p: all PEs must pass the "
+                   "same object, as large as what they move",
+                   group->call, weft_group_pe(group, member), bytes, p);
+}
+
 void *weft_group_near(const struct weft_group *group, const void *p, size_t bytes, int member) {
     void *near = weft_near(p, bytes, weft_group_pe(group, member));
     if (__builtin_expect(!near, 0))
-        weft_job_panic(
-            "%s: PE %d has no symmetric object of %zu bytes at %p: all PEs must pass the "
-            "same object, as large as what they move",
-            group->call, weft_group_pe(group, member), bytes, p);
+        weft_group_lacks(group, p, bytes, member);
     return near;
 }

@@ -51,5 +51,7 @@ static inline int weft_group_member(const struct weft_group *group, int distance
 /* Where a member keeps its copy of the symmetric [p, p + bytes). Ends the job where it has none:
  * only a size that differs between members gets so far. */
 void *weft_group_near(const struct weft_group *group, const void *p, size_t bytes, int member);
+_Noreturn void weft_group_lacks(const struct weft_group *group, const void *p, size_t bytes,
+                                int member);
 
 #endif
