@@ -5,6 +5,7 @@
 
 #include "core/amo.h"
 #include "api/checked.h"
+#include "api/detour.h"
 #include "api/misuse.h"
 
 #define WEFT_AMO_ARGUMENTS                                                                    \
@@ -23,15 +24,20 @@ static inline __attribute__((always_inline)) void weft_api_amo_now(WEFT_AMO_ARGU
         weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
 }
 
-WEFT_COLD static void weft_api_amo_checked(WEFT_AMO_ARGUMENTS) {
-    weft_checked_access(call, &(struct weft_access){weft_api_amo_target(op), fetch ? "fetch" : NULL,
-                                                    dest, fetch, bytes, bytes, bytes, pe, false});
-    weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+WEFT_COLD static void weft_api_amo_detour(WEFT_AMO_ARGUMENTS) {
+    if (weft_checked())
+        weft_checked_access(call,
+                            &(struct weft_access){weft_api_amo_target(op), fetch ? "fetch" : NULL,
+                                                  dest, fetch, bytes, bytes, bytes, pe, false});
+    if (!weft_for_device(dest, fetch))
+        weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+    else if (weft_device_amo(op, bytes, (void *)dest, value, cond, fetched, pe, call) != 0)
+        weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
 }
 
 static inline __attribute__((always_inline)) void weft_api_amo(WEFT_AMO_ARGUMENTS) {
-    if (weft_checked())
-        weft_api_amo_checked(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+    if (weft_detour())
+        weft_api_amo_detour(call, op, bytes, dest, value, cond, fetched, fetch, pe);
     else
         weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
 }

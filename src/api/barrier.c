@@ -6,6 +6,7 @@
 #include "core/team.h"
 #include "api/checked.h"
 #include "api/define.h"
+#include "api/detour.h"
 
 static void sync_members(const char *call, struct weft_team *team) {
     if (weft_checked())
@@ -15,6 +16,7 @@ static void sync_members(const char *call, struct weft_team *team) {
 
 API(void, barrier_all, (void)) {
     weft_check_running(__func__);
+    weft_complete_device(__func__);
     weft_quiet();
     sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
 }

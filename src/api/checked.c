@@ -3,13 +3,26 @@
 #include "api/checked.h"
 #include "core/heap.h"
 #include "core/init.h"
+#include "api/detour.h"
+
+/* Whether p lies in a heap, and the object there; *begin is NULL when there is none. */
+static bool find_object(const void *p, size_t bytes, void **begin, size_t *object_bytes) {
+    *begin = NULL;
+    if (weft_window_holds(&weft_windows.heap.window, p, bytes))
+        weft_heap_find(p, begin, object_bytes);
+    else if (weft_devices() && weft_window_holds(&weft_device.heap.window, p, bytes))
+        weft_device_find(p, begin, object_bytes);
+    else
+        return false;
+    return true;
+}
 
 void weft_checked_object(const char *call, const char *argument, const void *p, size_t bytes) {
     void *begin;
-    size_t object_bytes;
-    if (!weft_window_holds(&weft_windows.heap.window, p, bytes))
+    size_t object_bytes = 0;
+    if (!find_object(p, bytes, &begin, &object_bytes))
         return;
-    if (!weft_heap_find(p, &begin, &object_bytes))
+    if (!begin)
         weft_job_panic("%s: argument %s is %p, in memory of the symmetric heap that is not "
                        "allocated: it was freed, or never given out",
                        call, argument, p);
@@ -52,7 +65,7 @@ void weft_checked_access(const char *call, const struct weft_access *access) {
     check_thread(call);
     if (access->symmetric_bytes == 0)
         return;
-    if (!weft_near(access->symmetric, access->symmetric_bytes, access->pe))
+    if (!weft_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
         weft_misuse_access(call, access->symmetric_name, access->symmetric, access->symmetric_bytes,
                            access->pe);
     weft_checked_object(call, access->symmetric_name, access->symmetric, access->symmetric_bytes);

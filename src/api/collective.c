@@ -7,6 +7,8 @@
 #include "core/team.h"
 #include "api/checked.h"
 #include "api/define.h"
+#include "api/detour.h"
+#include "coll/device.h"
 
 /* --- Checks ---------------------------------------------------------------------------------- */
 
@@ -14,8 +16,15 @@
 static inline void check(const struct weft_group *group, const char *argument, const void *p,
                          size_t bytes, size_t blocks) {
     size_t all = weft_check_bytes(bytes, blocks);
-    if (__builtin_expect(!weft_near(p, all, weft_job.pe), 0))
+    if (__builtin_expect(!weft_near(p, all, weft_job.pe), 0) &&
+        !weft_symmetric(p, all, weft_job.pe))
         weft_misuse_access(group->call, argument, p, all, weft_job.pe);
+}
+
+/* Whether a collective is the GPUs' work: its arrays are the same objects on all members, so all
+ * come to the same answer. */
+static inline bool for_devices(const void *dest, const void *source) {
+    return weft_devices() && (weft_device_holds(dest) || weft_device_holds(source));
 }
 
 /* What checked mode looks at: the two arrays, and the sizes that all members pass alike. */
@@ -56,14 +65,17 @@ void weft_api_broadcast(const struct weft_group *group, void *dest, const void *
         weft_misuse_member(group->call, "PE_root", root, group->npes);
     if (bytes == 0)
         return;
+    bool device = for_devices(dest, source);
+    bool in_place = !group->team && group->me == root; /* an active set's root writes no dest */
+    if (in_place)
+        dest = (void *)source;
     check(group, "dest", dest, bytes, 1);
     check(group, "source", source, bytes, 1);
-    bool in_place = !group->team && group->me == root; /* an active set's root writes no dest */
     if (weft_checked())
         check_arrays(group, &(struct arrays){dest, source, bytes, bytes, in_place},
                      (struct weft_same[]){
                          {"PE_root", root}, {"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}});
-    weft_broadcast(group, dest, source, bytes, root);
+    (device ? weft_device_broadcast : weft_broadcast)(group, dest, source, bytes, root);
 }
 
 void weft_api_fcollect(const struct weft_group *group, void *dest, const void *source,
@@ -74,10 +86,11 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
     check(group, "source", source, bytes, 1);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, 1, bytes);
-    weft_fcollect(group, dest, source, bytes);
+    (for_devices(dest, source) ? weft_device_fcollect : weft_fcollect)(group, dest, source, bytes);
 }
 
-/* How much dest has to hold is known only when all have met. */
+/* How much dest has to hold is known only when all have met; and who brings nothing may pass any
+ * source, so that where there are devices at all it is looked at then, too. */
 void weft_api_collect(const struct weft_group *group, void *dest, const void *source,
                       size_t bytes) {
     if (bytes > 0) {
@@ -86,7 +99,7 @@ void weft_api_collect(const struct weft_group *group, void *dest, const void *so
     }
     if (weft_checked())
         check_arrays(group, &(struct arrays){dest, source, bytes, bytes, false}, NULL);
-    weft_collect(group, dest, source, bytes);
+    (weft_device.open ? weft_device_collect : weft_collect)(group, dest, source, bytes);
 }
 
 void weft_api_alltoall(const struct weft_group *group, void *dest, const void *source,
@@ -97,7 +110,7 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
     check(group, "source", source, bytes, (size_t)group->npes);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, (size_t)group->npes, bytes);
-    weft_alltoall(group, dest, source, bytes);
+    (for_devices(dest, source) ? weft_device_alltoall : weft_alltoall)(group, dest, source, bytes);
 }
 
 /* Elements from the first to the last of all blocks. */
@@ -127,7 +140,8 @@ void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *
                                  {"dst", shape->dest_stride},
                                  {"sst", shape->source_stride},
                                  {NULL, 0}});
-    weft_alltoalls(group, dest, source, shape);
+    (for_devices(dest, source) ? weft_device_alltoalls : weft_alltoalls)(group, dest, source,
+                                                                         shape);
 }
 
 /* Whether there is anything to fold. */
@@ -145,7 +159,8 @@ static bool check_operands(const struct weft_group *group, const void *dest, con
 void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
                      const struct weft_fold *fold) {
     if (check_operands(group, dest, source, nelems, fold))
-        weft_reduce(group, dest, source, nelems, fold);
+        (for_devices(dest, source) ? weft_device_reduce : weft_reduce)(group, dest, source, nelems,
+                                                                       fold);
 }
 
 /* --- The names ------------------------------------------------------------------------------- */
@@ -193,7 +208,8 @@ static int scan(const char *call, shmem_team_t team, void *dest, const void *sou
                 const struct weft_fold *fold, bool inclusive) {
     OPEN_GROUP(call, team);
     if (check_operands(&group, dest, source, nelems, fold))
-        weft_scan(&group, dest, source, nelems, fold, inclusive);
+        (for_devices(dest, source) ? weft_device_scan : weft_scan)(&group, dest, source, nelems,
+                                                                   fold, inclusive);
     return 0;
 }
 

@@ -4,6 +4,7 @@
  * session is checked and forgotten. */
 #include <errno.h>
 #include "api/define.h"
+#include "api/detour.h"
 
 API(int, team_create_ctx, (shmem_team_t team, long options, shmem_ctx_t *ctx)) {
     weft_check_running(__func__);
@@ -27,6 +28,7 @@ API(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t *team)) {
 
 API(void, ctx_destroy, (shmem_ctx_t ctx)) {
     weft_check_running(__func__);
+    weft_complete_device(__func__);
     if (ctx != SHMEM_CTX_INVALID && weft_ctx_destroy(ctx) != 0)
         weft_misuse_handle(__func__, "ctx", ctx, "a context that was created and not destroyed");
 }

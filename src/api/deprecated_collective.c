@@ -4,6 +4,7 @@
  * depends on any of them. */
 #include "api/collective.h"
 #include "api/define.h"
+#include "api/detour.h"
 #include "coll/active.h"
 #include "core/order.h"
 
@@ -39,16 +40,15 @@ API(void, sync, (SET, long *pSync)) {
 
 API(void, barrier, (SET, long *pSync)) {
     OPEN
+    weft_complete_device(__func__);
     weft_quiet();
     group.sync(&group);
 }
 
-/* The root's dest is not written, so it brings its source in place of one. */
 #define BROADCAST(NAME, SIZE)                                                                      \
     API(void, NAME, (ARRAYS, size_t nelems, int PE_root, SET, long *pSync)) {                      \
         OPEN                                                                                       \
-        void *to = group.me == PE_root ? (void *)source : dest;                                    \
-        weft_api_broadcast(&group, to, source, weft_check_bytes(nelems, SIZE), PE_root);           \
+        weft_api_broadcast(&group, dest, source, weft_check_bytes(nelems, SIZE), PE_root);         \
     }
 #define COPY(NAME, VERB, SIZE)                                                                     \
     API(void, NAME, (ARRAYS, size_t nelems, SET, long *pSync)) {                                   \

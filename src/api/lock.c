@@ -3,6 +3,7 @@
 #include "core/lock.h"
 #include <errno.h>
 #include "api/define.h"
+#include "api/detour.h"
 
 static int check(const char *call, long *lock, int result) {
     if (result == -EFAULT)
@@ -23,5 +24,6 @@ API(int, test_lock, (long *lock)) {
 }
 
 API(void, clear_lock, (long *lock)) {
+    weft_complete_device(__func__);
     check(__func__, lock, weft_lock_clear(lock));
 }

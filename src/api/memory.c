@@ -1,26 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory management. What a size or an alignment makes fail, it makes fail on every PE alike, so
- * NULL comes back without a barrier; so does the NULL for no bytes. */
+/* Memory management, in the memory of the host and of GPUs. What a size or an alignment makes fail,
+ * it makes fail on every PE alike, so NULL comes back without a barrier; so does the NULL for no
+ * bytes. */
 #include "api/memory.h"
+#include <errno.h>
+#include <shmemx.h>
+#include "base/log.h"
 #include "core/blocks.h"
 #include "core/heap.h"
 #include "core/window.h"
 #include "api/checked.h"
 #include "api/define.h"
+#include "api/detour.h"
+
+static bool on_device(const void *ptr) {
+    return ptr && weft_for_device(ptr, NULL);
+}
 
 /* An object is named by its offset: addresses differ from PE to PE. Calls that do nothing are not
  * collective. */
-static void check_same(const char *call, const void *ptr, size_t size) {
-    uintptr_t offset = ptr ? (uintptr_t)ptr - weft_windows.heap.window.local : 0;
-    const struct weft_same same[] = {
-        {"ptr (offset in the heap)", (int64_t)offset}, {"size", (int64_t)size}, {NULL, 0}};
+static void check_same(const char *call, const void *ptr, shmemx_space_t space, size_t size) {
+    const struct weft_window *heap =
+        space == SHMEMX_SPACE_DEVICE ? &weft_device.heap.window : &weft_windows.heap.window;
+    uintptr_t offset = ptr ? (uintptr_t)ptr - heap->local : 0;
+    const struct weft_same same[] = {{"ptr (offset in the heap)", (int64_t)offset},
+                                     {"size", (int64_t)size},
+                                     {"space", (int64_t)space},
+                                     {NULL, 0}};
     weft_checked_collective(call, weft_team_find(SHMEM_TEAM_WORLD), same);
+}
+
+static void check_same_object(const char *call, const void *ptr, size_t size) {
+    check_same(call, ptr, on_device(ptr) ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, size);
 }
 
 static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
     weft_check_running(call);
+    weft_complete_device(call);
     if (weft_checked() && size != 0)
-        check_same(call, NULL, size);
+        check_same(call, NULL, SHMEMX_SPACE_HOST, size);
     return size == 0 ? NULL : weft_heap_malloc(size, alignment, zero, call);
 }
 
@@ -28,31 +46,47 @@ void *weft_memory_malloc(const char *call, size_t size) {
     return allocate(call, size, WEFT_BLOCK_ALIGN, false);
 }
 
-void *weft_memory_align(const char *call, size_t alignment, size_t size) {
+static bool is_alignment(size_t alignment, size_t most) {
     bool power_of_two = alignment != 0 && (alignment & (alignment - 1)) == 0;
-    if (!power_of_two || alignment % sizeof(void *) != 0 || alignment > WEFT_SEGMENT_ALIGN)
+    return power_of_two && alignment % sizeof(void *) == 0 && alignment <= most;
+}
+
+void *weft_memory_align(const char *call, size_t alignment, size_t size) {
+    if (!is_alignment(alignment, WEFT_SEGMENT_ALIGN))
         return NULL;
     return allocate(call, size, alignment, false);
+}
+
+static void release(void *ptr, const char *call) {
+    if (on_device(ptr))
+        weft_device_free(ptr, call);
+    else
+        weft_heap_free(ptr, call);
 }
 
 void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
     if (!ptr)
         return weft_memory_malloc(call, size);
     weft_check_running(call);
+    weft_complete_device(call);
     if (weft_checked())
-        check_same(call, ptr, size);
-    if (size != 0)
+        check_same_object(call, ptr, size);
+    if (size == 0)
+        release(ptr, call);
+    else if (on_device(ptr))
+        return weft_device_realloc(ptr, size, call);
+    else
         return weft_heap_realloc(ptr, size, call);
-    weft_heap_free(ptr, call);
     return NULL;
 }
 
 void weft_memory_free(const char *call, void *ptr) {
     weft_check_running(call);
+    weft_complete_device(call);
     if (weft_checked() && ptr)
-        check_same(call, ptr, 0);
+        check_same_object(call, ptr, 0);
     if (ptr)
-        weft_heap_free(ptr, call);
+        release(ptr, call);
 }
 
 API(void *, malloc, (size_t size)) {
@@ -82,4 +116,69 @@ API(void *, realloc, (void *ptr, size_t size)) {
 
 API(void, free, (void *ptr)) {
     weft_memory_free(__func__, ptr);
+}
+
+/* --- Either space ---------------------------------------------------------------------------- */
+
+/* Addresses on a GPU are as aligned as its pages. */
+enum { DEVICE_ALIGN_MAX = 2 << 20 };
+
+static void *allocate_on_device(const char *call, size_t size, size_t alignment, bool zero) {
+    if (weft_device_open(call) != 0)
+        return NULL;
+    weft_complete_device(call);
+    if (weft_checked())
+        check_same(call, NULL, SHMEMX_SPACE_DEVICE, size);
+    return weft_device_malloc(size, alignment, zero, call);
+}
+
+static void *allocate_on_host(const char *call, size_t size, size_t alignment, bool zero) {
+    void *p = allocate(call, size, alignment, zero);
+    if (!p)
+        weft_fail(-ENOMEM, "%s of %zu bytes: the machine does not have them for every PE", call,
+                  size);
+    return p;
+}
+
+/* An alignment of 0: any. */
+static void *allocate_in(const char *call, shmemx_space_t space, size_t size, size_t alignment,
+                         bool zero) {
+    bool device = space == SHMEMX_SPACE_DEVICE;
+    size_t most = device ? DEVICE_ALIGN_MAX : WEFT_SEGMENT_ALIGN;
+    weft_check_running(call);
+    if (!device && space != SHMEMX_SPACE_HOST)
+        weft_fail(-EINVAL,
+                  "%s: argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE", call,
+                  (int)space);
+    else if (alignment != 0 && !is_alignment(alignment, most))
+        weft_fail(-EINVAL,
+                  "%s: argument alignment is %zu: pass a power of two from %zu to %zu, as this "
+                  "space has it",
+                  call, alignment, sizeof(void *), most);
+    else if (size == 0)
+        weft_fail(-EINVAL, "%s of no bytes", call);
+    else if (alignment < WEFT_BLOCK_ALIGN)
+        return (device ? allocate_on_device : allocate_on_host)(call, size, WEFT_BLOCK_ALIGN, zero);
+    else
+        return (device ? allocate_on_device : allocate_on_host)(call, size, alignment, zero);
+    return NULL;
+}
+
+void *shmemx_malloc(shmemx_space_t space, size_t size) {
+    return allocate_in(__func__, space, size, 0, false);
+}
+
+void *shmemx_calloc(shmemx_space_t space, size_t count, size_t size) {
+    size_t bytes;
+    if (!__builtin_mul_overflow(count, size, &bytes))
+        return allocate_in(__func__, space, bytes, 0, true);
+    weft_check_running(__func__);
+    weft_fail(-EINVAL, "%s: %zu elements of %zu bytes are more than memory has", __func__, count,
+              size);
+    return NULL;
+}
+
+/* As shmem_align, which takes no alignment of 0. */
+void *shmemx_align(shmemx_space_t space, size_t alignment, size_t size) {
+    return allocate_in(__func__, space, size, alignment ? alignment : SIZE_MAX, false);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lines for misuse. The PE that misuses is in the line's beginning already. */
 #include "api/misuse.h"
-#include "core/window.h"
+#include "api/detour.h"
 
 void weft_misuse_phase(const char *call) {
     static const char *const when[] = {
@@ -20,8 +20,17 @@ static bool in_peers_slot(const struct weft_segment *segment, const void *p) {
            offset % w->stride < w->bytes;
 }
 
+static bool is_peers_device_copy(const void *p) {
+    const struct weft_gpu_window *heap = &weft_device.heap;
+    const struct weft_window *w = &heap->window;
+    uintptr_t offset = (uintptr_t)p - heap->base;
+    return weft_devices() && heap->base && offset / w->stride < w->count &&
+           offset / w->stride != heap->mine && offset % w->stride < w->bytes;
+}
+
 static bool is_peers_copy(const void *p) {
-    return in_peers_slot(&weft_windows.heap, p) || in_peers_slot(&weft_windows.statics, p);
+    return in_peers_slot(&weft_windows.heap, p) || in_peers_slot(&weft_windows.statics, p) ||
+           is_peers_device_copy(p);
 }
 
 void weft_misuse_access(const char *call, const char *argument, const void *p, size_t bytes,
@@ -35,6 +44,11 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
     if (is_peers_copy(p))
         weft_job_panic("%s: argument %s is %p, in the memory of another PE as shmem_ptr gives it: "
                        "pass the address that the object has here",
+                       call, argument, p);
+    if (weft_devices() && weft_device_near(p, bytes, pe))
+        weft_job_panic("%s: argument %s is %p, in the memory of a GPU, where this call needs the "
+                       "host's: pass memory of shmem_malloc, or a global or static variable of the "
+                       "executable",
                        call, argument, p);
     weft_job_panic("%s: argument %s is %p, which is not symmetric over %zu bytes (for PE %d): pass "
                    "memory of shmem_malloc, or a global or static variable of the executable",

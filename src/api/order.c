@@ -3,25 +3,37 @@
  * of every context alike; on SHMEM_CTX_INVALID both do nothing. */
 #include "core/order.h"
 #include "api/define.h"
+#include "api/detour.h"
+
+/* What a GPU makes is ordered by completing it. */
+static inline void fence(const char *call) {
+    weft_fence();
+    weft_complete_device(call);
+}
+
+static inline void quiet(const char *call) {
+    weft_complete_device(call);
+    weft_quiet();
+}
 
 API(void, fence, (void)) {
     weft_check_running(__func__);
-    weft_fence();
+    fence(__func__);
 }
 
 API(void, ctx_fence, (shmem_ctx_t ctx)) {
     if (weft_check_ctx(__func__, ctx))
-        weft_fence();
+        fence(__func__);
 }
 
 API(void, quiet, (void)) {
     weft_check_running(__func__);
-    weft_quiet();
+    quiet(__func__);
 }
 
 API(void, ctx_quiet, (shmem_ctx_t ctx)) {
     if (weft_check_ctx(__func__, ctx))
-        weft_quiet();
+        quiet(__func__);
 }
 
 static void pe_quiet(const char *call, shmem_ctx_t ctx, const int *target_pes, size_t npes) {
@@ -31,7 +43,7 @@ static void pe_quiet(const char *call, shmem_ctx_t ctx, const int *target_pes, s
         if (pe >= weft_job.npes)
             weft_misuse_access(call, "", NULL, 0, pe);
     }
-    weft_quiet();
+    quiet(call);
 }
 
 API(void, pe_quiet, (const int *target_pes, size_t npes)) {

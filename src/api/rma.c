@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Remote memory access: put and get, single elements, strided and block-strided.
  *
- * A near put is complete when its copy is, so the non-blocking forms are the blocking ones. */
+ * A near put is complete when its copy is, so the non-blocking forms are the blocking ones, but
+ * where a GPU makes the copy. */
 #include "core/rma.h"
 #include "api/checked.h"
 #include "api/define.h"
+#include "api/detour.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -20,54 +22,84 @@ ALWAYS_INLINE void get_now(void *dest, const void *source, size_t bytes, int pe,
         weft_misuse_access(call, "source", source, bytes, pe);
 }
 
-WEFT_COLD static void put_checked(void *dest, const void *source, size_t bytes, size_t alignment,
-                                  int pe, const char *call) {
-    weft_checked_access(call, &(struct weft_access){"dest", "source", dest, source, bytes, bytes,
-                                                    alignment, pe, false});
-    put_now(dest, source, bytes, pe, call);
+/* --- The detour ------------------------------------------------------------------------------ */
+
+static void put_anywhere(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                         bool nbi, const char *call) {
+    if (weft_checked())
+        weft_checked_access(call, &(struct weft_access){"dest", "source", dest, source, bytes,
+                                                        bytes, alignment, pe, false});
+    if (!weft_for_device(dest, source)) {
+        put_now(dest, source, bytes, pe, call);
+        return;
+    }
+    weft_check_local(call, "source", source, bytes);
+    if (weft_device_put(dest, source, bytes, pe, nbi, call) != 0)
+        weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
-WEFT_COLD static void get_checked(void *dest, const void *source, size_t bytes, size_t alignment,
-                                  int pe, const char *call) {
-    weft_checked_access(call, &(struct weft_access){"source", "dest", source, dest, bytes, bytes,
-                                                    alignment, pe, false});
-    get_now(dest, source, bytes, pe, call);
+static void get_anywhere(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                         bool nbi, const char *call) {
+    if (weft_checked())
+        weft_checked_access(call, &(struct weft_access){"source", "dest", source, dest, bytes,
+                                                        bytes, alignment, pe, false});
+    if (!weft_for_device(source, dest)) {
+        get_now(dest, source, bytes, pe, call);
+        return;
+    }
+    weft_check_local(call, "dest", dest, bytes);
+    if (weft_device_get(dest, source, bytes, pe, nbi, call) != 0)
+        weft_misuse_access(call, "source", source, bytes, pe);
 }
+
+/* One function for each form: a seventh argument would go over the stack. */
+#define DETOUR(NAME, VERB, NBI)                                                                \
+    WEFT_COLD static void NAME(void *dest, const void *source, size_t bytes, size_t alignment, \
+                               int pe, const char *call) {                                     \
+        VERB(dest, source, bytes, alignment, pe, NBI, call);                                   \
+    }
+DETOUR(put_detour, put_anywhere, false)
+DETOUR(put_nbi_detour, put_anywhere, true)
+DETOUR(get_detour, get_anywhere, false)
+DETOUR(get_nbi_detour, get_anywhere, true)
+#undef DETOUR
+
+/* --- The short way --------------------------------------------------------------------------- */
 
 /* Inlined into every routine: a shared body costs a jump and the move of its arguments, a tenth of
- * a small put. Where the size is constant only that copy is left. Checked mode goes its own way to
+ * a small put. Where the size is constant only that copy is left. The detour goes its own way to
  * the end, for a call in the middle would have every put save registers. */
-ALWAYS_INLINE void put(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                       const char *call) {
-    if (weft_checked())
-        put_checked(dest, source, bytes, alignment, pe, call);
-    else
-        put_now(dest, source, bytes, pe, call);
-}
-
-ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                       const char *call) {
-    if (weft_checked())
-        get_checked(dest, source, bytes, alignment, pe, call);
-    else
-        get_now(dest, source, bytes, pe, call);
-}
+#define SHORT_WAY(NAME, NOW, DETOUR)                                                        \
+    ALWAYS_INLINE void NAME(void *dest, const void *source, size_t bytes, size_t alignment, \
+                            int pe, const char *call) {                                     \
+        if (weft_detour())                                                                  \
+            DETOUR(dest, source, bytes, alignment, pe, call);                               \
+        else                                                                                \
+            NOW(dest, source, bytes, pe, call);                                             \
+    }
+SHORT_WAY(put, put_now, put_detour)
+SHORT_WAY(put_nbi, put_now, put_nbi_detour)
+SHORT_WAY(get, get_now, get_detour)
+SHORT_WAY(get_nbi, get_now, get_nbi_detour)
+#undef SHORT_WAY
 
 ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size_t alignment,
                                int pe, const char *call) {
-    if (weft_checked())
-        put_checked(dest, value, bytes, alignment, pe, call);
+    if (weft_detour())
+        put_detour(dest, value, bytes, alignment, pe, call);
     else if (__builtin_expect(weft_put_element(dest, value, bytes, pe) != 0, 0))
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
 ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, size_t alignment,
                                int pe, const char *call) {
-    if (weft_checked())
-        get_checked(value, source, bytes, alignment, pe, call);
+    if (weft_detour())
+        get_detour(value, source, bytes, alignment, pe, call);
     else if (__builtin_expect(weft_get_element(value, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "source", source, bytes, pe);
 }
+
+/* --- Blocks ---------------------------------------------------------------------------------- */
 
 static size_t strided_bytes(const struct weft_strided *shape) {
     return weft_check_bytes(weft_check_bytes(shape->bsize, shape->nblocks), shape->elem_bytes);
@@ -91,7 +123,10 @@ static void put_strided(void *dest, const void *source, const struct weft_stride
         check_strided(
             call, (struct weft_access){"dest", "source", dest, source, 0, 0, alignment, pe, true},
             shape, true);
-    if (weft_put_strided(dest, source, shape, pe) != 0)
+    int error = weft_for_device(dest, source)
+                    ? weft_device_put_strided(dest, source, shape, pe, call)
+                    : weft_put_strided(dest, source, shape, pe);
+    if (error)
         weft_misuse_access(call, "dest", dest, strided_bytes(shape), pe);
 }
 
@@ -102,7 +137,10 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
         check_strided(
             call, (struct weft_access){"source", "dest", source, dest, 0, 0, alignment, pe, true},
             shape, false);
-    if (weft_get_strided(dest, source, shape, pe) != 0)
+    int error = weft_for_device(source, dest)
+                    ? weft_device_get_strided(dest, source, shape, pe, call)
+                    : weft_get_strided(dest, source, shape, pe);
+    if (error)
         weft_misuse_access(call, "source", source, strided_bytes(shape), pe);
 }
 
@@ -126,8 +164,8 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
 #define TYPED(N, T, _)                                                                             \
     COPY(N##_put, T, put, sizeof(T), _Alignof(T))                                                  \
     COPY(N##_get, T, get, sizeof(T), _Alignof(T))                                                  \
-    COPY(N##_put_nbi, T, put, sizeof(T), _Alignof(T))                                              \
-    COPY(N##_get_nbi, T, get, sizeof(T), _Alignof(T))                                              \
+    COPY(N##_put_nbi, T, put_nbi, sizeof(T), _Alignof(T))                                          \
+    COPY(N##_get_nbi, T, get_nbi, sizeof(T), _Alignof(T))                                          \
     STRIDED(N##_iput, T, put, sizeof(T), _Alignof(T))                                              \
     STRIDED(N##_iget, T, get, sizeof(T), _Alignof(T))                                              \
     BLOCK_STRIDED(N##_ibput, T, put, sizeof(T), _Alignof(T))                                       \
@@ -141,8 +179,8 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
 #define SIZED(BITS, BYTES, _)                                                                      \
     COPY(put##BITS, void, put, BYTES, BYTES)                                                       \
     COPY(get##BITS, void, get, BYTES, BYTES)                                                       \
-    COPY(put##BITS##_nbi, void, put, BYTES, BYTES)                                                 \
-    COPY(get##BITS##_nbi, void, get, BYTES, BYTES)                                                 \
+    COPY(put##BITS##_nbi, void, put_nbi, BYTES, BYTES)                                             \
+    COPY(get##BITS##_nbi, void, get_nbi, BYTES, BYTES)                                             \
     STRIDED(iput##BITS, void, put, BYTES, BYTES)                                                   \
     STRIDED(iget##BITS, void, get, BYTES, BYTES)                                                   \
     BLOCK_STRIDED(ibput##BITS, void, put, BYTES, BYTES)                                            \
@@ -152,5 +190,5 @@ SHMEM_RMA_TYPES(TYPED, _)
 SHMEM_SIZES(SIZED, _)
 COPY(putmem, void, put, 1, 1)
 COPY(getmem, void, get, 1, 1)
-COPY(putmem_nbi, void, put, 1, 1)
-COPY(getmem_nbi, void, get, 1, 1)
+COPY(putmem_nbi, void, put_nbi, 1, 1)
+COPY(getmem_nbi, void, get_nbi, 1, 1)

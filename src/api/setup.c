@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <shmemx.h>
 #include "base/log.h"
 #include "boot/boot.h"
 #include "core/init.h"
 #include "core/team.h"
 #include "core/window.h"
 #include "api/define.h"
+#include "api/detour.h"
 #include "api/setup.h"
 
 static void check_not_forked(const char *call) {
@@ -80,7 +82,7 @@ API(int, pe_accessible, (int pe)) {
 
 API(int, addr_accessible, (const void *addr, int pe)) {
     weft_check_running(__func__);
-    return weft_near(addr, 1, pe) != NULL;
+    return weft_symmetric(addr, 1, pe);
 }
 
 /* Static data is mapped a second time beside the peers', but here keeps the address it has. */
@@ -89,6 +91,15 @@ static void *pointer(const void *dest, int pe) {
     return near && pe == weft_job.pe ? (void *)dest : near;
 }
 
+/* Kernels reach GPU memory that is mapped, and memory of the host that is registered. */
+static void *device_pointer(const void *p, int pe) {
+    void *near = weft_devices() ? weft_device_near(p, 0, pe) : NULL;
+    if (!near || weft_device_holds(p))
+        return near;
+    return weft_gpu_memory_kind(near) == WEFT_MEMORY_HOST ? NULL : near;
+}
+
+/* An object in a GPU's memory has no address for processors. */
 API(void *, ptr, (const void *dest, int pe)) {
     weft_check_running(__func__);
     return pointer(dest, pe);
@@ -100,6 +111,13 @@ API(void *, team_ptr, (shmem_team_t team, const void *dest, int pe)) {
     if (!members || pe < 0 || pe >= members->npes)
         return NULL;
     return pointer(dest, weft_team_world_pe(members, pe));
+}
+
+void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe) {
+    weft_check_running(__func__);
+    if (asker == SHMEMX_SPACE_DEVICE)
+        return device_pointer(p, pe);
+    return asker == SHMEMX_SPACE_HOST ? pointer(p, pe) : NULL;
 }
 
 API(void, info_get_version, (int *major, int *minor)) {

@@ -5,6 +5,7 @@
 #include "core/wait.h"
 #include "api/checked.h"
 #include "api/define.h"
+#include "api/detour.h"
 
 static enum weft_signal_op signal_op(const char *call, int sig_op) {
     if (sig_op != SHMEM_SIGNAL_SET && sig_op != SHMEM_SIGNAL_ADD)
@@ -18,12 +19,20 @@ struct announced {
     const void *source;
     size_t bytes, alignment;
     uint64_t *sig_addr;
+    bool nbi;
 };
 
 static void check_word(const char *call, const uint64_t *sig_addr, int pe) {
     weft_checked_access(call,
                         &(struct weft_access){"sig_addr", NULL, sig_addr, NULL, sizeof *sig_addr, 0,
                                               sizeof *sig_addr, pe, false});
+}
+
+WEFT_COLD _Noreturn static void misuse_put_signal(const char *call, const struct announced *put,
+                                                  int pe) {
+    if (!weft_symmetric(put->sig_addr, sizeof *put->sig_addr, pe))
+        weft_misuse_access(call, "sig_addr", put->sig_addr, sizeof *put->sig_addr, pe);
+    weft_misuse_access(call, "dest", put->dest, put->bytes, pe);
 }
 
 static inline void put_signal_now(const char *call, const struct announced *put, uint64_t signal,
@@ -34,26 +43,38 @@ static inline void put_signal_now(const char *call, const struct announced *put,
             weft_put_signal(put->dest, put->source, put->bytes, put->sig_addr, signal, op, pe) == 0,
             1))
         return;
-    if (!weft_near(put->sig_addr, sizeof *put->sig_addr, pe))
-        weft_misuse_access(call, "sig_addr", put->sig_addr, sizeof *put->sig_addr, pe);
-    weft_misuse_access(call, "dest", put->dest, put->bytes, pe);
+    misuse_put_signal(call, put, pe);
 }
 
-WEFT_COLD static void put_signal_checked(const char *call, const struct announced *put,
-                                         uint64_t signal, int sig_op, int pe) {
+static void check_put_signal(const char *call, const struct announced *put, int pe) {
     check_word(call, put->sig_addr, pe);
     weft_checked_access(call,
                         &(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
                                               put->bytes, put->alignment, pe, false});
     weft_checked_disjoint(call, "dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
                           sizeof *put->sig_addr);
-    put_signal_now(call, put, signal, sig_op, pe);
+}
+
+WEFT_COLD static void put_signal_detour(const char *call, const struct announced *put,
+                                        uint64_t signal, int sig_op, int pe) {
+    if (weft_checked())
+        check_put_signal(call, put, pe);
+    if (!weft_for_device(put->sig_addr, NULL) &&
+        (put->bytes == 0 || !weft_for_device(put->dest, put->source))) {
+        put_signal_now(call, put, signal, sig_op, pe);
+        return;
+    }
+    enum weft_signal_op op = signal_op(call, sig_op);
+    weft_check_local(call, "source", put->source, put->bytes);
+    if (weft_device_put_signal(put->dest, put->source, put->bytes, put->sig_addr, signal, op, pe,
+                               put->nbi, call) != 0)
+        misuse_put_signal(call, put, pe);
 }
 
 static void put_signal(const char *call, const struct announced *put, uint64_t signal, int sig_op,
                        int pe) {
-    if (weft_checked())
-        put_signal_checked(call, put, signal, sig_op, pe);
+    if (weft_detour())
+        put_signal_detour(call, put, signal, sig_op, pe);
     else
         put_signal_now(call, put, signal, sig_op, pe);
 }
@@ -64,16 +85,20 @@ static inline void signal_now(const char *call, uint64_t *sig_addr, uint64_t sig
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
-WEFT_COLD static void signal_checked(const char *call, uint64_t *sig_addr, uint64_t signal,
-                                     enum weft_signal_op op, int pe) {
-    check_word(call, sig_addr, pe);
-    signal_now(call, sig_addr, signal, op, pe);
+WEFT_COLD static void signal_detour(const char *call, uint64_t *sig_addr, uint64_t signal,
+                                    enum weft_signal_op op, int pe) {
+    if (weft_checked())
+        check_word(call, sig_addr, pe);
+    if (!weft_for_device(sig_addr, NULL))
+        signal_now(call, sig_addr, signal, op, pe);
+    else if (weft_device_signal(sig_addr, signal, op, pe, call) != 0)
+        weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
 static void signal_word(const char *call, uint64_t *sig_addr, uint64_t signal,
                         enum weft_signal_op op, int pe) {
-    if (weft_checked())
-        signal_checked(call, sig_addr, signal, op, pe);
+    if (weft_detour())
+        signal_detour(call, sig_addr, signal, op, pe);
     else
         signal_now(call, sig_addr, signal, op, pe);
 }
@@ -82,29 +107,41 @@ static void check_own_word(const char *call, const uint64_t *sig_addr) {
     weft_check_running(call);
     if (weft_checked())
         check_word(call, sig_addr, weft_job.pe);
-    if (!weft_near(sig_addr, sizeof *sig_addr, weft_job.pe))
+    if (!weft_symmetric(sig_addr, sizeof *sig_addr, weft_job.pe))
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
 }
 
+WEFT_COLD static uint64_t load_from_device(const char *call, const uint64_t *sig_addr) {
+    uint64_t signal;
+    weft_device_look(&signal, sig_addr, sizeof signal, call);
+    return signal;
+}
+
+/* The word of this PE, wherever it lies. */
+static inline uint64_t load(const char *call, const uint64_t *sig_addr) {
+    return weft_for_device(sig_addr, NULL) ? load_from_device(call, sig_addr)
+                                           : __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE);
+}
+
 /* clang-format off */
-#define PUT_SIGNAL(NAME, T, SIZE, ALIGN)                                                           \
+#define PUT_SIGNAL(NAME, T, SIZE, ALIGN, NBI)                                                      \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,            \
           int sig_op, int pe),                                                                     \
          put_signal(__func__,                                                                      \
                     &(struct announced){dest, source, weft_check_bytes(nelems, SIZE), ALIGN,       \
-                                        sig_addr},                                                 \
+                                        sig_addr, NBI},                                            \
                     signal, sig_op, pe);)
 #define TYPED(N, T, _)                                                                             \
-    PUT_SIGNAL(N##_put_signal, T, sizeof(T), _Alignof(T))                                          \
-    PUT_SIGNAL(N##_put_signal_nbi, T, sizeof(T), _Alignof(T))
+    PUT_SIGNAL(N##_put_signal, T, sizeof(T), _Alignof(T), false)                                   \
+    PUT_SIGNAL(N##_put_signal_nbi, T, sizeof(T), _Alignof(T), true)
 #define SIZED(BITS, BYTES, _)                                                                      \
-    PUT_SIGNAL(put##BITS##_signal, void, BYTES, BYTES)                                             \
-    PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES, BYTES)
+    PUT_SIGNAL(put##BITS##_signal, void, BYTES, BYTES, false)                                      \
+    PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES, BYTES, true)
 SHMEM_RMA_TYPES(TYPED, _)
 SHMEM_SIZES(SIZED, _)
-PUT_SIGNAL(putmem_signal, void, 1, 1)
-PUT_SIGNAL(putmem_signal_nbi, void, 1, 1)
+PUT_SIGNAL(putmem_signal, void, 1, 1, false)
+PUT_SIGNAL(putmem_signal_nbi, void, 1, 1, true)
 
 PAIR(void, signal_add, (uint64_t *sig_addr, uint64_t signal, int pe),
      signal_word(__func__, sig_addr, signal, WEFT_SIGNAL_ADD, pe);)
@@ -115,15 +152,14 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 
 API(uint64_t, signal_fetch, (const uint64_t *sig_addr)) {
     check_own_word(__func__, sig_addr);
-    return __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE);
+    return load(__func__, sig_addr);
 }
 
 API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) {
     uint64_t signal;
     check_own_word(__func__, sig_addr);
     weft_check_cmp(__func__, cmp);
-    WEFT_WAIT_UNTIL((signal = __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE),
-                     weft_ivar_compare(signal, cmp, cmp_value)),
+    WEFT_WAIT_UNTIL((signal = load(__func__, sig_addr), weft_ivar_compare(signal, cmp, cmp_value)),
                     __func__);
     return signal;
 }

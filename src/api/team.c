@@ -5,6 +5,7 @@
 #include "core/device.h"
 #include "api/checked.h"
 #include "api/define.h"
+#include "api/detour.h"
 
 API(int, team_my_pe, (shmem_team_t team)) {
     const struct weft_team *members = weft_team_find(team);
@@ -134,6 +135,7 @@ API(void, team_destroy, (shmem_team_t team)) {
                            "a team that a split made and that was not destroyed");
     if (weft_checked())
         weft_checked_collective(__func__, members, NULL);
+    weft_complete_device(__func__);
     weft_ctx_destroy_all(team);
     destroy(members);
 }

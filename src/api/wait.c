@@ -3,8 +3,26 @@
  *
  * What returns satisfied has acquired: everything that the writer ordered before the word is
  * visible. An empty set is satisfied at once, and none of its pointers is looked at. */
+#include <stdlib.h>
 #include "api/wait.h"
 #include "api/define.h"
+
+uint64_t weft_ivar_device_key(const char *call, struct weft_ivar_type type, const void *ivar) {
+    uint64_t word;
+    weft_device_look(&word, ivar, type.bytes, call);
+    return weft_ivar_key(type, &word);
+}
+
+/* --- Sets ------------------------------------------------------------------------------------ */
+
+/* A set as the processor can look at it: the words themselves, or a copy of those that lie in a
+ * GPU's memory, made anew for each look. */
+struct view {
+    const char *call;
+    struct weft_ivars set;
+    const void *words; /* the GPU's; NULL: the set has the words themselves */
+    void *copy;
+};
 
 /* Whether there is anything to wait for. */
 static bool check_set(const char *call, const struct weft_ivars *set) {
@@ -16,50 +34,104 @@ static bool check_set(const char *call, const struct weft_ivars *set) {
     return true;
 }
 
-/* One after the other: what has been met once counts as met, as the specification has it. */
-static void wait_until_all(const char *call, const struct weft_ivars *set) {
+WEFT_COLD static void open_copy(struct view *view) {
+    size_t bytes = view->set.nelems * view->set.type.bytes;
+    view->copy = malloc(bytes);
+    if (!view->copy)
+        weft_job_panic("%s: no memory for a copy of %zu bytes of words of the GPU", view->call,
+                       bytes);
+    view->words = view->set.ivars;
+    view->set.ivars = view->copy;
+}
+
+/* False when there is nothing to wait for. */
+static bool open_view(struct view *view, const char *call, const struct weft_ivars *set) {
     if (!check_set(call, set))
+        return false;
+    *view = (struct view){.call = call, .set = *set};
+    if (weft_for_device(set->ivars, NULL))
+        open_copy(view);
+    return true;
+}
+
+static inline void close_view(struct view *view) {
+    free(view->copy);
+}
+
+WEFT_COLD static void copy_words(const struct view *view) {
+    weft_device_look(view->copy, view->words, view->set.nelems * view->set.type.bytes, view->call);
+}
+
+/* The set, looked at now. */
+static inline const struct weft_ivars *look(const struct view *view) {
+    if (view->words)
+        copy_words(view);
+    return &view->set;
+}
+
+/* --- Waits and tests ------------------------------------------------------------------------- */
+
+/* One after the other: what has been met once counts as met, as the specification has it; in the
+ * look before, too. */
+static void wait_until_all(const char *call, const struct weft_ivars *set) {
+    struct view view;
+    if (!open_view(&view, call, set))
         return;
+    look(&view);
     for (size_t i = 0; i < set->nelems; i++)
         if (!set->status || set->status[i] == 0)
-            WEFT_WAIT_UNTIL(weft_ivars_met(set, i), call);
+            WEFT_WAIT_UNTIL(weft_ivars_met(&view.set, i) || weft_ivars_met(look(&view), i), call);
+    close_view(&view);
 }
 
 static size_t wait_until_any(const char *call, const struct weft_ivars *set) {
+    struct view view;
     size_t found = SIZE_MAX;
-    if (check_set(call, set))
-        WEFT_WAIT_UNTIL((found = weft_ivars_any(set)) != SIZE_MAX, call);
+    if (!open_view(&view, call, set))
+        return SIZE_MAX;
+    WEFT_WAIT_UNTIL((found = weft_ivars_any(look(&view))) != SIZE_MAX, call);
+    close_view(&view);
     return found;
 }
 
 static size_t wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices) {
+    struct view view;
     size_t found = 0;
-    if (!check_set(call, set))
+    if (!open_view(&view, call, set))
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
-    WEFT_WAIT_UNTIL((found = weft_ivars_some(set, indices)) != 0, call);
+    WEFT_WAIT_UNTIL((found = weft_ivars_some(look(&view), indices)) != 0, call);
+    close_view(&view);
     return found;
 }
 
 static int test_all(const char *call, const struct weft_ivars *set) {
-    bool met = !check_set(call, set) || weft_ivars_all(set);
+    struct view view;
+    if (!open_view(&view, call, set))
+        return true;
+    bool met = weft_ivars_all(look(&view));
+    close_view(&view);
     weft_api_end_test(call, met);
     return met;
 }
 
 static size_t test_any(const char *call, const struct weft_ivars *set) {
-    if (!check_set(call, set))
+    struct view view;
+    if (!open_view(&view, call, set))
         return SIZE_MAX;
-    size_t found = weft_ivars_any(set);
+    size_t found = weft_ivars_any(look(&view));
+    close_view(&view);
     weft_api_end_test(call, found != SIZE_MAX);
     return found;
 }
 
 static size_t test_some(const char *call, const struct weft_ivars *set, size_t *indices) {
-    if (!check_set(call, set))
+    struct view view;
+    if (!open_view(&view, call, set))
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
-    size_t found = weft_ivars_some(set, indices);
+    size_t found = weft_ivars_some(look(&view), indices);
+    close_view(&view);
     weft_api_end_test(call, found != 0);
     return found;
 }

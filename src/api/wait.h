@@ -8,6 +8,7 @@
 #include "core/wait.h"
 #include "core/window.h"
 #include "api/checked.h"
+#include "api/detour.h"
 #include "api/misuse.h"
 
 #define WEFT_IVAR_TYPE(T) ((struct weft_ivar_type){sizeof(T), (T)-1 < (T)1})
@@ -20,15 +21,25 @@ static inline void weft_check_ivars(const char *call, const char *argument, cons
     if (weft_checked())
         weft_checked_access(call, &(struct weft_access){argument, NULL, ivars, NULL, bytes, 0,
                                                         type.bytes, weft_job.pe, false});
-    if (__builtin_expect(!weft_near(ivars, bytes, weft_job.pe), 0))
+    if (__builtin_expect(!weft_symmetric(ivars, bytes, weft_job.pe), 0))
         weft_misuse_access(call, argument, ivars, bytes, weft_job.pe);
+}
+
+/* A word of a GPU's memory is looked at through a copy, anew each time. */
+WEFT_COLD uint64_t weft_ivar_device_key(const char *call, struct weft_ivar_type type,
+                                        const void *ivar);
+
+static inline uint64_t weft_api_key(const char *call, struct weft_ivar_type type,
+                                    const void *ivar) {
+    return weft_for_device(ivar, NULL) ? weft_ivar_device_key(call, type, ivar)
+                                       : weft_ivar_key(type, ivar);
 }
 
 static inline void weft_api_wait_until(const char *call, struct weft_ivar_type type,
                                        const void *ivar, int cmp, const void *cmp_value) {
     weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);
-    WEFT_WAIT_UNTIL(weft_ivar_compare(weft_ivar_key(type, ivar), cmp, bound), call);
+    WEFT_WAIT_UNTIL(weft_ivar_compare(weft_api_key(call, type, ivar), cmp, bound), call);
 }
 
 /* The end of a test. Programs test in loops: there a job that is over has to be noticed; and where
@@ -44,7 +55,8 @@ static inline void weft_api_end_test(const char *call, bool met) {
 static inline int weft_api_test(const char *call, struct weft_ivar_type type, const void *ivar,
                                 int cmp, const void *cmp_value) {
     weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
-    bool met = weft_ivar_compare(weft_ivar_key(type, ivar), cmp, weft_ivar_key(type, cmp_value));
+    uint64_t bound = weft_ivar_key(type, cmp_value);
+    bool met = weft_ivar_compare(weft_api_key(call, type, ivar), cmp, bound);
     weft_api_end_test(call, met);
     return met;
 }

@@ -16,6 +16,8 @@
 #include "base/machine.h"
 #include "boot/boot.h"
 #include "core/ctx.h"
+#include "core/device.h"
+#include "core/device_rma.h"
 #include "core/heap.h"
 #include "core/job.h"
 #include "core/order.h"
@@ -128,6 +130,7 @@ static int attach_all(const struct facts *all, const int *all_fds) {
     struct facts common;
     int result = agree(all, &common);
     weft_job.checked = result == 0 && common.checked;
+    weft_job.detour = weft_job.checked || weft_job.devices;
     if (result == 0)
         result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
     if (result == 0)
@@ -187,6 +190,8 @@ static void forked(void) {
 
 /* Everything that bring_up made, as far as it got. */
 static void take_down(void) {
+    weft_device_rma_close();
+    weft_device_close(); /* first: it knows the memory that is unmapped below */
     weft_heap_close();
     weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
     weft_teams_close();
@@ -194,10 +199,16 @@ static void take_down(void) {
     weft_job_leave();
 }
 
+/* The quiet of shmem_finalize. */
+static void complete(void) {
+    weft_device_quiet("shmem_finalize");
+    weft_quiet();
+}
+
 /* All PEs meet, and part. */
 static void finish(void) {
     atomic_store(&initialized, false);
-    weft_quiet();
+    complete();
     weft_job_depart();
     weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
     take_down();
@@ -290,7 +301,7 @@ void weft_finalize(void) {
         finish();
     pthread_mutex_unlock(&changing);
     if (!last && weft_job.phase == WEFT_JOB_RUNNING) {
-        weft_quiet();
+        complete();
         weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
     }
 }
