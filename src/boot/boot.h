@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "boot/end.h"
 #include "boot/wire.h"
 
@@ -55,6 +56,19 @@ int weft_boot_join(void);
  * 0 or -errno, logged; does not return when the job is aborted meanwhile. */
 int weft_boot_exchange(const void *mine, size_t bytes, void *all, const int *fds, int nfds,
                        int *all_fds);
+
+/* The same among some PEs: contribution i is that of pes[i]. All members give the same list, with
+ * themselves in it, and the same tag; so many exchanges may be under way at once, in any threads, as
+ * differ in list or tag. Who is no member has no part in it, PE 0 neither.
+ * Collective over the members, who must not all wait for each other in a circle. 0 or -errno with
+ * text; -ECONNABORTED: a member has finalized. */
+struct weft_boot_circle {
+    const int *pes;
+    int count;
+    uint64_t tag;
+};
+int weft_boot_exchange_among(const struct weft_boot_circle *circle, const void *mine, size_t bytes,
+                             void *all, const int *fds, int nfds, int *all_fds);
 
 /* Stops being a PE in order: state LEFT, `alive` released, launcher told. Local. */
 void weft_boot_leave(void);

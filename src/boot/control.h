@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 #define WEFT_CONTROL_MAGIC  UINT64_C(0x3174666577) /* "weft1" */
-#define WEFT_CONTROL_LAYOUT 2u
+#define WEFT_CONTROL_LAYOUT 3u
+#define WEFT_CONTROL_DOORS  8
 
 /* How far a PE has come; only ever written by the PE itself. */
 enum weft_pe_state {
@@ -34,6 +35,12 @@ enum weft_abort {
     WEFT_ABORT_EXECED = 6,      /* PE abort_pe became another program without finalizing */
 };
 
+/* Where an exchange among some PEs takes place just now (boot/circle.c). */
+struct weft_control_door {
+    _Atomic uint64_t circle; /* which; 0: there is none. Written behind the name */
+    _Atomic uint64_t name;
+};
+
 struct weft_control_pe {
     /* Robust and process-shared, held by the PE from join to leave. The kernel marks it when the
      * holder dies, before it takes the memory down: the earliest notice of a death there is. */
@@ -41,6 +48,8 @@ struct weft_control_pe {
     _Atomic int32_t pid; /* the PE's own, which need not be a child of the launcher */
     _Atomic uint32_t state;
     _Atomic uint32_t departures; /* how often it has entered the closing of shmem_finalize */
+    _Atomic uint32_t openings;   /* of doors; counts up, and may be slept on (futex) */
+    struct weft_control_door door[WEFT_CONTROL_DOORS];
 };
 
 struct weft_control {

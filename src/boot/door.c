@@ -37,14 +37,8 @@ static bool same_user(int socket, pid_t *pid) {
     return true;
 }
 
-int weft_door_open(const unsigned char *key) {
-    char prefix[PREFIX_BYTES], name[NAME_BYTES];
+static int listen_as(const char *name) {
     struct sockaddr_un address;
-    uint64_t noise;
-    if (getrandom(&noise, sizeof noise, 0) != sizeof noise)
-        return -EIO;
-    write_prefix(key, prefix);
-    snprintf(name, sizeof name, "%s%016" PRIx64, prefix, noise);
     int door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (door < 0)
         return -errno;
@@ -54,6 +48,16 @@ int weft_door_open(const unsigned char *key) {
     int code = -errno;
     close(door);
     return code;
+}
+
+int weft_door_open(const unsigned char *key) {
+    char prefix[PREFIX_BYTES], name[NAME_BYTES];
+    uint64_t noise;
+    if (getrandom(&noise, sizeof noise, 0) != sizeof noise)
+        return -EIO;
+    write_prefix(key, prefix);
+    snprintf(name, sizeof name, "%s%016" PRIx64, prefix, noise);
+    return listen_as(name);
 }
 
 int weft_door_accept(int door, pid_t *pid) {
@@ -92,4 +96,22 @@ int weft_door_enter(FILE *listing, const unsigned char *key) {
             return fd;
     }
     return -ENOENT;
+}
+
+static void write_private(uint64_t name, char *text) {
+    snprintf(text, PREFIX_BYTES, "weft-%016" PRIx64, name);
+}
+
+int weft_door_open_private(uint64_t *name) {
+    char text[PREFIX_BYTES];
+    if (getrandom(name, sizeof *name, 0) != sizeof *name)
+        return -EIO;
+    write_private(*name, text);
+    return listen_as(text);
+}
+
+int weft_door_enter_private(uint64_t name) {
+    char text[PREFIX_BYTES];
+    write_private(name, text);
+    return knock(text);
 }

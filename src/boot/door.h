@@ -6,6 +6,7 @@
 #define WEFT_BOOT_DOOR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -18,5 +19,12 @@ int weft_door_accept(int door, pid_t *pid);
 /* Tries the doors for this key that `listing`, /proc/net/unix, names from here on. fd, or -ENOENT
  * when there is none (any more). */
 int weft_door_enter(FILE *listing, const unsigned char *key);
+
+/* A door whose name is 64 random bits and known to nobody who is not told. fd or -errno. */
+int weft_door_open_private(uint64_t *name);
+
+/* Through that door, by a socket that does not block. fd or -errno; -EACCES when it is not there
+ * (any more), or another user's. */
+int weft_door_enter_private(uint64_t name);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The PE's side of an exchange: give once, then take until every PE's contribution is here. Where
  * PE 0 is the host of the hub, it serves the others in between. */
+#include "boot/exchange.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -18,15 +19,7 @@
 
 enum { MANY_DESCRIPTORS = 256 };
 
-/* One exchange as this PE sees it: contributions arrive in the order of PEs, some at a time. */
-struct exchange {
-    size_t bytes;
-    int nfds, arrived;
-    unsigned char *all;
-    int *all_fds;
-};
-
-static int exchange_give(const struct exchange *exchange, const void *mine, const int *fds) {
+static int exchange_give(const struct weft_exchange *exchange, const void *mine, const int *fds) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE,
                                       .bytes = (uint32_t)exchange->bytes,
                                       .nfds = (uint32_t)exchange->nfds};
@@ -44,9 +37,9 @@ static int exchange_give(const struct exchange *exchange, const void *mine, cons
     }
 }
 
-static bool share_fits(const struct exchange *exchange, const struct weft_wire_header *header,
+static bool share_fits(const struct weft_exchange *exchange, const struct weft_wire_header *header,
                        ssize_t payload, int nfds) {
-    uint32_t missing = (uint32_t)(weft_attachment.npes - exchange->arrived);
+    uint32_t missing = (uint32_t)(exchange->members - exchange->arrived);
     return header->kind == WEFT_WIRE_SHARE && header->bytes == exchange->bytes &&
            header->nfds == (uint32_t)exchange->nfds &&
            header->first == (uint32_t)exchange->arrived && header->count >= 1 &&
@@ -54,21 +47,18 @@ static bool share_fits(const struct exchange *exchange, const struct weft_wire_h
            (size_t)nfds == (size_t)header->count * header->nfds;
 }
 
-/* -EAGAIN: with MSG_DONTWAIT in `flags`, and nothing there. */
-static int exchange_take(struct exchange *exchange, int flags) {
+int weft_exchange_take(struct weft_exchange *exchange, int socket, int flags) {
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
     size_t at = (size_t)exchange->arrived;
     ssize_t payload =
-        weft_wire_receive(weft_attachment.hub, &header, exchange->all + at * exchange->bytes,
-                          ((size_t)weft_attachment.npes - at) * exchange->bytes, &extra, flags);
-    if (payload == -EPIPE)
-        weft_boot_lost();
+        weft_wire_receive(socket, &header, exchange->all + at * exchange->bytes,
+                          ((size_t)exchange->members - at) * exchange->bytes, &extra, flags);
     if (payload < 0)
         return (int)payload;
     if (!share_fits(exchange, &header, payload, extra.nfds)) {
         weft_wire_close(&extra);
-        return -EPROTO;
+        return header.kind == WEFT_WIRE_FAIL && header.status < 0 ? header.status : -EPROTO;
     }
     if (extra.nfds)
         memcpy(exchange->all_fds + at * header.nfds, extra.fd, (size_t)extra.nfds * sizeof(int));
@@ -76,7 +66,13 @@ static int exchange_take(struct exchange *exchange, int flags) {
     return 0;
 }
 
-static int exchange_alone(const struct exchange *exchange, const void *mine, const int *fds) {
+void weft_exchange_drop(struct weft_exchange *exchange) {
+    for (int i = 0; i < exchange->arrived * exchange->nfds; i++)
+        close(exchange->all_fds[i]);
+    exchange->arrived = 0;
+}
+
+int weft_exchange_alone(const struct weft_exchange *exchange, const void *mine, const int *fds) {
     if (exchange->bytes)
         memcpy(exchange->all, mine, exchange->bytes);
     for (int i = 0; i < exchange->nfds; i++) {
@@ -91,12 +87,30 @@ static int exchange_alone(const struct exchange *exchange, const void *mine, con
     return 0;
 }
 
+int weft_exchange_check(const struct weft_exchange *exchange) {
+    if (exchange->bytes > WEFT_BOOT_BLOB_MAX || exchange->nfds < 0 ||
+        exchange->nfds > WEFT_BOOT_FDS_MAX)
+        return -EINVAL;
+    if (!weft_attachment.valid)
+        return -ENOTCONN; /* a forked child, or before the first join */
+    if (exchange->members * exchange->nfds > MANY_DESCRIPTORS)
+        weft_machine_raise_descriptors();
+    return 0;
+}
+
+static int take_from_hub(struct weft_exchange *exchange, int flags) {
+    int rc = weft_exchange_take(exchange, weft_attachment.hub, flags);
+    if (rc == -EPIPE)
+        weft_boot_lost();
+    return rc;
+}
+
 /* PE 0 takes what is there and serves the others meanwhile. */
-static int exchange_as_host(struct exchange *exchange) {
-    while (exchange->arrived < weft_attachment.npes) {
+static int exchange_as_host(struct weft_exchange *exchange) {
+    while (exchange->arrived < exchange->members) {
         if (weft_control_aborted(weft_attachment.control))
             weft_boot_lost();
-        int rc = exchange_take(exchange, MSG_DONTWAIT);
+        int rc = take_from_hub(exchange, MSG_DONTWAIT);
         if (rc == -EAGAIN)
             weft_host_turn();
         else if (rc)
@@ -106,34 +120,28 @@ static int exchange_as_host(struct exchange *exchange) {
     return 0;
 }
 
-static int exchange_all(struct exchange *exchange, const void *mine, const int *fds) {
+static int exchange_all(struct weft_exchange *exchange, const void *mine, const int *fds) {
     int rc = exchange_give(exchange, mine, fds);
     if (rc == 0 && weft_attachment.hosted)
         rc = exchange_as_host(exchange);
-    while (rc == 0 && exchange->arrived < weft_attachment.npes)
-        rc = exchange_take(exchange, 0);
-    for (int i = 0; rc && i < exchange->arrived * exchange->nfds; i++)
-        close(exchange->all_fds[i]);
+    while (rc == 0 && exchange->arrived < exchange->members)
+        rc = take_from_hub(exchange, 0);
+    if (rc)
+        weft_exchange_drop(exchange);
     return rc;
-}
-
-static int exchange_any(struct exchange *exchange, const void *mine, const int *fds) {
-    if (exchange->bytes > WEFT_BOOT_BLOB_MAX || exchange->nfds < 0 ||
-        exchange->nfds > WEFT_BOOT_FDS_MAX)
-        return -EINVAL;
-    if (!weft_attachment.valid)
-        return -ENOTCONN; /* a forked child, or before the first join */
-    if (weft_attachment.npes == 1)
-        return exchange_alone(exchange, mine, fds);
-    if (weft_attachment.npes * exchange->nfds > MANY_DESCRIPTORS)
-        weft_machine_raise_descriptors();
-    return exchange_all(exchange, mine, fds);
 }
 
 int weft_boot_exchange(const void *mine, size_t bytes, void *all, const int *fds, int nfds,
                        int *all_fds) {
-    struct exchange exchange = {.bytes = bytes, .nfds = nfds, .all = all, .all_fds = all_fds};
-    int rc = exchange_any(&exchange, mine, fds);
+    struct weft_exchange exchange = {.members = weft_attachment.npes,
+                                     .bytes = bytes,
+                                     .nfds = nfds,
+                                     .all = all,
+                                     .all_fds = all_fds};
+    int rc = weft_exchange_check(&exchange);
+    if (rc == 0)
+        rc = exchange.members == 1 ? weft_exchange_alone(&exchange, mine, fds)
+                                   : exchange_all(&exchange, mine, fds);
     if (rc)
         weft_log("exchange of %zu bytes and %d descriptors with %d PEs: %s", bytes, nfds,
                  weft_attachment.npes, strerror(-rc));

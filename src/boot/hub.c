@@ -117,20 +117,6 @@ bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
     return !it->receiving && hub->round[it->rounds & 1].given > 0;
 }
 
-static int smaller(int a, int b) {
-    return a < b ? a : b;
-}
-
-/* How many contributions fit into one message. */
-static int batch(const struct hub_round *round, int missing) {
-    int count = missing;
-    if (round->bytes)
-        count = smaller(count, (int)(WEFT_WIRE_PAYLOAD_MAX / round->bytes));
-    if (round->nfds)
-        count = smaller(count, WEFT_WIRE_FDS_MAX / round->nfds);
-    return count;
-}
-
 static int send_share(const struct hub_round *round, const struct hub_pe *pe, int count) {
     size_t first = (size_t)pe->position;
     struct weft_wire_header header = {.kind = WEFT_WIRE_SHARE,
@@ -153,7 +139,7 @@ static void deliver(struct weft_hub *hub, struct hub_pe *pe) {
     if (round->given < hub->npes)
         return;
     while (pe->position < hub->npes) {
-        int count = batch(round, hub->npes - pe->position);
+        int count = weft_wire_batch(round->bytes, round->nfds, hub->npes - pe->position);
         int rc = send_share(round, pe, count);
         pe->crowded = rc == -ETOOMANYREFS;
         if (rc)

@@ -90,6 +90,19 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *pay
     return rc;
 }
 
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
+int weft_wire_batch(size_t bytes, int nfds, int missing) {
+    int count = missing;
+    if (bytes)
+        count = smaller(count, (int)(WEFT_WIRE_PAYLOAD_MAX / bytes));
+    if (nfds)
+        count = smaller(count, WEFT_WIRE_FDS_MAX / nfds);
+    return count;
+}
+
 void weft_wire_close(struct weft_wire_extra *extra) {
     for (int i = 0; i < extra->nfds; i++)
         close(extra->fd[i]);

@@ -33,6 +33,8 @@ enum weft_wire_kind {
     WEFT_WIRE_HELLO,   /* guest to PE 0 where they meet without a launcher of ours: boot/meet.h */
     WEFT_WIRE_WELCOME, /* PE 0: all are here; with the control page */
     WEFT_WIRE_REFUSAL, /* PE 0: with the reason */
+
+    WEFT_WIRE_CALL, /* guest to the first PE of a circle: my contribution. `first`: which member */
 };
 
 struct weft_wire_header {
@@ -60,6 +62,9 @@ int weft_wire_send(int socket, const struct weft_wire_header *header, const void
  * is refused are closed. */
 ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *payload,
                           size_t capacity, struct weft_wire_extra *extra, int flags);
+
+/* How many of `missing` contributions of this size fit into one message. */
+int weft_wire_batch(size_t bytes, int nfds, int missing);
 
 void weft_wire_close(struct weft_wire_extra *extra);
 

@@ -63,6 +63,17 @@ def leaves():
     assert "PE 1 " in job.err[0] and "ended while others wait for it" in job.err[0], job.err
 
 
+@case("a PE dies before or in an exchange among some of them, as its host or as a guest")
+def among():
+    for victim in (0, 1):
+        for verbs in (["among:0"] * 20 + [f"{victim}@raise:9"], [f"{victim}@raise:9"]):
+            job = expect_end(torchrun(4, [PE, "join", "exchange", *verbs, "among:0"]), victim, -9)
+            for pe in (2, 3):
+                assert f"PE {victim} (pid " in job.err[pe], job.err
+    job = torchrun(3, [PE, "join", "exchange", "1@leave", "1@exit:0", "among:2"]).wait()
+    assert job.status == [71, 0, 71] and job.seconds < 2, (job.status, job.seconds)
+
+
 @case("two neighbours die at once; all but one die at once")
 def several():
     job = torchrun(4, [PE, "join", "exchange", "sleep_ms:50", "1@raise:9", "2@raise:9", "hang"]).wait()

@@ -13,6 +13,7 @@ from starters import INSTALLED, PRETENDED, Job, spawn
 PE = BUILD / "tests/boot/pe"
 EXCHANGE = BUILD / "tests/boot/exchange"
 PROGRAMS = [(npes, EXCHANGE) for npes in (1, 2, 3, 4)]
+PROGRAMS += [(4, BUILD / "tests/boot/circle")]
 PROGRAMS += [(npes, BUILD / "tests" / name) for npes, name in ((4, "api/rma"), (3, "api/setup"), (2, "core/statics"))]
 
 

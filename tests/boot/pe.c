@@ -56,6 +56,17 @@ static void exchange(int times) {
     free(all);
 }
 
+/* Exchanges among all PEs, the one of this number first. */
+static void among(int host) {
+    int npes = weft_boot.npes, *pes = calloc((size_t)npes, sizeof *pes), all[npes];
+    for (int i = 0; i < npes; i++)
+        pes[i] = (host + i) % npes;
+    struct weft_boot_circle circle = {.pes = pes, .count = npes};
+    if (weft_boot_exchange_among(&circle, &weft_boot.pe, sizeof *all, all, NULL, 0, NULL))
+        exit(71);
+    free(pes);
+}
+
 static void rejoin(int times) {
     for (int i = 0; i < times; i++) {
         join(0);
@@ -214,6 +225,7 @@ static const struct verb {
     {"leave", leave},
     {"rejoin", rejoin},
     {"exchange", exchange},
+    {"among", among},
     {"give_other_size", give_other_size},
     {"hang", hang},
     {"spin", spin},

@@ -43,6 +43,15 @@ def before_joining():
     run("-n", 2, PE, "1@raise:11", "sleep_ms:3000").expect(139, "PE 1")
 
 
+@case("a PE dies before or in an exchange among some of them, as its host or as a guest")
+def among():
+    for victim in (0, 1):
+        for verbs in (["among:0"] * 20 + [f"{victim}@raise:9"], [f"{victim}@raise:9"]):
+            result = run("-n", 4, PE, "join", "exchange", *verbs, "among:0").expect(137)
+            for pe in {0, 1, 2, 3} - {victim}:
+                assert f"PE {pe} (pid" in result.err, result.err
+
+
 @case("leaving while others wait in an exchange ends the job")
 def leaves_others():
     run("-n", 2, PE, "join", "exchange", "1@leave", "1@exit:0", "exchange").expect(70, "others wait")

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An exchange among some PEs: the members go to the first of them, which is the host for as long as
+ * it is in the call itself. It opens a door, an abstract socket with a random name, and writes the
+ * name beside the circle's number into its entry of the control page, where the others, the guests,
+ * look for it. When all are in, the door is gone; each gets the contributions of all through the
+ * socket that it came by. So the same works under every launcher, circles do not meet each other,
+ * and descriptors move only in a call that every member is in.
+ *
+ * A guest believes the page no more than any other memory of the job: what is behind the door has
+ * to be this user's, and the host wants to hear the circle's number from whoever comes. */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/attachment.h"
+#include "boot/boot.h"
+#include "boot/control.h"
+#include "boot/door.h"
+#include "boot/exchange.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 20, LAST_WORDS_MS = 2000, SILENT_MAX = 64, STATUS_ERROR = 71 };
+
+/* What a guest brings. */
+struct call {
+    uint64_t circle;
+    unsigned char mine[WEFT_BOOT_BLOB_MAX];
+};
+#define CALL_BYTES(bytes) (offsetof(struct call, mine) + (bytes))
+
+/* Every turn of every wait. */
+static void look_at_abort(void) {
+    if (weft_control_aborted(weft_attachment.control))
+        weft_boot_end_self("");
+}
+
+static struct weft_control_pe *entry_of(int pe) {
+    return &weft_attachment.control->pe[pe];
+}
+
+static int check_present(const struct weft_boot_circle *circle) {
+    for (int i = 0; i < circle->count; i++)
+        if (atomic_load(&entry_of(circle->pes[i])->state) == WEFT_PE_LEFT)
+            return weft_fail(-ECONNABORTED, "PE %d has finalized and comes to no exchange any more",
+                             circle->pes[i]);
+    return 0;
+}
+
+/* --- The door in the control page ------------------------------------------------------------- */
+
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static bool used[WEFT_CONTROL_DOORS];
+
+static int try_claim(void) {
+    int found = -1;
+    pthread_mutex_lock(&changing);
+    for (int i = 0; i < WEFT_CONTROL_DOORS && found < 0; i++)
+        if (!used[i])
+            found = i;
+    if (found >= 0)
+        used[found] = true;
+    pthread_mutex_unlock(&changing);
+    return found;
+}
+
+/* More threads than places: somebody will be done. */
+static int claim(void) {
+    int place;
+    while ((place = try_claim()) < 0) {
+        look_at_abort();
+        weft_clock_sleep_ms(1);
+    }
+    return place;
+}
+
+static void post(int place, uint64_t circle, uint64_t name) {
+    struct weft_control_pe *me = entry_of(weft_attachment.pe);
+    atomic_store(&me->door[place].name, name);
+    atomic_store(&me->door[place].circle, circle);
+    atomic_fetch_add(&me->openings, 1);
+    syscall(SYS_futex, &me->openings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void unpost(int place) {
+    atomic_store(&entry_of(weft_attachment.pe)->door[place].circle, 0);
+    pthread_mutex_lock(&changing);
+    used[place] = false;
+    pthread_mutex_unlock(&changing);
+}
+
+static bool find_door(int pe, uint64_t circle, uint64_t *name) {
+    struct weft_control_pe *entry = entry_of(pe);
+    for (int i = 0; i < WEFT_CONTROL_DOORS; i++)
+        if (atomic_load(&entry->door[i].circle) == circle) {
+            *name = atomic_load(&entry->door[i].name);
+            return true;
+        }
+    return false;
+}
+
+/* --- The host --------------------------------------------------------------------------------- */
+
+struct host {
+    const struct weft_boot_circle *circle;
+    uint64_t number;
+    struct weft_exchange *exchange;
+    int door, place, seated;
+    int status;             /* what has gone wrong, for all to hear */
+    int *guest;             /* by member; -1: not here */
+    int silent[SILENT_MAX]; /* have come in and said nothing yet */
+    int nsilent;
+};
+
+static bool is_missing(const struct host *host, uint32_t member) {
+    return member >= 1 && member < (uint32_t)host->circle->count && host->guest[member] < 0;
+}
+
+/* Nobody of this circle, or one too early for its next exchange: it will come again. */
+static bool belongs(const struct host *host, const struct weft_wire_header *header,
+                    const struct call *call, ssize_t bytes) {
+    bool whole = bytes == -EMFILE || bytes >= (ssize_t)CALL_BYTES(0);
+    return whole && header->kind == WEFT_WIRE_CALL && call->circle == host->number &&
+           is_missing(host, header->first);
+}
+
+static int keep(struct host *host, const struct weft_wire_header *header, const struct call *call,
+                ssize_t bytes, struct weft_wire_extra *extra) {
+    const struct weft_exchange *exchange = host->exchange;
+    size_t at = header->first, nfds = (size_t)exchange->nfds;
+    if (bytes < 0)
+        return (int)bytes;
+    if ((size_t)bytes != CALL_BYTES(exchange->bytes) || extra->nfds != exchange->nfds)
+        return -EPROTO;
+    if (exchange->bytes)
+        memcpy(exchange->all + at * exchange->bytes, call->mine, exchange->bytes);
+    if (nfds)
+        memcpy(exchange->all_fds + at * nfds, extra->fd, nfds * sizeof(int));
+    extra->nfds = 0; /* the exchange owns them now */
+    return 0;
+}
+
+static void hear(struct host *host, int which) {
+    int guest = host->silent[which];
+    struct weft_wire_header header = {0};
+    struct weft_wire_extra extra;
+    struct call call = {0};
+    ssize_t bytes = weft_wire_receive(guest, &header, &call, sizeof call, &extra, MSG_DONTWAIT);
+    if (bytes == -EAGAIN)
+        return;
+    host->silent[which] = host->silent[--host->nsilent];
+    if (belongs(host, &header, &call, bytes)) {
+        int rc = keep(host, &header, &call, bytes, &extra);
+        host->status = host->status ? host->status : rc;
+        host->guest[header.first] = guest;
+        host->seated++;
+    } else {
+        close(guest);
+    }
+    if (bytes >= 0)
+        weft_wire_close(&extra);
+}
+
+static void let_in(struct host *host) {
+    pid_t pid;
+    while (host->nsilent < SILENT_MAX) {
+        int guest = weft_door_accept(host->door, &pid);
+        if (guest >= 0)
+            host->silent[host->nsilent++] = guest;
+        else if (guest == -EAGAIN)
+            return;
+    }
+}
+
+static void gather_turn(struct host *host) {
+    struct pollfd polls[1 + SILENT_MAX];
+    int nsilent = host->nsilent;
+    polls[0] = (struct pollfd){.fd = nsilent < SILENT_MAX ? host->door : -1, .events = POLLIN};
+    for (int i = 0; i < nsilent; i++)
+        polls[1 + i] = (struct pollfd){.fd = host->silent[i], .events = POLLIN};
+    if (poll(polls, (nfds_t)(1 + nsilent), LOOK_MS) <= 0)
+        return;
+    for (int i = nsilent; i-- > 0;) /* downwards: who is heard makes room for the last */
+        if (polls[1 + i].revents)
+            hear(host, i);
+    if (polls[0].revents)
+        let_in(host);
+}
+
+static int gather(struct host *host) {
+    int rc = 0;
+    while (rc == 0 && host->seated < host->circle->count - 1) {
+        look_at_abort();
+        rc = check_present(host->circle);
+        if (rc == 0)
+            gather_turn(host);
+    }
+    for (int i = 0; i < host->nsilent; i++)
+        close(host->silent[i]);
+    return rc;
+}
+
+/* What a guest can take now. *position: how many contributions it has. One that is gone is no
+ * concern of the others: its death is noticed elsewhere. */
+static bool serve(const struct host *host, int guest, int *position) {
+    const struct weft_exchange *exchange = host->exchange;
+    struct weft_wire_header header = {.kind = WEFT_WIRE_FAIL, .status = host->status};
+    if (host->status)
+        return weft_wire_send(guest, &header, NULL, 0, NULL, 0, MSG_DONTWAIT) != -EAGAIN;
+    while (*position < exchange->members) {
+        size_t at = (size_t)*position;
+        int count = weft_wire_batch(exchange->bytes, exchange->nfds, exchange->members - *position);
+        header = (struct weft_wire_header){.kind = WEFT_WIRE_SHARE,
+                                           .bytes = (uint32_t)exchange->bytes,
+                                           .nfds = (uint32_t)exchange->nfds,
+                                           .first = (uint32_t)at,
+                                           .count = (uint32_t)count};
+        int rc = weft_wire_send(
+            guest, &header, exchange->all + at * exchange->bytes, (size_t)count * exchange->bytes,
+            exchange->all_fds + at * (size_t)exchange->nfds, count * exchange->nfds, MSG_DONTWAIT);
+        if (rc == -EAGAIN || rc == -ETOOMANYREFS)
+            return false;
+        *position = rc ? exchange->members : *position + count;
+    }
+    return true;
+}
+
+/* One that takes nothing holds up nobody else. That descriptors are no longer under way is nothing
+ * to poll for. */
+static void distribute(struct host *host) {
+    int count = host->circle->count, position[count], waiting = count - 1;
+    memset(position, 0, sizeof position);
+    for (bool again = false; waiting > 0; again = true) {
+        look_at_abort();
+        if (again)
+            weft_clock_sleep_ms(1);
+        for (int i = 1; i < count; i++)
+            if (host->guest[i] >= 0 && serve(host, host->guest[i], &position[i])) {
+                close(host->guest[i]);
+                host->guest[i] = -1;
+                waiting--;
+            }
+    }
+}
+
+/* The others can't be told: they would look for the door for ever. */
+static int give_up(int rc, const char *what) {
+    weft_log("cannot %s for an exchange among PEs: %s", what, strerror(-rc));
+    weft_boot_end_job(STATUS_ERROR, true);
+    return rc;
+}
+
+static int seat_self(const struct weft_exchange *exchange, const void *mine, const int *fds) {
+    for (int i = 0; i < exchange->members * exchange->nfds; i++)
+        exchange->all_fds[i] = -1;
+    int rc = weft_exchange_alone(exchange, mine, fds);
+    for (int i = 0; rc && i < exchange->nfds; i++)
+        exchange->all_fds[i] = -1;
+    return rc;
+}
+
+static void drop(const struct weft_exchange *exchange) {
+    for (int i = 0; i < exchange->members * exchange->nfds; i++)
+        if (exchange->all_fds[i] >= 0)
+            close(exchange->all_fds[i]);
+}
+
+static int run_host(struct host *host, const void *mine, const int *fds) {
+    uint64_t name;
+    host->status = seat_self(host->exchange, mine, fds);
+    host->door = weft_door_open_private(&name);
+    if (host->door < 0)
+        return give_up(host->door, "open a door");
+    host->place = claim();
+    post(host->place, host->number, name);
+    int rc = gather(host);
+    unpost(host->place);
+    close(host->door);
+    if (rc == 0)
+        distribute(host);
+    for (int i = 0; i < host->circle->count; i++)
+        if (host->guest[i] >= 0)
+            close(host->guest[i]);
+    return rc ? rc : host->status;
+}
+
+static int be_host(const struct weft_boot_circle *circle, uint64_t number,
+                   struct weft_exchange *exchange, const void *mine, const int *fds) {
+    int guest[circle->count];
+    memset(guest, 0xff, sizeof guest);
+    struct host host = {.circle = circle, .number = number, .exchange = exchange, .guest = guest};
+    int rc = run_host(&host, mine, fds);
+    if (rc)
+        drop(exchange);
+    return rc;
+}
+
+/* --- A guest ---------------------------------------------------------------------------------- */
+
+static int send_call(int host, uint64_t number, uint32_t member,
+                     const struct weft_exchange *exchange, const void *mine, const int *fds) {
+    struct weft_wire_header header = {.kind = WEFT_WIRE_CALL, .first = member};
+    struct call call = {.circle = number};
+    if (exchange->bytes)
+        memcpy(call.mine, mine, exchange->bytes);
+    for (;;) {
+        int rc = weft_wire_send(host, &header, &call, CALL_BYTES(exchange->bytes), fds,
+                                exchange->nfds, MSG_DONTWAIT);
+        if (rc != -ETOOMANYREFS)
+            return rc;
+        look_at_abort();
+        weft_machine_raise_descriptors();
+        weft_clock_sleep_ms(1);
+    }
+}
+
+/* -EPIPE: the host has shut the door before us, or refused us, or is dead. */
+static int take_all(int host, struct weft_exchange *exchange) {
+    struct pollfd line = {.fd = host, .events = POLLIN};
+    int rc = 0;
+    while (rc == 0 && exchange->arrived < exchange->members) {
+        look_at_abort();
+        poll(&line, 1, LOOK_MS);
+        rc = weft_exchange_take(exchange, host, MSG_DONTWAIT);
+        rc = rc == -EAGAIN ? 0 : rc;
+    }
+    return rc;
+}
+
+/* Sleeps until the host opens another door than those of `seen`, or a moment is over. */
+static void await_opening(int pe, uint32_t seen) {
+    struct timespec limit = {.tv_nsec = LOOK_MS * 1000000};
+    syscall(SYS_futex, &entry_of(pe)->openings, FUTEX_WAIT, seen, &limit, NULL, 0);
+}
+
+static int enter(const struct weft_boot_circle *circle, uint64_t number) {
+    for (;;) {
+        uint64_t name;
+        uint32_t seen = atomic_load(&entry_of(circle->pes[0])->openings);
+        int rc = -EACCES;
+        look_at_abort();
+        if (find_door(circle->pes[0], number, &name))
+            rc = weft_door_enter_private(name);
+        if (rc != -EACCES)
+            return rc < 0 ? give_up(rc, "go to a door") : rc;
+        rc = check_present(circle);
+        if (rc)
+            return rc;
+        await_opening(circle->pes[0], seen);
+    }
+}
+
+/* The host was in the middle of it: either the job is over, or something has become of the host
+ * that nobody will ever notice. */
+static int await_abort(void) {
+    for (int waited_ms = 0; waited_ms < LAST_WORDS_MS; waited_ms++) {
+        look_at_abort();
+        weft_clock_sleep_ms(1);
+    }
+    return -EPIPE;
+}
+
+static int be_guest(const struct weft_boot_circle *circle, uint64_t number, uint32_t member,
+                    struct weft_exchange *exchange, const void *mine, const int *fds) {
+    for (;;) {
+        int host = enter(circle, number);
+        if (host < 0)
+            return host;
+        int rc = send_call(host, number, member, exchange, mine, fds);
+        if (rc == 0)
+            rc = take_all(host, exchange);
+        close(host);
+        if (rc == 0)
+            return 0;
+        bool begun = exchange->arrived > 0;
+        weft_exchange_drop(exchange);
+        if (rc != -EPIPE)
+            return rc;
+        if (begun)
+            return await_abort();
+        weft_clock_sleep_ms(1);
+    }
+}
+
+/* --- All -------------------------------------------------------------------------------------- */
+
+/* The place of this PE in the list, or -EINVAL. */
+static int check_circle(const struct weft_boot_circle *circle) {
+    unsigned char named[WEFT_WIRE_PES_MAX / CHAR_BIT] = {0};
+    int member = -EINVAL;
+    for (int i = 0; i < circle->count; i++) {
+        int pe = circle->pes[i];
+        if (pe < 0 || pe >= weft_attachment.npes || named[pe / CHAR_BIT] & 1 << pe % CHAR_BIT)
+            return weft_fail(-EINVAL, "the PEs of an exchange: %d is none of %d, or named twice",
+                             pe, weft_attachment.npes);
+        named[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
+        if (pe == weft_attachment.pe)
+            member = i;
+    }
+    return member >= 0 ? member : weft_fail(member, "this PE is no member of its exchange");
+}
+
+static uint64_t number_of(const struct weft_boot_circle *circle) {
+    uint64_t sum = weft_hash(WEFT_HASH_BASIS, &circle->tag, sizeof circle->tag);
+    sum = weft_hash(sum, circle->pes, (size_t)circle->count * sizeof *circle->pes);
+    return sum ? sum : 1;
+}
+
+int weft_boot_exchange_among(const struct weft_boot_circle *circle, const void *mine, size_t bytes,
+                             void *all, const int *fds, int nfds, int *all_fds) {
+    struct weft_exchange exchange = {
+        .members = circle->count, .bytes = bytes, .nfds = nfds, .all = all, .all_fds = all_fds};
+    int rc = weft_exchange_check(&exchange), member = rc ? rc : check_circle(circle);
+    if (rc || member < 0)
+        return rc ? weft_fail(rc, "an exchange among PEs: %s", strerror(-rc)) : member;
+    if (circle->count == 1)
+        rc = weft_exchange_alone(&exchange, mine, fds);
+    else if (member == 0)
+        rc = be_host(circle, number_of(circle), &exchange, mine, fds);
+    else
+        rc = be_guest(circle, number_of(circle), (uint32_t)member, &exchange, mine, fds);
+    if (rc && rc != -ECONNABORTED)
+        weft_fail(rc, "an exchange among %d PEs: %s", circle->count, strerror(-rc));
+    return rc;
+}

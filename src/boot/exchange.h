@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One exchange as one PE sees it: contributions arrive in the order of the members, some at a time,
+ * through a socket to whoever gathers them. */
+#ifndef WEFT_BOOT_EXCHANGE_H
+#define WEFT_BOOT_EXCHANGE_H
+
+#include <stddef.h>
+
+struct weft_exchange {
+    int members;
+    size_t bytes; /* of one contribution */
+    int nfds;     /* of one contribution */
+    int arrived;
+    unsigned char *all;
+    int *all_fds;
+};
+
+/* Whether such contributions are allowed; and gets ready for many descriptors. 0 or -errno. */
+int weft_exchange_check(const struct weft_exchange *exchange);
+
+/* What one that is alone gives, it gets. 0 or -errno. */
+int weft_exchange_alone(const struct weft_exchange *exchange, const void *mine, const int *fds);
+
+/* Takes the next contributions. 0 or -errno; -EAGAIN: with MSG_DONTWAIT in `flags`, and nothing
+ * there; -EPIPE: the other side is gone; or what it says has gone wrong there. */
+int weft_exchange_take(struct weft_exchange *exchange, int socket, int flags);
+
+/* Closes the descriptors that have arrived. */
+void weft_exchange_drop(struct weft_exchange *exchange);
+
+#endif
