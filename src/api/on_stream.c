@@ -11,12 +11,14 @@
 
 /* --- Coming in and going out ------------------------------------------------------------------ */
 
+/* What streams have waited for is worth nothing when the job is over: no call goes on from there.
+ */
 static int check_running(const char *call) {
-    return weft_job.npes > 0 ? 0
-                             : weft_fail(-EPERM,
-                                         "%s: called outside of shmem_init and "
-                                         "shmem_finalize",
-                                         call);
+    if (weft_job.npes == 0)
+        return weft_fail(-EPERM, "%s: called outside of shmem_init and shmem_finalize", call);
+    if (weft_job_aborted())
+        weft_job_die_aborted(call);
+    return 0;
 }
 
 /* A call that needs this PE's GPU alone. */

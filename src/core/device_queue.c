@@ -136,6 +136,8 @@ void weft_device_await(uint32_t ticket, const char *call) {
             stream_drained(call);
         weft_waiter_turn(&waiter);
     }
+    if (weft_job_aborted()) /* the GPU has given up what it waited for */
+        weft_job_die_aborted(call);
 }
 
 bool weft_device_drained(void) {
