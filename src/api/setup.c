@@ -96,7 +96,10 @@ static void *device_pointer(const void *p, int pe) {
     void *near = weft_devices() ? weft_device_near(p, 0, pe) : NULL;
     if (!near || weft_device_holds(p))
         return near;
-    return weft_gpu_memory_kind(near) == WEFT_MEMORY_HOST ? NULL : near;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    bool reached = weft_gpu_memory_kind(near) != WEFT_MEMORY_HOST;
+    weft_gpu_leave(scope);
+    return reached ? near : NULL;
 }
 
 /* An object in a GPU's memory has no address for processors. */

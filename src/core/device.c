@@ -281,13 +281,21 @@ void *weft_device_near(const void *p, size_t bytes, int pe) {
     return slot < w->count ? weft_window_at(w, p, slot) : NULL;
 }
 
+/* GPU memory of the program's own: asked of the driver, which knows it by the current context. */
+static bool is_program_device(const void *p) {
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    bool device = weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
+    weft_gpu_leave(scope);
+    return device;
+}
+
 bool weft_device_concerns(const void *symmetric, const void *local) {
     if (weft_device_holds(symmetric) || weft_device_holds(local))
         return true;
     if (weft_window_holds(&weft_windows.heap.window, local, 0) ||
         weft_window_holds(&weft_windows.statics.window, local, 0))
         return false;
-    return weft_gpu_memory_kind(local) == WEFT_MEMORY_DEVICE; /* of the program's own */
+    return is_program_device(local);
 }
 
 static bool in_gpu_memory(const void *p) {

@@ -6,14 +6,15 @@
 #include "transport/gpu_word.h"
 #include <shmem.h>
 
-/* The word before. */
+/* The word before; of SET nothing. */
 template <class Word> WEFT_DEVICE Word amo(int op, Word *word, Word value, Word cond) {
     switch (op) {
     case WEFT_GPU_FETCH:
         return weft_ld_acquire_sys(word);
     case WEFT_GPU_SET:
         weft_st_release_sys(word, value);
-        return value;
+        return 0; /* not value: gcc 12 then has it and the results of AND, OR and XOR in one
+                     register, and makes word & word of the first */
     case WEFT_GPU_SWAP:
         return weft_atom_exch_sys(word, value);
     case WEFT_GPU_COMPARE_SWAP:
