@@ -128,6 +128,29 @@ $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
 	@mkdir -p $(@D)
 	$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
+# The pretended CUDA driver (tests/gpu/driver/call.h): beside it the library finds kernels where no
+# CUDA compiler has made any. Kernels are compiled for the host, and made known to the driver.
+DRIVER_DIR := $(BUILD)/tests/gpu/driver
+DRIVER     := $(DRIVER_DIR)/libcuda.so.1 $(DRIVER_DIR)/libweft_cuda.so
+DRIVER_CU  := $(wildcard src/*/*.cu tests/gpu/driver/*.cu)
+DRIVER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/gpu/driver/*.c)) \
+              $(DRIVER_CU:%.cu=$(BUILD)/obj/tests/gpu/driver/%.o)
+tests: $(DRIVER)
+$(BUILD)/obj/tests/gpu/driver/%.cc: %.cu Makefile
+	@mkdir -p $(@D)
+	@{ printf '#include "%s"\n' device.h $< kernel.h; \
+	   tr '\n' ' ' < $< | sed 's/__launch_bounds__([^)]*)//g' | \
+	   grep -o '__global__ *void *\w*' | sed 's/.* \(\w*\)/KERNEL(\1)/'; } > $@
+$(BUILD)/obj/tests/gpu/driver/%.o: $(BUILD)/obj/tests/gpu/driver/%.cc
+	$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -fvisibility=hidden -ffp-contract=off \
+	    -I. -Isrc -Itests/gpu/driver -c $< -o $@
+$(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
+	@mkdir -p $(@D)
+	$(CXX) -shared $(SANFLAGS) -Wl,-soname,libcuda.so.1 $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
+$(DRIVER_DIR)/libweft_cuda.so:
+	@mkdir -p $(@D)
+	echo 'const char weft_cuda_image[] = "pretended";' | $(CC) -shared -fPIC -x c - -o $@
+
 BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 benches: $(BENCHES)
 $(BENCHES): $(BUILD)/%: %.c $(LIB)
@@ -169,9 +192,16 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) all tests
 	$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) $(THREAD_BUILD)/bin/oshrun \
 	    $(THREAD_TESTS:%=$(THREAD_BUILD)/tests/%)
-	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops|conformance)/' \
-	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops|conformance|random)/' \
+	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^(core|api|ops|conformance|gpu)/' \
+	    $(SAN_BUILD):1,2,3:'^(core|api|coll|ops|conformance|random|gpu)/' \
 	    $(THREAD_BUILD):1,2,3:'^($(subst $() ,|,$(THREAD_TESTS)))$$'
+
+# Part n: the tests of GPUs on n PEs, which takes 8 minutes at most. PART=2 runs that one alone.
+PART ?= 1 2 3 4
+.PHONY: check-gpu
+check-gpu: ## run the tests of GPUs with this machine's CUDA driver; PART=2 runs one part
+	$(PARALLEL) all tests
+	@for part in $(PART); do timeout 480 tests/prove.sh -g $(BUILD):$$part || exit; done
 
 # The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too.
 check-all: export WEFT_TEST_LONG := 1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests of one or more build folders with prove and prints its summary.
 #
-#   tests/prove.sh [-f FILTER] BUILD[:PE-COUNTS[:FILTER]]...
+#   tests/prove.sh [-g] [-f FILTER] BUILD[:PE-COUNTS[:FILTER]]...
 #
 # A C or C++ test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its
 # head, or 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular
@@ -17,10 +17,34 @@ fi
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 only=.
+real_gpu=
+if [ "${1:-}" = -g ]; then
+    real_gpu=1
+    shift
+fi
 if [ "${1:-}" = -f ]; then
     only=$2
     shift 2
 fi
+# Writes the script that prove runs, with these words before the program.
+add() {
+    script=$build/t/$(echo "$name" | tr / -)-${n}pe$1.t
+    shift
+    printf '#!/bin/sh\nexec %s timeout %s %s/bin/oshrun -n %s %s/tests/%s\n' \
+        "$*" "${patience:-120}" "$build" "$n" "$build" "$name" >"$script"
+    chmod +x "$script"
+    list="$list $script"
+}
+add_gpu() {
+    pretended="env LD_LIBRARY_PATH=$(realpath "$build")/tests/gpu/driver GPU_REQUIRED=1"
+    if [ -n "$real_gpu" ]; then
+        add ''
+        return
+    fi
+    add '' "$pretended"
+    [ "$n" != "${pes##* }" ] || add -delays "$pretended WEFT_FAKE_DELAY_US=200 WEFT_FAKE_SEED=$$"
+}
+
 list=
 first=1
 for item; do
@@ -32,18 +56,16 @@ for item; do
     for source in tests/*/*.c tests/*/*.cc; do
         name=$(echo "$source" | sed 's|^tests/||; s|\.cc*$||')
         echo "$name" | grep -qE "${filter:-.}" && echo "$name" | grep -qE "$only" || continue
+        case $name in gpu/*) ;; *) [ -z "$real_gpu" ] || continue ;; esac
         pes=$(sed -n 's/^.*PEs: *\([0-9 ]*\).*$/\1/p;15q' "$source" | head -n 1)
         grep -q 'PEs: none' "$source" && continue
-        for n in ${pes:-$pes_default}; do
+        pes=$(echo ${pes:-$pes_default})
+        for n in $pes; do
             case " ${counts:-$n} " in *" $n "*) ;; *) continue ;; esac
-            script=$build/t/$(echo "$name" | tr / -)-${n}pe.t
-            printf '#!/bin/sh\nexec timeout %s %s/bin/oshrun -n %s %s/tests/%s\n' \
-                "${patience:-120}" "$build" "$n" "$build" "$name" >"$script"
-            chmod +x "$script"
-            list="$list $script"
+            case $name in gpu/*) add_gpu ;; *) add '' ;; esac
         done
     done
-    if [ $first = 1 ]; then
+    if [ $first = 1 ] && [ -z "$real_gpu" ]; then
         WEFT_BUILD=$build
         export WEFT_BUILD
         for test in tests/*/*.t; do

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A CUDA driver for tests on machines without a GPU: libcuda.so.1 with the calls of base/cuda.h,
+ * over the host's memory and threads. It is strict where the real one is, and where the real one
+ * is vague it takes the least convenient reading.
+ *
+ *   WEFT_FAKE_GPUS=2           how many GPUs (0: none); CUDA_VISIBLE_DEVICES chooses among them
+ *   WEFT_FAKE_MEMORY_MB=4096   memory of each, counted per process
+ *   WEFT_FAKE_NO_PEER=0-1,2-3  pairs of GPUs that cannot reach each other's memory
+ *   WEFT_FAKE_DELAY_US=0       up to so much delay before a stream's operation, at random
+ *   WEFT_FAKE_SEED=0           of these delays
+ *
+ * Files, upwards: error, call (this), gpu (devices, contexts), guard (who may touch GPU memory),
+ * space (addresses, memory), host (registration), work, stream, capture, event, copy, word,
+ * module and kernel.h, graph.
+ *
+ * Every call is one expression under one lock: CALL(NEED, expression). */
+#ifndef TESTS_GPU_DRIVER_CALL_H
+#define TESTS_GPU_DRIVER_CALL_H
+
+#include "base/cuda.h"
+#include "error.h"
+#include <pthread.h>
+#include <stdbool.h>
+
+/* The exported functions, under the names of the table; checked against it by the compiler. */
+#define DECLARE(name, exported, arguments) \
+    __attribute__((visibility("default"))) int name arguments __asm__(exported);
+WEFT_CUDA_CALLS(DECLARE)
+#undef DECLARE
+
+/* Over all state of the driver. */
+extern pthread_mutex_t driver_lock;
+
+/* What a call needs: nothing, cuInit, a current context that has not failed, or a context and no
+ * capture that forbids what would disturb it. */
+enum need { NOTHING, INITIALISED, CONTEXT, NO_CAPTURE };
+
+/* Takes the lock; an error if the need is not met. */
+int call_begin(enum need need);
+
+/* Gives the lock back; its argument is its result. */
+int call_end(int error);
+
+#define CALL(need, expression)                       \
+    do {                                             \
+        int refused = call_begin(need);              \
+        int came = refused ? refused : (expression); \
+        return call_end(came);                       \
+    } while (0)
+
+/* Set in threads that run a function of cuLaunchHostFunc, which may not call CUDA. */
+extern _Thread_local bool call_in_host_function;
+
+/* A number of the environment; `preset` where it is not set. */
+long call_setting(const char *name, long preset);
+
+#endif

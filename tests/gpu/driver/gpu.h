@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* GPUs, as this process sees them, and their primary contexts. Below the calls a GPU is named by
+ * its number in the machine, which memory carries from process to process. */
+#ifndef TESTS_GPU_DRIVER_GPU_H
+#define TESTS_GPU_DRIVER_GPU_H
+
+#include "call.h"
+
+#define GPUS_MAX 32
+
+struct CUctx_st {
+    int gpu; /* in the machine */
+    int retained;
+    int failed;                  /* the error of an operation: every later call returns it */
+    struct CUstream_st *streams; /* all that are open */
+    struct CUstream_st *legacy;  /* the default stream, when it has been used */
+};
+
+bool gpu_initialised(void);
+
+/* GPU in the machine of an ordinal of this process, or -1. */
+int gpu_of(weft_cu_device device);
+
+/* Whether `gpu` reaches memory of `owner`; itself included. */
+bool gpu_reaches(int gpu, int owner);
+
+/* Bytes of each GPU's memory, and what this process has of them. */
+size_t gpu_memory_bytes(void);
+extern size_t gpu_used_bytes[GPUS_MAX];
+
+/* The calling thread's context, or NULL. */
+struct CUctx_st *context_current(void);
+
+/* The primary context of the n-th GPU of the machine; NULL behind the last. */
+struct CUctx_st *context_of(int gpu);
+
+#endif

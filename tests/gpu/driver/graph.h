@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Graphs: works in the order in which they were captured, each with its lane and what comes before.
+ */
+#ifndef TESTS_GPU_DRIVER_GRAPH_H
+#define TESTS_GPU_DRIVER_GRAPH_H
+
+#include "stream.h"
+
+struct node {
+    struct work *work;
+    int lane;
+    struct clock clock; /* of other lanes: how many of their works come before */
+};
+
+struct CUgraph_st {
+    struct node *nodes;
+    size_t nnodes;
+    int nlanes;
+    struct CUgraph_st *next; /* of all that are alive */
+};
+
+struct CUgraph_st *graph_new(void);
+void graph_free(struct CUgraph_st *graph);
+void graph_add(struct CUgraph_st *graph, const struct node *node);
+
+#endif

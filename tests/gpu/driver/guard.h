@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keeps GPU memory from the host's own code: who touches it by mistake gets SIGSEGV (or EFAULT from
+ * the kernel), as with a real GPU.
+ *
+ * Copies and stream memory operations go through a second mapping elsewhere; only kernels need the
+ * memory at its own address. Where the processor has protection keys for memory (x86's pku), the
+ * threads of streams may touch it and no other thread ever may, whenever it was created: Linux
+ * denies every key but 0 to begin with. Where it has none, the memory is open to all threads of the
+ * process while a kernel runs in it, and closed otherwise.
+ *
+ * Under driver_lock. */
+#ifndef TESTS_GPU_DRIVER_GUARD_H
+#define TESTS_GPU_DRIVER_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Maps memory for kernels; takes it away again, leaving the addresses reserved. */
+bool guard_map(uintptr_t at, size_t bytes, int fd, size_t offset);
+void guard_unmap(uintptr_t at, size_t bytes);
+
+/* Around a kernel, in the thread of a stream. */
+void guard_kernel_begin(void);
+void guard_kernel_end(void);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "module.h"
+#include "guard.h"
+#include "space.h"
+#include "stream.h"
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS_MAX = 1024, SHARED_BYTES_MAX = 48 << 10 };
+
+static struct kernel *kernels;
+static struct CUmod_st { struct CUmod_st *next; } * modules;
+
+void kernel_register(struct kernel *kernel) {
+    kernel->next = kernels;
+    kernels = kernel;
+}
+
+/* --- Modules -----------------------------------------------------------------------------------
+ */
+
+static int load(struct CUmod_st **module, const void *image) {
+    if (!image)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct CUmod_st *made = malloc(sizeof *made);
+    made->next = modules;
+    *module = modules = made;
+    return 0;
+}
+
+int cuModuleLoadData(weft_cu_module *module, const void *image) {
+    CALL(NO_CAPTURE, load(module, image));
+}
+
+static struct CUmod_st **slot_of(weft_cu_module module) {
+    struct CUmod_st **slot = &modules;
+    while (*slot && *slot != module)
+        slot = &(*slot)->next;
+    return slot;
+}
+
+static int unload(struct CUmod_st **slot) {
+    struct CUmod_st *module = *slot;
+    if (!module)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *slot = module->next;
+    free(module);
+    return 0;
+}
+
+int cuModuleUnload(weft_cu_module module) {
+    CALL(NO_CAPTURE, unload(slot_of(module)));
+}
+
+static int find(weft_cu_function *function, const char *name) {
+    for (struct kernel *kernel = kernels; kernel; kernel = kernel->next)
+        if (strcmp(kernel->name, name) == 0) {
+            *function = (weft_cu_function)(void *)kernel;
+            return 0;
+        }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+int cuModuleGetFunction(weft_cu_function *function, weft_cu_module module, const char *name) {
+    CALL(CONTEXT, *slot_of(module) ? find(function, name) : CUDA_ERROR_INVALID_HANDLE);
+}
+
+/* --- Launches ----------------------------------------------------------------------------------
+ */
+
+struct launch {
+    struct work work;
+    struct kernel *kernel;
+    void *packed;
+};
+
+static _Thread_local jmp_buf out; /* of the kernel */
+
+void kernel_trap(void) {
+    longjmp(out, 1);
+}
+
+bool kernel_reaches(const void *p, int gpu) {
+    pthread_mutex_lock(&driver_lock);
+    bool reaches = !p || space_reaches((uintptr_t)p, 1, gpu);
+    pthread_mutex_unlock(&driver_lock);
+    return reaches;
+}
+
+static void guard(void (*change)(void)) {
+    pthread_mutex_lock(&driver_lock);
+    change();
+    pthread_mutex_unlock(&driver_lock);
+}
+
+static int run(struct work *work, struct CUstream_st *stream) {
+    struct launch *launch = (struct launch *)work;
+    if (!launch->kernel->reaches(launch->packed, stream->context->gpu))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    volatile int error = 0;
+    guard(guard_kernel_begin);
+    if (setjmp(out) == 0)
+        launch->kernel->run(launch->packed);
+    else
+        error = CUDA_ERROR_LAUNCH_FAILED;
+    guard(guard_kernel_end);
+    return error;
+}
+
+static void drop(struct work *work) {
+    struct launch *launch = (struct launch *)work;
+    launch->kernel->drop(launch->packed);
+}
+
+static struct kernel *kernel_of(weft_cu_function function) {
+    struct kernel *kernel = kernels;
+    while (kernel && (void *)kernel != (void *)function)
+        kernel = kernel->next;
+    return kernel;
+}
+
+int cuFuncLoad(weft_cu_function function) {
+    CALL(NO_CAPTURE, kernel_of(function) ? 0 : CUDA_ERROR_INVALID_HANDLE);
+}
+
+static int enqueue(struct kernel *kernel, struct CUstream_st *stream, void **arguments) {
+    if (!kernel || !stream)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct launch *launch = work_new(sizeof *launch, run, drop);
+    launch->kernel = kernel;
+    launch->packed = kernel->pack(arguments);
+    return stream_enqueue(stream, &launch->work);
+}
+
+int cuLaunchKernel(weft_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   weft_cu_stream stream, void **arguments, void **extra) {
+    size_t blocks = (size_t)grid_x * grid_y * grid_z;
+    size_t threads = (size_t)block_x * block_y * block_z;
+    bool proper = blocks && threads && threads <= THREADS_MAX && shared_bytes <= SHARED_BYTES_MAX;
+    CALL(CONTEXT, !proper || !arguments || extra
+                      ? CUDA_ERROR_INVALID_VALUE
+                      : enqueue(kernel_of(function), stream_of(stream), arguments));
+}

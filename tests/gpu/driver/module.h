@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels: the same sources, compiled for the host (device.h, kernel.h). They register themselves
+ * when this library is loaded; the image that a module is loaded from is not looked into. */
+#ifndef TESTS_GPU_DRIVER_MODULE_H
+#define TESTS_GPU_DRIVER_MODULE_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct kernel {
+    const char *name;
+    void *(*pack)(void **arguments);              /* a copy of them */
+    bool (*reaches)(const void *packed, int gpu); /* all that its pointers point to */
+    void (*run)(const void *packed);
+    void (*drop)(void *packed);
+    struct kernel *next;
+};
+
+void kernel_register(struct kernel *kernel);
+
+/* Whether a kernel on the GPU may touch what is at p. */
+bool kernel_reaches(const void *p, int gpu);
+
+/* Ends the kernel that runs in this thread: the context fails. */
+__attribute__((noreturn)) void kernel_trap(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

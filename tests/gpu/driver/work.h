@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One operation of a stream: what kinds there are, the files above know. It is immutable and
+ * counted, because a graph runs it again and again. */
+#ifndef TESTS_GPU_DRIVER_WORK_H
+#define TESTS_GPU_DRIVER_WORK_H
+
+#include "call.h"
+
+struct work {
+    unsigned holds; /* under driver_lock */
+    /* In the thread of a stream, without driver_lock. An error fails the context. */
+    int (*run)(struct work *work, struct CUstream_st *stream);
+    /* Gives back what the work holds, before it is freed; under driver_lock. NULL: nothing. */
+    void (*drop)(struct work *work);
+};
+
+/* `bytes` of a structure that begins with a struct work, held once. */
+void *work_new(size_t bytes, int (*run)(struct work *, struct CUstream_st *),
+               void (*drop)(struct work *));
+
+void work_drop(struct work *work);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What tests of GPU memory share: the driver without the library under test, data that any PE can
+ * tell of any other, poison, and comparison through copies.
+ *
+ *   int main(void) {
+ *       shmem_init();
+ *       gpu_start();                    // ends the program with the reason where there is no GPU
+ *       tap_case("a put arrives");
+ *       gpu_write(p, gpu_data(bytes, key), bytes); // key: what data this is, such as PE and round
+ *       ...
+ *       gpu_expect(q, gpu_data(bytes, other_key), bytes, "put of %zu bytes", bytes);
+ *       return gpu_finish();
+ *   }
+ *
+ * In `make check` the driver is the pretended one (tests/gpu/driver), in `make check-gpu` the
+ * machine's (GPU_REQUIRED in the environment: no GPU is a failure). A PE's GPU is PE modulo the
+ * number of GPUs, as the library has it. The test's own context is current within these functions
+ * only, so that the library must see to its own. */
+#ifndef TESTS_GPU_GPU_H
+#define TESTS_GPU_GPU_H
+
+#include "base/cuda.h"
+#include "tap.h"
+#include <dlfcn.h>
+#include <shmem.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { GPU_POISON = 0xee };
+
+static struct weft_cuda gpu; /* the driver's calls */
+static weft_cu_device gpu_device;
+static weft_cu_context gpu_context;
+static weft_cu_stream gpu_stream; /* non-blocking, the tests' own */
+static int gpu_count;
+static uint64_t gpu_seed; /* the same on all PEs, new in each run; GPU_SEED sets it */
+
+/* A call of the driver that must not fail. */
+#define GPU(call)                                                                          \
+    do {                                                                                   \
+        int gpu_error = gpu.call;                                                          \
+        if (gpu_error) {                                                                   \
+            const char *gpu_text = "";                                                     \
+            gpu.cuGetErrorName(gpu_error, &gpu_text);                                      \
+            fprintf(stderr, "# PE %d: %s:%d: %s: %s\n", tap_pe, __FILE__, __LINE__, #call, \
+                    gpu_text);                                                             \
+            exit(1);                                                                       \
+        }                                                                                  \
+    } while (0)
+
+/* --- Beginning and end -------------------------------------------------------------------------
+ */
+
+/* NULL, or why there is no GPU to test. */
+static inline const char *gpu_load(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!driver)
+        return "there is no CUDA driver here";
+#define GPU_FIND(name, exported, arguments)        \
+    *(void **)&gpu.name = dlsym(driver, exported); \
+    if (!gpu.name)                                 \
+        return "the CUDA driver is too old: it has no " exported;
+    WEFT_CUDA_CALLS(GPU_FIND)
+#undef GPU_FIND
+    if (gpu.cuInit(0) || gpu.cuDeviceGetCount(&gpu_count) || gpu_count < 1)
+        return "the CUDA driver sees no GPU";
+    return NULL;
+}
+
+/* The test's context is current in between. */
+static inline void gpu_enter(void) {
+    GPU(cuCtxPushCurrent(gpu_context));
+}
+static inline void gpu_leave(void) {
+    GPU(cuCtxPopCurrent(&gpu_context));
+}
+
+static inline uint64_t gpu_agreed_seed(void) {
+    static uint64_t mine, agreed;
+    const char *wanted = getenv("GPU_SEED");
+    if (wanted)
+        mine = strtoull(wanted, NULL, 0);
+    else if (getrandom(&mine, sizeof mine, 0) != sizeof mine)
+        exit(1);
+    shmem_barrier_all();
+    shmem_getmem(&agreed, &mine, sizeof agreed, 0);
+    shmem_barrier_all();
+    return agreed;
+}
+
+/* Where the pretended driver is in use, a missing GPU is a failure. */
+static inline void gpu_skip(const char *reason) {
+    const char *required = getenv("GPU_REQUIRED");
+    if (tap_pe == 0)
+        printf(required ? "Bail out! %s\n" : "1..0 # SKIP %s\n", reason);
+    shmem_finalize();
+    exit(required != NULL);
+}
+
+/* After shmem_init. Collective. */
+static inline void gpu_start(void) {
+    tap_start(shmem_my_pe());
+    const char *reason = gpu_load();
+    if (reason)
+        gpu_skip(reason);
+    GPU(cuDeviceGet(&gpu_device, tap_pe % gpu_count));
+    GPU(cuDevicePrimaryCtxRetain(&gpu_context, gpu_device));
+    gpu_enter();
+    GPU(cuStreamCreateWithPriority(&gpu_stream, WEFT_CU_STREAM_NON_BLOCKING, 0));
+    gpu_leave();
+    gpu_seed = gpu_agreed_seed();
+    if (tap_pe == 0)
+        printf("# GPU_SEED=%#llx, %d GPU%s\n", (unsigned long long)gpu_seed, gpu_count,
+               gpu_count == 1 ? "" : "s");
+}
+
+static inline int gpu_finish(void) {
+    int failed = tap_finish();
+    gpu_enter();
+    GPU(cuStreamSynchronize(gpu_stream));
+    gpu_leave();
+    shmem_finalize();
+    return failed;
+}
+
+/* --- Data --------------------------------------------------------------------------------------
+ */
+
+static inline uint64_t gpu_mix(uint64_t x) { /* splitmix64 */
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* A number of this run below `limit`. */
+static inline uint64_t gpu_draw(uint64_t key, uint64_t limit) {
+    return gpu_mix(gpu_seed ^ gpu_mix(key)) % limit;
+}
+
+/* Bytes at random, the same on all PEs for the same key. */
+static inline void gpu_fill(void *to, size_t bytes, uint64_t key) {
+    uint64_t state = gpu_mix(gpu_seed ^ gpu_mix(key));
+    unsigned char *out = (unsigned char *)to;
+    for (size_t at = 0; at < bytes; at += 8) {
+        uint64_t word = gpu_mix(state + at);
+        memcpy(out + at, &word, bytes - at < 8 ? bytes - at : 8);
+    }
+}
+
+/* The same, in memory of its own that is the eighth caller's from now. */
+static inline const void *gpu_data(size_t bytes, uint64_t key) {
+    static unsigned char *kept[8];
+    static unsigned next;
+    unsigned char **data = &kept[next++ % 8];
+    *data = (unsigned char *)realloc(*data, bytes + 8);
+    if (!*data)
+        exit(1);
+    gpu_fill(*data, bytes, key);
+    return *data;
+}
+
+/* --- To the GPU and back: complete on return ----------------------------------------------------
+ */
+
+static inline void gpu_copy(void *to, const void *from, size_t bytes) {
+    gpu_enter();
+    GPU(cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, gpu_stream));
+    GPU(cuStreamSynchronize(gpu_stream));
+    gpu_leave();
+}
+
+static inline void gpu_write(void *to, const void *from, size_t bytes) {
+    gpu_copy(to, from, bytes);
+}
+
+/* In either space. */
+static inline void gpu_poison(void *at, size_t bytes) {
+    unsigned char *poison = (unsigned char *)malloc(bytes + 1);
+    if (!poison)
+        exit(1);
+    memset(poison, GPU_POISON, bytes);
+    gpu_copy(at, poison, bytes);
+    free(poison);
+}
+
+/* How many of the bytes at p, in either space, are what they should be from the first on. */
+static inline size_t gpu_equal(const void *p, const void *expected, size_t bytes,
+                               unsigned char *wrong) {
+    unsigned char *found = (unsigned char *)malloc(bytes + 1);
+    if (!found)
+        exit(1);
+    gpu_copy(found, p, bytes);
+    size_t equal = 0;
+    while (equal < bytes && found[equal] == ((const unsigned char *)expected)[equal])
+        equal++;
+    *wrong = found[equal < bytes ? equal : 0];
+    free(found);
+    return equal;
+}
+
+__attribute__((format(printf, 4, 5))) static inline void gpu_expect(const void *p,
+                                                                    const void *expected,
+                                                                    size_t bytes, const char *what,
+                                                                    ...) {
+    unsigned char wrong;
+    char text[256];
+    size_t equal = gpu_equal(p, expected, bytes, &wrong);
+    va_list arguments;
+    va_start(arguments, what);
+    vsnprintf(text, sizeof text, what, arguments);
+    va_end(arguments);
+    EXPECT(equal == bytes, "%s: byte %zu of %zu is %#x%s, not %#x", text, equal, bytes, wrong,
+           wrong == GPU_POISON ? " (poison)" : "", ((const unsigned char *)expected)[equal]);
+}
+
+/* That nobody has written there since gpu_poison. */
+static inline void gpu_expect_poison(const void *p, size_t bytes, const char *what) {
+    unsigned char wrong, *poison = (unsigned char *)malloc(bytes + 1);
+    if (!poison)
+        exit(1);
+    memset(poison, GPU_POISON, bytes);
+    size_t equal = gpu_equal(p, poison, bytes, &wrong);
+    EXPECT(equal == bytes, "%s: byte %zu has been written: %#x", what, equal, wrong);
+    free(poison);
+}
+
+#endif
