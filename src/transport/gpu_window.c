@@ -4,14 +4,8 @@
  */
 #include "transport/gpu_window.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <string.h>
 #include "base/log.h"
-
-static size_t round_up(size_t bytes, size_t granule) {
-    return (bytes + granule - 1) / granule * granule;
-}
+#include "transport/gpu_memory.h"
 
 static size_t power_of_two_above(size_t bytes) {
     size_t power = 1;
@@ -23,7 +17,7 @@ static size_t power_of_two_above(size_t bytes) {
 int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32_t mine,
                           size_t slot_bytes, const char *call) {
     *window = (struct weft_gpu_window){.mine = mine};
-    size_t stride = power_of_two_above(round_up(slot_bytes, weft_gpu.granularity));
+    size_t stride = power_of_two_above(weft_gpu_memory_granules(slot_bytes));
     int error =
         weft_cuda_check(weft_cuda.cuMemAddressReserve(&window->base, count * stride, stride, 0, 0),
                         call, "cuMemAddressReserve");
@@ -51,37 +45,6 @@ static size_t committed(const struct weft_gpu_window *window) {
     return last->offset + last->bytes;
 }
 
-/* Maps physical memory for this PE's GPU alone. */
-static int map(weft_cu_address at, size_t bytes, weft_cu_memory memory, const char *call) {
-    struct weft_cu_access access = {
-        .location = {WEFT_CU_LOCATION_DEVICE, weft_gpu.device},
-        .flags = WEFT_CU_ACCESS_READ_WRITE,
-    };
-    int error = weft_cuda_check(weft_cuda.cuMemMap(at, bytes, 0, memory, 0), call, "cuMemMap");
-    if (error)
-        return error;
-    error = weft_cuda_check(weft_cuda.cuMemSetAccess(at, bytes, &access, 1), call,
-                            "cuMemSetAccess (is there peer access between the GPUs?)");
-    if (error)
-        weft_cuda.cuMemUnmap(at, bytes);
-    return error;
-}
-
-static int clear(weft_cu_address at, size_t bytes, const char *call) {
-    int error = weft_cuda.cuMemsetD8Async(at, 0, bytes, weft_gpu.stream);
-    if (error == 0)
-        error = weft_cuda.cuStreamSynchronize(weft_gpu.stream);
-    return weft_cuda_check(error, call, "cuMemsetD8Async");
-}
-
-static int export(weft_cu_memory memory, int *fd, const char *call) {
-    int error = weft_cuda.cuMemExportToShareableHandle(fd, memory, WEFT_CU_HANDLE_DESCRIPTOR, 0);
-    if (error)
-        return weft_cuda_check(error, call, "cuMemExportToShareableHandle");
-    fcntl(*fd, F_SETFD, FD_CLOEXEC);
-    return 0;
-}
-
 int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd,
                            const char *call) {
     size_t offset = committed(window);
@@ -91,19 +54,17 @@ int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd
                          "%s: the window of GPU memory is full: %zu of %zu bytes, %u of "
                          "%d extents",
                          call, offset, window->slot_bytes, window->nextents, WEFT_GPU_EXTENTS_MAX);
-    bytes = round_up(bytes, weft_gpu.granularity);
-    struct weft_cu_memory_properties properties = weft_gpu_memory_properties();
-    int error =
-        weft_cuda_check(weft_cuda.cuMemCreate(&memory, bytes, &properties, 0), call, "cuMemCreate");
+    bytes = weft_gpu_memory_granules(bytes);
+    int error = weft_gpu_memory_create(&memory, bytes, call);
     if (error)
         return error;
     weft_cu_address at = slot_at(window, window->mine) + offset;
-    error = map(at, bytes, memory, call);
+    error = weft_gpu_memory_map(at, bytes, memory, call);
     if (error == 0) {
         window->extents[window->nextents++] = (struct weft_gpu_extent){offset, bytes};
-        error = clear(at, bytes, call);
+        error = weft_gpu_memory_clear(at, bytes, call);
         if (error == 0)
-            error = export(memory, fd, call);
+            error = weft_gpu_memory_export(memory, fd, call);
         if (error)
             weft_gpu_window_retract(window);
     }
@@ -115,14 +76,17 @@ int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd
                            const char *call) {
     const struct weft_gpu_extent *last = &window->extents[window->nextents - 1];
     weft_cu_memory memory;
-    int error = weft_cuda_check(weft_cuda.cuMemImportFromShareableHandle(
-                                    &memory, (void *)(intptr_t)fd, WEFT_CU_HANDLE_DESCRIPTOR),
-                                call, "cuMemImportFromShareableHandle");
+    int error = weft_gpu_memory_import(&memory, fd, call);
     if (error)
         return error;
-    error = map(slot_at(window, slot) + last->offset, last->bytes, memory, call);
+    error = weft_gpu_memory_map(slot_at(window, slot) + last->offset, last->bytes, memory, call);
     weft_cuda.cuMemRelease(memory);
     return error;
+}
+
+void weft_gpu_window_expect(struct weft_gpu_window *window, size_t bytes) {
+    size_t offset = committed(window);
+    window->extents[window->nextents++] = (struct weft_gpu_extent){offset, bytes};
 }
 
 /* A slot whose member was never attached has nothing mapped; the driver then refuses, harmlessly.

@@ -36,6 +36,10 @@ int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd
 /* Maps the last extent of the member in `slot`. Consumes nothing: the caller closes fd. */
 int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd, const char *call);
 
+/* In place of a commit: all members have made an extent of `bytes`, whole granules, elsewhere. The
+ * own one is attached like the others then. */
+void weft_gpu_window_expect(struct weft_gpu_window *window, size_t bytes);
+
 /* Takes the last extent back, own and peers': when not all members could follow. */
 void weft_gpu_window_retract(struct weft_gpu_window *window);
 

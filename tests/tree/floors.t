@@ -28,7 +28,7 @@ CORE_RANKS = [
     {"window", "wait", "blocks", "ivar"},
     {"sync", "static"},
     {"team"},
-    {"device", "device_queue", "device_heap", "device_host"},
+    {"device", "device_queue", "device_heap", "device_host", "device_share"},
     {"heap", "ctx"},
     {"rma", "amo", "ivar"},
     {"device_rma", "device_word", "device_stream"},

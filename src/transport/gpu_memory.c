@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The driver keeps physical memory alive for as long as a handle or a mapping of it is left
+ * anywhere. */
+#include "transport/gpu_memory.h"
+#include <fcntl.h>
+
+size_t weft_gpu_memory_granules(size_t bytes) {
+    size_t granule = weft_gpu.granularity;
+    return (bytes + granule - 1) / granule * granule;
+}
+
+int weft_gpu_memory_create(weft_cu_memory *handle, size_t bytes, const char *call) {
+    struct weft_cu_memory_properties properties = weft_gpu_memory_properties();
+    return weft_cuda_check(weft_cuda.cuMemCreate(handle, bytes, &properties, 0), call,
+                           "cuMemCreate");
+}
+
+int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle, const char *call) {
+    struct weft_cu_access access = {
+        .location = {WEFT_CU_LOCATION_DEVICE, weft_gpu.device},
+        .flags = WEFT_CU_ACCESS_READ_WRITE,
+    };
+    int error = weft_cuda_check(weft_cuda.cuMemMap(at, bytes, 0, handle, 0), call, "cuMemMap");
+    if (error)
+        return error;
+    error = weft_cuda_check(weft_cuda.cuMemSetAccess(at, bytes, &access, 1), call,
+                            "cuMemSetAccess (is there peer access between the GPUs?)");
+    if (error)
+        weft_cuda.cuMemUnmap(at, bytes);
+    return error;
+}
+
+int weft_gpu_memory_clear(weft_cu_address at, size_t bytes, const char *call) {
+    int error = weft_cuda.cuMemsetD8Async(at, 0, bytes, weft_gpu.stream);
+    if (error == 0)
+        error = weft_cuda.cuStreamSynchronize(weft_gpu.stream);
+    return weft_cuda_check(error, call, "cuMemsetD8Async");
+}
+
+int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call) {
+    int error = weft_cuda.cuMemExportToShareableHandle(fd, handle, WEFT_CU_HANDLE_DESCRIPTOR, 0);
+    if (error)
+        return weft_cuda_check(error, call, "cuMemExportToShareableHandle");
+    fcntl(*fd, F_SETFD, FD_CLOEXEC);
+    return 0;
+}
+
+int weft_gpu_memory_import(weft_cu_memory *handle, int fd, const char *call) {
+    return weft_cuda_check(weft_cuda.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd,
+                                                                    WEFT_CU_HANDLE_DESCRIPTOR),
+                           call, "cuMemImportFromShareableHandle");
+}
+
+static int place(struct weft_gpu_memory *memory, const char *call) {
+    int error = weft_cuda_check(weft_cuda.cuMemAddressReserve(&memory->at, memory->bytes, 0, 0, 0),
+                                call, "cuMemAddressReserve");
+    if (error)
+        return error;
+    error = weft_gpu_memory_map(memory->at, memory->bytes, memory->handle, call);
+    if (error)
+        weft_cuda.cuMemAddressFree(memory->at, memory->bytes);
+    return error;
+}
+
+int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, size_t bytes, const char *call) {
+    *memory = (struct weft_gpu_memory){.bytes = weft_gpu_memory_granules(bytes)};
+    int error = weft_gpu_memory_create(&memory->handle, memory->bytes, call);
+    if (error)
+        return error;
+    error = place(memory, call);
+    if (error)
+        weft_cuda.cuMemRelease(memory->handle);
+    else if ((error = weft_gpu_memory_clear(memory->at, memory->bytes, call)) != 0)
+        weft_gpu_memory_free(memory);
+    return error;
+}
+
+void weft_gpu_memory_free(struct weft_gpu_memory *memory) {
+    weft_cuda.cuMemUnmap(memory->at, memory->bytes);
+    weft_cuda.cuMemAddressFree(memory->at, memory->bytes);
+    weft_cuda.cuMemRelease(memory->handle);
+}

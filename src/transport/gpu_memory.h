@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One piece of physical GPU memory: made, mapped, shown to other processes, dropped. All local. */
+#ifndef WEFT_TRANSPORT_GPU_MEMORY_H
+#define WEFT_TRANSPORT_GPU_MEMORY_H
+
+#include "transport/gpu.h"
+
+/* Memory of this PE's GPU with addresses of its own. */
+struct weft_gpu_memory {
+    weft_cu_memory handle;
+    weft_cu_address at;
+    size_t bytes;
+};
+
+/* Makes at least `bytes` of zeroed memory, in granules, at an address of its own. 0 or -errno with
+ * text, as all here. */
+int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, size_t bytes, const char *call);
+
+/* The address is gone at once; the memory with the last mapping, of whichever process. */
+void weft_gpu_memory_free(struct weft_gpu_memory *memory);
+
+/* The steps that windows take one by one. map: for this PE's GPU alone, whichever GPU's memory it
+ * is. clear: has happened when it returns. export: a new descriptor, close-on-exec. import: a
+ * handle of what another process (or this one) has exported; closes nothing. */
+int weft_gpu_memory_create(weft_cu_memory *handle, size_t bytes, const char *call);
+int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle, const char *call);
+int weft_gpu_memory_clear(weft_cu_address at, size_t bytes, const char *call);
+int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call);
+int weft_gpu_memory_import(weft_cu_memory *handle, int fd, const char *call);
+
+/* Whole granules that hold so many bytes. */
+size_t weft_gpu_memory_granules(size_t bytes);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: GPU memory that each PE makes for itself and random groups of PEs attach: what
+ * members write to each other arrives, everyone else's is left alone, a second attach is the same
+ * share, sizes that differ are an error on all members, and blocks and shares go in any order,
+ * with the memory back at the end. PEs: 1 2 3 4 */
+#include <errno.h>
+#include <pthread.h>
+#include "base/log.h"
+#include "core/device_share.h"
+#include "gpu.h"
+
+enum { PES_MAX = 8, ROUNDS = 12, THREADS = 3 };
+
+static int npes, me;
+
+struct group {
+    int pes[PES_MAX], count, member; /* -1: this PE is no member */
+    size_t offset;                   /* where its parts begin in the blocks */
+    struct weft_boot_circle circle;
+};
+
+/* The same on all PEs. */
+static void draw_group(struct group *group, uint64_t key) {
+    for (int pe = 0; pe < npes; pe++)
+        group->pes[pe] = pe;
+    for (int i = npes - 1; i > 0; i--) {
+        int other = (int)gpu_draw(key * 100 + (uint64_t)i, (uint64_t)i + 1), pe = group->pes[i];
+        group->pes[i] = group->pes[other];
+        group->pes[other] = pe;
+    }
+    group->count = 1 + (int)gpu_draw(key * 100 + 99, (uint64_t)npes);
+    group->member = -1;
+    group->offset = 0;
+    for (int i = 0; i < group->count; i++)
+        if (group->pes[i] == me)
+            group->member = i;
+    group->circle = (struct weft_boot_circle){group->pes, group->count, key};
+}
+
+static struct weft_device_block *new_block(size_t bytes) {
+    struct weft_device_block *block = NULL;
+    int rc = weft_device_block_alloc(&block, bytes, "attach");
+    EXPECT(rc == 0, "rc is %d: %s", rc, weft_fail_text());
+    if (rc)
+        exit(1);
+    return block;
+}
+
+static struct weft_device_share *attach(struct weft_device_block *block,
+                                        const struct group *group) {
+    struct weft_device_share *share = NULL;
+    int rc = weft_device_share_attach(&share, block, &group->circle, "attach");
+    EXPECT(rc == 0, "rc is %d: %s", rc, weft_fail_text());
+    if (rc)
+        exit(1);
+    return share;
+}
+
+/* Member i's block is one part for each member: what member j writes goes to part j. */
+static uint64_t key_of(uint64_t round, int from, int to) {
+    return round * 10000 + (uint64_t)from * 100 + (uint64_t)to;
+}
+
+static void write_to_all(struct weft_device_share *share, const struct group *group, size_t part,
+                         uint64_t round) {
+    for (int i = 0; i < group->count; i++) {
+        char *to = (char *)weft_device_share_at(share, i) + group->offset;
+        gpu_write(to + (size_t)group->member * part,
+                  gpu_data(part, key_of(round, me, group->pes[i])), part);
+    }
+}
+
+static void meet(const struct group *group) {
+    char mine = 0, all[PES_MAX];
+    int rc = weft_boot_exchange_among(&group->circle, &mine, 1, all, NULL, 0, NULL);
+    EXPECT(rc == 0, "rc is %d", rc);
+}
+
+static void check_parts(const char *block, const struct group *group, size_t part, uint64_t round) {
+    for (int i = 0; i < group->count; i++)
+        gpu_expect(block + group->offset + (size_t)i * part,
+                   gpu_data(part, key_of(round, group->pes[i], me)), part, "round %d, from PE %d",
+                   (int)round, group->pes[i]);
+}
+
+static void use(struct weft_device_share *share, const char *block, const struct group *group,
+                size_t part, uint64_t round) {
+    write_to_all(share, group, part, round);
+    meet(group);
+    check_parts(block, group, part, round);
+    check_parts(weft_device_share_at(share, group->member), group, part, round);
+    meet(group);
+}
+
+/* The formula, from the own addresses, says the same. */
+static void check_formula(struct weft_device_share *share, const char *block,
+                          const struct group *group, size_t part, uint64_t round) {
+    const struct weft_window *window = weft_device_share_window(share);
+    EXPECT(weft_window_holds(window, block, part) && window->count == (uint32_t)group->count,
+           "%zu bytes, %u slots", window->bytes, window->count);
+    for (int i = 0; i < group->count; i++) {
+        char *there = weft_window_at(window, block, (uint32_t)i);
+        EXPECT(i == group->member || there == weft_device_share_at(share, i), "member %d", i);
+        gpu_expect(there + (size_t)group->member * part,
+                   gpu_data(part, key_of(round, me, group->pes[i])), part, "of member %d", i);
+    }
+}
+
+static void random_groups(void) {
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        struct group group;
+        draw_group(&group, round);
+        size_t part = 1 + gpu_draw(round * 7, round % 4 == 0 ? 300000 : 5000);
+        if (group.member < 0)
+            continue;
+        struct weft_device_block *block = new_block(part * (size_t)group.count);
+        char *at = weft_device_block_at(block), zero[64] = {0};
+        gpu_expect(at, zero, part < sizeof zero ? part : sizeof zero, "a new block is zero");
+        struct weft_device_share *share = attach(block, &group);
+        use(share, at, &group, part, round);
+        check_formula(share, at, &group, part, round);
+        meet(&group);
+        weft_device_share_release(share);
+        weft_device_block_free(block);
+    }
+}
+
+/* A block in two groups at once; the second attach of each says nothing to anyone. */
+static void again(void) {
+    enum { PART = 4096 };
+    struct weft_device_block *block = new_block((size_t)2 * PART * (size_t)npes);
+    char *at = weft_device_block_at(block);
+    for (uint64_t round = 50; round < 56; round++) {
+        struct group group;
+        draw_group(&group, round % 2); /* three times each */
+        group.offset = round % 2 * PART * (size_t)npes;
+        if (group.member < 0)
+            continue;
+        struct weft_device_share *share = attach(block, &group);
+        struct weft_device_share *same = attach(block, &group);
+        EXPECT(share == same, "round %d", (int)round);
+        weft_device_share_release(same);
+        use(share, at, &group, PART, round);
+        weft_device_share_release(share);
+        EXPECT(weft_device_block_of(at + PART / 2) == block, "%p", (void *)at);
+    }
+    EXPECT(!weft_device_block_of(at - 1) && !weft_device_block_of(&npes), "not in a block");
+    shmem_barrier_all();
+    weft_device_block_free(block);
+    EXPECT(!weft_device_block_of(at), "it is gone");
+}
+
+/* Odd PEs free their block first, and all still reach what the share has mapped. */
+static void free_first(void) {
+    enum { PART = 70000 };
+    struct group group = {.count = npes, .member = me};
+    for (int pe = 0; pe < npes; pe++)
+        group.pes[pe] = pe;
+    group.circle = (struct weft_boot_circle){group.pes, npes, 77};
+    struct weft_device_block *block = new_block((size_t)PART * (size_t)npes);
+    struct weft_device_share *share = attach(block, &group);
+    if (me % 2)
+        weft_device_block_free(block);
+    use(share, weft_device_share_at(share, me), &group, PART, 60);
+    if (me % 2 == 0)
+        weft_device_block_free(block);
+    use(share, weft_device_share_at(share, me), &group, PART, 61);
+    shmem_barrier_all();
+    weft_device_share_release(share);
+}
+
+static void *in_thread(void *number) {
+    struct group group;
+    for (uint64_t round = 0; round < 4; round++) {
+        draw_group(&group, 1000 + (uintptr_t)number * 10 + round);
+        if (group.member < 0)
+            continue;
+        struct weft_device_block *block = new_block(10000);
+        struct weft_device_share *share = attach(block, &group);
+        meet(&group);
+        weft_device_block_free(block);
+        weft_device_share_release(share);
+    }
+    return NULL;
+}
+
+static void threads(void) {
+    pthread_t thread[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        pthread_create(&thread[i], NULL, in_thread, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static void misfits(void) {
+    struct group group = {.count = npes, .member = me};
+    for (int pe = 0; pe < npes; pe++)
+        group.pes[pe] = pe;
+    group.circle = (struct weft_boot_circle){group.pes, npes, 88};
+    struct weft_device_block *block = new_block(me ? 1000 : 2000);
+    struct weft_device_share *share = NULL;
+    int rc = weft_device_share_attach(&share, block, &group.circle, "attach");
+    EXPECT(npes == 1 ? rc == 0 : rc == -EINVAL && strstr(weft_fail_text(), "2000"), "rc is %d: %s",
+           rc, weft_fail_text());
+    if (share)
+        weft_device_share_release(share);
+    weft_device_block_free(block);
+}
+
+static size_t available(void) {
+    size_t available, total;
+    shmem_barrier_all();
+    gpu_enter();
+    GPU(cuMemGetInfo(&available, &total));
+    gpu_leave();
+    shmem_barrier_all();
+    return available;
+}
+
+int main(void) {
+    shmem_init();
+    gpu_start();
+    npes = shmem_n_pes();
+    me = shmem_my_pe();
+    tap_case("what members of random groups write to each other arrives");
+    random_groups();
+    size_t before = available();
+    tap_case("a block in two groups, attached again and again");
+    again();
+    tap_case("blocks that are freed before their shares");
+    free_first();
+    tap_case("in threads");
+    threads();
+    tap_case("sizes that differ are an error on all members");
+    misfits();
+    tap_case("the memory is back");
+    size_t after = available();
+    EXPECT(after + (8 << 20) > before, "%zu bytes before, %zu after", before, after);
+    return gpu_finish();
+}
