@@ -43,7 +43,7 @@ static int time_out(void) {
     return weft_clock_ns() - begun < 190000000 ? 5 : 0;
 }
 
-/* Before this process has a GPU. */
+/* By one PE, before any of them has a GPU: others on that GPU would wait for its recovery. */
 static int run_time_out(char *said, size_t bytes) {
     int ends[2], status = 0;
     if (pipe(ends) != 0)
@@ -165,13 +165,13 @@ static void make_pads(void) {
 
 int main(void) {
     static char said[4096];
-    int timed_out = run_time_out(said, sizeof said);
     shmem_init();
+    int timed_out = shmem_my_pe() == 0 ? run_time_out(said, sizeof said) : 0;
     inside_start();
     tap_case("a timeout says who waited for whom, and traps");
     EXPECT(timed_out == 0, "the process ended with %d", timed_out);
-    EXPECT(strstr(said, "rank 0: has heard nothing from rank 1 on channel 3"), "it said '%s'",
-           said);
+    EXPECT(me != 0 || strstr(said, "rank 0: has heard nothing from rank 1 on channel 3"),
+           "it said '%s'", said);
     make_pads();
     puts_and_waits();
     barriers();
