@@ -95,25 +95,56 @@ void weft_device_alltoalls(const struct weft_group *group, void *dest, const voi
     leave(group);
 }
 
-/* The members' sizes. Everybody has entered then. */
-static void share_sizes(const struct weft_group *group, size_t mine, size_t *sizes) {
-    if (!group->team) {
-        group->share(group, mine, sizes);
-        return;
-    }
+/* What a member brings to a collect, in one of the windows. */
+struct brought {
+    size_t bytes;
+    uintptr_t offset;
+    int window;
+};
+enum { WINDOWS = 3 };
+static const struct weft_window *const windows[WINDOWS] = {
+    &weft_device.heap.window, &weft_windows.heap.window, &weft_windows.statics.window};
+
+static struct brought describe(const void *source, size_t bytes) {
+    struct brought brought = {.bytes = bytes};
+    while (brought.window < WINDOWS - 1 && !weft_window_holds(windows[brought.window], source, 1))
+        brought.window++;
+    brought.offset = (uintptr_t)source - windows[brought.window]->local;
+    return brought;
+}
+
+/* The address that the object has here. */
+static const void *object_of(const struct brought *brought) {
+    return (const void *)(windows[brought->window]->local + brought->offset);
+}
+
+/* What all members bring; everybody has entered then. Who brings nothing may pass no source, and
+ * still has to find those of the others: that takes a post. */
+static void share(const struct weft_group *group, const void *source, size_t bytes,
+                  struct brought *all) {
+    struct brought mine = describe(source, bytes);
     weft_sync_post(group->team, &mine, sizeof mine);
     for (int member = 0; member < group->npes; member++)
-        memcpy(&sizes[member], weft_sync_peek(group->team, member, group->call), sizeof mine);
+        memcpy(&all[member], weft_sync_peek(group->team, member, group->call), sizeof mine);
+}
+
+static void share_in_set(const struct weft_group *group, const void *source, size_t bytes,
+                         struct brought *all) {
+    size_t sizes[group->npes];
+    group->share(group, bytes, sizes);
+    for (int member = 0; member < group->npes; member++)
+        all[member] = describe(source, sizes[member]);
 }
 
 void weft_device_collect(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes) {
-    size_t sizes[group->npes], offset = 0;
+    struct brought all[group->npes];
+    size_t offset = 0;
     weft_device_quiet(group->call);
-    share_sizes(group, bytes, sizes);
-    for (int member = 0; member < group->npes; offset += sizes[member++])
-        if (sizes[member] > 0)
-            pull(group, (char *)dest + offset, source, sizes[member], member);
+    (group->team ? share : share_in_set)(group, source, bytes, all);
+    for (int member = 0; member < group->npes; offset += all[member++].bytes)
+        if (all[member].bytes > 0)
+            pull(group, (char *)dest + offset, object_of(&all[member]), all[member].bytes, member);
     leave(group);
 }
 
