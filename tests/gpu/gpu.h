@@ -166,10 +166,22 @@ static inline const void *gpu_data(size_t bytes, uint64_t key) {
 /* --- To the GPU and back: complete on return ----------------------------------------------------
  */
 
+static inline bool gpu_is_device(const void *p) {
+    unsigned kind = 0;
+    return !gpu.cuPointerGetAttribute(&kind, WEFT_CU_POINTER_MEMORY_TYPE, (weft_cu_address)p) &&
+           kind == WEFT_CU_POINTER_TO_DEVICE;
+}
+
+/* Between addresses of the host by the processor: the library may have registered them in pieces,
+ * and the driver copies none that lies in two. */
 static inline void gpu_copy(void *to, const void *from, size_t bytes) {
     gpu_enter();
-    GPU(cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, gpu_stream));
-    GPU(cuStreamSynchronize(gpu_stream));
+    if (!gpu_is_device(to) && !gpu_is_device(from)) {
+        memcpy(to, from, bytes);
+    } else {
+        GPU(cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, gpu_stream));
+        GPU(cuStreamSynchronize(gpu_stream));
+    }
     gpu_leave();
 }
 
