@@ -86,9 +86,10 @@ $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(SANFLAGS) -o $@ $^ $(LDLIBS)
 
-$(BUILD)/bin/weft: tools/weft.c $(ARCHIVE)
+WEFT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,tools/weft.c $(wildcard tools/weft/*.c))
+$(BUILD)/bin/weft: $(WEFT_OBJ) $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(DEPENDS) $< -o $@ $(ARCHIVE) -Wl,-rpath,'$$ORIGIN/../lib' $(LDLIBS)
+	$(CC) $(SANFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../lib' $(LDLIBS)
 
 # The wrappers find their library beside themselves, in place as after install.
 $(BUILD)/bin/oshcc: tools/oshcc.in

@@ -1,96 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command `weft`: what this machine offers and what the library makes of it.
+/* The command `weft`: what this machine offers, what the library makes of it, and how fast it is.
  * Under oshrun every PE joins and PE 0 speaks for the job. */
-#include <shmem.h>
 #include <stdio.h>
 #include <string.h>
-#include <weft.h>
-#include "base/env.h"
-#include "base/machine.h"
-#include "coll/choice.h"
-#include "core/job.h"
-#include "core/team.h"
-#include "core/window.h"
-#include "ops/matmul.h"
+#include "weft/command.h"
 
 static const char usage[] = "usage: weft info      what this machine offers to a job\n"
                             "       weft version\n"
                             "Under `oshrun -n N weft info` it speaks for a job of N PEs.\n";
 
-static void print_size(const char *label, size_t bytes, const char *remark) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
-        value /= 1024;
-    printf("  %-12s %.4g %s%s%s\n", label, value, units[unit], *remark ? ", " : "", remark);
-}
-
-static void print_machine(void) {
-    const char *limit;
-    size_t available = weft_machine_memory_available(&limit);
-    printf("machine\n  %-12s %d (affinity and cgroup quota)\n", "processors",
-           weft_job.control->cores);
-    print_size("memory", weft_machine_memory_total(), "");
-    print_size("available", available, limit);
-}
-
-static void print_job(void) {
-    printf("job\n  %-12s %d, all near: load and store\n", "PEs", weft_job.npes);
-    printf("  %-12s %s\n", "waits",
-           weft_job.oversubscribed ? "yield, then sleep (more PEs than processors)"
-                                   : "spin, then yield, then sleep");
-    print_size("heap", weft_windows.heap.slot_bytes, "address space per PE; grows on demand");
-    print_size("workspace", weft_team_workspace_capacity(), "address space per team and PE");
-    printf("  %-12s %s\n", "statics",
-           weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
-}
-
-static void print_collectives(void) {
-    printf("collectives\n");
-    for (int family = 0; family < WEFT_FAMILIES; family++) {
-        char line[160];
-        weft_choice_describe(line, sizeof line, (enum weft_family)family, weft_job.npes);
-        printf("  %s\n", line);
-    }
-}
-
-static void print_matmul(void) {
-    static const struct {
-        const char *name;
-        weft_dtype dtype;
-    } types[] = {{"f32", WEFT_F32}, {"f64", WEFT_F64}, {"bf16", WEFT_BF16}, {"f16", WEFT_F16}};
-    printf("matmul\n");
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        printf("  %-12s %s\n", types[i].name,
-               weft_matmul_supports(types[i].dtype) == 0 ? "yes" : weft_last_error());
-}
-
-static int info(void) {
-    shmem_init();
-    if (shmem_my_pe() == 0) {
-        printf("Weft %s, OpenSHMEM %d.%d\n", WEFT_VERSION, SHMEM_MAJOR_VERSION,
-               SHMEM_MINOR_VERSION);
-        print_machine();
-        print_job();
-        print_collectives();
-        print_matmul();
-        weft_env_print();
-    }
-    shmem_finalize();
-    return 0;
-}
-
 int main(int argc, char **argv) {
-    const char *command = argc == 2 ? argv[1] : "";
-    if (strcmp(command, "info") == 0)
-        return info();
+    const char *command = argc >= 2 ? argv[1] : "";
+    if (argc == 2 && strcmp(command, "info") == 0)
+        return weft_info();
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0)
         return printf("Weft %s\n", WEFT_VERSION) < 0;
     if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0)
         return fputs(usage, stdout) < 0;
     if (argc > 1)
-        fprintf(stderr, "weft: unknown command '%s'\n", argv[1]);
+        fprintf(stderr, "weft: unknown command '%s'\n", argv[argc - 1]);
     fputs(usage, stderr);
     return 2;
 }

@@ -210,6 +210,11 @@ static int try_pairs(const char *call) {
 
 /* --- Up and down ------------------------------------------------------------------------------ */
 
+int weft_device_inspect(const char *call) {
+    int wanted, error = wanted_ordinal(&wanted, call);
+    return error ? error : weft_gpu_inspect(wanted, weft_job.pe);
+}
+
 int weft_device_begin(const char *call) {
     int wanted, error = wanted_ordinal(&wanted, call);
     if (weft_gpu.open || error || (error = weft_gpu_open(wanted, weft_job.pe)))

@@ -30,6 +30,9 @@ extern struct weft_device weft_device;
  * it, before weft_gpu_enter. */
 int weft_device_begin(const char *call);
 
+/* Fills in weft_gpu what can be known of this PE's GPU before it is opened. Local. */
+int weft_device_inspect(const char *call);
+
 /* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
  * text. Every pair of PEs has been tried with data then. */
 int weft_device_open(const char *call);

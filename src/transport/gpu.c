@@ -93,11 +93,17 @@ static int find_granularity(void) {
                            "cuMemGetAllocationGranularity", weft_gpu.name);
 }
 
-int weft_gpu_open(int wanted, int pe) {
+int weft_gpu_inspect(int wanted, int pe) {
     int ordinal = 0, error = weft_cuda_load();
     if (weft_gpu.open || error)
         return error;
-    if ((error = choose_ordinal(wanted, pe, &ordinal)) || (error = describe(ordinal)))
+    error = choose_ordinal(wanted, pe, &ordinal);
+    return error ? error : describe(ordinal);
+}
+
+int weft_gpu_open(int wanted, int pe) {
+    int error = weft_gpu_inspect(wanted, pe);
+    if (weft_gpu.open || error)
         return error;
     error = weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&weft_gpu.context, weft_gpu.device),
                             "cuDevicePrimaryCtxRetain", weft_gpu.name);

@@ -30,8 +30,12 @@ struct weft_gpu {
 
 extern struct weft_gpu weft_gpu;
 
-/* Opens the GPU of this PE: `wanted` (an ordinal) if it is not negative; else the one whose context
- * is current in the calling thread; else PE modulo the number of GPUs. */
+/* Says which GPU is this PE's and what it can do, and leaves it in peace: `wanted` (an ordinal) if
+ * it is not negative; else the one whose context is current in the calling thread; else PE modulo
+ * the number of GPUs. */
+int weft_gpu_inspect(int wanted, int pe);
+
+/* Opens that GPU. */
 int weft_gpu_open(int wanted, int pe);
 void weft_gpu_close(void);
 

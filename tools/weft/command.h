@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The commands of `weft`, a file each. They return the exit status. */
+#ifndef WEFT_TOOLS_COMMAND_H
+#define WEFT_TOOLS_COMMAND_H
+
+int weft_info(void);
+
+/* The section of `weft info` on GPUs. Collective; PE 0 prints. */
+void weft_info_gpus(void);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `weft info`: what this machine offers and what the library makes of it. */
+#include <shmem.h>
+#include <stdio.h>
+#include <weft.h>
+#include "base/env.h"
+#include "base/machine.h"
+#include "coll/choice.h"
+#include "command.h"
+#include "core/job.h"
+#include "core/team.h"
+#include "core/window.h"
+#include "ops/matmul.h"
+
+static void print_size(const char *label, size_t bytes, const char *remark) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        value /= 1024;
+    printf("  %-12s %.4g %s%s%s\n", label, value, units[unit], *remark ? ", " : "", remark);
+}
+
+static void print_machine(void) {
+    const char *limit;
+    size_t available = weft_machine_memory_available(&limit);
+    printf("machine\n  %-12s %d (affinity and cgroup quota)\n", "processors",
+           weft_job.control->cores);
+    print_size("memory", weft_machine_memory_total(), "");
+    print_size("available", available, limit);
+}
+
+static void print_job(void) {
+    printf("job\n  %-12s %d, all near: load and store\n", "PEs", weft_job.npes);
+    printf("  %-12s %s\n", "waits",
+           weft_job.oversubscribed ? "yield, then sleep (more PEs than processors)"
+                                   : "spin, then yield, then sleep");
+    print_size("heap", weft_windows.heap.slot_bytes, "address space per PE; grows on demand");
+    print_size("workspace", weft_team_workspace_capacity(), "address space per team and PE");
+    printf("  %-12s %s\n", "statics",
+           weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
+}
+
+static void print_collectives(void) {
+    printf("collectives\n");
+    for (int family = 0; family < WEFT_FAMILIES; family++) {
+        char line[160];
+        weft_choice_describe(line, sizeof line, (enum weft_family)family, weft_job.npes);
+        printf("  %s\n", line);
+    }
+}
+
+static void print_matmul(void) {
+    static const struct {
+        const char *name;
+        weft_dtype dtype;
+    } types[] = {{"f32", WEFT_F32}, {"f64", WEFT_F64}, {"bf16", WEFT_BF16}, {"f16", WEFT_F16}};
+    printf("matmul\n");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        printf("  %-12s %s\n", types[i].name,
+               weft_matmul_supports(types[i].dtype) == 0 ? "yes" : weft_last_error());
+}
+
+int weft_info(void) {
+    shmem_init();
+    if (shmem_my_pe() == 0) {
+        printf("Weft %s, OpenSHMEM %d.%d\n", WEFT_VERSION, SHMEM_MAJOR_VERSION,
+               SHMEM_MINOR_VERSION);
+        print_machine();
+        print_job();
+        print_collectives();
+        print_matmul();
+    }
+    weft_info_gpus();
+    if (shmem_my_pe() == 0)
+        weft_env_print();
+    shmem_finalize();
+    return 0;
+}
