@@ -89,7 +89,7 @@ $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 WEFT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,tools/weft.c $(wildcard tools/weft/*.c))
 $(BUILD)/bin/weft: $(WEFT_OBJ) $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(SANFLAGS) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../lib' $(LDLIBS)
+	$(CC) $(SANFLAGS) -o $@ $(filter %.o %.a,$^) -Wl,-rpath,'$$ORIGIN/../lib' $(LDLIBS)
 
 # The wrappers find their library beside themselves, in place as after install.
 $(BUILD)/bin/oshcc: tools/oshcc.in
