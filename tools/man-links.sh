@@ -33,6 +33,7 @@ FILENAME != "-" {
     name = $1
     if (!(name in page)) sub(/^shmem_ctx_/, "shmem_", name)
     if (!(name in page)) sub("^shmem_(" types ")_", "shmem_", name)
+    if (!(name in page)) sub("^shmemx_(" types ")_", "shmemx_", name)
     if (!(name in page)) sub(/128|16|32|64|8/, "", name)
     if (name in page) link($1, page[name])
     else {

@@ -18,9 +18,11 @@ PAGES = sorted((ROOT / "docs/man").glob("*.[1-9]"))
 SYMBOLS = ROOT / "tests/api/openshmem-1.6-symbols.txt"
 STANDARD = {name: prototype for _, _, name, prototype in
             (line.split("\t") for line in SYMBOLS.read_text().splitlines() if not line.startswith("#"))}
-EXTENSIONS = {name: prototype for header in ("weft.h", "shmemx.h")
-              for prototype, name in re.findall(r"^(\w[\w *]*?\b((?:weft|shmemx)_\w+)\([^;{]*\);)",
-                                                (ROOT / "include" / header).read_text(), re.M)}
+DECLARED = subprocess.run(["gcc", "-E", "-P", f"-I{ROOT}/include", "-x", "c", "-"], text=True, check=True,
+                          input="#include <weft.h>\n#include <shmemx.h>\n", capture_output=True).stdout
+EXTENSIONS = {name: prototype for prototype, name in re.findall(
+    r"(?:^|; )(?:__extension__ )?(\w[\w *]*?\b((?:weft|shmemx)_\w+)\([^;{}]*\);)", DECLARED.replace("\n", " ")
+    .replace("; ", ";; "), re.M)}
 ROUTINES = {**STANDARD, **EXTENSIONS}
 C_TYPES = {
     "float": "float", "double": "double", "longdouble": "long double", "char": "char",
@@ -30,7 +32,7 @@ C_TYPES = {
     "ptrdiff": "ptrdiff_t", "complexf": "float _Complex", "complexd": "double _Complex",
     **{f"{u}int{n}": f"{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64)},
 }
-TYPED = re.compile(rf"^shmem_({'|'.join(C_TYPES)})_(?=.)")
+TYPED = re.compile(rf"^(shmemx?)_({'|'.join(C_TYPES)})_(?=.)")
 ELEMENTS = "dest|source|value|cond|fetch|ivars?|cmp_values?|pWrk"
 OPERATORS = ["add", "and", "or", "xor", "max", "min", "sum", "prod"]
 BITS = ["8", "16", "32", "64", "128"]
@@ -38,7 +40,7 @@ BITS = ["8", "16", "32", "64", "128"]
 
 def family(name):
     """A routine's name without its context and type."""
-    return TYPED.sub("shmem_", name.replace("_ctx_", "_", 1))
+    return TYPED.sub(r"\1_", name.replace("_ctx_", "_", 1))
 
 
 def some(names):
@@ -123,15 +125,15 @@ def general_forms(prototype):
     yield prototype
     typed = TYPED.match(name)
     if typed:
-        general = prototype.replace(name, name.replace(typed.group(0), "shmem_TYPE_", 1))
-        yield with_t(general, C_TYPES[typed.group(1)])
+        general = prototype.replace(name, name.replace(typed.group(0), typed.group(1) + "_TYPE_", 1))
+        yield with_t(general, C_TYPES[typed.group(2)])
     for bits in BITS:
         yield prototype.replace(name, re.sub(rf"(?<=[a-z]){bits}(?=_|$)", "BITS", name))
 
 
 def with_t(prototype, c_type):
     """T for the type of elements: in arguments that hold some, and in a result that is one."""
-    result, rest = re.match(r"(.*?)\b(shmem_TYPE_.*)", prototype).groups()
+    result, rest = re.match(r"(.*?)\b(shmemx?_TYPE_.*)", prototype).groups()
     if re.search(r"TYPE_(g|fetch|swap|cswap|finc|fadd|atomic_\w+)\(", rest) and result.strip() == c_type:
         result = "T "
     return result + re.sub(rf"\b{c_type} (?=\*?({ELEMENTS})\b)", "T ", rest)
@@ -174,7 +176,7 @@ def types_as_in_the_list(problems):
     for name, page in pages.items():
         typed = TYPED.match(name.replace("_ctx_", "_", 1))
         if page and typed:
-            wanted.setdefault(page, set()).add(typed.group(1))
+            wanted.setdefault(page, set()).add(typed.group(2))
     for page, types in wanted.items():
         text = TEXTS[page].get("TYPES")
         if text is None:
@@ -190,7 +192,7 @@ def types_as_in_the_list(problems):
 def variables(problems):
     """Every environment variable of the library is in weft(7)."""
     table = (ROOT / "src/base/env.h").read_text()
-    names = set(re.findall(r'"((?:SHMEM|WEFT)_\w+)"', table))
+    names = set(re.findall(r'"((?:SHMEMX?|WEFT)_\w+)"', table))
     told = set(re.findall(r"\w+", TEXTS[ROOT / "docs/man/weft.7"]["ENVIRONMENT"]))
     if names - told:
         problems.append(f"weft.7 lacks {some(names - told)}")
