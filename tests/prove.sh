@@ -65,6 +65,15 @@ for item; do
             case $name in gpu/*) add_gpu ;; *) add '' ;; esac
         done
     done
+    # Of the scripts, only this one has to do with the machine's GPUs: all its scenes on n PEs.
+    for n in ${real_gpu:+${counts:-$pes_default}}; do
+        echo tests/gpu/death.t | grep -qE "$only" && [ "$n" != 1 ] || continue
+        script=$build/t/gpu-death-${n}pe.t
+        printf '#!/bin/sh\nexec env WEFT_BUILD=%s GPU_REAL=1 GPU_PES=%s timeout %s tests/gpu/death.t\n' \
+            "$build" "$n" "${patience:-300}" >"$script"
+        chmod +x "$script"
+        list="$list $script"
+    done
     if [ $first = 1 ] && [ -z "$real_gpu" ]; then
         WEFT_BUILD=$build
         export WEFT_BUILD

@@ -13,10 +13,14 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
     if (weft_block() != 0)
         return;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
-    uint32_t epoch = mine->epoch + 1;
+    /* The fence is the release of all stores; behind the load, so that both take their time
+     * together. */
+    uint32_t epoch = weft_ld_relaxed_sys(&mine->epoch);
+    weft_fence_sys();
+    epoch++;
     for (int i = id; i < n; i += count) {
         char *member = (char *)mine + (i - me) * stride;
-        weft_st_release_sys(&((struct weft_gpu_team_words *)member)->arrived[me], epoch);
+        weft_st_relaxed_sys(&((struct weft_gpu_team_words *)member)->arrived[me], epoch);
     }
     struct weft_spin spin = {};
     for (int i = id; i < n; i += count)

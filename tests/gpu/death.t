@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A PE dies while the others wait for it by their GPUs: in kernels, in stream memory operations, in
+calls of the host, in graphs that are replayed. The survivors' streams are released, each names the
+PE and is gone within a second, the job within two, and nothing is left, no memory of a GPU either.
+
+On the pretended driver, or on this machine's with GPU_REAL=1; GPU_PES is the number of PEs.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
+REAL = bool(os.environ.get("GPU_REAL"))
+if not REAL:
+    os.environ["LD_LIBRARY_PATH"] = str((BUILD / "tests/gpu/driver").resolve())
+os.environ["GPU_REQUIRED"] = "1"
+sys.path.insert(0, str(ROOT / "tests/boot"))
+from starters import torchrun  # noqa: E402
+from harness import Result, case, gone, main, read_numbers, settled_leftovers, start, wait_until  # noqa: E402
+
+SCENES = str(BUILD / "tests/gpu/scenes")
+NPES = int(os.environ.get("GPU_PES", "3"))
+STRICT = REAL or bool(os.environ.get("WEFT_TEST_STRICT"))  # the promised times, on a machine of its own
+SURVIVORS_S, JOB_S = (1.0, 2.0) if STRICT else (5.0, 10.0)
+LEFT_BYTES_MAX = 64 << 20
+
+KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by_kernels")
+WORDS = ("fcollect_by_engine", "many_by_engine", "flood", "stream_destroyed")
+CALLS = ("host_wait", "host_collective", "host_put", "host_quiet")
+GRAPHS = ("replay_kernels", "replay_engine")
+
+
+def used_memory():
+    """Bytes in use on each of the machine's GPUs."""
+    if not REAL or not shutil.which("nvidia-smi"):
+        return []
+    said = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+                          capture_output=True, text=True, check=True).stdout
+    return [int(line) << 20 for line in said.split()]
+
+
+def check_memory(before, where):
+    def is_back():
+        return all(now <= then + LEFT_BYTES_MAX for now, then in zip(used_memory(), before))
+    wait_until(is_back, 5, f"{where}: GPU memory is back: {before} before, {used_memory()} now")
+
+
+def check_left(seconds, where):
+    assert seconds < JOB_S, f"{where}: took {seconds} s"
+    left = settled_leftovers()
+    assert not left, f"{where}: still running: {left}"
+
+
+def wait_for_survivors(pids, where):
+    begin = time.monotonic()
+    wait_until(lambda: all(map(gone, pids)), SURVIVORS_S, f"{where}: the survivors {pids} are gone")
+    return begin
+
+
+def check_lines(err, pe, victim, pid, where, remark=""):
+    said = re.findall(rf"^weft: PE {pe} \(pid \d+\): .*$", err, re.M)
+    wanted = rf"PE {victim} \(pid {pid}\) (was killed by signal 9 \(Killed\)|died|ended .*); leaving{remark}"
+    assert len(said) == 1 and re.search(wanted, said[0]), f"{where}: PE {pe} says {said}: {err}"
+
+
+def under_oshrun(scene, victim, how, status, remark=""):
+    where, before = f"{scene}, PE {victim} of {NPES} by {how}", used_memory()
+    job = start("-n", NPES, SCENES, scene, victim, how)
+    pids = read_numbers(job, "pid", NPES)
+    dead = read_numbers(job, "victim", 1)[0]
+    begin = wait_for_survivors(set(pids) - {dead}, where)
+    result = Result(job)
+    assert result.status == status, f"{where}: status {result.status}: {result.err}"
+    check_left(time.monotonic() - begin, where)
+    for pe in set(range(NPES)) - {victim}:
+        if how == "exit":
+            assert "weft:" not in result.err, f"{where}: {result.err}"
+        else:
+            check_lines(result.err, pe, victim, dead, where, remark)
+    check_memory(before, where)
+
+
+def under_another(scene, victim):
+    where, before = f"{scene}, PE {victim} of {NPES}, without oshrun", used_memory()
+    job = torchrun(NPES, [SCENES, scene, victim, 9])
+    dead = read_numbers(job.processes[victim], "victim", 1)[0]
+    begin = time.monotonic()
+    job.wait(seconds_max=JOB_S)
+    check_left(time.monotonic() - begin, where)
+    for pe in set(range(NPES)) - {victim}:
+        assert job.status[pe] == 70, f"{where}: {job.status}: {job.err}"
+        check_lines(job.err[pe], pe, victim, dead, where)
+    check_memory(before, where)
+
+
+def victims(scenes):
+    """Each scene with another victim."""
+    return [(scene, i % NPES) for i, scene in enumerate(scenes)]
+
+
+@case("while the others' streams wait in kernels")
+def kernels():
+    for scene, victim in victims(KERNELS):
+        under_oshrun(scene, victim, 9, 137)
+
+
+@case("while they wait for words, by the streams alone")
+def words():
+    for scene, victim in victims(WORDS):
+        under_oshrun(scene, victim, 9, 137)
+
+
+@case("while they are in calls of the host that wait for the GPU")
+def calls():
+    for scene, victim in victims(CALLS):
+        under_oshrun(scene, victim, 9, 137)
+
+
+@case("while they replay graphs and call Weft no more")
+def graphs():
+    for scene, victim in victims(GRAPHS):
+        under_oshrun(scene, victim, 9, 137)
+
+
+@case("the same without oshrun")
+def another():
+    for scene, victim in victims(KERNELS[1:3] + WORDS[:2] + CALLS[:2] + GRAPHS):
+        under_another(scene, victim)
+
+
+@case("shmem_global_exit: all end with its status and say nothing")
+def global_exit():
+    for scene, victim in victims(("barrier", "many_by_engine", "host_wait", "replay_engine")):
+        under_oshrun(scene, victim, "exit", 7)
+
+
+@case("a GPU that does not stop: its process ends hard")
+def busy():
+    under_oshrun("busy", 0, 9, 137, "; the GPU has not stopped within 100 ms")
+
+
+main()

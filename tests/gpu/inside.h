@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* For tests of the transport's own functions: the GPU opened as the library opens it, memory of the
+ * device heap, and calls with the library's context, which must succeed. */
+#ifndef TESTS_GPU_INSIDE_H
+#define TESTS_GPU_INSIDE_H
+
+#include "gpu.h"
+#include "base/log.h"
+#include "core/device.h"
+
+static int me, npes, next; /* next: the PE whose memory this one works on */
+
+#define INSIDE(call)                                                         \
+    do {                                                                     \
+        struct weft_gpu_scope inside_scope = weft_gpu_enter();               \
+        int inside_error = (call);                                           \
+        weft_gpu_leave(inside_scope);                                        \
+        EXPECT(inside_error == 0, "%d: %s", inside_error, weft_fail_text()); \
+    } while (0)
+
+static inline void inside_start(void) {
+    gpu_start();
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    next = (me + 1) % npes;
+    int error = weft_device_open("test");
+    if (error == 0)
+        return;
+    if (me == 0)
+        printf("1..0 # SKIP %s\n", weft_fail_text());
+    shmem_finalize();
+    exit(0);
+}
+
+static inline void *inside_malloc(size_t bytes) {
+    void *p = weft_device_malloc(bytes, 256, true, "test");
+    if (!p) {
+        fprintf(stderr, "# PE %d: %s\n", me, weft_fail_text());
+        exit(1);
+    }
+    return p;
+}
+
+static inline void inside_synchronize(weft_cu_stream stream) {
+    INSIDE(weft_gpu_synchronize(stream, "test"));
+}
+
+static inline weft_cu_stream inside_stream(void) {
+    weft_cu_stream stream;
+    gpu_enter();
+    GPU(cuStreamCreateWithPriority(&stream, WEFT_CU_STREAM_NON_BLOCKING, 0));
+    gpu_leave();
+    return stream;
+}
+
+/* What `enqueue` does to the stream, as a graph that may be replayed. */
+static inline weft_cu_graph_exec inside_capture(weft_cu_stream stream, void (*enqueue)(void)) {
+    weft_cu_graph graph;
+    weft_cu_graph_exec exec;
+    gpu_enter();
+    GPU(cuStreamBeginCapture(stream, WEFT_CU_CAPTURE_RELAXED));
+    enqueue();
+    GPU(cuStreamEndCapture(stream, &graph));
+    GPU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    GPU(cuGraphDestroy(graph));
+    gpu_leave();
+    return exec;
+}
+
+static inline void inside_replay(weft_cu_graph_exec exec, weft_cu_stream stream) {
+    gpu_enter();
+    GPU(cuGraphLaunch(exec, stream));
+    gpu_leave();
+}
+
+static inline void inside_drop(weft_cu_graph_exec exec) {
+    gpu_enter();
+    GPU(cuGraphExecDestroy(exec));
+    gpu_leave();
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: signal pads as PyTorch's kernels use them: puts and waits, barriers on channels, in
+ * streams and graphs, all words 0 at the end; and a timeout, which says who waited for whom and
+ * traps. PEs: 1 2 4 */
+#include "inside.h"
+#include <errno.h>
+#include "base/clock.h"
+#include "transport/gpu_kernel.h"
+#include "transport/gpu_word.h"
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CHANNELS = 5, ROUNDS = 40, WAIT_MS = 60000 };
+
+static weft_cu_stream stream;
+static uint32_t **pads; /* n addresses, in this PE's GPU memory */
+static uint32_t *mine;
+static uint64_t *count, *board, *snapshot;
+
+/* --- Who waits too long ----------------------------------------------------------------------- */
+
+/* In a process of its own, because its context is dead afterwards. 0 when all is as it should be;
+ * 77 where there is no GPU. */
+static int time_out(void) {
+    if (gpu_load() || weft_gpu_open(0, 0) < 0)
+        return 77;
+    weft_gpu_enter();
+    struct weft_gpu_window window;
+    int fd;
+    if (weft_gpu_kernels_open() < 0)
+        return 77;
+    if (weft_gpu_window_alloc(&window, 1, 0, 1 << 20, "test") < 0 ||
+        weft_gpu_window_commit(&window, 1 << 20, &fd, "test") < 0)
+        return 1;
+    uint32_t **own_pads = (uint32_t **)window.base;
+    uint64_t begun = weft_clock_ns(), pad = window.base + 4096, both[] = {pad, pad};
+    if (gpu.cuMemcpyAsync((uintptr_t)own_pads, (uintptr_t)both, sizeof both, weft_gpu.stream) != 0)
+        return 2;
+    if (weft_gpu_pad_wait(own_pads, 0, 2, 1, 3, 200, weft_gpu.stream, "test") < 0)
+        return 3;
+    if (gpu.cuStreamSynchronize(weft_gpu.stream) == 0)
+        return 4;
+    return weft_clock_ns() - begun < 190000000 ? 5 : 0;
+}
+
+/* By one PE, before any of them has a GPU: others on that GPU would wait for its recovery. */
+static int run_time_out(char *said, size_t bytes) {
+    int ends[2], status = 0;
+    if (pipe(ends) != 0)
+        return -1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        int result = time_out();
+        fflush(stdout);
+        _exit(result);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t got; (got = read(ends[0], said + length, bytes - 1 - length)) > 0;)
+        length += (size_t)got;
+    said[length] = 0;
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* --- Pads ------------------------------------------------------------------------------------- */
+
+static void put(int peer, int channel) {
+    INSIDE(weft_gpu_pad_put(pads, me, npes, peer, channel, WAIT_MS, stream, "put"));
+}
+
+static void wait_for(int peer, int channel) {
+    INSIDE(weft_gpu_pad_wait(pads, me, npes, peer, channel, WAIT_MS, stream, "wait"));
+}
+
+static void expect_zero(const char *what) {
+    static const uint32_t zero[CHANNELS * 64];
+    shmem_barrier_all();
+    gpu_expect(mine, zero, sizeof *mine * CHANNELS * (size_t)npes, "the pad after %s", what);
+    shmem_barrier_all();
+}
+
+/* A second put of the same word waits for the wait. */
+static void puts_and_waits(void) {
+    tap_case("put and wait, around the ring");
+    int before = (me + npes - 1) % npes;
+    for (int round = 0; round < ROUNDS; round++) {
+        put(next, round % CHANNELS);
+        wait_for(before, round % CHANNELS);
+    }
+    for (int channel = 0; channel < CHANNELS; channel++)
+        put(next, channel);
+    for (int channel = CHANNELS; channel-- > 0;)
+        wait_for(before, channel);
+    inside_synchronize(stream);
+    expect_zero("puts and waits");
+}
+
+static void barrier(int channel) {
+    INSIDE(weft_gpu_pad_barrier(pads, me, npes, channel, channel ? WAIT_MS : 0, stream, "barrier"));
+}
+
+static void round_of_barriers(void) {
+    for (int pe = 0; pe < npes; pe++) {
+        uint64_t *there = weft_device_near(board, (size_t)npes * 8, pe);
+        INSIDE(weft_gpu_copy(there + me, count, 8, pe == me ? WEFT_WITHIN : WEFT_TO_PEER, stream,
+                             "copy"));
+    }
+    barrier(0);
+    INSIDE(weft_gpu_copy(snapshot, board, (size_t)npes * 8, WEFT_WITHIN, stream, "copy"));
+    barrier(CHANNELS - 1);
+    INSIDE(weft_gpu_amo(WEFT_GPU_ADD, 8, count, 1, 0, NULL, stream, "amo"));
+}
+
+static void check_round(uint64_t round) {
+    uint64_t expected[64];
+    for (int pe = 0; pe < npes; pe++)
+        expected[pe] = round;
+    inside_synchronize(stream);
+    gpu_expect(snapshot, expected, (size_t)npes * 8, "round %llu", (unsigned long long)round);
+}
+
+static void barriers(void) {
+    tap_case("barriers order memory, in a stream and in a graph");
+    uint64_t round = 0;
+    for (; round < ROUNDS; round++) {
+        round_of_barriers();
+        if (round % 2)
+            check_round(round);
+    }
+    weft_cu_graph_exec graph = inside_capture(stream, round_of_barriers);
+    for (; round < 2 * ROUNDS; round++) {
+        inside_replay(graph, stream);
+        if (round % 2)
+            check_round(round);
+    }
+    inside_drop(graph);
+    expect_zero("barriers");
+}
+
+static void wrong_arguments(void) {
+    tap_case("ranks and channels that do not exist are refused");
+    EXPECT(weft_gpu_pad_put(pads, me, npes, npes, 0, 0, stream, "put") == -EINVAL, "peer n");
+    EXPECT(weft_gpu_pad_wait(pads, me, npes, -1, 0, 0, stream, "wait") == -EINVAL, "peer -1");
+    EXPECT(weft_gpu_pad_barrier(pads, npes, npes, 0, 0, stream, "barrier") == -EINVAL, "rank n");
+    EXPECT(weft_gpu_pad_barrier(pads, me, npes, -1, 0, stream, "barrier") == -EINVAL, "channel -1");
+}
+
+static void make_pads(void) {
+    uintptr_t addresses[64];
+    mine = inside_malloc(sizeof *mine * CHANNELS * (size_t)npes);
+    pads = inside_malloc(sizeof *pads * (size_t)npes);
+    for (int pe = 0; pe < npes; pe++)
+        addresses[pe] = (uintptr_t)weft_device_near(mine, sizeof *mine, pe);
+    gpu_write(pads, addresses, sizeof *pads * (size_t)npes);
+    count = inside_malloc(8);
+    board = inside_malloc((size_t)npes * 8);
+    snapshot = inside_malloc((size_t)npes * 8);
+    stream = inside_stream();
+    shmem_barrier_all();
+}
+
+int main(void) {
+    static char said[4096];
+    shmem_init();
+    int timed_out = shmem_my_pe() == 0 ? run_time_out(said, sizeof said) : 0;
+    inside_start();
+    tap_case("a timeout says who waited for whom, and traps");
+    EXPECT(timed_out == 0, "the process ended with %d", timed_out);
+    EXPECT(me != 0 || strstr(said, "rank 0: has heard nothing from rank 1 on channel 3"),
+           "it said '%s'", said);
+    make_pads();
+    puts_and_waits();
+    barriers();
+    wrong_arguments();
+    return gpu_finish();
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: one PE dies while the others wait for it by their GPUs.
+ *
+ *   scenes SCENE VICTIM HOW
+ *
+ * SCENE is a name of the table below, HOW the number of a signal, or "exit" for
+ * shmem_global_exit(7). Every PE prints its pid, and PE VICTIM "victim" and its pid when it is
+ * about to die. No test of its own. PEs: none */
+#include "gpu.h"
+#include <shmemx.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { BYTES = 100000, LET_THEM_IN_US = 50000, MANY = 200, FLOOD = 5000, BUSY_S = 20 };
+
+static int me, npes, victim;
+static const char *how;
+static weft_cu_stream stream;
+static char *source, *dest;
+static float *numbers, *sums;
+static uint64_t *device_word, *host_word;
+
+static void say(const char *what) {
+    char line[64];
+    int length = snprintf(line, sizeof line, "%s %d\n", what, (int)getpid());
+    if (write(STDOUT_FILENO, line, (size_t)length) < 0)
+        _exit(99);
+}
+
+static void die(void) {
+    usleep(LET_THEM_IN_US);
+    say("victim");
+    if (strcmp(how, "exit") == 0)
+        shmem_global_exit(7);
+    kill(getpid(), atoi(how));
+    pause();
+}
+
+static void must(int rc) {
+    if (rc == 0)
+        return;
+    fprintf(stderr, "scenes: %d\n", rc);
+    _exit(98);
+}
+
+/* As a user waits: in CUDA, where Weft has no say. */
+static void synchronize(void) {
+    gpu_enter();
+    GPU(cuStreamSynchronize(stream));
+    gpu_leave();
+}
+
+static void wait_for_device_word(void) {
+    must(shmemx_signal_wait_until_on_stream(device_word, SHMEM_CMP_EQ, 1, stream));
+    synchronize();
+}
+
+static void wait_for_host_word(void) {
+    must(shmemx_signal_wait_until_on_stream(host_word, SHMEM_CMP_EQ, 1, stream));
+    synchronize();
+}
+
+static void barrier(void) {
+    must(shmemx_barrier_all_on_stream(stream));
+    synchronize();
+}
+
+static void fcollect(void) {
+    must(shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, stream));
+    synchronize();
+}
+
+static void fcollect_by_engine(void) {
+    must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
+    fcollect();
+}
+
+static void fcollect_by_kernels(void) {
+    must(shmemx_set_engine(SHMEMX_ENGINE_SM));
+    fcollect();
+}
+
+/* One release is not enough for what lies in the queue. */
+static void many_by_engine(void) {
+    must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
+    for (int i = 0; i < MANY; i++)
+        must(shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, stream));
+    synchronize();
+}
+
+/* More than a driver queues: the call itself blocks. */
+static void flood(void) {
+    must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
+    for (int i = 0; i < FLOOD; i++)
+        must(shmemx_alltoallmem_on_stream(SHMEM_TEAM_WORLD, dest, source, 64, stream));
+    synchronize();
+}
+
+static void stream_destroyed(void) {
+    must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
+    must(shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, stream));
+    gpu_enter();
+    GPU(cuStreamDestroy(stream));
+    GPU(cuCtxSynchronize());
+    gpu_leave();
+}
+
+static weft_cu_graph_exec capture(int (*call)(void)) {
+    weft_cu_graph graph;
+    weft_cu_graph_exec exec;
+    gpu_enter();
+    GPU(cuStreamBeginCapture(stream, WEFT_CU_CAPTURE_GLOBAL));
+    must(call());
+    GPU(cuStreamEndCapture(stream, &graph));
+    GPU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    gpu_leave();
+    return exec;
+}
+
+/* No call of Weft's is made any more: all replay until the victim stops. */
+static void replay(int (*call)(void)) {
+    weft_cu_graph_exec exec = capture(call);
+    for (int i = 0; me != victim || i < MANY; i++) {
+        gpu_enter();
+        GPU(cuGraphLaunch(exec, gpu_stream));
+        GPU(cuStreamSynchronize(gpu_stream));
+        gpu_leave();
+    }
+}
+
+static int call_barrier(void) {
+    return shmemx_barrier_all_on_stream(stream);
+}
+
+static int call_fcollect(void) {
+    return shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, stream);
+}
+
+static void replay_kernels(void) {
+    replay(call_barrier);
+}
+
+static void replay_engine(void) {
+    must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
+    replay(call_fcollect);
+}
+
+static void host_wait(void) {
+    shmem_signal_wait_until(device_word, SHMEM_CMP_EQ, 1);
+}
+
+static void host_collective(void) {
+    shmem_float_sum_reduce(SHMEM_TEAM_WORLD, sums, numbers, BYTES / sizeof *sums);
+}
+
+static void host_put(void) {
+    for (;;)
+        shmem_putmem(dest, source, BYTES, victim);
+}
+
+static void host_quiet(void) {
+    shmem_putmem_nbi(dest, source, BYTES, victim);
+    shmem_quiet();
+    shmem_barrier_all();
+}
+
+static void sleep_long(void *unused) {
+    (void)unused;
+    sleep(BUSY_S);
+}
+
+/* A GPU that is busy with what nobody can release. */
+static void busy(void) {
+    gpu_enter();
+    GPU(cuLaunchHostFunc(stream, sleep_long, NULL));
+    gpu_leave();
+    barrier();
+}
+
+static const struct scene {
+    const char *name;
+    void (*enter)(void);
+    bool all; /* the victim, too, until it dies */
+} scenes[] = {
+    {"wait_for_device_word", wait_for_device_word, false},
+    {"wait_for_host_word", wait_for_host_word, false},
+    {"barrier", barrier, false},
+    {"fcollect_by_engine", fcollect_by_engine, false},
+    {"fcollect_by_kernels", fcollect_by_kernels, false},
+    {"many_by_engine", many_by_engine, false},
+    {"flood", flood, false},
+    {"stream_destroyed", stream_destroyed, false},
+    {"replay_kernels", replay_kernels, true},
+    {"replay_engine", replay_engine, true},
+    {"host_wait", host_wait, false},
+    {"host_collective", host_collective, false},
+    {"host_put", host_put, false},
+    {"host_quiet", host_quiet, false},
+    {"busy", busy, false},
+};
+
+static void set_up(void) {
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    source = shmemx_calloc(SHMEMX_SPACE_DEVICE, BYTES * (size_t)npes, 1);
+    dest = shmemx_calloc(SHMEMX_SPACE_DEVICE, BYTES * (size_t)npes, 1);
+    numbers = shmemx_calloc(SHMEMX_SPACE_DEVICE, BYTES, 1);
+    sums = shmemx_calloc(SHMEMX_SPACE_DEVICE, BYTES, 1);
+    device_word = shmemx_calloc(SHMEMX_SPACE_DEVICE, 1, sizeof *device_word);
+    host_word = shmem_calloc(1, sizeof *host_word);
+    must(!source || !dest || !numbers || !sums || !device_word || !host_word);
+    gpu_enter();
+    GPU(cuStreamCreateWithPriority(&stream, WEFT_CU_STREAM_NON_BLOCKING, 0));
+    gpu_leave();
+    must(shmemx_barrier_all_on_stream(stream)); /* what is slow the first time */
+    synchronize();
+}
+
+static void play(const struct scene *scene) {
+    if (scene->all || me != victim)
+        scene->enter();
+    if (me == victim)
+        die();
+    shmem_barrier_all();
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4) {
+        puts("1..0 # SKIP played by tests/gpu/death.t");
+        return 0;
+    }
+    shmem_init();
+    gpu_start();
+    victim = atoi(argv[2]);
+    how = argv[3];
+    set_up();
+    say("pid");
+    shmem_barrier_all();
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
+        if (strcmp(scenes[i].name, argv[1]) == 0)
+            play(&scenes[i]);
+    return 97;
+}
