@@ -5,12 +5,16 @@
 #include <string.h>
 #include "weft/command.h"
 
-static const char usage[] = "usage: weft info      what this machine offers to a job\n"
-                            "       weft version\n"
-                            "Under `oshrun -n N weft info` it speaks for a job of N PEs.\n";
+static const char usage[] =
+    "usage: weft info      what this machine offers to a job\n"
+    "       weft perf      how fast it is: [put|get|signal|barrier]... [-m BYTES] [-o FILE.svg]\n"
+    "       weft version\n"
+    "Under `oshrun -n N weft info` it speaks for a job of N PEs; weft perf needs two or more.\n";
 
 int main(int argc, char **argv) {
     const char *command = argc >= 2 ? argv[1] : "";
+    if (strcmp(command, "perf") == 0)
+        return weft_perf(argv + 2);
     if (argc == 2 && strcmp(command, "info") == 0)
         return weft_info();
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0)

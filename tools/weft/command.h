@@ -8,4 +8,7 @@ int weft_info(void);
 /* The section of `weft info` on GPUs. Collective; PE 0 prints. */
 void weft_info_gpus(void);
 
+/* arguments: what stands behind `perf`, to NULL. */
+int weft_perf(char **arguments);
+
 #endif

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `weft`: what info says of GPUs, and the table and drawing of perf, without a GPU and with
+those of the pretended driver.
+"""
+import atexit
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-tools-"))
+atexit.register(shutil.rmtree, WORK)
+DRIVER = BUILD / "tests/gpu/driver"
+NO_GPU = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+GPUS = {**os.environ, "LD_LIBRARY_PATH": str(DRIVER)}
+CALLS = ("put", "get", "signal", "barrier")
+FIGURE = r"[\d.e+]+ (?:ns|us)"
+
+
+def weft(npes, *arguments, environment=NO_GPU):
+    return subprocess.run([BUILD / "bin/oshrun", "-n", str(npes), BUILD / "bin/weft", *arguments], cwd=WORK,
+                          capture_output=True, text=True, timeout=120, env=environment)
+
+
+def expect(problems, what, condition, result):
+    if not condition:
+        problems.append(f"{what}: status {result.returncode}\n# " +
+                        (result.stdout + result.stderr).replace("\n", "\n# "))
+
+
+def gpu_section(result):
+    return re.search(r"^GPUs\n((?:  .*\n)+)", result.stdout, re.M).group(1)
+
+
+def info_without(problems):
+    result = weft(2, "info")
+    expect(problems, "one reason", re.fullmatch(r"  none +\S.*\n", gpu_section(result)), result)
+
+
+def info_with(problems):
+    if not DRIVER.exists():
+        return
+    result = weft(3, "info", environment=GPUS)
+    section = gpu_section(result)
+    for pattern in (r"  PE 0 +GPU 0, .* GiB, capability 9\.0, \d+ multiprocessors\n", r"  PE 1 +GPU 1, ",
+                    r"  links +load and store, atomics, rank 0: 0-1 1-0", r"the same GPU: 0-2 2-0\n",
+                    r"  copies +within the GPU ", r" to a peer ", r" from a peer ", r" to the host ", r" from the host "):
+        expect(problems, pattern, re.search(pattern, section), result)
+
+
+def check_perf(problems, result, columns, calls=CALLS):
+    expect(problems, "status", result.returncode == 0 and not result.stderr, result)
+    heads = re.findall(r"^(\w+) +host memory", result.stdout, re.M)
+    expect(problems, "a table for each call", heads == list(calls), result)
+    rows = re.findall(rf"^ +8 B(?: +{FIGURE}(?: +[\d.e+]+ [MG]B/s)?){{{columns}}} *$", result.stdout, re.M)
+    expect(problems, f"{columns} columns", len(rows) == len([call for call in calls if call != "barrier"]), result)
+
+
+def check_drawing(problems, path, wanted):
+    root = xml.etree.ElementTree.parse(path).getroot()
+    text = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    width, height = float(root.get("width")), float(root.get("height"))
+    problems += [f"{path.name} lacks '{word}'" for word in wanted if word not in text]
+    for element in root.iter("{http://www.w3.org/2000/svg}circle"):
+        if not (0 <= float(element.get("cx")) <= width and 0 <= float(element.get("cy")) <= height):
+            problems.append(f"{path.name}: a point lies outside")
+
+
+def perf_on_the_host(problems):
+    check_perf(problems, weft(2, "perf", "-m", "4k", "-o", "host.svg"), 1)
+    check_drawing(problems, WORK / "host.svg", [
+        "put and quiet, microseconds (logarithmic)", "get, GB/s (logarithmic)", "bytes (logarithmic)", "host memory",
+        "barrier of all PEs, microseconds", "4 KiB"])
+
+
+def perf_on_gpus(problems):
+    if not DRIVER.exists():
+        return
+    check_perf(problems, weft(3, "perf", "-m", "512", environment=GPUS), 4)
+    check_drawing(problems, WORK / "weft-perf.svg", ["GPU memory, host calls", "GPU memory, in a graph", "512 B"])
+
+
+def perf_of_some(problems):
+    check_perf(problems, weft(2, "perf", "get", "-m", "64", "-o", "get.svg"), 1, ("get",))
+
+
+def wrong_arguments(problems):
+    for arguments, text in ((["perf", "gather"], "gather"), (["perf", "-m", "4x"], "4x"), (["perf", "-m"], "-m"),
+                            (["perf", "-o"], "-o"), (["measure"], "unknown command 'measure'")):
+        result = weft(1, *arguments)
+        expect(problems, " ".join(arguments), result.returncode == 2 and text in result.stderr, result)
+    result = weft(1, "perf")
+    expect(problems, "one PE", result.returncode == 2 and "oshrun -n 2" in result.stderr, result)
+    result = weft(2, "perf", "barrier", "-o", "no/such/folder.svg")
+    expect(problems, "no folder", result.returncode == 1 and "no/such/folder.svg: No such file" in result.stderr, result)
+
+
+tap.run([
+    ("weft info says why there is no GPU", info_without),
+    ("weft info shows GPUs, links and engines", info_with),
+    ("weft perf measures the host, as table and drawing", perf_on_the_host),
+    ("weft perf measures GPUs", perf_on_gpus),
+    ("weft perf measures what is named", perf_of_some),
+    ("what is wrong is named", wrong_arguments),
+])

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `weft perf`: puts, gets, signals and barriers by the host and on streams, over sizes; a table,
+ * and the same as a chart. */
+#include <math.h>
+#include <shmem.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "chart.h"
+#include "command.h"
+#include "measure.h"
+
+enum { SIZES_MAX = CHART_POINTS_MAX, FIRST_SIZE = 8, SIZE_STEP = 8 };
+
+static const char *const call_names[MEASURE_CALLS] = {"put", "get", "signal", "barrier"};
+static const char *const way_names[MEASURE_WAYS] = {
+    "host memory", "GPU memory, host calls", "GPU memory, on a stream", "GPU memory, in a graph"};
+
+static struct {
+    bool calls[MEASURE_CALLS];
+    size_t largest; /* 0: the default of the call */
+    const char *svg;
+} options = {.svg = "weft-perf.svg"};
+
+/* Largest payloads by default: bandwidths want much, latencies little. */
+static const size_t largest_default[MEASURE_CALLS] = {16 << 20, 16 << 20, 32 << 10, 0};
+
+static struct {
+    bool ways[MEASURE_WAYS];
+    int done, all; /* measurements */
+    struct chart chart;
+} state;
+
+/* --- Options ---------------------------------------------------------------------------------- */
+
+static bool read_size(const char *text, size_t *size) {
+    char *end = NULL;
+    double number = text ? strtod(text, &end) : 0;
+    int shift = 0;
+    switch (end ? *end : 0) {
+    case 'k':
+    case 'K':
+        shift = 10;
+        break;
+    case 'm':
+    case 'M':
+        shift = 20;
+        break;
+    case 'g':
+    case 'G':
+        shift = 30;
+        break;
+    }
+    *size = (size_t)ldexp(number, shift);
+    return end && end != text && end[shift > 0] == '\0' && number >= 0 && *size >= FIRST_SIZE &&
+           *size <= (size_t)1 << 40;
+}
+
+static bool read_call(const char *word) {
+    for (int call = 0; call < MEASURE_CALLS; call++)
+        if (strcmp(word, call_names[call]) == 0)
+            return options.calls[call] = true;
+    return false;
+}
+
+/* The argument that is wrong, or NULL. */
+static const char *read_arguments(char **arguments) {
+    bool any = false;
+    for (; *arguments; arguments++) {
+        if (strcmp(*arguments, "-m") == 0) {
+            if (!read_size(*++arguments, &options.largest))
+                return *arguments ? *arguments : "-m";
+        } else if (strcmp(*arguments, "-o") == 0) {
+            if (!(options.svg = *++arguments))
+                return "-o";
+        } else if (read_call(*arguments)) {
+            any = true;
+        } else {
+            return *arguments;
+        }
+    }
+    for (int call = 0; !any && call < MEASURE_CALLS; call++)
+        options.calls[call] = true;
+    return NULL;
+}
+
+/* --- Sizes ------------------------------------------------------------------------------------ */
+
+static size_t largest_of(enum measure_call call) {
+    if (largest_default[call] == 0)
+        return 0;
+    return options.largest ? options.largest : largest_default[call];
+}
+
+/* A barrier has one, 0. */
+static int sizes_of(enum measure_call call, size_t *sizes) {
+    int n = 0;
+    for (size_t size = FIRST_SIZE; size <= largest_of(call) && n < SIZES_MAX; size *= SIZE_STEP)
+        sizes[n++] = size;
+    if (n == 0)
+        sizes[n++] = 0;
+    return n;
+}
+
+/* A barrier of the host is the same in all spaces. */
+static bool has_way(enum measure_call call, int way) {
+    return state.ways[way] && !(call == MEASURE_BARRIER && way == MEASURE_GPU);
+}
+
+static void count_measurements(void) {
+    size_t sizes[SIZES_MAX];
+    for (int call = 0; call < MEASURE_CALLS; call++)
+        for (int way = 0; way < MEASURE_WAYS; way++)
+            if (options.calls[call] && has_way((enum measure_call)call, way))
+                state.all += sizes_of((enum measure_call)call, sizes);
+}
+
+/* --- Out -------------------------------------------------------------------------------------- */
+
+static void progress(const char *call, const char *way, const char *size) {
+    state.done++;
+    if (shmem_my_pe() == 0 && isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K  %d of %d: %s %s, %s", state.done, state.all, call, size, way);
+}
+
+static void progress_end(void) {
+    if (shmem_my_pe() == 0 && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+static void print_head(enum measure_call call) {
+    printf("%-9s", call_names[call]);
+    for (int way = 0; way < MEASURE_WAYS; way++)
+        if (has_way(call, way))
+            printf("  %25s", way_names[way]);
+    printf("\n");
+}
+
+static void print_value(double us, size_t bytes, bool moves) {
+    char time[32], rate[32] = "";
+    if (us < 1)
+        snprintf(time, sizeof time, "%.3g ns", 1e3 * us);
+    else
+        snprintf(time, sizeof time, us < 1000 ? "%.3g us" : "%.0f us", us);
+    double gigabytes = 1e-3 * (double)bytes / us;
+    if (moves)
+        snprintf(rate, sizeof rate, "%.3g %s", gigabytes < 1 ? 1e3 * gigabytes : gigabytes,
+                 gigabytes < 1 ? "MB/s" : "GB/s");
+    printf("  %12s %12s", time, rate);
+}
+
+static struct chart_panel *panel(const char *title, const char *unit, bool bars) {
+    struct chart_panel *made = &state.chart.panels[state.chart.npanels++];
+    made->title = title;
+    made->unit = unit;
+    made->bars = bars;
+    return made;
+}
+
+static void add(struct chart_panel *to, enum measure_way way, size_t bytes, double value) {
+    if (!to)
+        return;
+    struct chart_curve *curve = &to->curves[way];
+    curve->x[curve->n] = (double)bytes;
+    curve->y[curve->n++] = value;
+}
+
+/* --- All of a call ---------------------------------------------------------------------------- */
+
+static void measure_size(enum measure_call call, size_t bytes, struct chart_panel *times,
+                         struct chart_panel *rates) {
+    char size[32] = "";
+    double us[MEASURE_WAYS];
+    if (bytes)
+        chart_size_name(size, sizeof size, (double)bytes);
+    for (int way = 0; way < MEASURE_WAYS; way++) {
+        if (!has_way(call, way))
+            continue;
+        progress(call_names[call], way_names[way], size);
+        us[way] = measure_us(call, (enum measure_way)way, bytes);
+        add(times, (enum measure_way)way, bytes, us[way]);
+        add(rates, (enum measure_way)way, bytes, 1e-3 * (double)bytes / us[way]);
+    }
+    progress_end();
+    if (shmem_my_pe() != 0)
+        return;
+    printf("%9s", size);
+    for (int way = 0; way < MEASURE_WAYS; way++)
+        if (has_way(call, way))
+            print_value(us[way], bytes, rates != NULL);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void measure_call(enum measure_call call) {
+    static const char *const titles[MEASURE_CALLS] = {
+        "put and quiet", "get", "put with signal, one way", "barrier of all PEs"};
+    size_t sizes[SIZES_MAX];
+    int n = sizes_of(call, sizes);
+    bool moves = call == MEASURE_PUT || call == MEASURE_GET;
+    struct chart_panel *times = panel(titles[call], "microseconds", call == MEASURE_BARRIER);
+    struct chart_panel *rates = moves ? panel(titles[call], "GB/s", false) : NULL;
+    if (shmem_my_pe() == 0)
+        print_head(call);
+    for (int i = 0; i < n; i++)
+        measure_size(call, sizes[i], times, rates);
+}
+
+static void measure_all(void) {
+    for (int call = 0; call < MEASURE_CALLS; call++)
+        if (options.calls[call])
+            measure_call((enum measure_call)call);
+}
+
+/* --- The command ------------------------------------------------------------------------------ */
+
+static void open_ways(void) {
+    size_t largest = FIRST_SIZE;
+    const char *reason;
+    for (int call = 0; call < MEASURE_CALLS; call++)
+        if (options.calls[call] && largest_of((enum measure_call)call) > largest)
+            largest = largest_of((enum measure_call)call);
+    bool gpus = measure_open(largest, &reason);
+    for (int way = 0; way < MEASURE_WAYS; way++) {
+        state.ways[way] = way == MEASURE_HOST || gpus;
+        state.chart.names[way] = state.ways[way] ? way_names[way] : NULL;
+    }
+    if (shmem_my_pe() == 0 && !gpus)
+        printf("GPUs are left out: %s\n", reason);
+}
+
+static int write_chart(void) {
+    snprintf(state.chart.title, sizeof state.chart.title, "Weft %s, %d PEs: weft perf",
+             WEFT_VERSION, shmem_n_pes());
+    int error = chart_write(&state.chart, options.svg);
+    if (error < 0)
+        fprintf(stderr, "weft: %s: %s\n", options.svg, strerror(-error));
+    else
+        printf("chart: %s\n", options.svg);
+    return error < 0;
+}
+
+/* PE 0 says it for all. */
+static int refuse(const char *what, const char *remedy) {
+    if (shmem_my_pe() == 0)
+        fprintf(stderr, "weft perf: %s: %s\n", what, remedy);
+    shmem_finalize();
+    return 2;
+}
+
+int weft_perf(char **arguments) {
+    const char *wrong = read_arguments(arguments);
+    shmem_init();
+    if (wrong)
+        return refuse(wrong, "no such argument or size; see weft help");
+    if (shmem_n_pes() < 2)
+        return refuse("there is one PE only", "oshrun -n 2 weft perf");
+    open_ways();
+    count_measurements();
+    measure_all();
+    measure_close();
+    int status = shmem_my_pe() == 0 ? write_chart() : 0;
+    shmem_finalize();
+    return status;
+}
