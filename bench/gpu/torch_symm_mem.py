@@ -62,9 +62,9 @@ def graph_us(body, calls):
 
 
 def barriers(handle):
-    report("barrier on a stream, in graphs", graph_us(lambda: handle.barrier(channel=0), 50), "us")
+    report("barrier on a stream, in graphs", graph_us(lambda: handle.barrier(0, 0), 50), "us")
     meet()
-    report("barrier on a stream, eager", eager_us(lambda: handle.barrier(channel=0), 200), "us")
+    report("barrier on a stream, eager", eager_us(lambda: handle.barrier(0, 0), 200), "us")
     meet()
 
 
@@ -77,11 +77,11 @@ def signals(handle, source):
         def ping_pong():
             if ME == 0:
                 there.copy_(source[:size])
-                handle.put_signal(peer, channel=1)
-            handle.wait_signal(peer, channel=1)
+                handle.put_signal(peer, 1, 0)
+            handle.wait_signal(peer, 1, 0)
             if ME == 1:
                 there.copy_(source[:size])
-                handle.put_signal(peer, channel=1)
+                handle.put_signal(peer, 1, 0)
 
         if ME < 2:
             report(f"signal ping-pong {size_name(size)}, one way", 0.5 * graph_us(ping_pong, 50), "us")
