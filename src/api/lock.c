@@ -2,6 +2,7 @@
 /* Locks. */
 #include "core/lock.h"
 #include <errno.h>
+#include "api/checked.h"
 #include "api/define.h"
 
 static int check(const char *call, long *lock, int result) {
@@ -15,13 +16,16 @@ static int check(const char *call, long *lock, int result) {
 }
 
 API(void, set_lock, (long *lock)) {
+    WEFT_ENTER(__func__);
     check(__func__, lock, weft_lock_set(lock, __func__));
 }
 
 API(int, test_lock, (long *lock)) {
+    weft_check_running(__func__);
     return check(__func__, lock, weft_lock_test(lock, __func__));
 }
 
 API(void, clear_lock, (long *lock)) {
+    weft_check_running(__func__);
     check(__func__, lock, weft_lock_clear(lock));
 }

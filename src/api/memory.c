@@ -18,7 +18,7 @@ static void check_same(const char *call, const void *ptr, size_t size) {
 }
 
 static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
-    weft_check_running(call);
+    WEFT_ENTER(call);
     if (weft_checked() && size != 0)
         check_same(call, NULL, size);
     return size == 0 ? NULL : weft_heap_malloc(size, alignment, zero, call);
@@ -38,7 +38,7 @@ void *weft_memory_align(const char *call, size_t alignment, size_t size) {
 void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
     if (!ptr)
         return weft_memory_malloc(call, size);
-    weft_check_running(call);
+    WEFT_ENTER(call);
     if (weft_checked())
         check_same(call, ptr, size);
     if (size != 0)
@@ -48,7 +48,7 @@ void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
 }
 
 void weft_memory_free(const char *call, void *ptr) {
-    weft_check_running(call);
+    WEFT_ENTER(call);
     if (weft_checked() && ptr)
         check_same(call, ptr, 0);
     if (ptr)

@@ -22,6 +22,7 @@ ALWAYS_INLINE void get_now(void *dest, const void *source, size_t bytes, int pe,
 
 WEFT_COLD static void put_checked(void *dest, const void *source, size_t bytes, size_t alignment,
                                   int pe, const char *call) {
+    WEFT_ENTER(call);
     weft_checked_access(call, &(struct weft_access){"dest", "source", dest, source, bytes, bytes,
                                                     alignment, pe, false});
     put_now(dest, source, bytes, pe, call);
@@ -29,6 +30,7 @@ WEFT_COLD static void put_checked(void *dest, const void *source, size_t bytes, 
 
 WEFT_COLD static void get_checked(void *dest, const void *source, size_t bytes, size_t alignment,
                                   int pe, const char *call) {
+    WEFT_ENTER(call);
     weft_checked_access(call, &(struct weft_access){"source", "dest", source, dest, bytes, bytes,
                                                     alignment, pe, false});
     get_now(dest, source, bytes, pe, call);

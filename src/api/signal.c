@@ -41,6 +41,7 @@ static inline void put_signal_now(const char *call, const struct announced *put,
 
 WEFT_COLD static void put_signal_checked(const char *call, const struct announced *put,
                                          uint64_t signal, int sig_op, int pe) {
+    WEFT_ENTER(call);
     check_word(call, put->sig_addr, pe);
     weft_checked_access(call,
                         &(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
@@ -79,7 +80,6 @@ static void signal_word(const char *call, uint64_t *sig_addr, uint64_t signal,
 }
 
 static void check_own_word(const char *call, const uint64_t *sig_addr) {
-    weft_check_running(call);
     if (weft_checked())
         check_word(call, sig_addr, weft_job.pe);
     if (!weft_near(sig_addr, sizeof *sig_addr, weft_job.pe))
@@ -114,11 +114,13 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 /* clang-format on */
 
 API(uint64_t, signal_fetch, (const uint64_t *sig_addr)) {
+    weft_check_running(__func__);
     check_own_word(__func__, sig_addr);
     return __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE);
 }
 
 API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) {
+    WEFT_ENTER(__func__);
     uint64_t signal;
     check_own_word(__func__, sig_addr);
     weft_check_cmp(__func__, cmp);

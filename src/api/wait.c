@@ -8,7 +8,6 @@
 
 /* Whether there is anything to wait for. */
 static bool check_set(const char *call, const struct weft_ivars *set) {
-    weft_check_running(call);
     if (weft_ivars_empty(set))
         return false;
     weft_check_ivars(call, "ivars", set->ivars, set->type, set->nelems, set->cmp);
@@ -18,6 +17,7 @@ static bool check_set(const char *call, const struct weft_ivars *set) {
 
 /* One after the other: what has been met once counts as met, as the specification has it. */
 static void wait_until_all(const char *call, const struct weft_ivars *set) {
+    WEFT_ENTER(call);
     if (!check_set(call, set))
         return;
     for (size_t i = 0; i < set->nelems; i++)
@@ -26,6 +26,7 @@ static void wait_until_all(const char *call, const struct weft_ivars *set) {
 }
 
 static size_t wait_until_any(const char *call, const struct weft_ivars *set) {
+    WEFT_ENTER(call);
     size_t found = SIZE_MAX;
     if (check_set(call, set))
         WEFT_WAIT_UNTIL((found = weft_ivars_any(set)) != SIZE_MAX, call);
@@ -33,6 +34,7 @@ static size_t wait_until_any(const char *call, const struct weft_ivars *set) {
 }
 
 static size_t wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices) {
+    WEFT_ENTER(call);
     size_t found = 0;
     if (!check_set(call, set))
         return 0;
@@ -42,12 +44,14 @@ static size_t wait_until_some(const char *call, const struct weft_ivars *set, si
 }
 
 static int test_all(const char *call, const struct weft_ivars *set) {
+    WEFT_ENTER(call);
     bool met = !check_set(call, set) || weft_ivars_all(set);
     weft_api_end_test(call, met);
     return met;
 }
 
 static size_t test_any(const char *call, const struct weft_ivars *set) {
+    WEFT_ENTER(call);
     if (!check_set(call, set))
         return SIZE_MAX;
     size_t found = weft_ivars_any(set);
@@ -56,6 +60,7 @@ static size_t test_any(const char *call, const struct weft_ivars *set) {
 }
 
 static size_t test_some(const char *call, const struct weft_ivars *set, size_t *indices) {
+    WEFT_ENTER(call);
     if (!check_set(call, set))
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
