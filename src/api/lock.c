@@ -9,8 +9,8 @@ static int check(const char *call, long *lock, int result) {
     if (result == -EFAULT)
         weft_misuse_access(call, "lock", lock, sizeof *lock, weft_job.pe);
     if (result == -EPERM)
-        weft_job_panic("%s: argument lock is %p, which nobody holds: clear a lock once for each "
-                       "time that it was set",
+        weft_job_panic("%s: argument lock is %p, which this PE does not hold: clear a lock once "
+                       "for each time that it was set",
                        call, (void *)lock);
     return result;
 }
