@@ -15,19 +15,19 @@ static void sync_members(const char *call, struct weft_team *team) {
 }
 
 API(void, barrier_all, (void)) {
-    weft_check_running(__func__);
+    WEFT_ENTER(__func__);
     weft_complete_device(__func__);
     weft_quiet();
     sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
 }
 
 API(void, sync_all, (void)) {
-    weft_check_running(__func__);
+    WEFT_ENTER(__func__);
     sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
 }
 
 API(int, team_sync, (shmem_team_t team)) {
-    weft_check_running(__func__);
+    WEFT_ENTER(__func__);
     struct weft_team *members = weft_team_find(team);
     if (!members)
         return -EINVAL;

@@ -50,19 +50,47 @@ void weft_checked_disjoint(const char *call, const char *a_name, const void *a, 
                        call, a_name, a, a_bytes, b_name, b, b_bytes);
 }
 
-static void check_thread(const char *call) {
-    weft_check_running(call);
-    if (weft_thread_allowed())
-        return;
-    weft_job_panic("%s: called by a thread other than the one that called shmem_init, at thread "
-                   "level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
-                   call,
-                   weft_thread_level() == SHMEM_THREAD_SINGLE ? "SHMEM_THREAD_SINGLE"
-                                                              : "SHMEM_THREAD_FUNNELED");
+/* The call that a thread is in, at the level where only one may be. */
+static _Atomic(const char *) entered;
+static _Thread_local bool inside; /* this one is */
+
+static void check_alone(const char *call, const char *other) {
+    if (other && !inside)
+        weft_job_panic("%s: called while another thread is in %s, at thread level "
+                       "SHMEM_THREAD_SERIALIZED: let one thread call at a time, or ask "
+                       "shmem_init_thread for SHMEM_THREAD_MULTIPLE",
+                       call, other);
+}
+
+void weft_checked_caller(const char *call) {
+    if (weft_job.npes == 0)
+        weft_misuse_phase(call);
+    if (!weft_thread_allowed())
+        weft_job_panic("%s: called by a thread other than the one that called shmem_init, at "
+                       "thread level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
+                       call,
+                       weft_thread_level() == SHMEM_THREAD_SINGLE ? "SHMEM_THREAD_SINGLE"
+                                                                  : "SHMEM_THREAD_FUNNELED");
+    check_alone(call, atomic_load(&entered));
+}
+
+bool weft_checked_enter(const char *call) {
+    const char *other = NULL;
+    weft_checked_caller(call);
+    if (inside || weft_thread_level() != SHMEM_THREAD_SERIALIZED)
+        return false;
+    if (!atomic_compare_exchange_strong(&entered, &other, call))
+        check_alone(call, other);
+    return inside = true;
+}
+
+void weft_checked_leave(void) {
+    inside = false;
+    atomic_store(&entered, NULL);
 }
 
 void weft_checked_access(const char *call, const struct weft_access *access) {
-    check_thread(call);
+    weft_checked_caller(call);
     if (access->symmetric_bytes == 0)
         return;
     if (!weft_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
@@ -80,9 +108,16 @@ void weft_checked_access(const char *call, const struct weft_access *access) {
                               access->local_bytes);
 }
 
+static const struct weft_same nothing[] = {{NULL, 0}};
+
 void weft_checked_collective(const char *call, struct weft_team *team,
                              const struct weft_same *arguments) {
-    static const struct weft_same none[] = {{NULL, 0}};
-    check_thread(call);
-    weft_consistency_check(team, call, arguments ? arguments : none);
+    weft_consistency_check(team, call, arguments ? arguments : nothing);
+}
+
+void weft_checked_group(const struct weft_group *group, const struct weft_same *arguments) {
+    if (group->team)
+        weft_checked_collective(group->call, group->team, arguments);
+    else
+        group->muster(group, arguments ? arguments : nothing);
 }

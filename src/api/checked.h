@@ -10,11 +10,25 @@
 #include <stddef.h>
 #include "api/misuse.h"
 #include "coll/consistency.h"
+#include "coll/group.h"
 #include "core/rma.h"
 #include "core/team.h"
 
 static inline bool weft_checked(void) {
     return __builtin_expect(weft_job.checked, 0);
+}
+
+/* Begins a routine that can last, to the end of the block that this stands in: at
+ * SHMEM_THREAD_SERIALIZED no other thread may call meanwhile. Does what weft_check_running does. */
+#define WEFT_ENTER(call)                                                         \
+    __attribute__((cleanup(weft_checked_end), unused)) const bool weft_entered = \
+        __builtin_expect(!weft_job.plain, 0) && weft_checked_enter(call)
+
+WEFT_COLD bool weft_checked_enter(const char *call);
+WEFT_COLD void weft_checked_leave(void);
+static inline void weft_checked_end(const bool *entered) {
+    if (__builtin_expect(*entered, 0))
+        weft_checked_leave();
 }
 
 /* A symmetric and a local side of an access to world PE `pe`, which is known to be one. */
@@ -39,8 +53,11 @@ WEFT_COLD void weft_checked_disjoint(const char *call, const char *a_name, const
                                      size_t a_bytes, const char *b_name, const void *b,
                                      size_t b_bytes);
 
-/* All members of the team make this call, with the same `arguments`; NULL: none. */
+/* All members of the team, or of the group, make this call, with the same `arguments`; NULL: none.
+ */
 WEFT_COLD void weft_checked_collective(const char *call, struct weft_team *team,
                                        const struct weft_same *arguments);
+WEFT_COLD void weft_checked_group(const struct weft_group *group,
+                                  const struct weft_same *arguments);
 
 #endif

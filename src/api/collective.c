@@ -41,8 +41,7 @@ WEFT_COLD static void check_arrays(const struct weft_group *group, const struct 
     if (!arrays->in_place || arrays->dest != arrays->source)
         weft_checked_disjoint(group->call, "dest", arrays->dest, arrays->dest_bytes, "source",
                               arrays->source, arrays->source_bytes);
-    if (group->team)
-        weft_checked_collective(group->call, group->team, same);
+    weft_checked_group(group, same);
 }
 
 WEFT_COLD static void check_parts(const struct weft_group *group, const void *dest, size_t parts,
@@ -50,6 +49,18 @@ WEFT_COLD static void check_parts(const struct weft_group *group, const void *de
     const struct weft_same same[] = {{"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}};
     struct arrays arrays = {dest, source, bytes * parts, bytes * source_parts, false};
     check_arrays(group, &arrays, same);
+}
+
+/* dest has to hold what all members bring. */
+WEFT_COLD static void check_collect(const struct weft_group *group, const void *dest,
+                                    const void *source, size_t bytes) {
+    check_arrays(group, &(struct arrays){dest, source, bytes, bytes, false}, NULL);
+    size_t all = weft_group_sum(group, bytes);
+    if (all == 0)
+        return;
+    check(group, "dest", dest, all, 1);
+    weft_checked_object(group->call, "dest", dest, all);
+    weft_checked_disjoint(group->call, "dest", dest, all, "source", source, bytes);
 }
 
 WEFT_COLD static void check_fold(const struct weft_group *group, const void *dest,
@@ -89,8 +100,9 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
     (for_devices(dest, source) ? weft_device_fcollect : weft_fcollect)(group, dest, source, bytes);
 }
 
-/* How much dest has to hold is known only when all have met; and who brings nothing may pass any
- * source, so that where there are devices at all it is looked at then, too. */
+/* How much dest has to hold is known only when all have met: checked mode has them meet before. Who
+ * brings nothing may pass any source, so that where there are devices at all it is looked at when
+ * all have met, too. */
 void weft_api_collect(const struct weft_group *group, void *dest, const void *source,
                       size_t bytes) {
     if (bytes > 0) {
@@ -98,7 +110,7 @@ void weft_api_collect(const struct weft_group *group, void *dest, const void *so
         check(group, "source", source, bytes, 1);
     }
     if (weft_checked())
-        check_arrays(group, &(struct arrays){dest, source, bytes, bytes, false}, NULL);
+        check_collect(group, dest, source, bytes);
     (weft_device.open ? weft_device_collect : weft_collect)(group, dest, source, bytes);
 }
 
@@ -167,7 +179,7 @@ void weft_api_reduce(const struct weft_group *group, void *dest, const void *sou
 
 /* Begins a routine: the group of its team, or an error. */
 #define OPEN_GROUP(call, handle)                              \
-    weft_check_running(call);                                 \
+    WEFT_ENTER(call);                                         \
     struct weft_team *const members = weft_team_find(handle); \
     if (__builtin_expect(!members, 0))                        \
         return -EINVAL;                                       \

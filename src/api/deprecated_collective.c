@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on active sets, which OpenSHMEM 1.6 deprecates and still requires. With this file,
- * src/coll/active.[ch] and their part of include/shmem_deprecated.h all of it goes: nothing else
- * depends on any of them. */
+ * src/coll/active.[ch], src/coll/muster.[ch] and their part of include/shmem_deprecated.h all of it
+ * goes: nothing else depends on any of them. */
 #include "api/collective.h"
+#include "api/checked.h"
 #include "api/define.h"
 #include "api/detour.h"
 #include "coll/active.h"
@@ -11,7 +12,6 @@
 /* The set of a call, and this PE as one of it. */
 static struct weft_group open_set(const char *call, int start, int log_stride, int size,
                                   long *psync) {
-    weft_check_running(call);
     int most = weft_job.npes;
     if (start < 0 || start >= most)
         weft_misuse_member(call, "PE_start", start, most);
@@ -31,18 +31,26 @@ static struct weft_group open_set(const char *call, int start, int log_stride, i
 /* clang-format off */
 #define SET    int PE_start, int logPE_stride, int PE_size
 #define ARRAYS void *dest, const void *source
-#define OPEN   struct weft_group group = open_set(__func__, PE_start, logPE_stride, PE_size, pSync);
+#define OPEN                                                                                       \
+    WEFT_ENTER(__func__);                                                                          \
+    struct weft_group group = open_set(__func__, PE_start, logPE_stride, PE_size, pSync);
+
+static void sync_set(const struct weft_group *group) {
+    if (weft_checked())
+        weft_checked_group(group, NULL);
+    group->sync(group);
+}
 
 API(void, sync, (SET, long *pSync)) {
     OPEN
-    group.sync(&group);
+    sync_set(&group);
 }
 
 API(void, barrier, (SET, long *pSync)) {
     OPEN
     weft_complete_device(__func__);
     weft_quiet();
-    group.sync(&group);
+    sync_set(&group);
 }
 
 #define BROADCAST(NAME, SIZE)                                                                      \

@@ -2,6 +2,7 @@
 /* Locks. */
 #include "core/lock.h"
 #include <errno.h>
+#include "api/checked.h"
 #include "api/define.h"
 #include "api/detour.h"
 
@@ -9,21 +10,24 @@ static int check(const char *call, long *lock, int result) {
     if (result == -EFAULT)
         weft_misuse_access(call, "lock", lock, sizeof *lock, weft_job.pe);
     if (result == -EPERM)
-        weft_job_panic("%s: argument lock is %p, which nobody holds: clear a lock once for each "
-                       "time that it was set",
+        weft_job_panic("%s: argument lock is %p, which this PE does not hold: clear a lock once "
+                       "for each time that it was set",
                        call, (void *)lock);
     return result;
 }
 
 API(void, set_lock, (long *lock)) {
+    WEFT_ENTER(__func__);
     check(__func__, lock, weft_lock_set(lock, __func__));
 }
 
 API(int, test_lock, (long *lock)) {
+    weft_check_running(__func__);
     return check(__func__, lock, weft_lock_test(lock, __func__));
 }
 
 API(void, clear_lock, (long *lock)) {
+    weft_check_running(__func__);
     weft_complete_device(__func__);
     check(__func__, lock, weft_lock_clear(lock));
 }

@@ -35,7 +35,7 @@ static void check_same_object(const char *call, const void *ptr, size_t size) {
 }
 
 static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
-    weft_check_running(call);
+    WEFT_ENTER(call);
     weft_complete_device(call);
     if (weft_checked() && size != 0)
         check_same(call, NULL, SHMEMX_SPACE_HOST, size);
@@ -67,7 +67,7 @@ static void release(void *ptr, const char *call) {
 void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
     if (!ptr)
         return weft_memory_malloc(call, size);
-    weft_check_running(call);
+    WEFT_ENTER(call);
     weft_complete_device(call);
     if (weft_checked())
         check_same_object(call, ptr, size);
@@ -81,7 +81,7 @@ void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
 }
 
 void weft_memory_free(const char *call, void *ptr) {
-    weft_check_running(call);
+    WEFT_ENTER(call);
     weft_complete_device(call);
     if (weft_checked() && ptr)
         check_same_object(call, ptr, 0);

@@ -48,9 +48,11 @@ WEFT_COLD _Noreturn void weft_misuse_stride(const char *call, const char *argume
 WEFT_COLD _Noreturn void weft_misuse_handle(const char *call, const char *argument,
                                             const void *handle, const char *allowed);
 
+/* The job runs; in checked mode also: the calling thread may call now. */
+WEFT_COLD void weft_checked_caller(const char *call);
 static inline void weft_check_running(const char *call) {
-    if (__builtin_expect(weft_job.npes == 0, 0))
-        weft_misuse_phase(call);
+    if (__builtin_expect(!weft_job.plain, 0))
+        weft_checked_caller(call);
 }
 
 /* A local buffer of `bytes`; an empty one may be NULL. */

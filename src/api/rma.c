@@ -26,6 +26,7 @@ ALWAYS_INLINE void get_now(void *dest, const void *source, size_t bytes, int pe,
 
 static void put_anywhere(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
                          bool nbi, const char *call) {
+    WEFT_ENTER(call);
     if (weft_checked())
         weft_checked_access(call, &(struct weft_access){"dest", "source", dest, source, bytes,
                                                         bytes, alignment, pe, false});
@@ -40,6 +41,7 @@ static void put_anywhere(void *dest, const void *source, size_t bytes, size_t al
 
 static void get_anywhere(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
                          bool nbi, const char *call) {
+    WEFT_ENTER(call);
     if (weft_checked())
         weft_checked_access(call, &(struct weft_access){"source", "dest", source, dest, bytes,
                                                         bytes, alignment, pe, false});

@@ -57,6 +57,7 @@ static void check_put_signal(const char *call, const struct announced *put, int 
 
 WEFT_COLD static void put_signal_detour(const char *call, const struct announced *put,
                                         uint64_t signal, int sig_op, int pe) {
+    WEFT_ENTER(call);
     if (weft_checked())
         check_put_signal(call, put, pe);
     if (!weft_for_device(put->sig_addr, NULL) &&
@@ -104,7 +105,6 @@ static void signal_word(const char *call, uint64_t *sig_addr, uint64_t signal,
 }
 
 static void check_own_word(const char *call, const uint64_t *sig_addr) {
-    weft_check_running(call);
     if (weft_checked())
         check_word(call, sig_addr, weft_job.pe);
     if (!weft_symmetric(sig_addr, sizeof *sig_addr, weft_job.pe))
@@ -151,11 +151,13 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 /* clang-format on */
 
 API(uint64_t, signal_fetch, (const uint64_t *sig_addr)) {
+    weft_check_running(__func__);
     check_own_word(__func__, sig_addr);
     return load(__func__, sig_addr);
 }
 
 API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) {
+    WEFT_ENTER(__func__);
     uint64_t signal;
     check_own_word(__func__, sig_addr);
     weft_check_cmp(__func__, cmp);

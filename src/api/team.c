@@ -37,7 +37,7 @@ API(int, team_translate_pe, (shmem_team_t src_team, int src_pe, shmem_team_t des
 API(int, team_split_strided,
     (shmem_team_t parent_team, int start, int stride, int size, const shmem_team_config_t *config,
      long config_mask, shmem_team_t *new_team)) {
-    weft_check_running(__func__);
+    WEFT_ENTER(__func__);
     weft_check_local(__func__, "new_team", new_team, sizeof *new_team);
     weft_check_local(__func__, "config", config, config_mask != 0);
     struct weft_team *parent = weft_team_find(parent_team);
@@ -96,7 +96,7 @@ API(int, team_split_2d,
     (shmem_team_t parent_team, int xrange, const shmem_team_config_t *xaxis_config, long xaxis_mask,
      shmem_team_t *xaxis_team, const shmem_team_config_t *yaxis_config, long yaxis_mask,
      shmem_team_t *yaxis_team)) {
-    weft_check_running(__func__);
+    WEFT_ENTER(__func__);
     weft_check_local(__func__, "xaxis_team", xaxis_team, sizeof *xaxis_team);
     weft_check_local(__func__, "yaxis_team", yaxis_team, sizeof *yaxis_team);
     weft_check_local(__func__, "xaxis_config", xaxis_config, xaxis_mask != 0);
@@ -126,7 +126,7 @@ API(int, team_split_2d,
 
 /* The team's contexts go with it, those too that the standard wants destroyed before. */
 API(void, team_destroy, (shmem_team_t team)) {
-    weft_check_running(__func__);
+    WEFT_ENTER(__func__);
     if (team == SHMEM_TEAM_INVALID)
         return;
     struct weft_team *members = weft_team_find(team);

@@ -26,7 +26,6 @@ struct view {
 
 /* Whether there is anything to wait for. */
 static bool check_set(const char *call, const struct weft_ivars *set) {
-    weft_check_running(call);
     if (weft_ivars_empty(set))
         return false;
     weft_check_ivars(call, "ivars", set->ivars, set->type, set->nelems, set->cmp);
@@ -74,6 +73,7 @@ static inline const struct weft_ivars *look(const struct view *view) {
 /* One after the other: what has been met once counts as met, as the specification has it; in the
  * look before, too. */
 static void wait_until_all(const char *call, const struct weft_ivars *set) {
+    WEFT_ENTER(call);
     struct view view;
     if (!open_view(&view, call, set))
         return;
@@ -85,6 +85,7 @@ static void wait_until_all(const char *call, const struct weft_ivars *set) {
 }
 
 static size_t wait_until_any(const char *call, const struct weft_ivars *set) {
+    WEFT_ENTER(call);
     struct view view;
     size_t found = SIZE_MAX;
     if (!open_view(&view, call, set))
@@ -95,6 +96,7 @@ static size_t wait_until_any(const char *call, const struct weft_ivars *set) {
 }
 
 static size_t wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices) {
+    WEFT_ENTER(call);
     struct view view;
     size_t found = 0;
     if (!open_view(&view, call, set))
@@ -106,6 +108,7 @@ static size_t wait_until_some(const char *call, const struct weft_ivars *set, si
 }
 
 static int test_all(const char *call, const struct weft_ivars *set) {
+    WEFT_ENTER(call);
     struct view view;
     if (!open_view(&view, call, set))
         return true;
@@ -116,6 +119,7 @@ static int test_all(const char *call, const struct weft_ivars *set) {
 }
 
 static size_t test_any(const char *call, const struct weft_ivars *set) {
+    WEFT_ENTER(call);
     struct view view;
     if (!open_view(&view, call, set))
         return SIZE_MAX;
@@ -126,6 +130,7 @@ static size_t test_any(const char *call, const struct weft_ivars *set) {
 }
 
 static size_t test_some(const char *call, const struct weft_ivars *set, size_t *indices) {
+    WEFT_ENTER(call);
     struct view view;
     if (!open_view(&view, call, set))
         return 0;

@@ -37,6 +37,7 @@ static inline uint64_t weft_api_key(const char *call, struct weft_ivar_type type
 
 static inline void weft_api_wait_until(const char *call, struct weft_ivar_type type,
                                        const void *ivar, int cmp, const void *cmp_value) {
+    WEFT_ENTER(call);
     weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);
     WEFT_WAIT_UNTIL(weft_ivar_compare(weft_api_key(call, type, ivar), cmp, bound), call);

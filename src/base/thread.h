@@ -4,8 +4,13 @@
 #define WEFT_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* 0 or -errno, not logged. */
 int weft_thread_start(pthread_t *thread, void *(*body)(void *), void *argument);
+void weft_thread_join(pthread_t thread);
+
+/* Whether the process has no thread but these and its first one, which has ended. */
+bool weft_thread_others_ended(void);
 
 #endif

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <semaphore.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static pid_t holder;
+static _Atomic bool first_ended; /* the first thread, by pthread_exit */
 
 static struct {
     bool running;
@@ -35,14 +37,26 @@ static void wait_for(sem_t *event) {
         ;
 }
 
+static void end_after_others(void) {
+    enum { LOOK_MS = 10 };
+    struct timespec until;
+    do {
+        weft_alive_end_if_last();
+        until = weft_clock_deadline_ms(LOOK_MS);
+    } while (sem_timedwait(&keeper.release, &until) < 0);
+}
+
 static void *keeper_main(void *unused) {
     (void)unused;
     keeper.result = take(keeper.alive);
     sem_post(&keeper.taken);
-    if (keeper.result == 0) {
+    if (keeper.result != 0)
+        return NULL;
+    if (first_ended)
+        end_after_others();
+    else
         wait_for(&keeper.release);
-        pthread_mutex_unlock(keeper.alive);
-    }
+    pthread_mutex_unlock(keeper.alive);
     return NULL;
 }
 
@@ -50,14 +64,41 @@ static int keeper_start(pthread_mutex_t *alive) {
     sem_init(&keeper.taken, 0, 0);
     sem_init(&keeper.release, 0, 0);
     keeper.alive = alive;
-    int rc = weft_thread_start(&keeper.thread, keeper_main, NULL);
-    if (rc)
-        return rc;
+    return weft_thread_start(&keeper.thread, keeper_main, NULL);
+}
+
+static int keeper_wait(void) {
     wait_for(&keeper.taken);
     keeper.running = keeper.result == 0;
     if (!keeper.running)
-        pthread_join(keeper.thread, NULL);
+        weft_thread_join(keeper.thread);
     return keeper.result;
+}
+
+static int keep(pthread_mutex_t *alive) {
+    int rc = keeper_start(alive);
+    return rc ? rc : keeper_wait();
+}
+
+/* The first thread ends by pthread_exit while others go on: the keeper queues for the mutex before
+ * it is free. A watcher that gets it in between finds a PE that has joined, and watches on. */
+static void hand_over(void *alive) {
+    first_ended = true;
+    if (holder != getpid() || keeper.running || keeper_start(alive) != 0)
+        return;
+    pthread_mutex_unlock(alive);
+    keeper_wait();
+}
+
+/* Destructors of a first thread run at its pthread_exit alone, not at the end of the process. */
+static int take_until_exit(pthread_mutex_t *alive) {
+    static pthread_key_t end;
+    static bool watched;
+    int rc = watched ? 0 : -pthread_key_create(&end, hand_over);
+    watched = rc == 0;
+    if (rc == 0)
+        rc = take(alive);
+    return rc ? rc : -pthread_setspecific(end, alive);
 }
 
 int weft_alive_hold(pthread_mutex_t *alive) {
@@ -65,18 +106,24 @@ int weft_alive_hold(pthread_mutex_t *alive) {
     if (holder == self)
         return 0;
     bool first_thread = syscall(SYS_gettid) == self;
-    int rc = first_thread ? take(alive) : keeper_start(alive);
+    int rc = first_thread ? take_until_exit(alive) : keep(alive);
     if (rc == 0)
         holder = self;
     return rc;
 }
 
+void weft_alive_end_if_last(void) {
+    bool is_keeper = keeper.running && pthread_equal(keeper.thread, pthread_self());
+    if (first_ended && (!keeper.running || is_keeper) && weft_thread_others_ended())
+        exit(0);
+}
+
 void weft_alive_release(pthread_mutex_t *alive) {
     if (holder != getpid())
         return;
-    if (keeper.running) {
+    if (keeper.running && !pthread_equal(keeper.thread, pthread_self())) {
         sem_post(&keeper.release);
-        pthread_join(keeper.thread, NULL);
+        weft_thread_join(keeper.thread);
         keeper.running = false;
         holder = 0;
     } else if (pthread_mutex_unlock(alive) == 0) {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "boot/alive.h"
 #include "boot/attachment.h"
 #include "boot/control.h"
 #include "boot/end.h"
@@ -111,6 +112,7 @@ static void *guard_main(void *unused) {
         look_at_sockets();
         if (weft_control_aborted(weft_attachment.control) && !has_left(weft_attachment.pe))
             end_self();
+        weft_alive_end_if_last();
     }
     return NULL;
 }

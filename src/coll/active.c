@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/active.h"
 #include <shmem.h>
+#include "coll/muster.h"
 #include "core/wait.h"
 
 enum { ROUNDS_MAX = 32, SIZE_WORD = ROUNDS_MAX };
@@ -44,5 +45,6 @@ struct weft_group weft_active_group(int start, int log_stride, int size, long *p
                                .stride = stride,
                                .psync = psync,
                                .sync = active_sync,
-                               .share = active_share};
+                               .share = active_share,
+                               .muster = weft_muster};
 }

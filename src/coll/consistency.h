@@ -7,17 +7,44 @@
 #include <stdint.h>
 #include "core/sync.h"
 
-#define WEFT_CONSISTENCY_FACTS 6
+#define WEFT_CONSISTENCY_FACTS 8
 
-/* An argument that must be the same on all members; the name is the public one. */
+/* An argument that must be the same on all members; the name is the public one. A list of them ends
+ * with a NULL name. */
 struct weft_same {
     const char *argument;
     int64_t value;
 };
 
-/* Ends the job with one line when members make different calls, or pass a different value for one
- * of the arguments, whose list ends with a NULL name. Names those who have not come after 10
- * seconds, once, and goes on waiting. */
+/* A call as its members show it to each other. The mark tells it from the posts of tensor calls. */
+struct weft_entry {
+    uint32_t mark;
+    char call[44];
+    int64_t values[WEFT_CONSISTENCY_FACTS];
+};
+
+struct weft_entry weft_entry_of(const char *call, const struct weft_same *arguments);
+
+/* Ends the job with one line where PE `pe` makes another call, or passes a different value for one
+ * of the arguments. */
+void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *theirs,
+                        const struct weft_same *arguments, int pe);
+
+/* Those who have not come. After 10 seconds they are named, once, and waited for still. */
+struct weft_missing {
+    const char *call;
+    int npes; /* who must come */
+    uint64_t deadline_ns;
+    char list[256];
+};
+struct weft_missing weft_missing_begin(const char *call, int npes);
+
+/* Whether it is time to name them: then each is added, and all are logged. */
+bool weft_missing_due(struct weft_missing *missing);
+void weft_missing_add(struct weft_missing *missing, int pe);
+void weft_missing_log(const struct weft_missing *missing);
+
+/* All members of the team make this call with these arguments, or the job ends. */
 void weft_consistency_check(struct weft_team *team, const char *call,
                             const struct weft_same *arguments);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/group.h"
+#include <string.h>
 #include "core/job.h"
 
 /* Behind a barrier every earlier collective of the team is over, and its packets have been read. */
@@ -12,6 +13,28 @@ void weft_group_lacks(const struct weft_group *group, const void *p, size_t byte
     weft_job_panic("%s: PE %d has no symmetric object of %zu bytes at %p: all PEs must pass the "
                    "same object, as large as what they move",
                    group->call, weft_group_pe(group, member), bytes, p);
+}
+
+static size_t sum_of_team(const struct weft_group *group, size_t mine) {
+    size_t sum = 0, theirs;
+    weft_sync_post(group->team, &mine, sizeof mine);
+    for (int member = 0; member < group->npes; member++) {
+        memcpy(&theirs, weft_sync_peek(group->team, member, group->call), sizeof theirs);
+        sum += theirs;
+    }
+    return sum;
+}
+
+static size_t sum_of_set(const struct weft_group *group, size_t mine) {
+    size_t sum = 0, sizes[group->npes];
+    group->share(group, mine, sizes);
+    for (int member = 0; member < group->npes; member++)
+        sum += sizes[member];
+    return sum;
+}
+
+size_t weft_group_sum(const struct weft_group *group, size_t mine) {
+    return group->team ? sum_of_team(group, mine) : sum_of_set(group, mine);
 }
 
 void *weft_group_near(const struct weft_group *group, const void *p, size_t bytes, int member) {

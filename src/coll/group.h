@@ -11,6 +11,8 @@
 #include "core/sync.h"
 #include "core/window.h"
 
+struct weft_same;
+
 struct weft_group {
     const char *call; /* the public function */
     int me, npes;
@@ -23,7 +25,13 @@ struct weft_group {
 
     /* Of an active set: sizes[member] = what each member has passed as `mine`; a sync follows. */
     void (*share)(const struct weft_group *group, size_t mine, size_t *sizes);
+
+    /* Of an active set: all members make this call with these arguments (coll/muster.h). */
+    void (*muster)(const struct weft_group *group, const struct weft_same *arguments);
 };
+
+/* The sum of what all members have passed as `mine`; each has passed it when one returns. */
+size_t weft_group_sum(const struct weft_group *group, size_t mine);
 
 void weft_group_sync_team(const struct weft_group *group);
 

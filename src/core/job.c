@@ -19,6 +19,7 @@ static void job_forked(void) {
         return;
     weft_job.phase = WEFT_JOB_FORKED;
     weft_job.npes = 0;
+    weft_job.plain = false;
 }
 
 int weft_job_join(void) {
@@ -45,6 +46,7 @@ void weft_job_depart(void) {
 void weft_job_leave(void) {
     weft_boot_leave();
     weft_job.npes = 0;
+    weft_job.plain = false;
     weft_job.control = NULL;
     weft_job.phase = WEFT_JOB_AFTER;
 }

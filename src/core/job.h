@@ -20,6 +20,7 @@ struct weft_job {
     _Atomic enum weft_job_phase phase;
     bool oversubscribed; /* more PEs than processors: waiting must never spin */
     bool checked;        /* SHMEM_DEBUG: calls look for all misuse that can be seen */
+    bool plain;          /* running, and not checked: a call need not ask who makes it */
     bool devices;        /* there is memory of GPUs: pointers may be theirs */
     bool detour;         /* checked or devices: calls leave the short way */
     struct weft_control *control;

@@ -13,23 +13,35 @@
 #include "core/wait.h"
 #include "core/window.h"
 
-enum { HOME = 0 }; /* whose long is the lock */
+enum {
+    HOME = 0,          /* whose long is the lock */
+    LOOK_TIMES = 1024, /* tests in vain from one look at the holder to the next */
+};
 
 #define SLEPT_ON UINT32_C(1)
-#define TICKET   UINT32_C(2) /* from one ticket to the next; they wrap around */
+#define TICKET   UINT32_C(256) /* from one ticket to the next; they wrap around */
 
+/* Of a PE other than HOME only `held` counts. */
 struct lock {
     _Atomic uint32_t serving; /* and SLEPT_ON */
-    _Atomic uint32_t next;
+    union {
+        _Atomic uint32_t next;
+        _Atomic uint8_t held; /* by this long's PE; below the ticket */
+    };
 };
 _Static_assert(sizeof(struct lock) == sizeof(long), "a lock is the user's long");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "`held` is below the ticket");
 
-static struct lock *at_home(long *lock) {
-    return weft_near(lock, sizeof *lock, HOME);
+static struct lock *lock_at(long *lock, int pe) {
+    return weft_near(lock, sizeof *lock, pe);
 }
 
-static uint32_t ticket_in(uint32_t serving) {
-    return serving & ~SLEPT_ON;
+static void hold(long *lock, bool held) {
+    atomic_store_explicit(&((struct lock *)lock)->held, held, memory_order_relaxed);
+}
+
+static uint32_t ticket_in(uint32_t word) {
+    return word & ~(TICKET - 1);
 }
 
 static uint32_t served(struct lock *lock) {
@@ -41,11 +53,21 @@ static uint32_t bit_of(uint32_t ticket) {
     return UINT32_C(1) << (ticket / TICKET % 32);
 }
 
-static void wait_for_turn(struct lock *lock, uint32_t ticket, const char *call) {
+/* Who has departed with the lock never clears it. */
+static void check_holder(long *object, const char *call) {
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        if (weft_pe_departed(pe) && atomic_load(&lock_at(object, pe)->held))
+            weft_job_panic("%s waits for PE %d, which holds the lock and has finalized (returned "
+                           "from main, called exit or shmem_finalize): clear it before",
+                           call, pe);
+}
+
+static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object, const char *call) {
     struct weft_waiter waiter = {.call = call, .pe = -1};
     while (served(lock) != ticket) {
         if (weft_waiter_awake(&waiter))
             continue;
+        check_holder(object, call);
         uint32_t seen = atomic_fetch_or(&lock->serving, SLEPT_ON) | SLEPT_ON;
         if (ticket_in(seen) != ticket)
             weft_futex_sleep(&lock->serving, seen, bit_of(ticket));
@@ -53,41 +75,53 @@ static void wait_for_turn(struct lock *lock, uint32_t ticket, const char *call) 
 }
 
 int weft_lock_set(long *object, const char *call) {
-    struct lock *lock = at_home(object);
+    struct lock *lock = lock_at(object, HOME);
     if (!lock)
         return -EFAULT;
-    uint32_t ticket = atomic_fetch_add(&lock->next, TICKET);
+    uint32_t ticket = ticket_in(atomic_fetch_add(&lock->next, TICKET));
     if (served(lock) != ticket)
-        wait_for_turn(lock, ticket, call);
+        wait_for_turn(lock, ticket, object, call);
+    hold(object, true);
     return 0;
 }
 
-/* It is free while the ticket being served has not been taken. Programs test in loops: there a job
- * that is over has to be noticed, and a holder that needs this processor must get it. */
+/* Programs test in loops: there a job that is over has to be noticed, now and then a holder that
+ * has departed, and one that needs this processor must get it. */
+static void tested_in_vain(long *object, const char *call) {
+    static _Thread_local unsigned times;
+    if (weft_job_aborted())
+        weft_job_die_aborted(call);
+    if (++times % LOOK_TIMES == 0)
+        check_holder(object, call);
+    if (weft_job.oversubscribed)
+        sched_yield();
+}
+
+/* It is free while the ticket being served has not been taken; then nobody's `held` is set. */
 int weft_lock_test(long *object, const char *call) {
-    struct lock *lock = at_home(object);
+    struct lock *lock = lock_at(object, HOME);
     if (!lock)
         return -EFAULT;
     uint32_t ticket = served(lock);
-    if (atomic_compare_exchange_strong(&lock->next, &(uint32_t){ticket}, ticket + TICKET))
+    if (atomic_compare_exchange_strong(&lock->next, &(uint32_t){ticket}, ticket + TICKET)) {
+        hold(object, true);
         return 0;
-    if (weft_job_aborted())
-        weft_job_die_aborted(call);
-    if (weft_job.oversubscribed)
-        sched_yield();
+    }
+    tested_in_vain(object, call);
     return 1;
 }
 
 int weft_lock_clear(long *object) {
-    struct lock *lock = at_home(object);
+    struct lock *lock = lock_at(object, HOME);
     if (!lock)
         return -EFAULT;
-    uint32_t mine = served(lock); /* nobody but the holder changes it */
-    if (mine == atomic_load(&lock->next))
+    if (!atomic_load_explicit(&((struct lock *)object)->held, memory_order_relaxed))
         return -EPERM;
     weft_quiet();
-    uint32_t before = atomic_fetch_add(&lock->serving, TICKET), next_turn = mine + TICKET;
-    if ((before & SLEPT_ON) && atomic_load(&lock->next) != next_turn)
+    hold(object, false);
+    uint32_t before = atomic_fetch_add(&lock->serving, TICKET);
+    uint32_t next_turn = ticket_in(before) + TICKET;
+    if ((before & SLEPT_ON) && ticket_in(atomic_load(&lock->next)) != next_turn)
         weft_futex_wake(&lock->serving, bit_of(next_turn));
     return 0;
 }

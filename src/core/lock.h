@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: a queue of tickets in PE 0's long of the symmetric object; zero is a free lock.
  *
- *   | serving: the ticket whose turn it is : 31 | slept on : 1 | next: the first free ticket : 32 |
+ *   | serving: the ticket whose turn it is : 24 | : 7 | slept on : 1 |
+ *   | next: the first free ticket          : 24 | held by PE 0 : 8  |
+ *
+ * The longs of the other PEs say only whether that PE holds the lock.
  *
  * Whoever comes takes a ticket with one atomic add and waits for its turn: first come, first
  * served, among PEs and their threads alike. A queue of nodes (Mellor-Crummey and Scott, 1991) has
@@ -18,7 +21,8 @@ int weft_lock_set(long *lock, const char *call);
 /* 0: it was free and is held now; 1: it was not. */
 int weft_lock_test(long *lock, const char *call);
 
-/* Completes this thread's accesses and lets the next one in; 0, or -EPERM when nobody holds it. */
+/* Completes this thread's accesses and lets the next one in; 0, or -EPERM when this PE does
+ * not hold it. */
 int weft_lock_clear(long *lock);
 
 #endif

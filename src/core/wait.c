@@ -76,7 +76,7 @@ static void word_sleep(struct weft_word *word, uint32_t seen) {
     atomic_fetch_sub(&word->sleepers, 1);
 }
 
-static bool has_departed(int pe) {
+bool weft_pe_departed(int pe) {
     struct weft_control *control = weft_job.control;
     return atomic_load(&control->pe[pe].departures) >
            atomic_load(&control->pe[weft_job.pe].departures);
@@ -91,7 +91,7 @@ static void panic_departed(const struct weft_waiter *waiter) {
 
 static void check_departure(const struct weft_word *word, uint32_t value,
                             const struct weft_waiter *waiter) {
-    if (has_departed(waiter->pe) && !weft_word_reached(word, value))
+    if (weft_pe_departed(waiter->pe) && !weft_word_reached(word, value))
         panic_departed(waiter);
 }
 
@@ -101,7 +101,7 @@ void weft_waiter_turn(struct weft_waiter *waiter) {
         return;
     if (waiter->departed)
         panic_departed(waiter);
-    if (waiter->pe >= 0 && (waiter->departed = has_departed(waiter->pe)))
+    if (waiter->pe >= 0 && (waiter->departed = weft_pe_departed(waiter->pe)))
         return;
     struct timespec briefly = {.tv_nsec = TIMER_NS};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);

@@ -24,6 +24,10 @@ struct weft_waiter {
     bool departed; /* `pe` has, and the condition was looked at behind that */
 };
 
+/* Whether it has gone into shmem_finalize: then it sets and clears nothing any more, but all that
+ * it did before is visible. */
+bool weft_pe_departed(int pe);
+
 /* One turn of a wait on a word that wakes nobody: one that users store to, say. */
 void weft_waiter_turn(struct weft_waiter *waiter);
 

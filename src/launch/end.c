@@ -15,8 +15,8 @@ enum {
     GRACE_MS = 500,
     TERMINATING_MS = 400,
     KILLING_MS = 1000,
-    KILL_AGAIN_MS = 20,    /* for processes that were born while we killed */
-    STATUS_NO_BETTER = 70, /* the culprit itself exited with 0, or nobody knows */
+    KILL_AGAIN_MS = 20,                     /* for processes that were born while we killed */
+    STATUS_NO_BETTER = WEFT_STATUS_ABORTED, /* the culprit exited with 0, or nobody knows */
 };
 
 static void enter_phase(struct weft_run *run, enum weft_phase phase, int lasts_ms) {

@@ -134,6 +134,14 @@ static void expect(size_t bytes, size_t at, size_t from) {
     memcpy(expected + GUARD + at * bytes, peer + from * bytes, bytes);
 }
 
+/* The first elements of a member's source, from element `at` of dest on. */
+static void expect_part(const struct call *call, size_t bytes, int member, size_t at,
+                        size_t nelems) {
+    source_of(world_pe(&call->set, member), peer);
+    for (size_t i = 0; i < nelems; i++)
+        expect(bytes, at + i, i);
+}
+
 static void broadcast(struct call *call, size_t bytes) {
     size_t nelems = random_nelems(&call->common, bytes, 1);
     int root = (int)random_below(&call->common, (size_t)call->set.size);
@@ -141,9 +149,8 @@ static void broadcast(struct call *call, size_t bytes) {
         shmem_broadcast32(dest + GUARD, source, nelems, root, ACTIVE, call->psync);
     else
         shmem_broadcast64(dest + GUARD, source, nelems, root, ACTIVE, call->psync);
-    source_of(world_pe(&call->set, root), peer);
-    for (size_t i = 0; i < nelems && root != call->set.my_pe; i++)
-        expect(bytes, i, i);
+    if (root != call->set.my_pe)
+        expect_part(call, bytes, root, 0, nelems);
     end(call, "broadcast", nelems);
 }
 
@@ -159,10 +166,9 @@ static void collect(struct call *call, size_t bytes) {
     else
         shmem_collect64(dest + GUARD, source, nelems, ACTIVE, call->psync);
     for (int member = 0; member < call->set.size; member++) {
-        source_of(world_pe(&call->set, member), peer);
         size_t theirs = collect_nelems(call, bytes, world_pe(&call->set, member));
-        for (size_t i = 0; i < theirs; i++)
-            expect(bytes, at++, i);
+        expect_part(call, bytes, member, at, theirs);
+        at += theirs;
     }
     end(call, "collect", nelems);
 }
@@ -173,11 +179,8 @@ static void fcollect(struct call *call, size_t bytes) {
         shmem_fcollect32(dest + GUARD, source, nelems, ACTIVE, call->psync);
     else
         shmem_fcollect64(dest + GUARD, source, nelems, ACTIVE, call->psync);
-    for (int member = 0; member < call->set.size; member++) {
-        source_of(world_pe(&call->set, member), peer);
-        for (size_t i = 0; i < nelems; i++)
-            expect(bytes, (size_t)member * nelems + i, i);
-    }
+    for (int member = 0; member < call->set.size; member++)
+        expect_part(call, bytes, member, (size_t)member * nelems, nelems);
     end(call, "fcollect", nelems);
 }
 

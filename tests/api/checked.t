@@ -36,8 +36,13 @@ ACCESSES = [
     ("another PE's pointer", "shmem_long_p(shmem_ptr(heap, 2), 1, 0)", "shmem_long_p: argument dest is 0x[0-9a-f]+, in the memory of another PE as shmem_ptr gives it"),
     ("another PE's static", "shmem_int_atomic_inc(shmem_ptr(&word, 0), 0)", "shmem_int_atomic_inc: argument dest is 0x[0-9a-f]+, in the memory of another PE"),
     ("a thread that may not call", "in_thread(put)", "shmem_int_p: called by a thread other than the one that called shmem_init, at thread level SHMEM_THREAD_SINGLE"),
+    ("a thread that may not order", "in_thread(shmem_quiet)", "shmem_quiet: called by a thread other than the one that called shmem_init, at thread level SHMEM_THREAD_SINGLE"),
+    ("a thread that may not set a lock", "in_thread(set_lock)", "shmem_set_lock: called by a thread other than"),
     ("a thread that may not wait", "in_thread(shmem_barrier_all)", "shmem_barrier_all: called by a thread other than"),
     ("another thread's private context", "in_thread(put_private)", "shmem_ctx_int_p: argument ctx is 0x[0-9a-f]+, a private context that another thread created"),
+    ("a put while another thread waits", "beside(wait, put)", "shmem_int_p: called while another thread is in shmem_long_wait_until, at thread level SHMEM_THREAD_SERIALIZED"),
+    ("a fence while another thread is in a collective", "beside(sync_two, shmem_fence)", "shmem_fence: called while another thread is in shmem_sync, at thread level SHMEM_THREAD_SERIALIZED"),
+    ("an allocation while another thread waits for a lock", "shmem_set_lock(&lock); beside(set_lock, allocate)", "shmem_malloc: called while another thread is in shmem_set_lock, at"),
     ("a bad PE is still one", "shmem_int_p(&word, 1, 3)", "shmem_int_p: argument pe is 3, but the job has 3 PEs"),
 ]
 
@@ -56,8 +61,30 @@ COLLECTIVES = [
     ("a reduction half in place", "shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap + 1, heap, 4)", "shmem_long_sum_reduce: arguments dest (0x[0-9a-f]+, 32 bytes) and source"),
     ("a broadcast in place", "shmem_long_broadcast(SHMEM_TEAM_WORLD, heap, heap, 4, 0)", "shmem_long_broadcast: arguments dest (0x[0-9a-f]+, 32 bytes) and source"),
     ("all-to-all into freed memory", "shmem_long_alltoall(SHMEM_TEAM_WORLD, freed, longs, 1)", "shmem_long_alltoall: argument dest is 0x[0-9a-f]+, in memory of the symmetric heap that is not allocated"),
+    ("a collect that fills more than dest", "shmem_long_collect(SHMEM_TEAM_WORLD, heap, longs, 3)", "shmem_long_collect: argument dest is 0x[0-9a-f]+, 0 bytes into an object of 64 bytes: an access of 72 bytes leaves it"),
+    ("a collect into its own source", "shmem_long_collect(SHMEM_TEAM_WORLD, heap, heap + 2, 2)", "shmem_long_collect: arguments dest (0x[0-9a-f]+, 48 bytes) and source (0x[0-9a-f]+, 16 bytes) overlap"),
+    ("a collect of an active set that fills more", "shmem_collect64(heap, longs, 2 + me, 0, 0, 3, psync)", "shmem_collect64: argument dest is 0x[0-9a-f]+, 0 bytes into an object of 64 bytes: an access of 72 bytes leaves it"),
     ("a barrier that one leaves out", "if (me != 1) shmem_barrier_all(); else exit(0)", "shmem_barrier_all waits for PE 1, which has finalized"),
     ("a barrier of an active set that one leaves out", "if (me != 1) shmem_barrier(0, 0, 3, psync); else exit(0)", "shmem_barrier waits for PE 1, which has finalized"),
+]
+
+# The same on active sets, where the first member alone speaks.
+ACTIVE_SETS = [
+    ("active sets: barrier against sync", "me == 1 ? shmem_sync(0, 0, 3, psync) : shmem_barrier(0, 0, 3, psync)", "shmem_barrier: PE 1 is in shmem_sync instead: all members"),
+    ("active sets: another order", "if (me == 2) shmem_barrier(0, 0, 3, psync), shmem_sync(0, 0, 3, other); else shmem_sync(0, 0, 3, other), shmem_barrier(0, 0, 3, psync)", "shmem_sync: PE 2 is in shmem_barrier instead"),
+    ("active sets: different counts", "shmem_fcollect64(heap, longs, 1 + (me == 2), 0, 0, 3, psync)", "shmem_fcollect64: argument nelems (in bytes) is 8 here, but 16 on PE 2"),
+    ("active sets: different strides", "shmem_alltoalls32(heap, longs, 1 + (me == 1), 1, 2, 0, 0, 3, psync)", "shmem_alltoalls32: argument dst is 1 here, but 2 on PE 1"),
+    ("active sets: different roots", "shmem_broadcast64(heap, longs, 4, me == 2, 0, 0, 3, psync)", "shmem_broadcast64: argument PE_root is 0 here, but 1 on PE 2"),
+    ("active sets: different sizes of elements", "if (me == 1) shmem_collect32(heap, longs, 2, 0, 0, 3, psync); else shmem_collect64(heap, longs, 1, 0, 0, 3, psync)", "shmem_collect64: PE 1 is in shmem_collect32 instead"),
+    ("active sets: different types", "if (me == 1) shmem_longlong_sum_to_all((long long *)heap, (long long *)longs, 1, 0, 0, 3, (long long *)longs + 8, psync); else shmem_long_sum_to_all(heap, longs, 1, 0, 0, 3, longs + 8, psync)", "shmem_long_sum_to_all: PE 1 is in shmem_longlong_sum_to_all instead"),
+    ("active sets: different pSync", "shmem_barrier(0, 0, 3, me == 1 ? other : psync)", "shmem_barrier: argument pSync (as an offset) is -[0-9]+ here, but -[0-9]+ on PE 1"),
+    ("active sets: a part of the PEs", "if (me > 0) { if (me == 2) shmem_sync(1, 0, 2, psync); else shmem_barrier(1, 0, 2, psync); } else pause()", "shmem_barrier: PE 2 is in shmem_sync instead"),
+]
+
+# What is late, where, and how many say so.
+LATE = [
+    ("a PE that comes late is named once, and waited for", "shmem_barrier_all", 2),
+    ("a PE that comes late to an active set, too", "shmem_sync", 1),
 ]
 
 PROGRAM = """
@@ -66,13 +93,17 @@ PROGRAM = """
 #include <stdlib.h>
 #include <unistd.h>
 static int word;
-static long longs[16] __attribute__((aligned(16))), psync[SHMEM_SYNC_SIZE];
+static long longs[16] __attribute__((aligned(16))), psync[SHMEM_SYNC_SIZE], other[SHMEM_SYNC_SIZE], lock, never;
 static uint64_t signal_word;
 static long *heap, *freed;
 static char *odd;
 static shmem_ctx_t private;
 static void put(void) { shmem_int_p(&word, 1, 0); }
 static void put_private(void) { shmem_ctx_int_p(private, &word, 1, 0); }
+static void set_lock(void) { shmem_set_lock(&lock); }
+static void sync_two(void) { shmem_sync(1, 0, 2, psync); }
+static void wait(void) { shmem_long_wait_until(&never, SHMEM_CMP_NE, 0); }
+static void allocate(void) { shmem_free(shmem_malloc(8)); }
 
 static void *thread(void *routine) {
     (*(void (**)(void))routine)();
@@ -83,6 +114,14 @@ static void in_thread(void (*routine)(void)) {
     pthread_t id;
     pthread_create(&id, NULL, thread, &routine);
     pthread_join(id, NULL);
+}
+
+/* One thread is in a routine, and will be for long, when this one calls another. */
+static void beside(void (*routine)(void), void (*call)(void)) {
+    pthread_t id;
+    pthread_create(&id, NULL, thread, &routine);
+    usleep(300000);
+    call();
 }
 
 /* Something of everything, all of it right. */
@@ -114,6 +153,12 @@ static void correct(int me, int npes) {
     shmem_long_collect(team, longs, heap, (size_t)me);
     shmem_long_sum_exscan(team, heap, heap, 3);
     shmem_team_destroy(team);
+    shmem_broadcast64(heap, longs, 2, 0, 0, 0, npes, psync);
+    shmem_collect64(longs, heap, me == 0, 0, 0, npes, psync);
+    shmem_long_sum_to_all(heap, heap, 4, 0, 0, npes, longs, psync);
+    if (me %% 2 == 0)
+        shmem_barrier(0, 1, (npes + 1) / 2, psync);
+    shmem_sync(0, 0, npes, psync);
     heap = shmem_realloc(heap, 60);
     shmem_putmem((char *)heap + 56, longs, 4, next);
     shmem_free(heap);
@@ -122,7 +167,7 @@ static void correct(int me, int npes) {
 
 int main(int argc, char **argv) {
     int which = atoi(argv[argc - 1]), provided;
-    shmem_init_thread(which == %d ? SHMEM_THREAD_MULTIPLE : SHMEM_THREAD_SINGLE, &provided);
+    shmem_init_thread(which == %d ? SHMEM_THREAD_MULTIPLE : which >= %d && which < %d ? SHMEM_THREAD_SERIALIZED : SHMEM_THREAD_SINGLE, &provided);
     int me = shmem_my_pe();
     heap = shmem_malloc(64);
     odd = shmem_malloc(13);
@@ -138,28 +183,36 @@ int main(int argc, char **argv) {
     else if (which >= %d)
         switch (which) {
 %s
-        default: sleep(me == 1 ? 12 : 0);
+        case %d: sleep(me == 1 ? 12 : 0); break;
+        default: sleep(me == 1 ? 12 : 0); shmem_sync(0, 0, 3, psync);
         }
-    (void)put, (void)put_private;
+    (void)put, (void)put_private, (void)set_lock, (void)sync_two, (void)wait, (void)allocate, (void)beside;
     shmem_barrier_all();
     return 0;
 }
 """
 
 CHECKED = {"SHMEM_DEBUG": "1"}
-multiple = [name for name, _, _ in ACCESSES].index("another thread's private context")
+names = [name for name, _, _ in ACCESSES]
+multiple = names.index("another thread's private context")
+serialized = [number for number, (_, statement, _) in enumerate(ACCESSES) if "beside(" in statement]
 count = len(ACCESSES)
-expect = lines.Expectation("checked", PROGRAM % (multiple, count, lines.switch(ACCESSES, 0), count, lines.switch(COLLECTIVES, count)))
+together = COLLECTIVES + ACTIVE_SETS
+expect = lines.Expectation("checked", PROGRAM % (
+    multiple, serialized[0], serialized[-1] + 1, count, lines.switch(ACCESSES, 0), count, lines.switch(together, count), count + len(together)))
 for case in ACCESSES:
     expect.line(case, pes=3, speaker=r"PE 1 \(pid \d+\): ", environment=CHECKED)
 for case in COLLECTIVES:
     expect.first_line(case, pes=3, environment=CHECKED)
+for case in ACTIVE_SETS:
+    expect.line(case, pes=3, speaker=r"PE [01] \(pid \d+\): ", environment=CHECKED)
 if os.environ.get("WEFT_TEST_LONG"):
-    run = expect.run(count + len(COLLECTIVES), 3, environment=CHECKED, seconds=60)
-    said = lines.spoken(run)
-    late = "waited 10 s for one of its team's 3 PEs to call it: PE 1"
-    good = run.returncode == 0 and len(said) == 2 and all("shmem_barrier_all has " + late in line for line in said)
-    expect.verdict("a PE that comes late is named once, and waited for", not good and f"status {run.returncode}", run)
+    for extra, (what, call, lines_said) in enumerate(LATE):
+        run = expect.run(count + len(together) + extra, 3, environment=CHECKED, seconds=60)
+        said = lines.spoken(run)
+        late = f"{call} has waited 10 s for one of its 3 PEs to call it: PE 1"
+        good = run.returncode == 0 and len(said) == lines_said and all(late in line for line in said)
+        expect.verdict(what, not good and f"status {run.returncode}", run)
 for pes in 1, 3:
     run = expect.run(-1, pes, environment=CHECKED)
     expect.verdict(f"a correct program in checked mode, {pes} PEs", run.returncode != 0 and f"status {run.returncode}", run)

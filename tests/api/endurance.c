@@ -3,10 +3,10 @@
  * descriptors of the PE and of its launcher stay as they are. With WEFT_TEST_LONG in the
  * environment 10^5 jobs, and on 2 PEs 10^8 barriers. PEs: 1 2 3 5 8 */
 #include <shmem.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "entries.h"
 #include "tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -20,16 +20,6 @@ enum { WARM_UP = 20, GROWTH_KB_MAX = 400 };
 struct use {
     long descriptors, mappings, kilobytes;
 };
-
-static long count_entries(const char *path) {
-    DIR *folder = opendir(path);
-    long count = 0;
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
-}
 
 static long count_lines(const char *path) {
     FILE *file = fopen(path, "r");
@@ -58,7 +48,7 @@ static struct use use_of(long pid) {
     snprintf(fds, sizeof fds, "/proc/%ld/fd", pid);
     snprintf(maps, sizeof maps, "/proc/%ld/maps", pid);
     snprintf(status, sizeof status, "/proc/%ld/status", pid);
-    return (struct use){count_entries(fds), count_lines(maps), anonymous_kilobytes(status)};
+    return (struct use){entries_of(fds), count_lines(maps), anonymous_kilobytes(status)};
 }
 
 /* `slack`: descriptors that may be open just now. */

@@ -4,6 +4,7 @@
 #include <shmem.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,38 @@ static int killed_holder(void) {
     return 0;
 }
 
+/* A PE goes with a lock for which the others wait. */
+static int departed_holder(int holder, bool testing) {
+    if (me == holder)
+        shmem_set_lock(&lock);
+    shmem_barrier_all();
+    if (me == holder)
+        return 0;
+    while (testing && shmem_test_lock(&lock) != 0)
+        ;
+    shmem_set_lock(&lock);
+    return 0;
+}
+
+static void *pass_on(void *unused) {
+    static long passed;
+    for (long turn = 1; turn <= 30; turn++) {
+        shmem_long_p(&passed, turn, (me + 1) % npes);
+        shmem_barrier_all();
+        if (passed != turn)
+            _exit(3);
+        usleep(10000);
+    }
+    return unused;
+}
+
+/* The first thread ends; the process goes on, and ends in order with its last one. */
+static int first_thread_ends(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, pass_on, NULL);
+    pthread_exit(NULL);
+}
+
 /* Two jobs, the second without an end of its own. */
 static int again(void) {
     for (int job = 0; job < 3; job++) {
@@ -208,6 +241,10 @@ static int started(const char *how) {
         return finalize_twice();
     if (strcmp(how, "killed-holder") == 0)
         return killed_holder();
+    if (strncmp(how, "departed-holder-", 16) == 0)
+        return departed_holder(how[16] - '0', how[17] == 't');
+    if (strcmp(how, "first-thread-ends") == 0)
+        return first_thread_ends();
     if (strcmp(how, "again") == 0)
         return again();
     return strcmp(how, "return") == 0 ? 0 : 2;

@@ -126,6 +126,23 @@ def killed_holder():
             assert re.search("(died|was killed by signal 9 .Killed.); leaving", lines[0]), result.err
 
 
+@case("the holder of a lock has finalized: who waits or tests names it and ends the job")
+def departed_holder():
+    for npes, holder, testing in (2, 1, ""), (2, 0, ""), (3, 0, "t"), (4, 2, "t"):
+        result = run("-n", npes, SHARED, f"departed-holder-{holder}{testing}").expect(71)
+        call = "shmem_test_lock" if testing else "shmem_set_lock"
+        line = rf"weft: PE \d \(pid \d+\): {call} waits for PE {holder}, which holds the lock and has finalized .*: clear it before"
+        said = result.err.splitlines()
+        assert 1 <= len(said) < npes and all(re.fullmatch(line, one) for one in said), result.err
+
+
+@case("the first thread ends by pthread_exit while another one goes on")
+def first_thread_ends():
+    for program in both():
+        result = run("-n", 3, program, "first-thread-ends").expect(0)
+        assert result.err == "", result.err
+
+
 LATE = """
 import ctypes, os, sys
 way = sys.argv[2]

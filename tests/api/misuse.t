@@ -49,7 +49,7 @@ CASES = [
     ("a destroyed context's session", "shmem_ctx_destroy(pair); shmem_ctx_session_stop(pair)", "shmem_ctx_session_stop: argument ctx is 0x"),
     ("a lock on the stack", "long here = 0; shmem_set_lock(&here)", "shmem_set_lock: argument lock is 0x[0-9a-f]+, which is not symmetric over 8 bytes"),
     ("a lock of NULL", "shmem_test_lock(NULL)", "shmem_test_lock: argument lock is NULL"),
-    ("a lock that nobody holds", "shmem_clear_lock(longs)", "shmem_clear_lock: argument lock is 0x[0-9a-f]+, which nobody holds"),
+    ("a lock that nobody holds", "shmem_clear_lock(longs)", "shmem_clear_lock: argument lock is 0x[0-9a-f]+, which this PE does not hold"),
     ("a predefined team destroyed", "shmem_team_destroy(SHMEM_TEAM_WORLD)", "shmem_team_destroy: argument team is 0x1: pass a team"),
     ("a root that is no member", "shmem_broadcastmem(SHMEM_TEAM_WORLD, heap, heap, 8, 3)", "shmem_broadcastmem: argument PE_root is 3, but there are 3 members: pass 0 to 2"),
     ("a collective's dest on the stack", "long here[6]; shmem_long_fcollect(SHMEM_TEAM_WORLD, here, longs, 2)", "shmem_long_fcollect: argument dest is 0x[0-9a-f]+, which is not symmetric over 48 bytes"),

@@ -101,6 +101,9 @@ def stopped():
 @case("the end of the thread that joined is no death, and a forked child neither hides one nor is a PE")
 def threads_and_children():
     torchrun(2, [PE, "join_in_thread", "exchange", "sleep_ms:300", "exchange", "leave"]).expect(0)
+    first_ends = [PE, "join", "exchange", "1@go_on_in_thread", "sleep_ms:300", "exchange"]
+    torchrun(3, [*first_ends, "leave"]).expect(0)
+    expect_end(torchrun(3, [*first_ends, "1@raise:9", "hang"]), 1, -9, seconds_max=3)
     expect_end(torchrun(2, [PE, "join", "exchange", "fork_sleeper:1", "exchange", "1@raise:9", "hang"]), 1, -9, seconds_max=3)
     job = torchrun(2, [PE, "join", "exchange", "fork_meddler", "exchange", "leave"]).expect(0)
     assert job.out == ["meddler 0\n"] * 2, job.out

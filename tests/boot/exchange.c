@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: every PE's blob and descriptors arrive at every PE, for all sizes, in many rounds,
  * and no descriptor is left over; joining again after leaving works. PEs: 1 2 3 4 8 64 */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 #include "boot/boot.h"
 #include "boot/control.h"
+#include "entries.h"
 #include "tap.h"
 
 enum { ROUNDS = 60 };
@@ -57,15 +57,6 @@ static void exchange_once(int round, size_t bytes, int nfds) {
     free(all_fds);
 }
 
-static int count_descriptors(void) {
-    int count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    while (directory && readdir(directory))
-        count++;
-    closedir(directory);
-    return count;
-}
-
 static void many_rounds(void) {
     static const size_t sizes[] = {0, 1, 56, 100, 1000, WEFT_BOOT_BLOB_MAX};
     for (int round = 0; round < ROUNDS; round++)
@@ -78,10 +69,10 @@ int main(void) {
         return 1;
     tap_start(weft_boot.pe);
     tap_case("blobs and descriptors arrive");
-    int before = count_descriptors();
+    int before = entries_of("/proc/self/fd");
     many_rounds();
     tap_case("no descriptor is left over");
-    int after = count_descriptors();
+    int after = entries_of("/proc/self/fd");
     EXPECT(before == after, "%d before, %d after", before, after);
     exchange_once(0, 10, 0); /* PE 0 may be the host of the hub: nobody gives descriptors earlier */
     tap_case("joining again after leaving");

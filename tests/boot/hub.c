@@ -3,7 +3,6 @@
  * nothing holds up nobody, rounds may overlap by one, descriptors are closed, and random messages
  * are either served or refused. PEs: 1 */
 #include "boot/hub.h"
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 #include "boot/boot.h"
 #include "boot/wire.h"
+#include "entries.h"
 #include "tap.h"
 
 enum { NPES = 64, RANDOM_MESSAGES = 100000 };
@@ -35,15 +35,6 @@ static void close_hub(int npes) {
     weft_hub_close(hub);
     for (int pe = 0; pe < npes; pe++)
         close(pe_end[pe]);
-}
-
-static int count_descriptors(void) {
-    int count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    while (directory && readdir(directory))
-        count++;
-    closedir(directory);
-    return count;
 }
 
 static void give(int pe, size_t bytes, int nfds) {
@@ -103,14 +94,14 @@ static void one_that_takes_nothing(void) {
 }
 
 static void unfinished_round(void) {
-    int before = count_descriptors();
+    int before = entries_of("/proc/self/fd");
     open_hub(3);
     for (int round = 0; round < 2; round++) {
         give(0, 8, 8);
         serve(0);
     }
     close_hub(3);
-    int after = count_descriptors();
+    int after = entries_of("/proc/self/fd");
     EXPECT(before == after, "%d before, %d after", before, after);
 }
 
@@ -153,7 +144,7 @@ static void send_random(int pe) {
 
 static void random_messages(void) {
     enum { FEW = 3 };
-    int before = count_descriptors(), seen[WEFT_HUB_JUNK + 1] = {0};
+    int before = entries_of("/proc/self/fd"), seen[WEFT_HUB_JUNK + 1] = {0};
     open_hub(FEW);
     for (int i = 0; i < RANDOM_MESSAGES; i++) {
         int pe = (int)random_number(FEW);
@@ -171,7 +162,7 @@ static void random_messages(void) {
     close_hub(FEW);
     for (int news = 0; news <= WEFT_HUB_JUNK; news++)
         EXPECT(seen[news] > 0, "news %d never came", news);
-    int after = count_descriptors();
+    int after = entries_of("/proc/self/fd");
     EXPECT(before == after, "%d before, %d after", before, after);
 }
 

@@ -216,12 +216,23 @@ static void print_pid(int unused) {
     say("pid", getpid());
 }
 
+static void *perform_rest(void *unused);
+
+/* The first thread ends; another one does the rest. */
+static void go_on_in_thread(int unused) {
+    (void)unused;
+    pthread_t thread;
+    pthread_create(&thread, NULL, perform_rest, NULL);
+    pthread_exit(NULL);
+}
+
 static const struct verb {
     const char *name;
     void (*act)(int number);
 } verbs[] = {
     {"join", join},
     {"join_in_thread", join_in_thread},
+    {"go_on_in_thread", go_on_in_thread},
     {"leave", leave},
     {"rejoin", rejoin},
     {"exchange", exchange},
@@ -273,10 +284,18 @@ static int which_pe(void) {
     return 0;
 }
 
+static char **words; /* to perform */
+
+static void *perform_rest(void *unused) {
+    while (*words)
+        perform(*words++, which_pe());
+    return unused;
+}
+
 int main(int argc, char **argv) {
     if (argc == 1)
         puts("1..0 # SKIP the PE of tests/launch");
-    for (int i = 1; i < argc; i++)
-        perform(argv[i], which_pe());
+    words = argv + 1;
+    perform_rest(NULL);
     return 0;
 }

@@ -103,10 +103,10 @@ static void testing(long *lock) {
     shmem_barrier_all();
 }
 
-/* How many have come to the lock: tickets are two apart. */
+/* How many have come to the lock: tickets are 256 apart. */
 static uint32_t comers(long *lock) {
     _Atomic uint32_t *word = shmem_ptr(lock, 0);
-    return atomic_load(&word[1]) / 2;
+    return atomic_load(&word[1]) / 256;
 }
 
 static long served; /* on PE 0, under the lock */
@@ -188,7 +188,7 @@ static void sleeping(long *lock) {
 /* Tickets wrap around: a lock whose tickets are about to. */
 static void wrap_around(long *lock) {
     if (me == 0)
-        *(_Atomic uint64_t *)lock = UINT64_C(0xfffffff0fffffff0);
+        *(_Atomic uint64_t *)lock = UINT64_C(0xfffff000fffff000);
     exclusion(lock, heap_payload, THREADS);
     sleeping(lock);
 }

@@ -4,11 +4,11 @@
  * once stays bounded.
  *
  * PEs: 1 2 3 */
-#include <dirent.h>
 #include <shmem.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "entries.h"
 #include "tap.h"
 
 enum { LIVE = 64, BYTES_MAX = 20000, CTXS = 16, WARM_UP_SHARE = 5, RSS_SLACK_KB = 64 };
@@ -82,18 +82,8 @@ struct cost {
     int descriptors, mappings;
 };
 
-static int count_entries(const char *folder) {
-    DIR *directory = opendir(folder);
-    int count = 0;
-    while (directory && readdir(directory))
-        count++;
-    if (directory)
-        closedir(directory);
-    return count;
-}
-
 static struct cost measure(void) {
-    struct cost cost = {.descriptors = count_entries("/proc/self/fd")};
+    struct cost cost = {.descriptors = entries_of("/proc/self/fd")};
     char line[512];
     FILE *status = fopen("/proc/self/status", "re"), *maps = fopen("/proc/self/maps", "re");
     while (status && fgets(line, sizeof line, status))

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+for room in "launch", "boot":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / room))
 from harness import BUILD, Result, main, settled_leftovers, start  # noqa: E402
 
 PHASES = str(BUILD / "tests/faults/phases")
@@ -47,19 +48,23 @@ def main_where_traced():
         main()
 
 
-def start_traced(npes, victim, strace, program):
-    """Starts a job whose PE `victim`, or launcher, runs below strace with these arguments."""
+def by_oshrun(npes, command):
+    return Result(start("-n", npes, *command), seconds_max=60)
+
+
+def traced_job(npes, victim, strace, program, way):
+    """The result of a job whose PE `victim`, or launcher, runs below strace with these arguments."""
     if victim == LAUNCHER:
-        return start("-n", npes, program, below=["strace", "-D", *strace])
-    script = """if [ "$WEFT_PE" = "$0" ]; then exec strace -D -f "$@"; fi
+        return Result(start("-n", npes, program, below=["strace", "-D", *strace]), seconds_max=60)
+    script = """if [ "${WEFT_PE-${PMI_RANK-${PMI_ID-${PMIX_RANK-$RANK}}}}" = "$0" ]; then exec strace -D -f "$@"; fi
                 while [ "$1" != -- ]; do shift; done; shift; exec "$@" """
-    return start("-n", npes, "sh", "-c", script, victim, *strace, "--", program)
+    return way(npes, ["sh", "-c", script, victim, *strace, "--", program])
 
 
-def run_traced(npes, victim, strace, program):
+def run_traced(npes, victim, strace, program, way=by_oshrun):
     """The result of a job, and the lines that strace wrote about the victim's first thread."""
     with tempfile.NamedTemporaryFile("r", prefix="strace-") as log:
-        result = Result(start_traced(npes, victim, ["-o", log.name, *strace], program), seconds_max=60)
+        result = traced_job(npes, victim, ["-o", log.name, *strace], program, way)
         lines = log.read().splitlines()
     if victim == LAUNCHER:
         return result, lines
@@ -82,9 +87,9 @@ def thin(points):
     return [point for point in points if point not in dropped]
 
 
-def census(npes, victim, program=PHASES):
+def census(npes, victim, program=PHASES, way=by_oshrun):
     """The system calls of the victim's first thread in the order of use: a list of points."""
-    result, lines = run_traced(npes, victim, [], program)
+    result, lines = run_traced(npes, victim, [], program, way)
     result.expect(0, seconds_max=60)
     phase, uses, points = "load", collections.Counter(), []
     for line in lines:
@@ -97,11 +102,12 @@ def census(npes, victim, program=PHASES):
     return thin(points)
 
 
-def strike(npes, victim, point, effect, program=PHASES):
+def strike(npes, victim, point, effect, program=PHASES, way=by_oshrun):
     """A job in which the victim's call at that point has `effect`: "signal=KILL", "error=ENOMEM"; and
     the last phase that the victim had begun."""
     inject = f"inject={point.call}:{effect}:when={point.ordinal}"
-    result, lines = run_traced(npes, victim, ["-e", f"trace=write,{point.call}", "-e", inject], program)
+    strace = ["-e", f"trace=write,{point.call}", "-e", inject]
+    result, lines = run_traced(npes, victim, strace, program, way)
     return result, ([phase_begun(line) for line in lines if phase_begun(line)] or ["load"])[-1]
 
 

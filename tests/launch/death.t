@@ -89,6 +89,14 @@ def thread_end():
     run("-n", 2, PE, "join_in_thread", "exchange", "1@raise:9", "exchange").expect(137, "PE 1")
 
 
+@case("nor is that of the first thread, behind which a death is still noticed, and the PE can leave")
+def first_thread_end():
+    words = ["join", "exchange", "1@go_on_in_thread", "exchange:3", "sleep_ms:100", "exchange"]
+    run("-n", 3, PE, *words, "leave", "join", "exchange", "leave").expect(0, err="")
+    run("-n", 3, PE, *words, "1@raise:9", "exchange").expect(137, "PE 1")
+    run("-n", 3, "sh", "-c", f"{PE} {' '.join(words)} clone_sleeper:20 1@raise:9 hang; sleep 30").expect(70, "PE 1")
+
+
 @case("a forked child that lives on hides no death and is no PE")
 def forked():
     run("-n", 2, PE, "join", "exchange", "fork_sleeper:20", "exchange", "1@raise:9", "exchange").expect(137, "PE 1")

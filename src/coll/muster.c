@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A berth is for one call of one thread, and its state counts up:
+ *
+ *     FREE -> FILLED (its owner writes) -> OPEN -> SEEN (by the set's first member) -> FREE
+ *
+ * The first member looks for a berth of each other one that is open for the same set. Nobody else
+ * closes that, so it is not of an earlier call; and unless threads may be in several at once, it is
+ * the member's next one on the set, whatever its pSync. */
+#include "coll/muster.h"
+#include <shmem.h>
+#include <string.h>
+#include "coll/place.h"
+#include "core/init.h"
+#include "core/job.h"
+
+enum { FREE, FILLED, OPEN, SEEN, STATES };
+enum { PE_START, LOG_STRIDE, PE_SIZE, PSYNC, SET_FACTS };
+
+struct berth {
+    _Atomic uint32_t state;
+    struct weft_entry entry;
+};
+enum { BERTHS = WEFT_MUSTER_BYTES / sizeof(struct berth) };
+_Static_assert(BERTHS >= 8, "a PE's threads have berths");
+
+static struct berth *berths_of(int pe) {
+    struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
+    return (struct berth *)weft_team_words_of(world, pe)->muster;
+}
+
+static bool is_same_set(const struct weft_entry *a, const struct weft_entry *b) {
+    bool members = memcmp(a->values, b->values, PSYNC * sizeof *a->values) == 0;
+    return members &&
+           (a->values[PSYNC] == b->values[PSYNC] || weft_thread_level() < SHMEM_THREAD_MULTIPLE);
+}
+
+/* Whether `pe` is in the same call; ends the job if it is in another one of this set. What was read
+ * counts if the berth was open all the time. */
+static bool meet(const struct weft_entry *mine, const struct weft_same *arguments, int pe) {
+    struct berth *berth = berths_of(pe);
+    for (struct berth *end = berth + BERTHS; berth < end; berth++) {
+        uint32_t state = atomic_load(&berth->state);
+        if (state % STATES != OPEN)
+            continue;
+        struct weft_entry theirs = berth->entry;
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load(&berth->state) != state || !is_same_set(mine, &theirs))
+            continue;
+        weft_entry_compare(mine, &theirs, arguments, pe);
+        atomic_store(&berth->state, state + 1);
+        return true;
+    }
+    return false;
+}
+
+static void log_missing(struct weft_missing *missing, const struct weft_group *group,
+                        const bool *met) {
+    for (int member = 1; member < group->npes; member++)
+        if (!met[member])
+            weft_missing_add(missing, weft_group_pe(group, member));
+    weft_missing_log(missing);
+}
+
+/* Meets whom it can; returns one that is still to come, or 0. */
+static int meet_all(const struct weft_group *group, const struct weft_entry *mine,
+                    const struct weft_same *arguments, bool *met) {
+    int absent = 0;
+    for (int member = group->npes - 1; member > 0; member--) {
+        met[member] = met[member] || meet(mine, arguments, weft_group_pe(group, member));
+        if (!met[member])
+            absent = member;
+    }
+    return absent;
+}
+
+static void lead(const struct weft_group *group, const struct weft_entry *mine,
+                 const struct weft_same *arguments) {
+    struct weft_missing missing = weft_missing_begin(group->call, group->npes);
+    struct weft_waiter waiter = {.call = group->call, .pe = -1};
+    bool met[group->npes];
+    int absent;
+    memset(met, 0, sizeof met);
+    while ((absent = meet_all(group, mine, arguments, met)) != 0) {
+        int pe = weft_group_pe(group, absent);
+        waiter.departed = waiter.departed && waiter.pe == pe;
+        waiter.pe = pe;
+        weft_waiter_turn(&waiter);
+        if (weft_missing_due(&missing))
+            log_missing(&missing, group, met);
+    }
+}
+
+/* A berth of this PE, for this thread to fill. More threads than berths wait for one. */
+static struct berth *take_berth(const char *call) {
+    struct berth *berths = berths_of(weft_job.pe);
+    struct weft_waiter waiter = {.call = call, .pe = -1};
+    for (int i = 0;; i = (i + 1) % BERTHS) {
+        uint32_t state = atomic_load(&berths[i].state);
+        if (state % STATES == FREE &&
+            atomic_compare_exchange_strong(&berths[i].state, &state, state + 1))
+            return &berths[i];
+        if (i == BERTHS - 1)
+            weft_waiter_turn(&waiter);
+    }
+}
+
+static void follow(const struct weft_group *group, const struct weft_entry *mine) {
+    struct weft_missing missing = weft_missing_begin(group->call, group->npes);
+    struct weft_waiter waiter = {.call = group->call, .pe = group->start};
+    struct berth *berth = take_berth(group->call);
+    berth->entry = *mine;
+    uint32_t open = atomic_fetch_add(&berth->state, 1) + 1;
+    while (atomic_load(&berth->state) == open) {
+        weft_waiter_turn(&waiter);
+        if (weft_missing_due(&missing)) {
+            weft_missing_add(&missing, group->start);
+            weft_missing_log(&missing);
+        }
+    }
+    atomic_fetch_add(&berth->state, 1);
+}
+
+/* Tells one pSync from another on all PEs alike: its offset in the heap, or a negative number. */
+static int64_t psync_number(const long *psync) {
+    struct weft_place place = weft_place_of(psync, sizeof *psync);
+    int64_t offset = (int64_t)place.offset;
+    return place.space == WEFT_SPACE_HEAP ? offset : -1 - offset;
+}
+
+void weft_muster(const struct weft_group *group, const struct weft_same *arguments) {
+    struct weft_same all[WEFT_CONSISTENCY_FACTS + 1] = {
+        [PE_START] = {"PE_start", group->start},
+        [LOG_STRIDE] = {"logPE_stride", __builtin_ctz((unsigned)group->stride)},
+        [PE_SIZE] = {"PE_size", group->npes},
+        [PSYNC] = {"pSync (as an offset)", psync_number(group->psync)}};
+    for (int i = 0; arguments[i].argument; i++)
+        all[SET_FACTS + i] = arguments[i];
+    struct weft_entry mine = weft_entry_of(group->call, all);
+    if (group->me == 0)
+        lead(group, &mine, all);
+    else
+        follow(group, &mine);
+}
