@@ -34,7 +34,7 @@ static struct {
     bool registered; /* the abort word's page and gave_up are */
     bool watching;
     _Atomic uint32_t *abort;
-    _Atomic bool stopping, noted, begun, drained, over;
+    _Atomic bool stopping, noted, drained, over;
     pthread_t watcher, releaser, drainer;
     pthread_mutex_t changing; /* of the list */
     struct words *list;
@@ -90,7 +90,6 @@ static bool has_passed(uint64_t since_ns, uint64_t milliseconds) {
 }
 
 static void drain(uint64_t since_ns) {
-    rescue.begun = true;
     if (weft_thread_start(&rescue.releaser, release_main, NULL) != 0 ||
         weft_thread_start(&rescue.drainer, drain_main, NULL) != 0)
         weft_boot_end_self(", with no thread to stop the GPU");
@@ -182,7 +181,7 @@ static void watch_exit(void) {
 int weft_gpu_rescue_open(_Atomic uint32_t *abort) {
     rescue.abort = abort;
     rescue.process = getpid();
-    rescue.stopping = rescue.noted = rescue.begun = rescue.drained = rescue.over = false;
+    rescue.stopping = rescue.noted = rescue.drained = rescue.over = false;
     register_words(abort);
     int rc = weft_thread_start(&rescue.watcher, watch_main, NULL);
     if (rc) {
@@ -230,9 +229,4 @@ int weft_gpu_rescue_add(uint32_t *first, size_t count) {
 
 void weft_gpu_rescue_note(void) {
     atomic_store_explicit(&rescue.noted, true, memory_order_relaxed);
-}
-
-bool weft_gpu_rescue_begun(void) {
-    return rescue.begun ||
-           (weft_gpu_abort.gave_up && __atomic_load_n(weft_gpu_abort.gave_up, __ATOMIC_ACQUIRE));
 }

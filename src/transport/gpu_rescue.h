@@ -41,8 +41,4 @@ int weft_gpu_rescue_add(uint32_t *first, size_t count);
  * captured. One store. A process that never says so is left to itself when the job is over. */
 void weft_gpu_rescue_note(void);
 
-/* Whether what this process's GPU has computed is worth nothing: a wait was given up, or released.
- * Call it behind a synchronise. */
-bool weft_gpu_rescue_begun(void);
-
 #endif
