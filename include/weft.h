@@ -84,8 +84,9 @@ int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const 
 /* c_shard = rows of (op over members of a x b) that belong to this member, op WEFT_SUM or WEFT_AVG.
  * a: M x K_me, b: K_me x N; M and N the same on all members, K_me each member its own.
  * c_shard: rows_me x N, where the members' rows add up to M in team order.
- * The peers' chunks are produced first, rank+1, rank+2, ..., and this member's own last; chunks so
- * small that cutting the product costs more than overlap saves are made in one product. */
+ * The peers' chunks are produced first, rank+1, rank+2, ..., and this member's own last, in turns
+ * of some rows of each; chunks so small that cutting the product costs more than overlap saves are
+ * made in one product. */
 int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                                weft_op op, weft_matrix *c_shard, weft_stream stream);
 

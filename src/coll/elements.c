@@ -195,6 +195,21 @@ static void reduce_f64(const struct block *block, const weft_matrix *dest) {
         memcpy(at, result, block->nelems * sizeof *result);
 }
 
+/* Asks for the same block of the next row: a peer's product comes from another core's cache, and
+ * what the processor fetches ahead by itself ends with the page. */
+static void prefetch_below(const struct block *block) {
+    enum { LINE_BYTES = 64, SECOND_LEVEL = 2 };
+    for (int s = 0; s < block->nsources; s++) {
+        const weft_matrix *source = &block->sources[s];
+        if (block->row + 1 == source->rows)
+            return;
+        const char *at = weft_matrix_at(source, block->row + 1, block->col);
+        size_t bytes = block->nelems * weft_element_bytes(source->dtype);
+        for (size_t offset = 0; offset < bytes; offset += LINE_BYTES)
+            __builtin_prefetch(at + offset, 0, SECOND_LEVEL);
+    }
+}
+
 void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, int nsources,
                           weft_op op) {
     struct block block = {.sources = sources, .nsources = nsources, .op = op};
@@ -202,6 +217,7 @@ void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, i
         for (block.col = 0; block.col < dest->cols; block.col += BLOCK_ELEMS) {
             size_t left = dest->cols - block.col;
             block.nelems = left < BLOCK_ELEMS ? left : BLOCK_ELEMS;
+            prefetch_below(&block);
             if (dest->dtype == WEFT_F64)
                 reduce_f64(&block, dest);
             else

@@ -175,6 +175,27 @@ static int failed(int error, const weft_matrix *a, const weft_matrix *c) {
                      a->cols, strerror(-error));
 }
 
+struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows) {
+    struct weft_factor factor = {*b, NULL, threads_share()};
+    struct weft_matmul_sizes sizes = {rows, b->cols, b->rows, b->rows, b->ld, b->cols};
+    if (weft_matmul_supports(b->dtype) || b->dtype != WEFT_F32 || !library.packed_f32 ||
+        rows == 0 || b->rows == 0 || b->cols == 0)
+        return factor;
+    size_t bytes = library.packed_f32_bytes(sizes, factor.threads);
+    float *packed =
+        bytes > 0 ? scratch_floats((bytes + sizeof *packed - 1) / sizeof *packed) : NULL;
+    if (packed && library.pack_f32(sizes, factor.threads, b->data, packed) == 0)
+        factor.packed = packed;
+    return factor;
+}
+
+int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft_matrix *c) {
+    if (!b->packed || c->rows == 0)
+        return weft_matmul(a, &b->b, c);
+    int error = library.packed_f32(sizes_of(a, &b->b, c), b->threads, a->data, b->packed, c->data);
+    return error ? failed(error, a, c) : 0;
+}
+
 int weft_matmul(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c) {
     int error = weft_matmul_supports(a->dtype);
     if (error || c->rows == 0 || c->cols == 0)

@@ -16,6 +16,21 @@
  * type; -ENOMEM, -EOVERFLOW; each with text. */
 int weft_matmul(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c);
 
+/* The second factor of several products, packed once for all of them where a library can do that,
+ * and otherwise for each product. */
+struct weft_factor {
+    weft_matrix b;
+    const void *packed; /* NULL: not */
+    int threads;
+};
+
+/* For products of `rows` rows. Valid until this thread packs another one, or multiplies 16-bit
+ * types. */
+struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows);
+
+/* weft_matmul. */
+int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft_matrix *c);
+
 /* Whether weft_matmul can multiply this type: 0, or -ENOTSUP with text. */
 int weft_matmul_supports(weft_dtype dtype);
 
@@ -29,6 +44,13 @@ struct weft_matmul_library {
     int (*f64)(struct weft_matmul_sizes, int threads, const double *a, const double *b, double *c);
     int (*bf16)(struct weft_matmul_sizes, int threads, const uint16_t *a, const uint16_t *b,
                 float *c);
+
+    /* Packs b for products of these sizes, of which m and lda may change from one to the next, and
+     * multiplies by it, with the same number of threads. 0 bytes: packing does not pay. */
+    size_t (*packed_f32_bytes)(struct weft_matmul_sizes, int threads);
+    int (*pack_f32)(struct weft_matmul_sizes, int threads, const float *b, float *packed);
+    int (*packed_f32)(struct weft_matmul_sizes, int threads, const float *a, const float *packed,
+                      float *c);
 };
 
 /* Fill in what the library has and `library` does not have yet. */

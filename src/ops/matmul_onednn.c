@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oneDNN's plain matrix products, version 2 and 3 alike.
+/* oneDNN's plain matrix products, version 2 and 3 alike, and f32 ones by a factor packed before.
  *
  * Two exported functions with C types only, whose form has not changed between the versions:
  * dnnl_sgemm (oneapi/dnnl/dnnl.h) and dnnl_gemm_bf16bf16f32 (exported, declared in oneDNN's
@@ -20,6 +20,23 @@ static int (*dnnl_sgemm)(char transa, char transb, dnnl_dim m, dnnl_dim n, dnnl_
 static int (*dnnl_bf16gemm)(char transa, char transb, dnnl_dim m, dnnl_dim n, dnnl_dim k,
                             float alpha, const uint16_t *a, dnnl_dim lda, const uint16_t *b,
                             dnnl_dim ldb, float beta, float *c, dnnl_dim ldc);
+
+/* The same with a packed factor (DNNL_API in oneDNN's src/cpu/gemm/gemm_pack.hpp). They are C++, so
+ * their names carry their arguments' types: whoever changes those has no such name any more. The
+ * same from 2.6 to 3.13. */
+#define NAMESPACE "_ZN4dnnl4impl3cpu"
+static int (*sgemm_pack_get_size)(const char *identifier, const char *transa, const char *transb,
+                                  const dnnl_dim *m, const dnnl_dim *n, const dnnl_dim *k,
+                                  const dnnl_dim *lda, const dnnl_dim *ldb, size_t *bytes,
+                                  bool *worth);
+static int (*sgemm_pack)(const char *identifier, const char *transa, const char *transb,
+                         const dnnl_dim *m, const dnnl_dim *n, const dnnl_dim *k,
+                         const dnnl_dim *lda, const dnnl_dim *ldb, const float *source,
+                         float *packed);
+static int (*sgemm_compute)(const char *transa, const char *transb, const dnnl_dim *m,
+                            const dnnl_dim *n, const dnnl_dim *k, const float *a,
+                            const dnnl_dim *lda, const float *b, const dnnl_dim *ldb,
+                            const float *beta, float *c, const dnnl_dim *ldc);
 
 /* Of the OpenMP runtime that oneDNN is linked with; the setting is the calling thread's own. */
 static void (*omp_set_num_threads)(int);
@@ -65,12 +82,61 @@ static int multiply_bf16(struct weft_matmul_sizes s, int threads, const uint16_t
     return errno_of(status);
 }
 
+/* Packing counts in columns: its first factor is b, transposed. */
+struct by_columns {
+    dnnl_dim m, n, k, lda, ldb, ldc;
+};
+
+static struct by_columns by_columns(struct weft_matmul_sizes s) {
+    return (struct by_columns){(dnnl_dim)s.n,   (dnnl_dim)s.m,   (dnnl_dim)s.k,
+                               (dnnl_dim)s.ldb, (dnnl_dim)s.lda, (dnnl_dim)s.ldc};
+}
+
+static size_t packed_f32_bytes(struct weft_matmul_sizes sizes, int threads) {
+    struct by_columns s = by_columns(sizes);
+    size_t bytes = 0;
+    bool worth = false;
+    int before = threads_limit(threads);
+    int status =
+        sgemm_pack_get_size("A", "N", "N", &s.m, &s.n, &s.k, &s.lda, &s.ldb, &bytes, &worth);
+    threads_restore(before);
+    return status == DNNL_SUCCESS && worth ? bytes : 0;
+}
+
+static int pack_f32(struct weft_matmul_sizes sizes, int threads, const float *b, float *packed) {
+    struct by_columns s = by_columns(sizes);
+    int before = threads_limit(threads);
+    int status = sgemm_pack("A", "N", "N", &s.m, &s.n, &s.k, &s.lda, &s.ldb, b, packed);
+    threads_restore(before);
+    return errno_of(status);
+}
+
+static int multiply_packed_f32(struct weft_matmul_sizes sizes, int threads, const float *a,
+                               const float *packed, float *c) {
+    struct by_columns s = by_columns(sizes);
+    const float beta = 0;
+    int before = threads_limit(threads);
+    int status =
+        sgemm_compute("P", "N", &s.m, &s.n, &s.k, packed, &s.lda, a, &s.ldb, &beta, c, &s.ldc);
+    threads_restore(before);
+    return errno_of(status);
+}
+
 /* oneDNN refuses bf16 on processors without AVX-512: asked once with a product of one element. */
 static bool bf16_works(void) {
     const uint16_t one = 0x3f80;
     const struct weft_matmul_sizes unit = {1, 1, 1, 1, 1, 1};
     float product = 0;
     return dnnl_bf16gemm && multiply_bf16(unit, 1, &one, &one, &product) == 0 && product == 1;
+}
+
+static bool find_packing(void *dnnl) {
+    *(void **)&sgemm_pack_get_size =
+        dlsym(dnnl, NAMESPACE "19sgemm_pack_get_sizeEPKcS3_S3_PKlS5_S5_S5_S5_PmPb");
+    *(void **)&sgemm_pack = dlsym(dnnl, NAMESPACE "10sgemm_packEPKcS3_S3_PKlS5_S5_S5_S5_PKfPf");
+    *(void **)&sgemm_compute =
+        dlsym(dnnl, NAMESPACE "13sgemm_computeEPKcS3_PKlS5_S5_PKfS5_S7_S5_S7_PfS5_");
+    return sgemm_pack_get_size && sgemm_pack && sgemm_compute;
 }
 
 void weft_matmul_open_onednn(struct weft_matmul_library *library) {
@@ -85,6 +151,11 @@ void weft_matmul_open_onednn(struct weft_matmul_library *library) {
     *(void **)&omp_get_max_threads = dlsym(dnnl, "omp_get_max_threads");
     if (!library->f32 && dnnl_sgemm)
         library->f32 = multiply_f32;
+    if (library->f32 == multiply_f32 && find_packing(dnnl)) {
+        library->packed_f32_bytes = packed_f32_bytes;
+        library->pack_f32 = pack_f32;
+        library->packed_f32 = multiply_packed_f32;
+    }
     if (!library->bf16 && bf16_works())
         library->bf16 = multiply_bf16;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A member announces each piece that it has made through its progress word: piece k, for the member
- * k after it, is step k. So an owner knows from the distance what to wait for. */
+/* Pieces are made in turns: some rows of each peer's piece, then of the own one, and so on. A
+ * member announces through its progress word what it has made: in each turn, the part for the
+ * member k after it is step k. So an owner knows from the distance what to wait for. */
 #include "ops/partials.h"
 #include <errno.h>
+#include <string.h>
 #include "base/log.h"
 #include "coll/elements.h"
 #include "core/sync.h"
@@ -29,7 +31,20 @@ bool weft_partials_check(const struct weft_partials *p, const char *c_name, cons
     meeting->mine.facts[WEFT_FACT_OP] = (uint64_t)p->op;
     meeting->mine.facts[WEFT_FACT_ROWS] = a->rows;
     meeting->mine.facts[WEFT_FACT_COLS] = b->cols;
+    memcpy(meeting->mine.data, &a->cols, sizeof a->cols);
+    meeting->data_bytes = sizeof a->cols;
     return true;
+}
+
+/* The largest K of all members; each has its own. */
+static size_t deepest(const struct weft_meeting *meeting) {
+    size_t most = 0;
+    for (int member = 0; member < meeting->team->npes; member++) {
+        size_t depth;
+        memcpy(&depth, weft_meeting_offer(meeting, member)->data, sizeof depth);
+        most = depth > most ? depth : most;
+    }
+    return most;
 }
 
 void weft_partials_plan(struct weft_partials *p, size_t more) {
@@ -89,49 +104,43 @@ enum weft_product weft_partials_begin(const struct weft_partials *p, bool at_onc
 /* One band of a call. */
 struct work {
     const struct weft_partials *partials;
-    uint32_t begin; /* of the progress words */
     size_t col, cols;
     const struct weft_piece *pieces;
-    const weft_matrix *dest; /* of the own piece */
-    weft_matrix own;         /* the own product of the own piece: in dest if the type is right */
+    const weft_matrix *dest;   /* of the own piece */
+    weft_matrix own;           /* the own product of the own piece */
+    size_t turns, rows;        /* of every piece in a turn; fewer or none where it ends */
+    uint32_t begin;            /* of the progress words */
+    struct weft_factor factor; /* the band's columns of b */
 };
 
-/* The step after which `member` has made this member's piece. */
-static uint32_t step_of(const struct work *w, int member) {
-    const struct weft_team *team = w->partials->meeting->team;
-    int distance = (team->my_pe - member + team->npes) % team->npes;
-    return w->begin + (uint32_t)distance;
+/* The part of a member's piece that is made in a turn. */
+static struct weft_piece part_of(const struct work *w, int member, size_t turn) {
+    struct weft_piece part = w->pieces[member];
+    size_t before = turn * w->rows < part.rows ? turn * w->rows : part.rows;
+    size_t left = part.rows - before;
+    part.row += before;
+    part.rows = left < w->rows ? left : w->rows;
+    return part;
 }
 
-static bool peers_done(const struct work *w) {
-    const struct weft_team *team = w->partials->meeting->team;
-    for (int member = 0; member < team->npes; member++)
-        if (member != team->my_pe &&
-            !weft_word_reached(&weft_team_words_of(team, member)->progress, step_of(w, member)))
-            return false;
-    return true;
+/* A turn's rows of `whole`, which is cut like the own piece. */
+static weft_matrix own_part(const struct work *w, const weft_matrix *whole, size_t turn) {
+    int me = w->partials->meeting->team->my_pe;
+    struct weft_piece part = part_of(w, me, turn);
+    return weft_matrix_rows(whole, part.row - w->pieces[me].row, part.rows);
 }
 
-static void await_peers(const struct work *w) {
-    struct weft_meeting *meeting = w->partials->meeting;
-    for (int member = 0; member < meeting->team->npes; member++)
-        if (member != meeting->team->my_pe)
-            weft_progress_wait(meeting->team, member, step_of(w, member), meeting->name);
-}
-
-/* Rows [row, row + rows) of the own piece of the sum, over the members in team order. */
-static void reduce(const struct work *w, size_t row, size_t rows) {
+/* A turn's part of the own piece of the sum, over the members in team order. */
+static void reduce(const struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
-    struct weft_piece part = w->pieces[team->my_pe];
-    part.row += row;
-    part.rows = rows;
+    struct weft_piece part = part_of(w, team->my_pe, turn);
     weft_matrix sources[team->npes];
     for (int member = 0; member < team->npes; member++) {
         weft_matrix product = product_of(w->partials, member, w->cols);
         sources[member] = cut(&product, &part);
     }
-    sources[team->my_pe] = weft_matrix_rows(&w->own, row, rows);
-    weft_matrix dest = weft_matrix_rows(w->dest, row, rows);
+    sources[team->my_pe] = own_part(w, &w->own, turn);
+    weft_matrix dest = own_part(w, w->dest, turn);
     weft_elements_reduce(&dest, sources, team->npes, w->partials->op);
 }
 
@@ -141,69 +150,114 @@ static int multiply_at_once(const struct work *w) {
     struct weft_team *team = p->meeting->team;
     weft_matrix product = product_of(p, team->my_pe, w->cols);
     struct weft_piece whole = {0, p->a->rows, 0, w->cols};
+    uint32_t done = weft_progress_begin(team, 1) + 1;
     int error = multiply(p, w->col, &whole, &product);
-    weft_progress_set(team, w->begin + (uint32_t)team->npes - 1);
+    weft_progress_set(team, done);
+    for (int distance = 1; distance < team->npes; distance++)
+        weft_progress_wait(team, weft_meeting_member(p->meeting, distance), done, p->meeting->name);
     return error;
 }
 
-static int multiply_for_peers(const struct work *w) {
-    struct weft_team *team = w->partials->meeting->team;
-    int error = 0;
-    for (int step = 1; step < team->npes; step++) {
-        const struct weft_piece *piece =
-            &w->pieces[weft_meeting_member(w->partials->meeting, step)];
-        weft_matrix product = product_of(w->partials, team->my_pe, w->cols);
-        weft_matrix theirs = cut(&product, piece);
-        int failed = multiply(w->partials, w->col, piece, &theirs);
-        error = error ? error : failed;
-        weft_progress_set(team, w->begin + (uint32_t)step);
-    }
-    return error;
-}
+/* --- In turns -------------------------------------------------------------------------------- */
 
-/* Rows of the own piece in one product: where b fits into the second-level cache, so few that the
- * product is still there when it is reduced. 16-bit products are so fast that packing b for each
- * band costs more. Depends on sizes and types only, as bits may depend on it. */
-static size_t own_band_rows(const struct work *w, const struct weft_piece *piece) {
-    enum { B_BYTES = 3 << 19, PRODUCT_BYTES = 1 << 19, ROWS_MIN = 64 };
-    const weft_matrix *b = w->partials->b;
-    size_t b_bytes = b->rows * piece->cols * weft_element_bytes(b->dtype);
-    size_t row_bytes = piece->cols * weft_element_bytes(w->own.dtype);
-    if (b_bytes > B_BYTES || row_bytes == 0 || b->dtype != w->own.dtype)
-        return piece->rows;
-    return row_bytes * ROWS_MIN < PRODUCT_BYTES ? PRODUCT_BYTES / row_bytes : ROWS_MIN;
-}
-
-/* The own piece, reduced as it is made if the peers have made theirs; returns how many rows are
- * left to reduce at the end through `reduced`. */
-static int multiply_own(const struct work *w, size_t *reduced) {
-    struct weft_piece piece = w->pieces[w->partials->meeting->team->my_pe], band = piece;
-    size_t limit = own_band_rows(w, &piece);
-    int error = 0;
-    for (size_t row = 0; row < piece.rows && !error; row += band.rows) {
-        size_t left = piece.rows - row;
-        band.row = piece.row + row;
-        band.rows = left < limit ? left : limit;
-        weft_matrix own = weft_matrix_rows(&w->own, row, band.rows);
-        error = multiply(w->partials, w->col, &band, &own);
-        if (limit < piece.rows && peers_done(w)) {
-            reduce(w, *reduced, row + band.rows - *reduced);
-            *reduced = row + band.rows;
-        }
-    }
-    return error;
-}
-
-/* Makes the band's product; `reduced`: how many rows of the own piece are reduced already. */
-static int multiply_band(struct work *w, enum weft_product how, size_t *reduced) {
-    if (how == WEFT_PRODUCT_MADE)
+/* So few rows that a product is still in the second-level cache when it is reduced; none where
+ * turns cost more than that saves: where b does not stay in the cache from one to the next, or is
+ * not the same for all pieces, and for 16-bit types, whose products are too fast. The same on all
+ * members: bits may depend on it. */
+static size_t rows_of_turn(const struct work *w, size_t cols) {
+    enum { B_BYTES = 3 << 19, PRODUCT_BYTES = 9 << 16, ROWS_MIN = 64, ROWS_STEP = 32 };
+    size_t row_bytes = cols * weft_element_bytes(w->own.dtype);
+    if (row_bytes == 0 || cols < w->cols || w->partials->b->dtype != w->own.dtype ||
+        deepest(w->partials->meeting) * row_bytes > B_BYTES)
         return 0;
-    int error = how == WEFT_PRODUCT_AT_ONCE ? multiply_at_once(w) : multiply_for_peers(w);
-    if (how == WEFT_PRODUCT_IN_PIECES && !error) {
-        w->own = w->dest->dtype == w->own.dtype ? *w->dest : w->own;
-        error = multiply_own(w, reduced);
+    size_t rows = PRODUCT_BYTES / row_bytes / ROWS_STEP * ROWS_STEP;
+    return rows > ROWS_MIN ? rows : ROWS_MIN;
+}
+
+static void plan_turns(struct work *w) {
+    struct weft_team *team = w->partials->meeting->team;
+    size_t rows = 0, cols = 0;
+    for (int member = 0; member < team->npes; member++) {
+        rows = w->pieces[member].rows > rows ? w->pieces[member].rows : rows;
+        cols = w->pieces[member].cols > cols ? w->pieces[member].cols : cols;
     }
-    await_peers(w);
+    w->rows = rows_of_turn(w, cols);
+    w->rows = w->rows ? w->rows : rows;
+    w->turns = rows ? (rows + w->rows - 1) / w->rows : 0;
+    w->begin = weft_progress_begin(team, (uint32_t)w->turns * (uint32_t)(team->npes - 1));
+    weft_matrix b = weft_matrix_cols(w->partials->b, w->col, w->cols);
+    w->factor = w->turns > 1 ? weft_matmul_pack(&b, w->rows) : (struct weft_factor){.b = b};
+}
+
+/* The step that `maker` ends with a turn's part of the piece of the member `distance` after it. */
+static uint32_t step_of(const struct work *w, size_t turn, int distance) {
+    uint32_t steps = (uint32_t)w->partials->meeting->team->npes - 1;
+    return w->begin + (uint32_t)turn * steps + (uint32_t)distance;
+}
+
+/* The peers' distance to this member is what is left of a round. */
+static bool peers_have_made(const struct work *w, size_t turn) {
+    const struct weft_meeting *meeting = w->partials->meeting;
+    for (int distance = 1; distance < meeting->team->npes; distance++) {
+        int member = weft_meeting_member(meeting, distance);
+        uint32_t step = step_of(w, turn, meeting->team->npes - distance);
+        if (!weft_word_reached(&weft_team_words_of(meeting->team, member)->progress, step))
+            return false;
+    }
+    return true;
+}
+
+static void await_peers(const struct work *w, size_t turn) {
+    const struct weft_meeting *meeting = w->partials->meeting;
+    for (int distance = 1; distance < meeting->team->npes; distance++)
+        weft_progress_wait(meeting->team, weft_meeting_member(meeting, distance),
+                           step_of(w, turn, meeting->team->npes - distance), meeting->name);
+}
+
+/* Pieces that have all columns share the packed b. */
+static int multiply_part(const struct work *w, const struct weft_piece *part,
+                         const weft_matrix *dest) {
+    if (part->cols < w->cols)
+        return multiply(w->partials, w->col, part, dest);
+    weft_matrix a = weft_matrix_rows(w->partials->a, part->row, part->rows);
+    return weft_matmul_by(&a, &w->factor, dest);
+}
+
+/* A part that fails counts as made: nobody waits for it in vain. */
+static int multiply_turn(const struct work *w, size_t turn) {
+    struct weft_meeting *meeting = w->partials->meeting;
+    int me = meeting->team->my_pe, error = 0;
+    weft_matrix product = product_of(w->partials, me, w->cols);
+    for (int distance = 1; distance < meeting->team->npes; distance++) {
+        struct weft_piece part = part_of(w, weft_meeting_member(meeting, distance), turn);
+        weft_matrix theirs = cut(&product, &part);
+        int failed = multiply_part(w, &part, &theirs);
+        error = error ? error : failed;
+        weft_progress_set(meeting->team, step_of(w, turn, distance));
+    }
+    struct weft_piece part = part_of(w, me, turn);
+    weft_matrix own = own_part(w, &w->own, turn);
+    int failed = multiply_part(w, &part, &own);
+    return error ? error : failed;
+}
+
+/* What all peers have made is reduced while the own product is hot. A member that is ahead of the
+ * others goes on, and reduces the rest at the end. */
+static int take_turns(struct work *w) {
+    size_t reduced = 0;
+    int error = 0;
+    w->own = w->dest->dtype == w->own.dtype ? *w->dest : w->own;
+    plan_turns(w);
+    for (size_t turn = 0; turn < w->turns; turn++) {
+        int failed = multiply_turn(w, turn);
+        error = error ? error : failed;
+        for (; reduced <= turn && peers_have_made(w, reduced); reduced++)
+            reduce(w, reduced);
+    }
+    for (; reduced < w->turns; reduced++) {
+        await_peers(w, reduced);
+        reduce(w, reduced);
+    }
     return error;
 }
 
@@ -213,12 +267,17 @@ int weft_partials_band(const struct weft_partials *p, size_t col, size_t cols,
     struct weft_team *team = p->meeting->team;
     if (team->npes == 1)
         return multiply(p, col, &pieces[0], dest);
-    uint32_t steps = how == WEFT_PRODUCT_MADE ? 0 : (uint32_t)team->npes - 1;
-    uint32_t begin = weft_progress_begin(team, steps);
     weft_matrix product = product_of(p, team->my_pe, cols);
-    struct work work = {p, begin, col, cols, pieces, dest, cut(&product, &pieces[team->my_pe])};
-    size_t reduced = 0;
-    int error = multiply_band(&work, how, &reduced);
-    reduce(&work, reduced, pieces[team->my_pe].rows - reduced);
+    struct work work = {.partials = p,
+                        .col = col,
+                        .cols = cols,
+                        .pieces = pieces,
+                        .dest = dest,
+                        .own = cut(&product, &pieces[team->my_pe]),
+                        .rows = p->a->rows};
+    if (how == WEFT_PRODUCT_IN_PIECES)
+        return take_turns(&work);
+    int error = how == WEFT_PRODUCT_AT_ONCE ? multiply_at_once(&work) : 0;
+    reduce(&work, 0);
     return error;
 }

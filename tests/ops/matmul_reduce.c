@@ -119,6 +119,17 @@ static void all(const struct test_team *t, weft_dtype dtype, enum memory memory,
     tensor_free(&c);
 }
 
+/* So many rows that up to four members make and reduce their products in several turns. */
+static void large(const struct test_team *world, uint64_t round) {
+    static const struct shape shape = {1500, 450, 1};
+    tap_case("several turns");
+    for (size_t d = 0; d < 2; d++) {
+        tensors_reset();
+        scatter(world, all_dtypes[d], HEAP, &shape, round + d);
+        all(world, all_dtypes[d], PRIVATE, &shape, round + d);
+    }
+}
+
 int main(void) {
     /* The last four are too large for every member to reduce them alone, two of them for one band.
      */
@@ -140,6 +151,7 @@ int main(void) {
                 all(&teams[team], all_dtypes[d], memory, &shapes[s], round);
             }
     }
+    large(&teams[0], round);
     shmem_free(heap_arena);
     return tap_finish();
 }

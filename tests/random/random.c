@@ -142,7 +142,8 @@ static void run_program(void) {
 }
 
 int main(int argc, char **argv) {
-    shmem_init();
+    int provided;
+    shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided); /* for the class of threads */
     me = shmem_my_pe();
     npes = shmem_n_pes();
     tap_start(me);

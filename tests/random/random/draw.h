@@ -56,7 +56,7 @@ static inline struct extent extent_of(int pe, uint32_t offset, uint32_t bytes) {
 /* What an operation on `row` moves: which way, and how much of either side it spans. */
 static inline bool op_gets(const struct op *op) {
     return op->class == GET || op->class == GET_NBI ||
-           ((op->class == STRIDED || op->class == BLOCKS) && op->verb == INDEX_GET) ||
+           ((op->class >= STRIDED && op->class <= THREADS) && op->verb == INDEX_GET) ||
            (op->class == ELEMENT && op->verb == ELEMENT_G);
 }
 static inline uint32_t op_remote_span(const struct op *op) {
@@ -67,9 +67,20 @@ static inline uint32_t op_local_span(const struct op *op) {
     return span(op->nblocks, op->bsize, op_gets(op) ? op->dst : op->sst,
                 rma_routines[op->row].bytes);
 }
+static inline bool op_is_amo(const struct op *op) {
+    return op->class >= AMO && op->class <= AMO_C11;
+}
 static inline bool op_is_nbi(const struct op *op) {
-    return op->class == GET_NBI || op->class == PUT_NBI || op->class == AMO_NBI ||
-           (op->class == PUT_SIGNAL && op->form);
+    return op->class == GET_NBI || op->class == PUT_NBI || (op_is_amo(op) && op->form == NBI) ||
+           ((op->class == PUT_SIGNAL || op->class == MOVE_C11) && op->form);
+}
+
+/* The routine of an atomic; NULL: there is none of such a name. */
+static inline amo *op_amo(const struct op *op) {
+    const struct amo_routines *rows = op->class == AMO_OLD   ? old_amo_routines
+                                      : op->class == AMO_C11 ? c11_amo_routines
+                                                             : amo_routines;
+    return amo_routine_of(&rows[op->row], op->verb);
 }
 
 /* Begins an epoch. */

@@ -56,7 +56,7 @@ static uint32_t draw_nelems(uint32_t bytes, uint32_t large) {
 }
 
 static bool place_local(struct op *op, uint32_t bytes, uint32_t alignment) {
-    op->symmetric = coin(4);
+    op->symmetric = op->class != THREADS && coin(4);
     if (op->symmetric)
         return memory_place(op->actor, bytes, alignment, &op->local);
     if (op_gets(op))
@@ -76,11 +76,17 @@ static enum verdict worse(enum verdict a, enum verdict b) {
     return a > b ? a : b;
 }
 
+/* Threads call quiet themselves. */
+static uint8_t remote_via(const struct op *op) {
+    return op->class == THREADS ? VIA_DONE : via_of(op->ctx, op->target);
+}
+
 static enum verdict may_move(const struct op *op, struct extent remote, struct extent local) {
-    uint8_t via = via_of(op->ctx, op->target);
+    uint8_t via = remote_via(op);
     bool gets = op_gets(op);
-    enum verdict there = gets ? order_may_read(op->actor, op_is_nbi(op) ? via : VIA_DONE, remote)
-                              : order_may_write(op->actor, via, remote, FENCEABLE);
+    enum verdict there =
+        gets ? order_may_read(op->actor, op_is_nbi(op) ? via : VIA_DONE, remote)
+             : order_may_write(op->actor, via, remote, op->class == THREADS ? STRICT : FENCEABLE);
     if (there == FOREIGN || !op->symmetric)
         return there;
     if (local.pe == remote.pe && local.offset < remote.offset + remote.bytes + 16 &&
@@ -91,7 +97,7 @@ static enum verdict may_move(const struct op *op, struct extent remote, struct e
 }
 
 static void book(const struct op *op, struct extent remote, struct extent local) {
-    uint8_t via = via_of(op->ctx, op->target);
+    uint8_t via = remote_via(op);
     memory_used(remote.pe, remote.offset);
     if (op_gets(op)) {
         order_read(op->actor, op_is_nbi(op) ? via : VIA_DONE, remote);
@@ -125,14 +131,18 @@ static enum verdict draw_sides(struct op *op) {
 }
 
 static void draw_run(struct op *op) {
-    op->row = (uint8_t)below((uint32_t)RMA_ROWS);
+    op->row = (uint8_t)below((uint32_t)(op->class == MOVE_C11 ? RMA_TYPED_ROWS : RMA_ROWS));
     op->bsize = draw_nelems(rma_routines[op->row].bytes, op->class == PUT_SIGNAL ? 4 : 64);
     op->nblocks = op->bsize != 0;
     op->dst = op->sst = 1;
 }
 
+/* op->verb counts where the class leaves it open; op->form: it is non-blocking. */
 enum verdict draw_contiguous(struct op *op) {
     draw_remote(op);
+    op->verb = (uint8_t)below(2);
+    op->form = op->class == MOVE_C11 && coin(2);
+    op->nthreads = (uint8_t)(op->class == THREADS ? 2 + below(3) : 0);
     draw_run(op);
     return draw_sides(op);
 }

@@ -2,19 +2,33 @@
 /* Atomics on words of the actor alone, on crowds, and flags: raised and waited for. */
 #include "draw.h"
 
-static bool has_form(enum op_class class, enum amo_operation operation) {
+static bool has_form(enum amo_form form, enum amo_operation operation) {
     bool only_fetches = operation == FETCH || operation == SWAP || operation == COMPARE_SWAP;
-    return class == AMO ? !only_fetches : operation != SET;
+    return form == SILENT ? !only_fetches : operation != SET;
+}
+
+/* Those of the names of old block, and have no context. */
+static void draw_amo_form(struct op *op) {
+    static const uint8_t forms[] = {[AMO] = SILENT, [AMO_FETCH] = FETCHING, [AMO_NBI] = NBI};
+    if (op->class == AMO_OLD) {
+        op->ctx = 0;
+        op->plain = true;
+        op->target = (uint8_t)below((uint32_t)npes);
+    }
+    op->form = (uint8_t)(op->class == AMO_OLD   ? below(NBI)
+                         : op->class == AMO_C11 ? below(NBI + 1)
+                                                : forms[op->class]);
 }
 
 /* op->verb is the operation, op->value its operand; a comparison succeeds if op->bsize is set. */
 enum verdict draw_amo(struct op *op) {
     draw_remote(op);
+    draw_amo_form(op);
     do {
-        op->row = (uint8_t)below((uint32_t)AMO_ROWS);
+        op->row = (uint8_t)(op->class == AMO_OLD && coin(2) ? AMO_BITWISE_ROWS + below(3)
+                                                            : below((uint32_t)AMO_ROWS));
         op->verb = (uint8_t)below(AMO_OPERATIONS);
-    } while (!has_form(op->class, op->verb) || !amo_routine(op->row, op->verb));
-    op->form = op->class == AMO ? SILENT : op->class == AMO_NBI ? NBI : FETCHING;
+    } while (!has_form(op->form, op->verb) || !op_amo(op));
     op->value = random_next(&dice);
     op->cond = random_next(&dice);
     op->bsize = below(2);
@@ -80,7 +94,8 @@ static void draw_rush(struct op *op, struct crowd *crowd) {
         book_crowd(op, crowd, pe, 0);
 }
 
-/* op->bsize: the actor's earlier operations on the word are complete. */
+/* op->bsize: the actor's earlier operations on the word are complete. op->nthreads threads share
+ * the op->nblocks operations, if there are any. */
 enum verdict draw_crowd(struct op *op) {
     draw_remote(op);
     struct crowd *crowd = draw_word(op, false);
@@ -96,6 +111,10 @@ enum verdict draw_crowd(struct op *op) {
     if (op->verb == CROWD_SET)
         crowd->candidates[crowd->ncandidates++] =
             crowd_operand(op, op->actor, 0) & word_mask(amo_routines[crowd->row].bytes);
+    if ((op->verb == CROWD_ADD || op->verb == CROWD_BITS) && coin(8)) {
+        op->nthreads = (uint8_t)(2 + below(3));
+        op->nblocks = 1024;
+    }
     if (crowd->kind != RACE && op->verb != CROWD_FETCH && coin(16))
         draw_rush(op, crowd);
     else if (op->verb != CROWD_FETCH)

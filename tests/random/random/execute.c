@@ -9,6 +9,8 @@ void execute(const struct op *op, struct outcome outcome) {
     case AMO:
     case AMO_FETCH:
     case AMO_NBI:
+    case AMO_OLD:
+    case AMO_C11:
         execute_amo(op, outcome);
         break;
     case CROWD:

@@ -43,6 +43,11 @@ void late_deliver(int ctx, uint8_t peers);
 void call_rma(const struct op *op, const void *source); /* NULL: the operation's own */
 void call_amo(const struct op *op);
 
+/* Threads of this PE do an operation together, each on a private context of its own. */
+void threads_move(const struct op *op, const struct rma_routines *row, void *dest,
+                  const void *source);
+void threads_crowd(const struct op *op);
+
 /* Quiet of the contexts in a mask. */
 void execute_quiets(uint16_t ctxs);
 

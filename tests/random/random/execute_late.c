@@ -17,7 +17,7 @@ static int nheld;
 static void deliver(int i) {
     struct held late = held[i];
     held[i] = held[--nheld];
-    if (late.op.class == AMO || late.op.class == AMO_NBI)
+    if (op_is_amo(&late.op))
         call_amo(&late.op);
     else
         call_rma(&late.op, late.source);
@@ -26,10 +26,11 @@ static void deliver(int i) {
 
 /* Signals and what returns a value cannot be late. */
 static bool may_be_late(const struct op *op) {
-    return op->class == AMO || op->class == AMO_NBI || op->class == PUT_NBI ||
-           op->class == GET_NBI ||
-           ((op->class == PUT || op->class == STRIDED || op->class == BLOCKS ||
-             op->class == ELEMENT) &&
+    if (op->class == PUT_SIGNAL)
+        return false;
+    return (op_is_amo(op) && op->form != FETCHING) || op_is_nbi(op) ||
+           ((op->class == PUT || op->class == MOVE_C11 || op->class == STRIDED ||
+             op->class == BLOCKS || op->class == ELEMENT) &&
             !op_gets(op));
 }
 
@@ -41,7 +42,7 @@ bool late_hold(const struct op *op) {
     struct held *late = &held[nheld++];
     *late = (struct held){*op, NULL};
     uint32_t bytes = op_local_span(op);
-    if (op->symmetric && !op_is_nbi(op) && op->class != AMO) {
+    if (op->symmetric && !op_is_nbi(op) && !op_is_amo(op)) {
         late->source = aligned_alloc(16, (bytes + 15) & ~15u);
         memcpy(late->source, memory_real(op->local), bytes);
     }

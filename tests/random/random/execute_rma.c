@@ -65,6 +65,12 @@ static void clear_padding(const struct op *op, const struct rma_routines *row, v
     shmem_ctx_putmem(ctx_handles[op->ctx], padding, zeros, open, op_pe(op));
 }
 
+static void call_c11(const struct op *op, void *dest, const void *source, size_t nelems) {
+    const struct c11_routines *row = &c11_routines[op->row];
+    copy *put = op->form ? row->put_nbi : row->put, *get = op->form ? row->get_nbi : row->get;
+    (op_gets(op) ? get : put)(op_ctx(op), dest, source, nelems, op_pe(op));
+}
+
 static void call(const struct op *op, const struct rma_routines *row, void *dest,
                  const void *source) {
     shmem_ctx_t ctx = op_ctx(op);
@@ -87,6 +93,12 @@ static void call(const struct op *op, const struct rma_routines *row, void *dest
     case BLOCKS:
         (gets ? row->ibget : row->ibput)(ctx, dest, source, op->dst, op->sst, op->bsize,
                                          op->nblocks, pe);
+        break;
+    case MOVE_C11:
+        call_c11(op, dest, source, nelems);
+        break;
+    case THREADS:
+        threads_move(op, row, dest, source);
         break;
     case ELEMENT:
         (gets ? row->g : row->p)(ctx, dest, source, pe);

@@ -25,8 +25,8 @@ static void expect_word(const struct op *op, const char *what, uint64_t got, uin
 }
 
 void call_amo(const struct op *op) {
-    amo_routine(op->row, op->verb)(op_ctx(op), op->verb, op->form, landing + op->local,
-                                   memory_real(op->remote), op->cond, op->value, op_pe(op));
+    op_amo(op)(op_ctx(op), op->verb, op->form, landing + op->local, memory_real(op->remote),
+               op->cond, op->value, op_pe(op));
 }
 
 void execute_amo(const struct op *op, struct outcome outcome) {
@@ -106,8 +106,12 @@ void execute_crowd(const struct op *op, struct outcome outcome) {
         crowd_look(op, outcome);
         return;
     }
-    if (op->nblocks > 1)
+    if (op->members & (op->members - 1))
         shmem_sync_all();
+    if (op->nthreads) {
+        threads_crowd(op);
+        return;
+    }
     for (uint32_t repeat = 0; repeat < op->nblocks; repeat++)
         fetched += crowd_once(op, crowd_operand(op, me, repeat));
     if (op->verb == CROWD_TICKET || op->verb == CROWD_CAS || op->verb == CROWD_SWAP)

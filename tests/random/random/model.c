@@ -132,6 +132,8 @@ struct outcome model_apply(struct op *op) {
     case ELEMENT:
     case STRIDED:
     case BLOCKS:
+    case MOVE_C11:
+    case THREADS:
     case PUT_NBI:
     case GET_NBI:
         apply_move(op);
@@ -142,6 +144,8 @@ struct outcome model_apply(struct op *op) {
     case AMO:
     case AMO_FETCH:
     case AMO_NBI:
+    case AMO_OLD:
+    case AMO_C11:
         outcome.fetched = apply_amo(op);
         break;
     case CROWD:

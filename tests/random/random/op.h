@@ -14,18 +14,18 @@ enum { PES_MAX = 8, EPOCH_OPS_MAX = 4096 };
  * a quiet or a barrier instead, so these are drawn less often than the others. */
 /* clang-format off */
 #define OP_CLASSES(X)                                                                              \
-    X(PUT, "put", 4)               X(GET, "get", 4)             X(ELEMENT, "p, g", 4)              \
-    X(STRIDED, "iput, iget", 4)    X(BLOCKS, "ibput, ibget", 4) X(PUT_NBI, "put_nbi", 4)           \
-    X(GET_NBI, "get_nbi", 4)       X(STORE, "load, store", 3)   X(AMO, "atomic", 4)                \
-    X(AMO_FETCH, "atomic fetching", 4) X(AMO_NBI, "atomic fetching, nbi", 4)                       \
-    X(CROWD, "atomic, contended", 5) X(PUT_SIGNAL, "put_signal", 4) X(SIGNAL, "signal", 3)         \
-    X(RAISE, "atomic to a waiter", 3) X(WAIT, "wait_until", 4)  X(TEST, "test", 3)                 \
-    X(FENCE, "fence", 3)           X(QUIET, "quiet", 3)         X(PE_QUIET, "pe_quiet", 3)         \
-    X(CONTEXT, "context", 3)       X(TEAM, "team", 3)           X(QUERY, "query", 3)               \
-    X(MEMORY, "memory", 3)         X(BARRIER, "barrier, sync", 3) X(LOCK, "lock", 3)               \
-    X(BROADCAST, "broadcast", 3)   X(COLLECT, "collect, fcollect", 3)                              \
-    X(ALLTOALL, "alltoall(s)", 3)  X(REDUCE, "reduce", 3)       X(SCAN, "inscan, exscan", 3)       \
-    X(ACTIVE_SET, "active set", 3)
+    X(PUT, "put", 7) X(GET, "get", 7) X(ELEMENT, "p, g", 7) X(STRIDED, "iput, iget", 7)            \
+    X(BLOCKS, "ibput, ibget", 7) X(MOVE_C11, "put, get, C11 names", 6)                             \
+    X(THREADS, "put, get by threads", 6) X(PUT_NBI, "put_nbi", 7) X(GET_NBI, "get_nbi", 7)         \
+    X(STORE, "load, store", 6) X(AMO, "atomic", 7) X(AMO_FETCH, "atomic fetching", 7)              \
+    X(AMO_NBI, "atomic fetching, nbi", 7) X(AMO_OLD, "atomic, old names", 6)                       \
+    X(AMO_C11, "atomic, C11 names", 6) X(CROWD, "atomic, contended", 7)                            \
+    X(PUT_SIGNAL, "put_signal", 7) X(SIGNAL, "signal", 6) X(RAISE, "atomic to a waiter", 6)        \
+    X(WAIT, "wait_until", 7) X(TEST, "test", 6) X(FENCE, "fence", 6) X(QUIET, "quiet", 6)          \
+    X(PE_QUIET, "pe_quiet", 6) X(CONTEXT, "context", 6) X(TEAM, "team", 6) X(QUERY, "query", 6)    \
+    X(MEMORY, "memory", 6) X(BARRIER, "barrier, sync", 6) X(LOCK, "lock", 6)                       \
+    X(BROADCAST, "broadcast", 6) X(COLLECT, "collect, fcollect", 6) X(ALLTOALL, "alltoall(s)", 6)  \
+    X(REDUCE, "reduce", 6) X(SCAN, "inscan, exscan", 6) X(ACTIVE_SET, "active set", 6)
 /* clang-format on */
 
 enum op_class {
@@ -94,6 +94,7 @@ struct op {
     uint32_t remote, local; /* offsets */
     uint32_t bsize, nblocks, dst, sst;
     uint64_t value, cond;
+    uint8_t nthreads;        /* of the PE, which share the operation; 0: it has but one */
     int start, stride, size; /* of a split or an active set, whose stride is a logarithm */
     uint16_t counts[PES_MAX];
 };

@@ -21,6 +21,8 @@ static const char *type_of(const struct op *op) {
     case AMO:
     case AMO_FETCH:
     case AMO_NBI:
+    case AMO_OLD:
+    case AMO_C11:
     case CROWD:
         return amo_routines[op->row].name;
     case BROADCAST:

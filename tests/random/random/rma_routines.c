@@ -65,7 +65,6 @@ const struct rma_routines rma_routines[] = {
     {"mem", 1, 1, call_putmem, call_getmem, call_putmem_nbi, call_getmem_nbi,
      call_putmem_signal, call_putmem_signal_nbi, NULL, NULL, NULL, NULL, NULL, NULL},
 };
-#define ONE_ROW(N, T, _) +1
 const int RMA_TYPED_ROWS = 0 SHMEM_RMA_TYPES(ONE_ROW, _);
 const int RMA_STRIDED_ROWS = 0 SHMEM_RMA_TYPES(ONE_ROW, _) SHMEM_SIZES(ONE_ROW, _);
 const int RMA_ROWS = sizeof rma_routines / sizeof *rma_routines;

@@ -35,6 +35,12 @@ struct rma_routines {
 extern const struct rma_routines rma_routines[];
 extern const int RMA_ROWS, RMA_TYPED_ROWS, RMA_STRIDED_ROWS;
 
+/* The typed rows by C11 names. */
+struct c11_routines {
+    copy *put, *get, *put_nbi, *get_nbi;
+};
+extern const struct c11_routines c11_routines[];
+
 /* Atomics. Values are the type's bits, in the low bytes. */
 enum amo_form { SILENT, FETCHING, NBI };
 typedef void amo(shmem_ctx_t ctx, enum amo_operation operation, enum amo_form form, void *fetch,
@@ -44,14 +50,21 @@ struct amo_routines {
     uint32_t bytes;
     amo *standard, *bitwise, *extended;
 };
-extern const struct amo_routines amo_routines[];
+#define ONE_ROW(N, T, _) +1
 extern const int AMO_ROWS, AMO_UINT64;
-enum { AMO_BITWISE_ROWS = 7 }; /* the first; then come the words, in the order of wait_routines */
+enum {
+    AMO_BITWISE_ROWS = 7, /* the first; then come the words, in the order of wait_routines */
+    AMO_REAL_ROWS = AMO_BITWISE_ROWS SHMEM_AMO_TYPES(ONE_ROW, _) /* the last */
+};
 
+/* The same rows by their types' names, by C11 names, and by names of old, which few types have. */
+extern const struct amo_routines amo_routines[], c11_amo_routines[], old_amo_routines[];
+
+static inline amo *amo_routine_of(const struct amo_routines *row, enum amo_operation operation) {
+    return operation >= AND ? row->bitwise : operation <= SWAP ? row->extended : row->standard;
+}
 static inline amo *amo_routine(int row, enum amo_operation operation) {
-    return operation >= AND    ? amo_routines[row].bitwise
-           : operation <= SWAP ? amo_routines[row].extended
-                               : amo_routines[row].standard;
+    return amo_routine_of(&amo_routines[row], operation);
 }
 
 /* Waiting. The last rows, without sets, are the short types. */
