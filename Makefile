@@ -185,7 +185,7 @@ CLANG_BUILD := build/clang
 SAN_BUILD   := build/san-address-undefined
 THREAD_BUILD := build/san-thread
 PARALLEL := $(MAKE) --no-print-directory --output-sync -j$(shell nproc)
-THREAD_TESTS := api/threads api/ctx conformance/threads core/lock core/sync
+THREAD_TESTS := boot/circle api/threads api/ctx conformance/threads core/lock core/sync
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@tools/setup.sh check
 	$(PARALLEL) all tests benches
