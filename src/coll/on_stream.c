@@ -3,12 +3,13 @@
  *
  * Members meet by a kernel or by stream memory operations, on the same words, so each may choose
  * for itself. What goes by copy engines uses no multiprocessor at all; what a member copies to
- * itself comes last, when the others have what they wait for. */
+ * itself, by a kernel of the driver's, goes on beside it, and nobody else waits for that. */
 #include "coll/on_stream.h"
 #include <errno.h>
 #include "base/log.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
+#include "transport/gpu_side.h"
 
 /* An array as this GPU reaches it on all members: member i's begins at first + i * step. */
 struct arrays {
@@ -82,21 +83,22 @@ struct push {
     size_t bytes;
 };
 
-static int push_to(const struct weft_on_stream *on, const struct push *push, int member) {
+static int push_to(const struct weft_on_stream *on, const struct push *push, int member,
+                   weft_cu_stream stream) {
     char *to = array_of(&push->to, member);
     const char *from = push->from + member * push->from_step;
     if (to == from)
         return 0;
     enum weft_direction direction =
         weft_device_direction(to, from, weft_team_world_pe(on->team, member));
-    return weft_gpu_copy(to, from, push->bytes, direction, on->stream, on->call);
+    return weft_gpu_copy(to, from, push->bytes, direction, stream, on->call);
 }
 
 /* To the next member first: no two members push to the same one at a time. */
 static int push_by_engine(const struct weft_on_stream *on, const struct push *push) {
     int rc = 0;
     for (int distance = 1; rc == 0 && distance < on->team->npes; distance++)
-        rc = push_to(on, push, (on->team->my_pe + distance) % on->team->npes);
+        rc = push_to(on, push, (on->team->my_pe + distance) % on->team->npes, on->stream);
     return rc;
 }
 
@@ -114,17 +116,43 @@ static enum weft_engine engine_of(const struct push *push) {
 }
 
 /* `push` is NULL on a member that only receives. */
+static int exchange_by_kernel(const struct weft_on_stream *on, const struct push *push) {
+    int rc = meet(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+    if (rc == 0 && push)
+        rc = push_by_kernel(on, push);
+    return rc ? rc : meet(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
+}
+
+static int exchange_by_engine(const struct weft_on_stream *on, const struct push *push) {
+    int rc = meet(on, WEFT_GPU_READY, WEFT_ENGINE_COPY);
+    if (rc == 0 && push)
+        rc = push_by_engine(on, push);
+    return rc ? rc : meet(on, WEFT_GPU_DONE, WEFT_ENGINE_COPY);
+}
+
+/* The own part goes on beside the rest: nobody else writes there. */
+static int exchange_beside(const struct weft_on_stream *on, const struct push *push) {
+    struct weft_gpu_side side;
+    int rc = weft_gpu_fork(&side, on->stream, on->call);
+    if (rc)
+        return rc;
+    bool inline_own = side.stream == on->stream;
+    if (!inline_own)
+        rc = push_to(on, push, on->team->my_pe, side.stream);
+    rc = rc ? rc : exchange_by_engine(on, push);
+    if (rc == 0 && inline_own)
+        rc = push_to(on, push, on->team->my_pe, on->stream);
+    int joined = weft_gpu_join(&side, on->call);
+    return rc ? rc : joined;
+}
+
 static int exchange(const struct weft_on_stream *on, const struct push *push,
                     enum weft_engine engine) {
-    bool by_kernel = engine == WEFT_ENGINE_SM;
-    int rc = meet(on, WEFT_GPU_READY, engine);
-    if (rc == 0 && push)
-        rc = by_kernel ? push_by_kernel(on, push) : push_by_engine(on, push);
-    if (rc == 0)
-        rc = meet(on, WEFT_GPU_DONE, engine);
-    if (rc == 0 && push && !by_kernel)
-        rc = push_to(on, push, on->team->my_pe);
-    return rc;
+    if (engine == WEFT_ENGINE_SM)
+        return exchange_by_kernel(on, push);
+    bool has_own = push && array_of(&push->to, on->team->my_pe) !=
+                               push->from + on->team->my_pe * push->from_step;
+    return has_own ? exchange_beside(on, push) : exchange_by_engine(on, push);
 }
 
 int weft_broadcast_on_stream(const struct weft_on_stream *on, void *dest, const void *source,

@@ -14,6 +14,7 @@
 #include "core/team.h"
 #include "core/window.h"
 #include "transport/gpu_kernel.h"
+#include "transport/gpu_side.h"
 #include "transport/gpu_rescue.h"
 
 struct weft_device weft_device;
@@ -266,6 +267,7 @@ void weft_device_close(void) {
     weft_device_unregister_all();
     weft_gpu_window_free(&weft_device.words);
     weft_gpu_window_free(&weft_device.heap);
+    weft_gpu_sides_close();
     weft_gpu_kernels_close();
     weft_gpu_leave(scope);
     weft_device_heap_close();

@@ -38,8 +38,8 @@ static inline struct shape random_shape(struct random *random, bool strided, boo
     return shape;
 }
 
-static inline void model_copy(unsigned char *dest, const unsigned char *source, const struct shape *shape,
-                       size_t bytes) {
+static inline void model_copy(unsigned char *dest, const unsigned char *source,
+                              const struct shape *shape, size_t bytes) {
     for (size_t block = 0; block < shape->nblocks; block++)
         for (size_t byte = 0; byte < shape->bsize * bytes; byte++) {
             ptrdiff_t to = (ptrdiff_t)shape->dest_first + (ptrdiff_t)block * shape->dst;
