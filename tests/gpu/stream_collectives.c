@@ -251,8 +251,6 @@ static void reduce_one(const struct reduction *it, shmem_team_t team, uint64_t k
     else
         gpu_poison(dest - AROUND, bytes + 2 * AROUND);
     gpu_write(source, data, all);
-    if (in_place && scatter) /* another block of dest on each member: its own object, then */
-        dest = dests[space] + to, gpu_poison(dest - AROUND, bytes + 2 * AROUND);
     int rc = it->host(team, host_dest, host_source, all / it->elem_bytes);
     EXPECT(rc == 0, "%s: the host's: %d", it->name, rc);
     rc = (scatter ? it->scatter : it->reduce)(team, dest, source, nelems, gpu_stream);
@@ -261,6 +259,8 @@ static void reduce_one(const struct reduction *it, shmem_team_t team, uint64_t k
     gpu_expect(dest, host_dest + (scatter ? bytes * (size_t)me : 0), bytes,
                "%s%s of %zu + %zu from %zu, %s%s", it->name, scatter ? " reducescatter" : "",
                nelems, to, from, spaces[space], in_place ? ", in place" : "");
+    if (in_place && scatter) /* between other members' blocks */
+        return;
     gpu_expect_poison(dest - AROUND, AROUND, "before the destination");
     gpu_expect_poison(dest + bytes, AROUND, "behind the destination");
 }
