@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include "base/log.h"
 #include "coll/elements.h"
+#include "core/device.h"
+#include "core/job.h"
 #include "ops/matmul.h"
 
 static bool refuse_dtype(struct weft_meeting *meeting, const char *name, weft_dtype dtype) {
@@ -12,11 +14,21 @@ static bool refuse_dtype(struct weft_meeting *meeting, const char *name, weft_dt
     return false;
 }
 
+/* These calls are made by processors. */
+static bool is_device(const void *p) {
+    return weft_job.devices && weft_device_concerns(p, p);
+}
+
 static bool check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
                           size_t bytes) {
     if (!p && bytes > 0)
         weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
-    return p || bytes == 0;
+    else if (bytes > 0 && is_device(p))
+        weft_meeting_refuse(meeting, -ENOTSUP,
+                            "%s is in the memory of a GPU, which this call "
+                            "does not take",
+                            name);
+    return !weft_meeting_refused(meeting);
 }
 
 bool weft_check_op(struct weft_meeting *meeting, weft_op op) {
@@ -70,6 +82,11 @@ bool weft_check_matrix(struct weft_meeting *meeting, const char *name, int index
                             matrix->rows);
     else if (!matrix->data && matrix->rows > 0 && matrix->cols > 0)
         weft_meeting_refuse(meeting, -EINVAL, "%sdata is NULL", text);
+    else if (matrix->data && is_device(matrix->data))
+        weft_meeting_refuse(meeting, -ENOTSUP,
+                            "%sdata is in the memory of a GPU, which this call "
+                            "does not take",
+                            text);
     return !weft_meeting_refused(meeting);
 }
 
