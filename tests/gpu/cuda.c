@@ -377,8 +377,9 @@ static void failure_in_child(bool trap) {
 /* --- Another process ---------------------------------------------------------------------------
  */
 
-static void send_descriptor(int socket, int fd) {
-    char byte = 1, space[CMSG_SPACE(sizeof fd)] = {0};
+/* With a byte of its own. */
+static void send_descriptor(int socket, int fd, char byte) {
+    char space[CMSG_SPACE(sizeof fd)] = {0};
     struct iovec part = {&byte, 1};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
@@ -391,10 +392,10 @@ static void send_descriptor(int socket, int fd) {
         exit(1);
 }
 
-static int receive_descriptor(int socket) {
+static int receive_descriptor(int socket, char *byte) {
     int fd;
-    char byte, space[CMSG_SPACE(sizeof fd)] = {0};
-    struct iovec part = {&byte, 1};
+    char space[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec part = {byte, 1};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
     if (recvmsg(socket, &message, 0) != 1)
@@ -410,11 +411,12 @@ static void open_streams(void) {
 
 /* The other process: waits for a word in the memory that it gets, and writes behind it. */
 static void serve(int socket) {
-    int fd = receive_descriptor(socket);
+    char byte;
+    int fd = receive_descriptor(socket, &byte);
     weft_cu_memory memory;
     if (gpu_load())
         _exit(1);
-    GPU(cuDeviceGet(&gpu_device, gpu_count - 1));
+    GPU(cuDeviceGet(&gpu_device, byte));
     GPU(cuDevicePrimaryCtxRetain(&gpu_context, gpu_device));
     GPU(cuCtxPushCurrent(gpu_context));
     open_streams();
@@ -427,12 +429,18 @@ static void serve(int socket) {
     GPU(cuMemcpyAsync(words + 4096, words + 8192, 1000, one));
     GPU(cuStreamWriteValue32(one, words + 4, 43, WEFT_CU_WRITE_ORDERED));
     GPU(cuStreamSynchronize(one));
-    char byte;
     if (read(socket, &byte, 1) != 1) /* until the PE has seen it */
         _exit(1);
     if (is_pretended())
         failure_in_child(byte == 't');
     _exit(0);
+}
+
+/* The last GPU that reaches the memory of this PE's. */
+static int farthest(void) {
+    int can = 0, last = gpu_count - 1;
+    GPU(cuDeviceCanAccessPeer(&can, last, gpu_device));
+    return can ? last : gpu_device;
 }
 
 static void another_process(int socket, pid_t child) {
@@ -447,7 +455,7 @@ static void another_process(int socket, pid_t child) {
     GPU(cuStreamSynchronize(one));
     gpu_write((void *)(at + 8192), gpu_data(1000, 5), 1000);
     GPU(cuMemExportToShareableHandle(&fd, memory, WEFT_CU_HANDLE_DESCRIPTOR, 0));
-    send_descriptor(socket, fd);
+    send_descriptor(socket, fd, (char)farthest());
     close(fd);
     GPU(cuStreamWriteValue32(one, at, 42, WEFT_CU_WRITE_ORDERED));
     GPU(cuStreamWaitValue32(one, at + 4, 43, WEFT_CU_WAIT_GEQ));
