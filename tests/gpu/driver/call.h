@@ -10,8 +10,8 @@
  *   WEFT_FAKE_SEED=0           of these delays
  *
  * Files, upwards: error, call (this), gpu (devices, contexts), guard (who may touch GPU memory),
- * space (addresses, memory), host (registration), work, stream, capture, event, copy, word,
- * module and kernel.h, graph.
+ * host (registration), memory, space (addresses), work, stream, graph, capture; and what streams
+ * do: event, copy, word, function, module (kernels, with kernel.h and device.h).
  *
  * Every call is one expression under one lock: CALL(NEED, expression). */
 #ifndef TESTS_GPU_DRIVER_CALL_H

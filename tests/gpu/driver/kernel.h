@@ -24,7 +24,7 @@ template <class... A, void (*function)(A...)> struct trampoline<function> {
     }
     static void *pack(void **from) { return pack(from, std::index_sequence_for<A...>{}); }
     static bool reaches(const void *packed, int gpu) {
-        return std::apply([gpu](const A &...each) { return (argument_reaches(each, gpu) && ...); },
+        return std::apply([&](const A &...each) { return (argument_reaches(each, gpu) && ...); },
                           *static_cast<const arguments *>(packed));
     }
     static void run(const void *packed) {
