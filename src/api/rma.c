@@ -66,6 +66,14 @@ DETOUR(get_detour, get_anywhere, false)
 DETOUR(get_nbi_detour, get_anywhere, true)
 #undef DETOUR
 
+WEFT_COLD static void put_element_detour(void *dest, const void *value, size_t bytes,
+                                         size_t alignment, int pe, const char *call) {
+    if (weft_checked() || !weft_for_device(dest, NULL))
+        put_detour(dest, value, bytes, alignment, pe, call);
+    else if (weft_device_put_value(dest, value, bytes, pe, call) != 0)
+        weft_misuse_access(call, "dest", dest, bytes, pe);
+}
+
 /* --- The short way --------------------------------------------------------------------------- */
 
 /* Inlined into every routine: a shared body costs a jump and the move of its arguments, a tenth of
@@ -88,7 +96,7 @@ SHORT_WAY(get_nbi, get_now, get_nbi_detour)
 ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size_t alignment,
                                int pe, const char *call) {
     if (weft_detour())
-        put_detour(dest, value, bytes, alignment, pe, call);
+        put_element_detour(dest, value, bytes, alignment, pe, call);
     else if (__builtin_expect(weft_put_element(dest, value, bytes, pe) != 0, 0))
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }

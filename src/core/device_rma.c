@@ -59,12 +59,12 @@ static void get_from(void *to, const void *from, size_t bytes, int pe, bool nbi,
         weft_device_complete(call);
 }
 
-/* Whether the host can give the stream a word to write instead. */
+/* Whether the stream could be given the word to write, whose value the host has at `source`. */
 static bool put_word(void *to, const void *dest, const void *source, size_t bytes,
                      const char *call) {
     uint64_t value = 0;
     if ((bytes != sizeof(uint64_t) && bytes != sizeof(uint32_t)) || (uintptr_t)to % bytes != 0 ||
-        !weft_device_holds(dest) || weft_gpu_memory_kind(source) == WEFT_MEMORY_DEVICE)
+        !weft_device_holds(dest))
         return false;
     memcpy(&value, source, bytes);
     return weft_device_write_word(to, value, bytes, call);
@@ -76,8 +76,21 @@ int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool n
     if (!to || bytes == 0)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter();
-    if (!put_word(to, dest, source, bytes, call))
+    bool is_word = bytes <= sizeof(uint64_t) && weft_gpu_memory_kind(source) != WEFT_MEMORY_DEVICE;
+    if (!is_word || !put_word(to, dest, source, bytes, call))
         put_to(to, source, bytes, pe, nbi, call);
+    weft_gpu_leave(scope);
+    return 0;
+}
+
+/* The driver takes half a microsecond to say that it does not know an address of the stack. */
+int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe, const char *call) {
+    void *to = weft_device_near(dest, bytes, pe);
+    if (!to)
+        return weft_near_error(bytes, pe);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if (!put_word(to, dest, value, bytes, call))
+        put_to(to, value, bytes, pe, false, call);
     weft_gpu_leave(scope);
     return 0;
 }

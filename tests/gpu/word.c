@@ -51,6 +51,11 @@ static uint64_t model(enum weft_gpu_amo_op op, uint64_t word, uint64_t value, ui
     }
 }
 
+/* Words of the host are the processors' to change, unless the link has atomics of its own. */
+static bool is_allowed(enum weft_gpu_amo_op op, const uint64_t *word) {
+    return word != host || op == WEFT_GPU_FETCH || op == WEFT_GPU_SET || weft_gpu.host_atomics;
+}
+
 /* The word beside a narrow one stays as it is. */
 static void amo_once(enum weft_gpu_amo_op op, size_t bytes, uint64_t *word, uint64_t *fetched) {
     uint64_t mask = bytes == 4 ? UINT32_MAX : UINT64_MAX;
@@ -72,14 +77,15 @@ static void amo_once(enum weft_gpu_amo_op op, size_t bytes, uint64_t *word, uint
 }
 
 static void amos(void) {
-    tap_case("atomics of 4 and 8 bytes, on any memory, fetching to any");
+    tap_case("atomics of 4 and 8 bytes, on words of GPUs, fetching to any memory");
     uint64_t *peer = weft_device_near(lent, sizeof *lent, next);
     uint64_t *words[] = {own, peer, host}, *fetched[] = {NULL, own + 1, host + 1};
     for (int op = WEFT_GPU_FETCH; op <= WEFT_GPU_XOR; op++)
         for (int word = 0; word < 3; word++)
             for (int to = 0; to < 3; to++)
                 for (size_t bytes = 4; bytes <= 8; bytes += 4)
-                    amo_once((enum weft_gpu_amo_op)op, bytes, words[word], fetched[to]);
+                    if (is_allowed((enum weft_gpu_amo_op)op, words[word]))
+                        amo_once((enum weft_gpu_amo_op)op, bytes, words[word], fetched[to]);
 }
 
 static void amos_at_once(void) {
