@@ -258,6 +258,15 @@ int weft_device_open(const char *call) {
     return 0;
 }
 
+/* While a stream is being captured the driver refuses, and the program has given that work up. */
+void weft_device_finish(void) {
+    if (!weft_gpu.open)
+        return;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_cuda.cuCtxSynchronize();
+    weft_gpu_leave(scope);
+}
+
 void weft_device_close(void) {
     if (!weft_gpu.open)
         return;

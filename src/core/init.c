@@ -210,6 +210,7 @@ static void complete(void) {
 static void finish(void) {
     atomic_store(&initialized, false);
     complete();
+    weft_device_finish();
     weft_job_depart();
     weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
     take_down();
