@@ -102,7 +102,9 @@ static bool reserved(uintptr_t at, size_t bytes) {
 static int map(uintptr_t at, size_t bytes, size_t offset, struct memory *memory) {
     if (!memory || !bytes || at % GRANULE || bytes % GRANULE || offset)
         return CUDA_ERROR_INVALID_VALUE; /* an offset is for the future, says cuda.h */
-    if (bytes > memory->bytes || !reserved(at, bytes) || anything_mapped(at, bytes))
+    if (bytes > memory->bytes)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!reserved(at, bytes) || anything_mapped(at, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct mapping *made = malloc(sizeof *made);
     *made = (struct mapping){at, bytes, memory, 0, mappings};
@@ -116,21 +118,18 @@ int cuMemMap(weft_cu_address at, size_t bytes, size_t offset, weft_cu_memory mem
     CALL(NO_CAPTURE, flags ? CUDA_ERROR_INVALID_VALUE : map(at, bytes, offset, memory_of(memory)));
 }
 
-/* Whether the range is a row of whole mappings, without a gap. */
+/* Whether no mapping is partly in the range. */
 static bool whole(uintptr_t at, size_t bytes) {
-    size_t covered = 0;
-    for (struct mapping *mapping = mappings; mapping; mapping = mapping->next) {
-        if (!overlap(at, bytes, mapping->at, mapping->bytes))
-            continue;
-        if (!within(mapping->at, mapping->bytes, at, bytes))
+    for (struct mapping *mapping = mappings; mapping; mapping = mapping->next)
+        if (overlap(at, bytes, mapping->at, mapping->bytes) &&
+            !within(mapping->at, mapping->bytes, at, bytes))
             return false;
-        covered += mapping->bytes;
-    }
-    return bytes && covered == bytes;
+    return true;
 }
 
+/* Where nothing is mapped the driver is content, too. */
 static int unmap(uintptr_t at, size_t bytes) {
-    if (!whole(at, bytes))
+    if (!reserved(at, bytes) || !whole(at, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     for (struct mapping **slot = &mappings; *slot;) {
         struct mapping *found = *slot;
