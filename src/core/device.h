@@ -38,8 +38,9 @@ int weft_device_inspect(const char *call);
 int weft_device_open(const char *call);
 void weft_device_close(void);
 
-/* Waits for all work of this process on its GPU, also on the program's streams: before the PEs part,
- * because peers may still wait for some of it, and it may need this PE's memory and theirs. */
+/* Waits for all work of this process on its GPU, also on the program's streams: before the PEs
+ * part, because peers may still wait for some of it, and it may need this PE's memory and theirs.
+ */
 void weft_device_finish(void);
 
 /* As weft_heap_malloc and so on, over the device heap. Collective over WORLD. */

@@ -78,11 +78,12 @@ static int send_errand(uint64_t *word, uint64_t value, enum weft_signal_op op,
     struct errand *errand = malloc(sizeof *errand);
     if (!errand)
         return weft_fail(-ENOMEM, "%s: no memory for a signal", call);
-    *errand = (struct errand){word, value, op, NULL, !weft_gpu_capturing(stream)};
+    bool once = !weft_gpu_capturing(stream);
+    *errand = (struct errand){word, value, op, NULL, once};
     int error = weft_cuda.cuLaunchHostFunc(stream, run_errand, errand);
     if (error)
         free(errand);
-    else if (!errand->once)
+    else if (!once) /* one that runs once may be gone by now */
         keep(errand);
     return weft_cuda_check(error, call, "cuLaunchHostFunc");
 }
