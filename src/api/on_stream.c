@@ -24,8 +24,7 @@ static int check_running(const char *call) {
 /* A call that needs this PE's GPU alone. */
 static int enter(const char *call, struct weft_gpu_scope *scope) {
     int rc = check_running(call);
-    if (rc == 0 && !weft_gpu.open)
-        rc = weft_device_begin(call);
+    rc = rc ? rc : weft_device_begin(call);
     if (rc == 0)
         *scope = weft_gpu_enter();
     return rc;

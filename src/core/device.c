@@ -3,6 +3,8 @@
  * could. A PE that fails says why; the others say which PE it was. */
 #include "core/device.h"
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,9 @@
 #include "transport/gpu_rescue.h"
 
 struct weft_device weft_device;
+
+static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool begun; /* this PE's GPU is open, with all that calls of any thread need */
 
 static struct weft_team *world(void) {
     return weft_team_find(SHMEM_TEAM_WORLD);
@@ -216,9 +221,9 @@ int weft_device_inspect(const char *call) {
     return error ? error : weft_gpu_inspect(wanted, weft_job.pe);
 }
 
-int weft_device_begin(const char *call) {
+static int begin(const char *call) {
     int wanted, error = wanted_ordinal(&wanted, call);
-    if (weft_gpu.open || error || (error = weft_gpu_open(wanted, weft_job.pe)))
+    if (error || (error = weft_gpu_open(wanted, weft_job.pe)))
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter();
     if ((error = weft_gpu_kernels_open()) == 0)
@@ -226,11 +231,31 @@ int weft_device_begin(const char *call) {
     if (error == 0) {
         weft_device_register_statics();
         weft_device_register_heap();
+    } else {
+        weft_gpu_kernels_close();
     }
     weft_gpu_leave(scope);
     if (error)
         weft_gpu_close();
     return error;
+}
+
+int weft_device_begin(const char *call) {
+    int error = 0;
+    if (atomic_load(&begun))
+        return 0;
+    pthread_mutex_lock(&beginning);
+    if (!atomic_load(&begun) && (error = begin(call)) == 0)
+        atomic_store(&begun, true);
+    pthread_mutex_unlock(&beginning);
+    return error;
+}
+
+void weft_device_heap_grown(void) {
+    pthread_mutex_lock(&beginning);
+    if (atomic_load(&begun))
+        weft_device_register_heap();
+    pthread_mutex_unlock(&beginning);
 }
 
 static int bring_up(const char *call) {
@@ -284,6 +309,7 @@ void weft_device_close(void) {
     weft_device = (struct weft_device){.open = false};
     weft_job.devices = false;
     weft_job.detour = weft_job.checked;
+    atomic_store(&begun, false);
     weft_gpu_close();
 }
 

@@ -26,8 +26,8 @@ struct weft_device {
 extern struct weft_device weft_device;
 
 /* Opens this PE's GPU, as SHMEMX_DEVICE says, unless it is open: it reaches the host heap and the
- * statics of all PEs then. Local; 0 or -errno with text. Every entry that needs a GPU begins with
- * it, before weft_gpu_enter. */
+ * statics of all PEs then. Local, by any thread; 0 or -errno with text. Every entry that needs a
+ * GPU begins with it, before weft_gpu_enter. */
 int weft_device_begin(const char *call);
 
 /* Fills in weft_gpu what can be known of this PE's GPU before it is opened. Local. */
@@ -86,8 +86,11 @@ void weft_device_clear(void *p, size_t bytes, const char *call);
 int weft_device_heap_open(const char *call);
 void weft_device_heap_close(void);
 
-/* The host heap has been committed up to here, on all PEs: registers what is new with the GPU; the
- * statics, once; and takes all that back. */
+/* The host heap has been committed up to here, on all PEs: a GPU that is open comes to reach it. */
+void weft_device_heap_grown(void);
+
+/* Registers with the GPU what of the host heap is new; the statics, once; and takes all that back.
+ * By one thread at a time, with the GPU open. */
 void weft_device_register_heap(void);
 void weft_device_register_statics(void);
 void weft_device_unregister_all(void);

@@ -31,7 +31,7 @@ static bool register_memory(void *at, size_t bytes) {
 
 void weft_device_register_heap(void) {
     size_t now = weft_window_bytes(&weft_windows.heap.window), begin = registered.bytes;
-    if (!weft_gpu.open || now <= begin || registered.refused)
+    if (now <= begin || registered.refused)
         return;
     if (registered.npieces == sizeof registered.pieces / sizeof *registered.pieces) {
         registered.refused = true;

@@ -77,7 +77,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
         return -ENOMEM;
     }
     weft_blocks_extend(blocks, limit);
-    weft_device_register_heap();
+    weft_device_heap_grown();
     return 0;
 }
 
