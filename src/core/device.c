@@ -258,6 +258,15 @@ void weft_device_heap_grown(void) {
     pthread_mutex_unlock(&beginning);
 }
 
+/* What bring_up made. */
+static void take_down(void) {
+    weft_gpu_window_free(&weft_device.words);
+    weft_gpu_window_free(&weft_device.heap);
+    weft_device_heap_close();
+    free(weft_device.peers);
+    weft_device = (struct weft_device){.open = false};
+}
+
 static int bring_up(const char *call) {
     size_t slot_bytes = 0;
     int error = agree(weft_device_begin(call), call);
@@ -266,6 +275,8 @@ static int bring_up(const char *call) {
     struct weft_gpu_scope scope = weft_gpu_enter();
     if ((error = meet(&slot_bytes, call)) == 0 && (error = open_windows(slot_bytes, call)) == 0)
         error = try_pairs(call);
+    if (error) /* the GPU stays open: this PE may use it alone, on streams and in graphs */
+        take_down();
     weft_gpu_leave(scope);
     return error;
 }
@@ -274,10 +285,8 @@ int weft_device_open(const char *call) {
     if (weft_device.open)
         return 0;
     int error = bring_up(call);
-    if (error) {
-        weft_device_close();
+    if (error)
         return error;
-    }
     weft_device.open = true;
     weft_job.devices = weft_job.detour = true;
     return 0;
@@ -299,14 +308,10 @@ void weft_device_close(void) {
     weft_gpu_rescue_close(); /* before anything is freed or waited for */
     weft_cuda.cuStreamSynchronize(weft_gpu.stream);
     weft_device_unregister_all();
-    weft_gpu_window_free(&weft_device.words);
-    weft_gpu_window_free(&weft_device.heap);
+    take_down();
     weft_gpu_sides_close();
     weft_gpu_kernels_close();
     weft_gpu_leave(scope);
-    weft_device_heap_close();
-    free(weft_device.peers);
-    weft_device = (struct weft_device){.open = false};
     weft_job.devices = false;
     weft_job.detour = weft_job.checked;
     atomic_store(&begun, false);

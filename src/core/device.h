@@ -34,7 +34,8 @@ int weft_device_begin(const char *call);
 int weft_device_inspect(const char *call);
 
 /* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
- * text. Every pair of PEs has been tried with data then. */
+ * text. Every pair of PEs has been tried with data then. Where that fails, what weft_device_begin
+ * has opened stays open. */
 int weft_device_open(const char *call);
 void weft_device_close(void);
 
