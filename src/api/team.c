@@ -80,15 +80,15 @@ static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_t
     return 0;
 }
 
-static void destroy(struct weft_team *members) {
-    weft_device_words_reset(members);
+static void destroy(struct weft_team *members, const char *call) {
+    weft_device_words_reset(members, call);
     weft_team_destroy(members);
 }
 
-static void drop_team(shmem_team_t *team) {
+static void drop_team(shmem_team_t *team, const char *call) {
     struct weft_team *members = weft_team_find(*team);
     if (members)
-        destroy(members);
+        destroy(members, call);
     *team = SHMEM_TEAM_INVALID;
 }
 
@@ -118,8 +118,8 @@ API(int, team_split_2d,
     if (error == 0)
         error = split_axis(parent, &y, yaxis_team, __func__);
     if (error) {
-        drop_team(xaxis_team);
-        drop_team(yaxis_team);
+        drop_team(xaxis_team, __func__);
+        drop_team(yaxis_team, __func__);
     }
     return error;
 }
@@ -137,5 +137,5 @@ API(void, team_destroy, (shmem_team_t team)) {
         weft_checked_collective(__func__, members, NULL);
     weft_complete_device(__func__);
     weft_ctx_destroy_all(team);
-    destroy(members);
+    destroy(members, __func__);
 }

@@ -210,7 +210,7 @@ static int try_pairs(const char *call) {
     if (error == 0)
         error = agree(check_tokens(call), call);
     if (error == 0)
-        weft_device_words_reset(world());
+        weft_device_words_reset(world(), call);
     return error ? error : agree(0, call); /* nobody uses them before all have reset theirs */
 }
 
@@ -373,12 +373,11 @@ struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrd
     return &all[team->slot];
 }
 
-void weft_device_words_reset(const struct weft_team *team) {
+void weft_device_words_reset(const struct weft_team *team, const char *call) {
     ptrdiff_t stride;
     if (weft_window_bytes(&weft_device.words.window) == 0)
         return;
     struct weft_gpu_scope scope = weft_gpu_enter();
-    weft_device_clear(weft_device_words(team, &stride), sizeof(struct weft_gpu_team_words),
-                      "shmem_team_split");
+    weft_device_clear(weft_device_words(team, &stride), sizeof(struct weft_gpu_team_words), call);
     weft_gpu_leave(scope);
 }

@@ -74,7 +74,7 @@ struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrd
 
 /* The team ends: its words are 0 again for the next one in its slot. Before the members part;
  * their streams have done with it. Local; nothing where there is no device. */
-void weft_device_words_reset(const struct weft_team *team);
+void weft_device_words_reset(const struct weft_team *team, const char *call);
 
 /* One more extent of `bytes` of a window on every PE, or on none. Collective over WORLD. */
 int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char *call);
