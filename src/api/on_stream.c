@@ -163,7 +163,9 @@ int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *sou
     if (PE_root < 0 || PE_root >= on.team->npes)
         return leave(scope, weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs",
                                       on.call, PE_root, on.team->npes));
-    return leave(scope, weft_broadcast_on_stream(&on, dest, source, nelems, PE_root));
+    if (PE_root == on.team->my_pe)
+        rc = check_local(on.call, "source", source, nelems);
+    return leave(scope, rc ? rc : weft_broadcast_on_stream(&on, dest, source, nelems, PE_root));
 }
 
 static int exchange(const char *call, shmem_team_t team, void *dest, const void *source,

@@ -190,6 +190,9 @@ static void refused(void) {
     REFUSED(-EINVAL, "team", shmemx_barrier_on_stream(SHMEM_TEAM_INVALID, gpu_stream));
     REFUSED(-EINVAL, "PE_root",
             shmemx_broadcastmem_on_stream(SHMEM_TEAM_WORLD, there, there, 8, npes, gpu_stream));
+    REFUSED(
+        -EINVAL, "source",
+        shmemx_broadcastmem_on_stream(SHMEM_TEAM_WORLD, there, NULL, 8, shmem_my_pe(), gpu_stream));
     REFUSED(-EFAULT, "dest",
             shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, stack, there, 8, gpu_stream));
     REFUSED(-EFAULT, "dest",
