@@ -124,10 +124,9 @@ API(void, free, (void *ptr)) {
 enum { DEVICE_ALIGN_MAX = 2 << 20 };
 
 static void *allocate_on_device(const char *call, size_t size, size_t alignment, bool zero) {
-    if (weft_device_open(call) != 0)
-        return NULL;
+    WEFT_ENTER(call);
     weft_complete_device(call);
-    if (weft_checked())
+    if (weft_checked()) /* before the GPUs come up, which takes all PEs */
         check_same(call, NULL, SHMEMX_SPACE_DEVICE, size);
     return weft_device_malloc(size, alignment, zero, call);
 }

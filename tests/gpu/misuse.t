@@ -58,6 +58,7 @@ COLLECTIVES = [
     ("a reduction that leaves its object", "shmem_long_max_reduce(SHMEM_TEAM_WORLD, gpu, longs, 9)", "shmem_long_max_reduce: argument dest is 0x[0-9a-f]+, 0 bytes into an object of 64 bytes: an access of 72"),
     ("a reduction half in place", "shmem_long_sum_reduce(SHMEM_TEAM_WORLD, gpu + 1, gpu, 4)", "shmem_long_sum_reduce: arguments dest (0x[0-9a-f]+, 32 bytes) and source"),
     ("free twice", "shmem_free(gpu); shmem_free(gpu)", "shmem_free: argument ptr is 0x[0-9a-f]+, no live allocation of GPU memory"),
+    ("the first malloc in different spaces", "shmemx_malloc(me == 1 ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, 64)", "shmemx_malloc: argument space is [01] here, but [01] on PE"),
 ]
 
 PROGRAM = """
@@ -79,13 +80,18 @@ static void all(int which, int me) {
     }
 }
 
-int main(int argc, char **argv) {
-    int which = atoi(argv[argc - 1]);
-    shmem_init();
+static void allocate(void) {
     heap = shmem_malloc(64);
     gpu = shmemx_malloc(SHMEMX_SPACE_DEVICE, 64);
     freed = shmemx_malloc(SHMEMX_SPACE_DEVICE, 64);
     shmem_free(freed);
+}
+
+int main(int argc, char **argv) {
+    int which = atoi(argv[argc - 1]);
+    shmem_init();
+    if (which < %d) /* the last one makes the first allocation */
+        allocate();
     if (shmem_my_pe() == 1)
         one(which);
     all(which, shmem_my_pe());
@@ -99,7 +105,7 @@ if not (lines.BUILD / "tests/gpu/driver/libcuda.so.1").exists():
     print("1..0 # SKIP the pretended driver is not built")
     sys.exit(0)
 first = len(CASES) + len(ACCESSES)
-expect = lines.Expectation("gpu-misuse", PROGRAM % (lines.switch(CASES + ACCESSES, 0), lines.switch(COLLECTIVES, first)))
+expect = lines.Expectation("gpu-misuse", PROGRAM % (lines.switch(CASES + ACCESSES, 0), lines.switch(COLLECTIVES, first), first + len(COLLECTIVES) - 1))
 for case in CASES:
     expect.line(case, 3, "PE 1 ", ENVIRONMENT)
 for case in ACCESSES:
