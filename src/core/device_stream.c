@@ -16,9 +16,6 @@ int weft_stream_near(void **at, const char *argument, const void *p, size_t byte
     if (pe < 0 || pe >= weft_job.npes)
         return weft_fail(-ERANGE, "%s: argument pe is %d: the job has PEs 0 to %d", call, pe,
                          weft_job.npes - 1);
-    if (weft_device_holds(p) && !weft_device.peers[pe].access)
-        return weft_fail(-EFAULT, "%s: argument %s is %p: this GPU does not reach that of PE %d",
-                         call, argument, p, pe);
     return weft_fail(-EFAULT, "%s: argument %s is %p: not symmetric over %zu bytes", call, argument,
                      p, bytes);
 }
