@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A stream that was destroyed may leave its entry to one with the same handle: that does no harm.
- */
+ * Threads may share an entry: those of CUDA's stream per thread have one handle for them all. So
+ * nobody records an event between another's record and wait. */
 #include "transport/gpu_side.h"
 #include <pthread.h>
 
@@ -12,14 +13,25 @@ static struct {
     int count;
 } sides = {.changing = PTHREAD_MUTEX_INITIALIZER};
 
+static void destroy(const struct weft_gpu_side *side) {
+    weft_cuda.cuStreamDestroy(side->stream);
+    if (side->forked)
+        weft_cuda.cuEventDestroy(side->forked);
+    if (side->joined)
+        weft_cuda.cuEventDestroy(side->joined);
+}
+
 static int create(struct weft_gpu_side *side, weft_cu_stream of, const char *call) {
     *side = (struct weft_gpu_side){.of = of};
     int error = weft_cuda.cuStreamCreateWithPriority(&side->stream, WEFT_CU_STREAM_NON_BLOCKING, 0);
-    if (error == 0)
-        error = weft_cuda.cuEventCreate(&side->forked, WEFT_CU_EVENT_NO_TIMING);
+    if (error)
+        return weft_cuda_check(error, call, "creating a side stream");
+    error = weft_cuda.cuEventCreate(&side->forked, WEFT_CU_EVENT_NO_TIMING);
     if (error == 0)
         error = weft_cuda.cuEventCreate(&side->joined, WEFT_CU_EVENT_NO_TIMING);
-    return weft_cuda_check(error, call, "creating a side stream");
+    if (error)
+        destroy(side);
+    return weft_cuda_check(error, call, "creating the events of a side stream");
 }
 
 static int find(struct weft_gpu_side *side, weft_cu_stream of, const char *call) {
@@ -37,32 +49,35 @@ static int find(struct weft_gpu_side *side, weft_cu_stream of, const char *call)
     return error;
 }
 
+/* What comes on `stream` follows what is on `first` now. */
+static int follow(weft_cu_stream stream, weft_cu_stream first, weft_cu_event event,
+                  const char *call) {
+    if (stream == first)
+        return 0;
+    int error = weft_cuda.cuEventRecord(event, first);
+    if (error == 0)
+        error = weft_cuda.cuStreamWaitEvent(stream, event, 0);
+    return weft_cuda_check(error, call, "ordering a side stream");
+}
+
 int weft_gpu_fork(struct weft_gpu_side *side, weft_cu_stream stream, const char *call) {
     pthread_mutex_lock(&sides.changing);
     int error = find(side, stream, call);
-    pthread_mutex_unlock(&sides.changing);
-    if (error || side->stream == stream)
-        return error;
-    error = weft_cuda.cuEventRecord(side->forked, stream);
     if (error == 0)
-        error = weft_cuda.cuStreamWaitEvent(side->stream, side->forked, 0);
-    return weft_cuda_check(error, call, "forking a stream");
+        error = follow(side->stream, stream, side->forked, call);
+    pthread_mutex_unlock(&sides.changing);
+    return error;
 }
 
 int weft_gpu_join(const struct weft_gpu_side *side, const char *call) {
-    if (side->stream == side->of)
-        return 0;
-    int error = weft_cuda.cuEventRecord(side->joined, side->stream);
-    if (error == 0)
-        error = weft_cuda.cuStreamWaitEvent(side->of, side->joined, 0);
-    return weft_cuda_check(error, call, "joining a stream");
+    pthread_mutex_lock(&sides.changing);
+    int error = follow(side->of, side->stream, side->joined, call);
+    pthread_mutex_unlock(&sides.changing);
+    return error;
 }
 
 void weft_gpu_sides_close(void) {
-    for (int i = 0; i < sides.count; i++) {
-        weft_cuda.cuStreamDestroy(sides.list[i].stream);
-        weft_cuda.cuEventDestroy(sides.list[i].forked);
-        weft_cuda.cuEventDestroy(sides.list[i].joined);
-    }
+    for (int i = 0; i < sides.count; i++)
+        destroy(&sides.list[i]);
     sides.count = 0;
 }
