@@ -117,14 +117,12 @@ union weft_cu_word_op {
 /* X(name, exported name, arguments) */
 #define WEFT_CUDA_CALLS(X)                                                                        \
     X(cuInit, "cuInit", (unsigned flags))                                                         \
-    X(cuDriverGetVersion, "cuDriverGetVersion", (int *version))                                   \
     X(cuGetErrorName, "cuGetErrorName", (int error, const char **name))                           \
     X(cuGetErrorString, "cuGetErrorString", (int error, const char **text))                       \
     X(cuDeviceGetCount, "cuDeviceGetCount", (int *count))                                         \
     X(cuDeviceGet, "cuDeviceGet", (weft_cu_device * device, int ordinal))                         \
     X(cuDeviceGetName, "cuDeviceGetName", (char *name, int bytes, weft_cu_device device))         \
     X(cuDeviceGetUuid, "cuDeviceGetUuid_v2", (struct weft_cu_uuid * uuid, weft_cu_device device)) \
-    X(cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char *id, int bytes, weft_cu_device device))   \
     X(cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, weft_cu_device device))           \
     X(cuDeviceGetAttribute, "cuDeviceGetAttribute",                                               \
       (int *value, int attribute, weft_cu_device device))                                         \
@@ -182,8 +180,6 @@ union weft_cu_word_op {
     X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *mode))        \
     X(cuStreamWriteValue32, "cuStreamWriteValue32_v2",                                            \
       (weft_cu_stream stream, weft_cu_address word, uint32_t value, unsigned flags))              \
-    X(cuStreamWriteValue64, "cuStreamWriteValue64_v2",                                            \
-      (weft_cu_stream stream, weft_cu_address word, uint64_t value, unsigned flags))              \
     X(cuStreamWaitValue32, "cuStreamWaitValue32_v2",                                              \
       (weft_cu_stream stream, weft_cu_address word, uint32_t value, unsigned flags))              \
     X(cuStreamBatchMemOp, "cuStreamBatchMemOp_v2",                                                \

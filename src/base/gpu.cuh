@@ -107,10 +107,6 @@ WEFT_DEVICE uint64_t weft_globaltimer(void) {
     return now;
 }
 
-WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
-    asm volatile("nanosleep.u32 %0;" : : "r"(ns));
-}
-
 /* Lets others have the processor: nothing to do for a GPU. */
 WEFT_DEVICE void weft_yield(void) {}
 
@@ -205,11 +201,6 @@ WEFT_DEVICE uint64_t weft_globaltimer(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
-    struct timespec rest = {0, (long)ns};
-    nanosleep(&rest, NULL);
 }
 
 WEFT_DEVICE void weft_yield(void) {

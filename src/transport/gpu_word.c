@@ -11,9 +11,6 @@ enum {
     WARP = 32,
     BLOCK_MAX = 1024,
     BATCH_MAX = 128, /* the driver takes fewer than 256 operations at once */
-    /* Whether a signal that is set is a stream memory operation, and no kernel. Both are right
-     * everywhere, under capture, too. */
-    SIGNALS_BY_STREAM_OPERATIONS = 0,
 };
 
 static unsigned whole_warps(size_t threads, unsigned most) {
@@ -33,10 +30,6 @@ int weft_gpu_amo(enum weft_gpu_amo_op op, size_t bytes, void *word, uint64_t val
 
 int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
                     const char *call) {
-    if (SIGNALS_BY_STREAM_OPERATIONS && !add && (uintptr_t)word % sizeof *word == 0)
-        return weft_cuda_check(
-            weft_cuda.cuStreamWriteValue64(stream, (uintptr_t)word, value, WEFT_CU_WRITE_ORDERED),
-            call, "cuStreamWriteValue64");
     int adds = add;
     void *arguments[] = {&word, &value, &adds, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weft_signal, 1, 1, stream, arguments, call);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_MAX = 32, DRIVER_VERSION = 12040, LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
+enum { STACK_MAX = 32, LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
 
 static int in_machine;
 static int visible[GPUS_MAX], nvisible; /* GPUs of the machine by ordinal */
@@ -80,11 +80,6 @@ int cuInit(unsigned flags) {
     CALL(NOTHING, flags ? CUDA_ERROR_INVALID_VALUE : open_all());
 }
 
-int cuDriverGetVersion(int *version) {
-    *version = DRIVER_VERSION;
-    return 0;
-}
-
 int cuDeviceGetCount(int *count) {
     CALL(INITIALISED, (*count = nvisible, 0));
 }
@@ -107,12 +102,6 @@ int cuDeviceGetName(char *name, int bytes, weft_cu_device device) {
     int gpu = gpu_of(device);
     CALL(INITIALISED,
          gpu < 0 ? CUDA_ERROR_INVALID_DEVICE : print(name, bytes, "Pretended GPU %d", gpu));
-}
-
-int cuDeviceGetPCIBusId(char *id, int bytes, weft_cu_device device) {
-    int gpu = gpu_of(device);
-    CALL(INITIALISED,
-         gpu < 0 ? CUDA_ERROR_INVALID_DEVICE : print(id, bytes, "0000:%02X:00.0", gpu + 1));
 }
 
 static int tell_uuid(struct weft_cu_uuid *uuid, int gpu) {

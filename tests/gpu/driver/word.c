@@ -142,12 +142,6 @@ int cuStreamWriteValue32(weft_cu_stream stream, weft_cu_address word, uint32_t v
     CALL(CONTEXT, check_and_enqueue(stream_of(stream), 1, &op));
 }
 
-int cuStreamWriteValue64(weft_cu_stream stream, weft_cu_address word, uint64_t value,
-                         unsigned flags) {
-    union weft_cu_word_op op = {{WEFT_CU_OP_WRITE_64, word, {.value64 = value}, flags, 0}};
-    CALL(CONTEXT, check_and_enqueue(stream_of(stream), 1, &op));
-}
-
 int cuStreamWaitValue32(weft_cu_stream stream, weft_cu_address word, uint32_t value,
                         unsigned flags) {
     union weft_cu_word_op op = {{WEFT_CU_OP_WAIT_32, word, {value}, flags, 0}};
