@@ -72,7 +72,8 @@ int shmemx_set_engine(shmemx_engine_t engine);
 /* A cudaStream_t or CUstream; NULL is CUDA's default stream. Each call enqueues work and returns;
  * it may be captured into a graph. PEs are numbers in WORLD. Symmetric arguments may lie in any
  * space; a source or destination of this PE may be any memory that CUDA can copy. Teams' calls are
- * made in the same order by all members. 0 or a negative errno; nothing has been enqueued then. */
+ * made in the same order by all members. 0 or a negative errno; nothing has been enqueued then,
+ * unless it is the driver that fails. */
 typedef struct CUstream_st *shmemx_stream_t;
 
 int shmemx_putmem_on_stream(void *dest, const void *source, size_t nelems, int pe,
