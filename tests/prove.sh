@@ -42,7 +42,7 @@ add_gpu() {
         return
     fi
     add '' "$pretended"
-    [ "$n" != "${pes##* }" ] || add -delays "$pretended WEFT_FAKE_DELAY_US=200 WEFT_FAKE_SEED=$$"
+    [ "$n" != 2 ] || add -delays "$pretended WEFT_FAKE_DELAY_US=200 WEFT_FAKE_SEED=$$"
 }
 
 list=
