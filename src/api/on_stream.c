@@ -54,10 +54,19 @@ static int check_local(const char *call, const char *argument, const void *p, si
     return p || bytes == 0 ? 0 : weft_fail(-EINVAL, "%s: argument %s is NULL", call, argument);
 }
 
-static int check_signal(const char *call, int sig_op, enum weft_signal_op *op) {
+/* A kernel that accesses a word beside its alignment takes the whole context down with it. */
+static int check_word(const char *call, const uint64_t *sig_addr) {
+    if ((uintptr_t)sig_addr % sizeof *sig_addr == 0)
+        return 0;
+    return weft_fail(-EINVAL, "%s: argument sig_addr is %p: align it to %zu bytes", call,
+                     (const void *)sig_addr, sizeof *sig_addr);
+}
+
+static int check_signal(const char *call, const uint64_t *sig_addr, int sig_op,
+                        enum weft_signal_op *op) {
     *op = sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
     if (sig_op == SHMEM_SIGNAL_SET || sig_op == SHMEM_SIGNAL_ADD)
-        return 0;
+        return check_word(call, sig_addr);
     return weft_fail(-EINVAL,
                      "%s: argument sig_op is %d: pass SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD", call,
                      sig_op);
@@ -85,7 +94,7 @@ int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems
     struct weft_gpu_scope scope;
     enum weft_signal_op op;
     int rc = check_local(__func__, "source", source, nelems);
-    rc = rc ? rc : check_signal(__func__, sig_op, &op);
+    rc = rc ? rc : check_signal(__func__, sig_addr, sig_op, &op);
     rc = rc ? rc : enter(__func__, &scope);
     return rc ? rc
               : leave(scope, weft_stream_put_signal(dest, source, nelems, sig_addr, signal, op, pe,
@@ -96,7 +105,7 @@ int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, 
                                shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
     enum weft_signal_op op;
-    int rc = check_signal(__func__, sig_op, &op);
+    int rc = check_signal(__func__, sig_addr, sig_op, &op);
     rc = rc ? rc : enter(__func__, &scope);
     return rc ? rc : leave(scope, weft_stream_signal(sig_addr, signal, op, pe, stream, __func__));
 }
@@ -109,7 +118,8 @@ int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp
                          "%s: argument cmp is %d: pass one of SHMEM_CMP_EQ, _NE, _GT, _GE, _LT, "
                          "_LE",
                          __func__, cmp);
-    int rc = enter(__func__, &scope);
+    int rc = check_word(__func__, sig_addr);
+    rc = rc ? rc : enter(__func__, &scope);
     return rc ? rc : leave(scope, weft_stream_wait(sig_addr, cmp, cmp_value, stream, __func__));
 }
 

@@ -186,6 +186,11 @@ static void refused(void) {
     REFUSED(
         -EFAULT, "sig_addr",
         shmemx_signal_op_on_stream((uint64_t *)(void *)stack, 1, SHMEM_SIGNAL_SET, 0, gpu_stream));
+    uint64_t *askew = (uint64_t *)((char *)there + 4);
+    REFUSED(-EINVAL, "sig_addr",
+            shmemx_signal_op_on_stream(askew, 1, SHMEM_SIGNAL_SET, 0, gpu_stream));
+    REFUSED(-EINVAL, "sig_addr",
+            shmemx_signal_wait_until_on_stream(askew, SHMEM_CMP_EQ, 0, gpu_stream));
     REFUSED(-EINVAL, "cmp", shmemx_signal_wait_until_on_stream(&word, 77, 0, gpu_stream));
     REFUSED(-EINVAL, "team", shmemx_barrier_on_stream(SHMEM_TEAM_INVALID, gpu_stream));
     REFUSED(-EINVAL, "PE_root",

@@ -106,7 +106,7 @@ def stopped_pe():
 
 @case("Ctrl-C on a terminal reaches each PE once, and those that handle it go on")
 def terminal():
-    script = "import signal,time\nn=0\ndef f(*_):\n  global n; n+=1\nsignal.signal(2,f)\nprint('ready',flush=True)\ntime.sleep(1)\ntime.sleep(0.3)\nprint('count',n,flush=True)"
+    script = "import signal,time\nn=0\ndef f(*_):\n  global n; n+=1\nsignal.signal(2,f)\nprint('ready',flush=True)\ntime.sleep(1)\ntime.sleep(0.3)\nprint(f'count {n}\\n',end='',flush=True)"
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(OSHRUN, [OSHRUN, "-n", "2", sys.executable, "-c", script])
