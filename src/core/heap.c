@@ -8,24 +8,37 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "core/arena.h"
 #include "core/blocks.h"
 #include "core/device.h"
 #include "core/job.h"
-#include "core/order.h"
 #include "core/team.h"
 #include "core/window.h"
 
 enum { GROWTH_STEP = 2 << 20 }; /* a large page */
 
-static struct weft_blocks *blocks;
+static int heap_grow(size_t need, size_t bytes, const char *call);
+
+static void heap_clear(void *p, size_t bytes, const char *call) {
+    (void)call;
+    memset(p, 0, bytes);
+}
+
+static void heap_copy(void *to, const void *from, size_t bytes, const char *call) {
+    (void)call;
+    memcpy(to, from, bytes);
+}
+
+static struct weft_arena heap = {
+    .window = &weft_windows.heap.window,
+    .unknown = "the symmetric heap: freed before, inside an object, or from another allocator",
+    .grow = heap_grow,
+    .clear = heap_clear,
+    .copy = heap_copy,
+};
 
 static struct weft_team *world(void) {
     return weft_team_find(SHMEM_TEAM_WORLD);
-}
-
-static void heap_barrier(const char *call) {
-    weft_quiet();
-    weft_sync_barrier(world(), call);
 }
 
 static size_t round_up_to_step(size_t bytes) {
@@ -44,7 +57,7 @@ static size_t judge_growth(size_t need, size_t bytes, const char *call) {
     if (need > capacity) {
         weft_log("%s of %zu bytes: a PE's symmetric heap has %zu bytes of address space, of which "
                  "%zu are in use; no PE gets any",
-                 call, bytes, capacity, weft_blocks_in_use(blocks));
+                 call, bytes, capacity, weft_blocks_in_use(heap.blocks));
         return 0;
     }
     const char *limit;
@@ -73,89 +86,40 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
         weft_log("%s of %zu bytes: cannot commit the symmetric heap up to %zu bytes: %s", call,
                  bytes, limit, strerror(-result));
     if (!weft_sync_min(world(), result == 0, call)) {
-        weft_segment_show(&weft_windows.heap, weft_blocks_limit(blocks));
+        weft_segment_show(&weft_windows.heap, weft_arena_limit(&heap));
         return -ENOMEM;
     }
-    weft_blocks_extend(blocks, limit);
+    weft_arena_extend(&heap, limit);
     weft_device_heap_grown();
     return 0;
 }
 
 int weft_heap_open(void) {
-    blocks = weft_blocks_new(weft_windows.heap.slot_bytes);
-    if (!blocks) {
+    int error = weft_arena_open(&heap, weft_windows.heap.slot_bytes);
+    if (error) {
         weft_log("no memory for the bookkeeping of the symmetric heap");
-        return -ENOMEM;
+        return error;
     }
     size_t bytes = weft_env.symmetric_size;
     return bytes == 0 ? 0 : heap_grow(bytes, bytes, "shmem_init with SHMEM_SYMMETRIC_SIZE");
 }
 
 void weft_heap_close(void) {
-    weft_blocks_free(blocks);
-    blocks = NULL;
+    weft_arena_close(&heap);
 }
 
 bool weft_heap_find(const void *p, void **begin, size_t *bytes) {
-    uintptr_t local = weft_windows.heap.window.local;
-    size_t offset;
-    bool used = weft_blocks_find(blocks, (uintptr_t)p - local, &offset, bytes);
-    *begin = used ? (void *)(local + offset) : NULL;
-    return used;
-}
-
-static void *address_of(size_t offset) {
-    return (void *)(weft_windows.heap.window.local + offset);
-}
-
-/* Offset of a live allocation, or the end of the job. */
-static size_t offset_of(const void *p, const char *call) {
-    size_t offset = (uintptr_t)p - weft_windows.heap.window.local;
-    if (weft_blocks_size(blocks, offset) == 0)
-        weft_job_panic("%s: argument ptr is %p, no live allocation of the symmetric heap: freed "
-                       "before, inside an object, or from another allocator",
-                       call, p);
-    return offset;
-}
-
-static size_t take(size_t bytes, size_t alignment, const char *call) {
-    size_t offset = weft_blocks_take(blocks, bytes, alignment);
-    if (offset != WEFT_BLOCK_NONE)
-        return offset;
-    size_t capacity = weft_windows.heap.slot_bytes, need = SIZE_MAX;
-    if (bytes <= capacity && alignment <= capacity)
-        need = weft_blocks_limit_for(blocks, bytes, alignment);
-    if (heap_grow(need, bytes, call) < 0)
-        return WEFT_BLOCK_NONE;
-    return weft_blocks_take(blocks, bytes, alignment);
+    return weft_arena_find(&heap, p, begin, bytes);
 }
 
 void *weft_heap_malloc(size_t bytes, size_t alignment, bool zero, const char *call) {
-    size_t offset = take(bytes, alignment, call);
-    if (offset != WEFT_BLOCK_NONE && zero)
-        memset(address_of(offset), 0, bytes);
-    heap_barrier(call);
-    return offset == WEFT_BLOCK_NONE ? NULL : address_of(offset);
+    return weft_arena_malloc(&heap, bytes, alignment, zero, call);
 }
 
 void weft_heap_free(void *p, const char *call) {
-    heap_barrier(call); /* no PE may still be using it */
-    weft_blocks_give(blocks, offset_of(p, call));
+    weft_arena_free(&heap, p, call);
 }
 
 void *weft_heap_realloc(void *p, size_t bytes, const char *call) {
-    heap_barrier(call);
-    size_t old = offset_of(p, call), old_bytes = weft_blocks_size(blocks, old);
-    if (bytes <= old_bytes && bytes > old_bytes / 2) {
-        weft_blocks_resize(blocks, old, bytes);
-        heap_barrier(call);
-        return p;
-    }
-    size_t offset = take(bytes, WEFT_BLOCK_ALIGN, call);
-    if (offset != WEFT_BLOCK_NONE) {
-        memcpy(address_of(offset), p, bytes < old_bytes ? bytes : old_bytes);
-        weft_blocks_give(blocks, old);
-    }
-    heap_barrier(call);
-    return offset == WEFT_BLOCK_NONE ? NULL : address_of(offset);
+    return weft_arena_realloc(&heap, p, bytes, call);
 }

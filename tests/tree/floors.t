@@ -28,6 +28,7 @@ CORE_RANKS = [
     {"window", "wait", "blocks", "ivar"},
     {"sync", "static"},
     {"team"},
+    {"arena"},
     {"device", "device_queue", "device_heap", "device_host", "device_share"},
     {"heap", "ctx"},
     {"rma", "amo", "ivar"},

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Offsets become addresses here, and nowhere below. */
+#include "core/arena.h"
+#include <errno.h>
+#include <stdint.h>
+#include "core/blocks.h"
+#include "core/job.h"
+#include "core/order.h"
+#include "core/team.h"
+
+int weft_arena_open(struct weft_arena *arena, size_t capacity) {
+    arena->capacity = capacity;
+    arena->blocks = weft_blocks_new(capacity);
+    return arena->blocks ? 0 : -ENOMEM;
+}
+
+void weft_arena_close(struct weft_arena *arena) {
+    weft_blocks_free(arena->blocks);
+    arena->blocks = NULL;
+}
+
+size_t weft_arena_limit(const struct weft_arena *arena) {
+    return weft_blocks_limit(arena->blocks);
+}
+
+void weft_arena_extend(struct weft_arena *arena, size_t limit) {
+    weft_blocks_extend(arena->blocks, limit);
+}
+
+static void barrier(const char *call) {
+    weft_quiet();
+    weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), call);
+}
+
+static void *address_of(const struct weft_arena *arena, size_t offset) {
+    return (void *)(arena->window->local + offset);
+}
+
+/* Offset of a live allocation, or the end of the job. */
+static size_t offset_of(const struct weft_arena *arena, const void *p, const char *call) {
+    size_t offset = (uintptr_t)p - arena->window->local;
+    if (weft_blocks_size(arena->blocks, offset) == 0)
+        weft_job_panic("%s: argument ptr is %p, no live allocation of %s", call, p, arena->unknown);
+    return offset;
+}
+
+static size_t take(struct weft_arena *arena, size_t bytes, size_t alignment, const char *call) {
+    size_t offset = weft_blocks_take(arena->blocks, bytes, alignment);
+    if (offset != WEFT_BLOCK_NONE)
+        return offset;
+    size_t capacity = arena->capacity, need = SIZE_MAX;
+    if (bytes <= capacity && alignment <= capacity)
+        need = weft_blocks_limit_for(arena->blocks, bytes, alignment);
+    if (arena->grow(need, bytes, call) < 0)
+        return WEFT_BLOCK_NONE;
+    return weft_blocks_take(arena->blocks, bytes, alignment);
+}
+
+void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
+                        const char *call) {
+    size_t offset = take(arena, bytes, alignment, call);
+    void *p = offset == WEFT_BLOCK_NONE ? NULL : address_of(arena, offset);
+    if (p && zero)
+        arena->clear(p, bytes, call);
+    barrier(call);
+    return p;
+}
+
+void weft_arena_free(struct weft_arena *arena, void *p, const char *call) {
+    barrier(call); /* no PE may still be using it */
+    weft_blocks_give(arena->blocks, offset_of(arena, p, call));
+}
+
+void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call) {
+    barrier(call);
+    size_t old = offset_of(arena, p, call), old_bytes = weft_blocks_size(arena->blocks, old);
+    if (bytes <= old_bytes && bytes > old_bytes / 2) {
+        weft_blocks_resize(arena->blocks, old, bytes);
+        barrier(call);
+        return p;
+    }
+    size_t offset = take(arena, bytes, WEFT_BLOCK_ALIGN, call);
+    void *moved = offset == WEFT_BLOCK_NONE ? NULL : address_of(arena, offset);
+    if (moved) {
+        arena->copy(moved, p, bytes < old_bytes ? bytes : old_bytes, call);
+        weft_blocks_give(arena->blocks, old);
+    }
+    barrier(call);
+    return moved;
+}
+
+bool weft_arena_find(const struct weft_arena *arena, const void *p, void **begin, size_t *bytes) {
+    size_t offset;
+    bool used =
+        weft_blocks_find(arena->blocks, (uintptr_t)p - arena->window->local, &offset, bytes);
+    *begin = used ? address_of(arena, offset) : NULL;
+    return used;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Symmetric objects in the slots of a window: the standard's allocation routines, over the host's
+ * memory or over GPUs'.
+ *
+ * Every PE runs the same allocator on the same calls, so objects correspond without a message. The
+ * allocator knows offsets alone; what the memory is, and how there comes to be more of it, is its
+ * owner's. Collective over WORLD, with the barriers that the standard prescribes. `call` is the
+ * public name. */
+#ifndef WEFT_CORE_ARENA_H
+#define WEFT_CORE_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "weft/addr.h"
+
+struct weft_blocks;
+
+struct weft_arena {
+    const struct weft_window *window;
+    const char *unknown; /* what to say of an address that no object has */
+    size_t capacity;
+    struct weft_blocks *blocks;
+
+    /* Makes at least the first `need` bytes exist on every PE, or on none: 0 or -errno, the same on
+     * all. It has called weft_arena_extend then. `bytes`: what was asked for, for messages. */
+    int (*grow)(size_t need, size_t bytes, const char *call);
+    void (*clear)(void *p, size_t bytes, const char *call);
+    void (*copy)(void *to, const void *from, size_t bytes, const char *call);
+};
+
+/* The books of `capacity` bytes of which none exist yet. 0 or -ENOMEM, without text. */
+int weft_arena_open(struct weft_arena *arena, size_t capacity);
+void weft_arena_close(struct weft_arena *arena);
+
+/* How many bytes exist, on all PEs, and that they are more now. */
+size_t weft_arena_limit(const struct weft_arena *arena);
+void weft_arena_extend(struct weft_arena *arena, size_t limit);
+
+void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
+                        const char *call);
+void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call);
+void weft_arena_free(struct weft_arena *arena, void *p, const char *call);
+
+/* The live object that `p` lies in, or in whose last line it lies; false when there is none. */
+bool weft_arena_find(const struct weft_arena *arena, const void *p, void **begin, size_t *bytes);
+
+#endif
