@@ -12,12 +12,13 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "boot/boot.h"
+#include "core/device_links.h"
 #include "core/job.h"
 #include "core/team.h"
 #include "core/window.h"
 #include "transport/gpu_kernel.h"
-#include "transport/gpu_side.h"
 #include "transport/gpu_rescue.h"
+#include "transport/gpu_side.h"
 
 struct weft_device weft_device;
 
@@ -77,15 +78,10 @@ static void take_facts(const struct facts *all, size_t *slot_bytes) {
 }
 
 static int check_access(const char *call) {
-    for (int pe = 0; pe < weft_job.npes; pe++) {
-        const struct weft_gpu_peer *peer = &weft_device.peers[pe];
-        if (peer->ordinal >= 0 && !peer->access)
-            return weft_fail(-ENOTSUP,
-                             "%s: GPU %d of this PE has no peer access to GPU %d, that of PE %d: "
-                             "start with GPUs that `nvidia-smi topo -p2p rw` shows as OK",
-                             call, weft_gpu.ordinal, peer->ordinal, pe);
-    }
-    return 0;
+    int error = 0;
+    for (int pe = 0; pe < weft_job.npes && error == 0; pe++)
+        error = weft_device_links_check(&weft_device.peers[pe], pe, call);
+    return error;
 }
 
 static int meet(size_t *slot_bytes, const char *call) {
@@ -156,59 +152,27 @@ static int open_windows(size_t slot_bytes, const char *call) {
 
 /* --- Pairs, tried with data ------------------------------------------------------------------- */
 
-/* What `from` writes to `to`. */
-static uint32_t token(int from, int to) {
-    return (uint32_t)(from * weft_job.npes + to) * 2654435761u + 1;
-}
-
-/* The words of WORLD, which nobody uses yet. */
-static struct weft_gpu_team_words *world_words(int pe) {
+/* Among the words of WORLD, which nobody uses yet. */
+static void *world_word(const void *unused, int from, int pe) {
     const struct weft_window *w = &weft_device.words.window;
-    return weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
+    struct weft_gpu_team_words *words =
+        weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
+    (void)unused;
+    return &words->arrived[from];
 }
 
-int weft_device_copy(void *to, const void *from, size_t bytes, const char *call) {
-    int error = weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, weft_gpu.stream);
-    return error ? weft_cuda_check(error, call, "cuMemcpyAsync")
-                 : weft_gpu_synchronize(weft_gpu.stream, call);
-}
-
-static int write_tokens(const char *call) {
-    int error = 0;
-    for (int pe = 0; pe < weft_job.npes && error == 0; pe++) {
-        uint32_t value = token(weft_job.pe, pe);
-        error =
-            weft_device_copy(&world_words(pe)->arrived[weft_job.pe], &value, sizeof value, call);
-    }
-    return error;
-}
-
-/* A word of `from` in the memory of `in`, as this PE's GPU reads it. */
-static int check_token(int from, int in, const char *call) {
-    uint32_t value = 0;
-    int error = weft_device_copy(&value, &world_words(in)->arrived[from], sizeof value, call);
-    if (error == 0 && value != token(from, in))
-        error = weft_fail(-EIO,
-                          "%s: what PE %d wrote to the GPU of PE %d is not what PE %d reads "
-                          "there: the link between their GPUs does not work",
-                          call, from, in, weft_job.pe);
-    return error;
-}
-
-static int check_tokens(const char *call) {
-    int error = 0;
-    for (int pe = 0; pe < weft_job.npes && error == 0; pe++) {
-        error = check_token(pe, weft_job.pe, call);
-        if (error == 0)
-            error = check_token(weft_job.pe, pe, call);
-    }
-    return error;
+static int agree_in_world(const void *call, int own) {
+    return agree(own, call);
 }
 
 static int try_pairs(const char *call) {
-    int error = agree(write_tokens(call), call);
-    if (error == 0)
-        error = agree(check_tokens(call), call);
+    struct weft_device_links links = {.count = weft_job.npes,
+                                      .me = weft_job.pe,
+                                      .word = world_word,
+                                      .agree = agree_in_world,
+                                      .context = call,
+                                      .call = call};
+    int error = weft_device_links_try(&links);
     if (error == 0)
         weft_device_words_reset(world(), call);
     return error ? error : agree(0, call); /* nobody uses them before all have reset theirs */
@@ -345,26 +309,26 @@ bool weft_device_concerns(const void *symmetric, const void *local) {
     return is_program_device(local);
 }
 
-static bool in_gpu_memory(const void *p) {
+/* In the part of any PE. */
+static bool in_device_heap(const void *p) {
     const struct weft_gpu_window *heap = &weft_device.heap;
-    return (uintptr_t)p - heap->base < heap->window.count * heap->slot_bytes ||
-           weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
+    return (uintptr_t)p - heap->base < heap->window.count * heap->slot_bytes;
+}
+
+static bool in_gpu_memory(const void *p) {
+    return in_device_heap(p) || weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
 }
 
 /* Memory of a PE on the same GPU is as near as the own. */
 enum weft_direction weft_device_direction(const void *to, const void *from, int pe) {
     bool near = pe == weft_job.pe || (weft_device.peers && weft_device.peers[pe].same);
-    uintptr_t own = weft_device.heap.base + weft_device.heap.mine * weft_device.heap.slot_bytes;
     if (!in_gpu_memory(to))
         return WEFT_TO_HOST;
     if (!in_gpu_memory(from))
         return WEFT_FROM_HOST;
     if (near)
         return WEFT_WITHIN;
-    bool to_own = (uintptr_t)to - own < weft_device.heap.slot_bytes;
-    bool to_heap = (uintptr_t)to - weft_device.heap.base <
-                   weft_device.heap.window.count * weft_device.heap.slot_bytes;
-    return to_heap && !to_own ? WEFT_TO_PEER : WEFT_FROM_PEER;
+    return in_device_heap(to) && !weft_device_holds(to) ? WEFT_TO_PEER : WEFT_FROM_PEER;
 }
 
 struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride) {

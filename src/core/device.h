@@ -79,8 +79,7 @@ void weft_device_words_reset(const struct weft_team *team, const char *call);
 /* One more extent of `bytes` of a window on every PE, or on none. Collective over WORLD. */
 int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char *call);
 
-/* Copies and clears at once, on the stream of host calls. A clear that fails ends the job. */
-int weft_device_copy(void *to, const void *from, size_t bytes, const char *call);
+/* Clears at once, on the stream of host calls. A failure ends the job. */
 void weft_device_clear(void *p, size_t bytes, const char *call);
 
 /* The books of the device heap, whose addresses have been reserved. */

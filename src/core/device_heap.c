@@ -14,7 +14,7 @@ enum { GROWTH_STEP = 2 << 20 }; /* what GPUs map at least */
 static int heap_grow(size_t need, size_t bytes, const char *call);
 
 static void heap_copy(void *to, const void *from, size_t bytes, const char *call) {
-    if (weft_device_copy(to, from, bytes, call))
+    if (weft_gpu_memory_copy(to, from, bytes, call))
         weft_job_panic("%s", weft_fail_text());
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Behind each block lies a page that no user sees: PE i writes word i of each member's, and each
- * member reads what it got, and what it wrote. Links are tried this way while users work in the
- * blocks already. */
+/* Behind each block lies a page that no user sees, with a word for each PE: links are tried there
+ * while users work in the blocks already. */
 #include "core/device_share.h"
 #include <errno.h>
 #include <pthread.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "core/device_links.h"
 #include "core/job.h"
 #include "transport/gpu_memory.h"
 
@@ -149,7 +149,8 @@ struct attach {
 };
 
 /* Whether all members have come so far: 0, this PE's own error with its text, or another's. */
-static int agree(const struct attach *attach, int own) {
+static int agree(const void *context, int own) {
+    const struct attach *attach = context;
     const struct weft_boot_circle *circle = attach->circle;
     int all[circle->count];
     int error = weft_boot_exchange_among(circle, &own, sizeof own, all, NULL, 0, NULL);
@@ -177,11 +178,9 @@ static int check_facts(const struct attach *attach, const struct facts *all) {
                              "blocks of the same size",
                              attach->call, pe, (unsigned long long)all[i].bytes,
                              (unsigned long long)mine->bytes);
-        if (peer.ordinal >= 0 && !peer.access)
-            return weft_fail(-ENOTSUP,
-                             "%s: the GPU of this PE has no peer access to that of PE %d: start "
-                             "with GPUs that `nvidia-smi topo -p2p rw` shows as OK",
-                             attach->call, pe);
+        int error = weft_device_links_check(&peer, pe, attach->call);
+        if (error)
+            return error;
     }
     return 0;
 }
@@ -234,53 +233,22 @@ static int share_blocks(const struct attach *attach) {
 
 /* --- Trying ----------------------------------------------------------------------------------- */
 
-static uint32_t token(int from, int to) {
-    return (uint32_t)(from * weft_job.npes + to) * 2654435761u + 1;
-}
-
 /* The word of PE `from` in the tail of a member. */
-static void *word_of(const struct attach *attach, int from, int member) {
+static void *word_of(const void *context, int from, int member) {
+    const struct attach *attach = context;
     char *block = weft_device_share_at(attach->share, member);
     return block + attach->block->memory.bytes - TAIL_BYTES + (size_t)from * sizeof(uint32_t);
 }
 
-static int write_tokens(const struct attach *attach) {
-    int error = 0;
-    for (int i = 0; i < attach->circle->count && error == 0; i++) {
-        uint32_t value = token(weft_job.pe, attach->circle->pes[i]);
-        error =
-            weft_device_copy(word_of(attach, weft_job.pe, i), &value, sizeof value, attach->call);
-    }
-    return error;
-}
-
-static int check_token(const struct attach *attach, int from, int member) {
-    uint32_t value = 0;
-    int in = attach->circle->pes[member];
-    int error = weft_device_copy(&value, word_of(attach, from, member), sizeof value, attach->call);
-    if (error == 0 && value != token(from, in))
-        error = weft_fail(-EIO,
-                          "%s: what PE %d wrote to the GPU of PE %d is not what PE %d reads there: "
-                          "the link between their GPUs does not work",
-                          attach->call, from, in, weft_job.pe);
-    return error;
-}
-
-static int check_tokens(const struct attach *attach) {
-    int error = 0;
-    for (int i = 0; i < attach->circle->count && error == 0; i++) {
-        error = check_token(attach, attach->circle->pes[i], attach->share->member);
-        if (error == 0)
-            error = check_token(attach, weft_job.pe, i);
-    }
-    return error;
-}
-
 static int try_pairs(const struct attach *attach) {
-    if (weft_job.npes > TRIED_MAX)
-        return 0;
-    int error = agree(attach, write_tokens(attach));
-    return error ? error : agree(attach, check_tokens(attach));
+    struct weft_device_links links = {.pes = attach->circle->pes,
+                                      .count = attach->circle->count,
+                                      .me = attach->share->member,
+                                      .word = word_of,
+                                      .agree = agree,
+                                      .context = attach,
+                                      .call = attach->call};
+    return weft_job.npes > TRIED_MAX ? 0 : weft_device_links_try(&links);
 }
 
 /* --- Shares ----------------------------------------------------------------------------------- */

@@ -37,6 +37,12 @@ int weft_gpu_memory_clear(weft_cu_address at, size_t bytes, const char *call) {
     return weft_cuda_check(error, call, "cuMemsetD8Async");
 }
 
+int weft_gpu_memory_copy(void *to, const void *from, size_t bytes, const char *call) {
+    int error = weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, weft_gpu.stream);
+    return error ? weft_cuda_check(error, call, "cuMemcpyAsync")
+                 : weft_gpu_synchronize(weft_gpu.stream, call);
+}
+
 int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call) {
     int error = weft_cuda.cuMemExportToShareableHandle(fd, handle, WEFT_CU_HANDLE_DESCRIPTOR, 0);
     if (error)

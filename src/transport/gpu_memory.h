@@ -28,6 +28,9 @@ int weft_gpu_memory_clear(weft_cu_address at, size_t bytes, const char *call);
 int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call);
 int weft_gpu_memory_import(weft_cu_memory *handle, int fd, const char *call);
 
+/* Has happened when it returns; on the stream of host calls. */
+int weft_gpu_memory_copy(void *to, const void *from, size_t bytes, const char *call);
+
 /* Whole granules that hold so many bytes. */
 size_t weft_gpu_memory_granules(size_t bytes);
 

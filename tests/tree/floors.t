@@ -29,7 +29,7 @@ CORE_RANKS = [
     {"sync", "static"},
     {"team"},
     {"arena"},
-    {"device", "device_queue", "device_heap", "device_host", "device_share"},
+    {"device", "device_queue", "device_heap", "device_host", "device_links", "device_share"},
     {"heap", "ctx"},
     {"rma", "amo", "ivar"},
     {"device_rma", "device_word", "device_stream"},

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Links between the GPUs of a group of PEs, tried with data before anybody relies on them: each
+ * member writes a word in the memory of every member, and reads what it got, and what it wrote. */
+#ifndef WEFT_CORE_DEVICE_LINKS_H
+#define WEFT_CORE_DEVICE_LINKS_H
+
+#include "transport/gpu.h"
+
+/* The group. Both functions are given `context`; agree says whether all members have come so far:
+ * 0, this PE's own error with its text, or that of another. */
+struct weft_device_links {
+    const int *pes; /* of members; NULL: member i is PE i */
+    int count, me;
+    /* The word of PE `from` in the memory of a member, 4 bytes, as this PE's GPU finds it. */
+    void *(*word)(const void *context, int from, int member);
+    int (*agree)(const void *context, int own);
+    const void *context;
+    const char *call;
+};
+
+/* Collective over the group. 0 or -errno with text, the same on all members. */
+int weft_device_links_try(const struct weft_device_links *links);
+
+/* Whether this PE's GPU can map the memory of pe's: 0 or -ENOTSUP with text. */
+int weft_device_links_check(const struct weft_gpu_peer *peer, int pe, const char *call);
+
+#endif
