@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 20, LAST_WORDS_MS = 2000, SILENT_MAX = 64, STATUS_ERROR = 71 };
+enum { LOOK_MS = 20, LAST_WORDS_MS = 2000, SILENT_MAX = 64 };
 
 /* What a guest brings. */
 struct call {
@@ -254,7 +254,7 @@ static void distribute(struct host *host) {
 /* The others can't be told: they would look for the door for ever. */
 static int give_up(int rc, const char *what) {
     weft_log("cannot %s for an exchange among PEs: %s", what, strerror(-rc));
-    weft_boot_end_job(STATUS_ERROR, true);
+    weft_boot_end_job(WEFT_STATUS_ERROR, true);
     return rc;
 }
 

@@ -88,8 +88,9 @@ static inline bool weft_control_aborted(const struct weft_control *control) {
     return atomic_load_explicit(&control->abort, memory_order_acquire) != WEFT_ABORT_NONE;
 }
 
-/* What a PE exits with that ends because of another. */
+/* What a PE exits with that ends because of another, and one that gave up by itself. */
 #define WEFT_STATUS_ABORTED 70
+#define WEFT_STATUS_ERROR   71
 
 /* Writes the abort word, unless it is written already, and wakes who sleeps on it. */
 void weft_control_abort(struct weft_control *control, const struct weft_cause *cause);

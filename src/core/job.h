@@ -54,7 +54,6 @@ bool weft_job_ending(void);
 _Noreturn void weft_job_die_aborted(const char *call);
 
 /* Ends the whole job from here with one line: misuse or a failure that has no other way out. */
-#define WEFT_STATUS_ERROR 71
 _Noreturn void weft_job_panic(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif
