@@ -9,6 +9,7 @@
  * A guest believes the page no more than any other memory of the job: what is behind the door has
  * to be this user's, and the host wants to hear the circle's number from whoever comes. */
 #include "base/clock.h"
+#include "base/futex.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -20,12 +21,10 @@
 #include "boot/wire.h"
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LOOK_MS = 20, LAST_WORDS_MS = 2000, SILENT_MAX = 64 };
@@ -87,7 +86,7 @@ static void post(int place, uint64_t circle, uint64_t name) {
     atomic_store(&me->door[place].name, name);
     atomic_store(&me->door[place].circle, circle);
     atomic_fetch_add(&me->openings, 1);
-    syscall(SYS_futex, &me->openings, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    weft_futex_wake(&me->openings, WEFT_FUTEX_ALL);
 }
 
 static void unpost(int place) {
@@ -337,8 +336,7 @@ static int take_all(int host, struct weft_exchange *exchange) {
 
 /* Sleeps until the host opens another door than those of `seen`, or a moment is over. */
 static void await_opening(int pe, uint32_t seen) {
-    struct timespec limit = {.tv_nsec = LOOK_MS * 1000000};
-    syscall(SYS_futex, &entry_of(pe)->openings, FUTEX_WAIT, seen, &limit, NULL, 0);
+    weft_futex_sleep(&entry_of(pe)->openings, seen, WEFT_FUTEX_ALL, LOOK_MS);
 }
 
 static int enter(const struct weft_boot_circle *circle, uint64_t number) {

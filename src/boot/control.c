@@ -3,17 +3,15 @@
  * PE can pull the memory from under the others. */
 #include "boot/control.h"
 #include "base/clock.h"
+#include "base/futex.h"
 #include "base/log.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static int memfd_of(size_t bytes) {
@@ -119,7 +117,7 @@ void weft_control_abort(struct weft_control *control, const struct weft_cause *c
     atomic_store(&control->abort_pe, cause->pe);
     atomic_store(&control->abort_detail, cause->detail);
     atomic_store(&control->abort, (uint32_t)cause->kind);
-    syscall(SYS_futex, &control->abort, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    weft_futex_wake(&control->abort, WEFT_FUTEX_ALL);
 }
 
 struct weft_cause weft_control_cause(const struct weft_control *control) {

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/futex.h"
 #include "core/job.h"
 #include "core/order.h"
 #include "core/wait.h"
@@ -70,7 +71,7 @@ static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object, cons
         check_holder(object, call);
         uint32_t seen = atomic_fetch_or(&lock->serving, SLEPT_ON) | SLEPT_ON;
         if (ticket_in(seen) != ticket)
-            weft_futex_sleep(&lock->serving, seen, bit_of(ticket));
+            weft_futex_sleep(&lock->serving, seen, bit_of(ticket), WEFT_SLEEP_MS_MAX);
     }
 }
 

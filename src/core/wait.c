@@ -2,24 +2,18 @@
 /* The stages of a wait: spin, yield, sleep. Spinning is for hosts where every PE has a processor;
  * elsewhere it only delays the PE that is waited for. */
 #include "core/wait.h"
-#include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 #include "base/clock.h"
+#include "base/futex.h"
 #include "core/job.h"
 
 enum {
     SPIN_TURNS = 4096, /* some 50 us of pauses */
     YIELD_TURNS = 512,
     ABORT_CHECK_TURNS = 64,
-    CLOCK_AFTER_TURNS = 32,         /* shorter waits are not worth two readings of the clock */
-    FUTEX_NS_MAX = 5 * 1000 * 1000, /* a sleeper sees the abort word this late at most */
-    TIMER_NS = 30 * 1000,           /* with the kernel's timer slack of 50 us: below 100 us */
-    SECOND_NS = 1000 * 1000 * 1000,
+    CLOCK_AFTER_TURNS = 32, /* shorter waits are not worth two readings of the clock */
+    TIMER_NS = 30 * 1000,   /* with the kernel's timer slack of 50 us: below 100 us */
 };
 
 _Thread_local uint64_t weft_waited_ns;
@@ -52,27 +46,15 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
     return false;
 }
 
-/* The limit is absolute for this operation. */
-void weft_futex_sleep(_Atomic uint32_t *word, uint32_t seen, uint32_t bits) {
-    uint64_t until_ns = weft_clock_ns() + FUTEX_NS_MAX;
-    struct timespec limit = {.tv_sec = (time_t)(until_ns / SECOND_NS),
-                             .tv_nsec = (long)(until_ns % SECOND_NS)};
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET, seen, &limit, NULL, bits);
-}
-
-void weft_futex_wake(_Atomic uint32_t *word, uint32_t bits) {
-    syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
-}
-
 void weft_word_wake(struct weft_word *word) {
-    weft_futex_wake(&word->value, FUTEX_BITSET_MATCH_ANY);
+    weft_futex_wake(&word->value, WEFT_FUTEX_ALL);
 }
 
 /* Sleeps while the word is still `seen`. The setter stores the value before it looks for sleepers,
  * the sleeper counts itself before the kernel compares the value: one of them sees the other. */
 static void word_sleep(struct weft_word *word, uint32_t seen) {
     atomic_fetch_add(&word->sleepers, 1);
-    weft_futex_sleep(&word->value, seen, FUTEX_BITSET_MATCH_ANY);
+    weft_futex_sleep(&word->value, seen, WEFT_FUTEX_ALL, WEFT_SLEEP_MS_MAX);
     atomic_fetch_sub(&word->sleepers, 1);
 }
 

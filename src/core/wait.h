@@ -34,9 +34,8 @@ void weft_waiter_turn(struct weft_waiter *waiter);
 /* One turn of a wait that sleeps in its own way: false when the time for that has come. */
 bool weft_waiter_awake(struct weft_waiter *waiter);
 
-/* Sleeps for a while while the word is still `seen`, or until a wake with a bit in common. */
-void weft_futex_sleep(_Atomic uint32_t *word, uint32_t seen, uint32_t bits);
-void weft_futex_wake(_Atomic uint32_t *word, uint32_t bits);
+/* A sleeper sees the abort word this late at most. */
+enum { WEFT_SLEEP_MS_MAX = 5 };
 
 /* Waits until `condition`, an expression over acquiring loads, holds. */
 #define WEFT_WAIT_UNTIL(condition, call_name)                             \

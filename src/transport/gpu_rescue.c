@@ -4,14 +4,12 @@
  * time, the releaser writes words, and the drainer waits for the GPU. */
 #include "transport/gpu_rescue.h"
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/futex.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "boot/end.h"
@@ -117,14 +115,9 @@ static void save(void) {
 
 /* --- Watching --------------------------------------------------------------------------------- */
 
-static void sleep_on(_Atomic uint32_t *word) {
-    struct timespec limit = {.tv_nsec = LOOK_MS * 1000000};
-    syscall(SYS_futex, word, FUTEX_WAIT, 0, &limit, NULL, 0);
-}
-
 static void *watch_main(void *unused) {
     while (!rescue.stopping && *rescue.abort == 0)
-        sleep_on(rescue.abort);
+        weft_futex_sleep(rescue.abort, 0, WEFT_FUTEX_ALL, LOOK_MS);
     if (*rescue.abort != 0)
         save();
     return unused;
@@ -135,7 +128,7 @@ static void end_watch(void) {
     if (!rescue.watching || rescue.process != getpid())
         return;
     rescue.stopping = true;
-    syscall(SYS_futex, rescue.abort, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    weft_futex_wake(rescue.abort, WEFT_FUTEX_ALL);
     pthread_join(rescue.watcher, NULL);
     rescue.watching = false;
 }
