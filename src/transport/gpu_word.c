@@ -102,18 +102,8 @@ int weft_gpu_meet(enum weft_gpu_half half, struct weft_gpu_team_words *mine, ptr
 
 /* --- Signal pads ------------------------------------------------------------------------------ */
 
-static int check_pad(int me, int n, int peer, int channel, const char *call) {
-    if (me >= 0 && me < n && peer >= 0 && peer < n && channel >= 0)
-        return 0;
-    return weft_fail(-EINVAL, "%s: rank %d and peer %d of %d, channel %d: no such pad", call, me,
-                     peer, n, channel);
-}
-
 static int launch_pad(enum weft_gpu_kernel kernel, uint32_t *const *pads, int me, int n, int peer,
                       int channel, uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
-    int error = check_pad(me, n, peer, channel, call);
-    if (error)
-        return error;
     weft_gpu_rescue_note();
     void *arguments[] = {&pads, &me, &n, &peer, &channel, &timeout_ms, NULL};
     return weft_gpu_launch(kernel, 1, 1, stream, arguments, call);
@@ -133,9 +123,6 @@ int weft_gpu_pad_wait(uint32_t *const *pads, int me, int n, int peer, int channe
 
 int weft_gpu_pad_barrier(uint32_t *const *pads, int me, int n, int channel, uint64_t timeout_ms,
                          weft_cu_stream stream, const char *call) {
-    int error = check_pad(me, n, me, channel, call);
-    if (error)
-        return error;
     weft_gpu_rescue_note();
     void *arguments[] = {&pads, &me, &n, &channel, &timeout_ms, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weft_pad_barrier, 1, whole_warps((size_t)n, BLOCK_MAX),

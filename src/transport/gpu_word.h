@@ -62,7 +62,8 @@ int weft_gpu_meet(enum weft_gpu_half half, struct weft_gpu_team_words *mine, ptr
 
 /* PyTorch's signal pads: word pad[n * channel + source] of 32 bits, 0 or 1. put sets 0 to 1 at the
  * peer, wait takes 1 back to 0, with system scope; a kernel that waits for more than timeout_ms
- * (0: for ever) says so and traps, as PyTorch's do. `pads`: n pads, in GPU memory. */
+ * (0: for ever) says so and traps, as PyTorch's do. `pads`: n pads, in GPU memory. The arguments
+ * have been checked: 0 <= me, peer < n, 0 <= channel. */
 int weft_gpu_pad_put(uint32_t *const *pads, int me, int n, int peer, int channel,
                      uint64_t timeout_ms, weft_cu_stream stream, const char *call);
 int weft_gpu_pad_wait(uint32_t *const *pads, int me, int n, int peer, int channel,

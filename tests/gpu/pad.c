@@ -4,6 +4,7 @@
  * traps. PEs: 1 2 4 */
 #include "inside.h"
 #include <errno.h>
+#include <shmemx.h>
 #include "base/clock.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_word.h"
@@ -143,10 +144,10 @@ static void barriers(void) {
 
 static void wrong_arguments(void) {
     tap_case("ranks and channels that do not exist are refused");
-    EXPECT(weft_gpu_pad_put(pads, me, npes, npes, 0, 0, stream, "put") == -EINVAL, "peer n");
-    EXPECT(weft_gpu_pad_wait(pads, me, npes, -1, 0, 0, stream, "wait") == -EINVAL, "peer -1");
-    EXPECT(weft_gpu_pad_barrier(pads, npes, npes, 0, 0, stream, "barrier") == -EINVAL, "rank n");
-    EXPECT(weft_gpu_pad_barrier(pads, me, npes, -1, 0, stream, "barrier") == -EINVAL, "channel -1");
+    EXPECT(shmemx_pad_put_on_stream(pads, me, npes, npes, 0, 0, stream) == -EINVAL, "peer n");
+    EXPECT(shmemx_pad_wait_on_stream(pads, me, npes, -1, 0, 0, stream) == -EINVAL, "peer -1");
+    EXPECT(shmemx_pad_barrier_on_stream(pads, npes, npes, 0, 0, stream) == -EINVAL, "rank n");
+    EXPECT(shmemx_pad_barrier_on_stream(pads, me, npes, -1, 0, stream) == -EINVAL, "channel -1");
 }
 
 static void make_pads(void) {
