@@ -229,42 +229,44 @@ static void take_chunk(struct weft_fold_task *task, const struct weft_team *team
     task->nelems = nelems - first < chunk ? nelems - first : chunk;
 }
 
-int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                          size_t nelems, enum weft_fold_op op, enum weft_number number) {
-    size_t elem_bytes = weft_folds[op][number].elem_bytes;
-    size_t bytes = saturated(nelems, elem_bytes);
-    struct arrays to = {NULL, 0}, from = {NULL, 0};
-    if (nelems == 0)
-        return 0;
-    int rc = find_arrays(&to, on, "dest", dest, bytes);
-    rc = rc ? rc : find_arrays(&from, on, "source", source, bytes);
+/* A fold of all members' source into all members' dest, whole; source has `times` its bytes. */
+static int find_task(struct weft_fold_task *task, const struct weft_on_stream *on, void *dest,
+                     const void *source, size_t bytes, size_t times) {
+    struct arrays to, from;
+    int n = on->team->npes, rc = find_arrays(&to, on, "dest", dest, bytes);
+    rc = rc ? rc : find_arrays(&from, on, "source", source, saturated(bytes, times));
     if (rc)
         return rc;
-    int n = on->team->npes;
-    struct weft_fold_task task = {from.first, to.first, from.step, to.step, 0, n, n, op, number};
+    task->sources = from.first, task->source_step = from.step, task->nsources = n;
+    task->dests = to.first, task->dest_step = to.step, task->ndests = n;
+    return 0;
+}
+
+int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                          size_t nelems, enum weft_fold_op op, enum weft_number number) {
+    struct weft_fold_task task = {.op = op, .number = number};
+    size_t elem_bytes = weft_folds[op][number].elem_bytes;
+    if (nelems == 0)
+        return 0;
+    int rc = find_task(&task, on, dest, source, saturated(nelems, elem_bytes), 1);
+    if (rc)
+        return rc;
     take_chunk(&task, on->team, nelems, elem_bytes);
     return fold_between(on, &task, elem_bytes);
 }
 
 int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
                                  size_t nelems, enum weft_fold_op op, enum weft_number number) {
+    struct weft_fold_task task = {.nelems = nelems, .op = op, .number = number};
     size_t elem_bytes = weft_folds[op][number].elem_bytes;
     size_t bytes = saturated(nelems, elem_bytes);
-    struct arrays to = {NULL, 0}, from = {NULL, 0};
     if (nelems == 0)
         return 0;
-    int rc = find_arrays(&to, on, "dest", dest, bytes);
-    rc = rc ? rc
-            : find_arrays(&from, on, "source", source, saturated(bytes, (size_t)on->team->npes));
+    int rc = find_task(&task, on, dest, source, bytes, (size_t)on->team->npes);
     if (rc)
         return rc;
-    struct weft_fold_task task = {.sources = from.first + bytes * (size_t)on->team->my_pe,
-                                  .dests = array_of(&to, on->team->my_pe),
-                                  .source_step = from.step,
-                                  .nelems = nelems,
-                                  .nsources = on->team->npes,
-                                  .ndests = 1,
-                                  .op = op,
-                                  .number = number};
+    task.sources += bytes * (size_t)on->team->my_pe;
+    task.dests += on->team->my_pe * task.dest_step;
+    task.ndests = 1;
     return fold_between(on, &task, elem_bytes);
 }
