@@ -35,10 +35,82 @@ struct weft_device_share {
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_device_block *blocks;
 
+/* --- Left over -------------------------------------------------------------------------------- */
+
+/* Whether anything can be unmapped: nothing is while the GPU works. When the job is over nothing is
+ * waited for, and the process is about to end. */
+static bool is_over(void) {
+    return weft_job.phase == WEFT_JOB_FORKED || !weft_gpu.open ||
+           (weft_job.control && weft_job_aborted());
+}
+
+/* What belongs to nobody any more and is mapped still. */
+static struct {
+    struct weft_device_block *blocks;
+    struct weft_device_share *shares;
+} left_over;
+
+/* Either may be NULL. */
+static void leave_over(struct weft_device_block *blocks, struct weft_device_share *shares) {
+    pthread_mutex_lock(&changing);
+    for (struct weft_device_block *block = blocks, *next; block; block = next) {
+        next = block->next;
+        block->next = left_over.blocks;
+        left_over.blocks = block;
+    }
+    for (struct weft_device_share *share = shares, *next; share; share = next) {
+        next = share->next;
+        share->next = left_over.shares;
+        left_over.shares = share;
+    }
+    pthread_mutex_unlock(&changing);
+}
+
+static void free_all(struct weft_device_block *blocks, struct weft_device_share *shares,
+                     bool unmap) {
+    for (struct weft_device_block *block = blocks, *next; block; block = next) {
+        next = block->next;
+        if (unmap)
+            weft_gpu_memory_free(&block->memory);
+        free(block);
+    }
+    for (struct weft_device_share *share = shares, *next; share; share = next) {
+        next = share->next;
+        if (unmap)
+            weft_gpu_window_free(&share->window);
+        free(share);
+    }
+}
+
+/* While a stream is being captured the driver does not wait: what is left over then is for the next
+ * call. */
+static void clear_away(void) {
+    pthread_mutex_lock(&changing);
+    struct weft_device_block *old_blocks = left_over.blocks;
+    struct weft_device_share *old_shares = left_over.shares;
+    left_over.blocks = NULL;
+    left_over.shares = NULL;
+    pthread_mutex_unlock(&changing);
+    if (!old_blocks && !old_shares)
+        return;
+    if (is_over()) {
+        free_all(old_blocks, old_shares, false);
+        return;
+    }
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if (weft_cuda.cuCtxSynchronize() == WEFT_CU_SUCCESS)
+        free_all(old_blocks, old_shares, true);
+    else
+        leave_over(old_blocks, old_shares);
+    weft_gpu_leave(scope);
+}
+
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
 int weft_device_block_alloc(struct weft_device_block **block, size_t bytes, const char *call) {
     int error = weft_device_begin(call);
+    if (error == 0)
+        clear_away();
     struct weft_device_block *made = error ? NULL : calloc(1, sizeof *made);
     if (!made || bytes == 0 || bytes > SIZE_MAX / 4)
         error = error ? error : weft_fail(-ENOMEM, "%s: no block of %zu bytes", call, bytes);
@@ -58,13 +130,6 @@ int weft_device_block_alloc(struct weft_device_block **block, size_t bytes, cons
     pthread_mutex_unlock(&changing);
     *block = made;
     return 0;
-}
-
-/* Whether anything can be unmapped: nothing is while the GPU works. When the job is over nothing is
- * waited for, and the process is about to end. */
-static bool is_over(void) {
-    return weft_job.phase == WEFT_JOB_FORKED || !weft_gpu.open ||
-           (weft_job.control && weft_job_aborted());
 }
 
 static void unlist(struct weft_device_block *block) {
@@ -89,36 +154,14 @@ static struct weft_device_share *orphans_of(struct weft_device_block *block) {
     return orphans;
 }
 
-static void drop_shares(struct weft_device_share *shares, bool unmap) {
-    for (struct weft_device_share *share = shares, *next; share; share = next) {
-        next = share->next;
-        if (unmap)
-            weft_gpu_window_free(&share->window);
-        free(share);
-    }
-}
-
-/* What belongs to nobody any more; either may be NULL. */
-static void drop(struct weft_device_block *block, struct weft_device_share *shares) {
-    if (is_over()) {
-        drop_shares(shares, false);
-    } else {
-        struct weft_gpu_scope scope = weft_gpu_enter();
-        bool idle = weft_cuda.cuCtxSynchronize() == WEFT_CU_SUCCESS;
-        if (block && idle)
-            weft_gpu_memory_free(&block->memory);
-        drop_shares(shares, idle);
-        weft_gpu_leave(scope);
-    }
-    free(block);
-}
-
 void weft_device_block_free(struct weft_device_block *block) {
     pthread_mutex_lock(&changing);
     unlist(block);
     struct weft_device_share *orphans = orphans_of(block);
     pthread_mutex_unlock(&changing);
-    drop(block, orphans);
+    block->next = NULL;
+    leave_over(block, orphans);
+    clear_away();
 }
 
 void *weft_device_block_at(const struct weft_device_block *block) {
@@ -336,8 +379,11 @@ void weft_device_share_release(struct weft_device_share *share) {
     pthread_mutex_lock(&changing);
     bool last = --share->holders == 0;
     pthread_mutex_unlock(&changing);
-    if (last)
-        drop(NULL, share);
+    if (!last)
+        return;
+    share->next = NULL;
+    leave_over(NULL, share);
+    clear_away();
 }
 
 void *weft_device_share_at(const struct weft_device_share *share, int member) {

@@ -19,9 +19,10 @@ struct weft_device_share;
  */
 int weft_device_block_alloc(struct weft_device_block **block, size_t bytes, const char *call);
 
-/* The address is gone when this returns, once the GPU has come to the end of its work. Peers that
- * share the block keep what they have mapped, and so does this PE's own slot in shares that are
- * still held. */
+/* The address is gone when this returns, once the GPU has come to the end of its work; but that
+ * wait ends a capture which is under way, and then a later call comes to it. Peers that share the
+ * block keep what they have mapped, and so does this PE's own slot in shares that are still held.
+ */
 void weft_device_block_free(struct weft_device_block *block);
 
 void *weft_device_block_at(const struct weft_device_block *block);

@@ -207,6 +207,24 @@ static void misfits(void) {
     weft_device_block_free(block);
 }
 
+/* The driver gives the capture up; the memory is unmapped by the first call behind it. */
+static void freed_in_capture(void) {
+    struct weft_device_block *block = new_block(5000);
+    void *at = weft_device_block_at(block);
+    weft_cu_graph graph = NULL;
+    gpu_enter();
+    GPU(cuStreamBeginCapture(gpu_stream, WEFT_CU_CAPTURE_GLOBAL));
+    weft_device_block_free(block);
+    if (gpu.cuStreamEndCapture(gpu_stream, &graph) == 0)
+        GPU(cuGraphDestroy(graph));
+    gpu_leave();
+    EXPECT(!weft_device_block_of(at), "it is found no more");
+    weft_device_block_free(new_block(5000));
+    gpu_enter();
+    EXPECT(!gpu_is_device(at), "%p is mapped still", at);
+    gpu_leave();
+}
+
 static size_t available(void) {
     size_t available, total;
     shmem_barrier_all();
@@ -233,6 +251,9 @@ int main(void) {
     threads();
     tap_case("sizes that differ are an error on all members");
     misfits();
+    tap_case("a block that is freed during a capture");
+    for (int times = 0; times < 8; times++)
+        freed_in_capture();
     tap_case("the memory is back");
     size_t after = available();
     EXPECT(after + (8 << 20) > before, "%zu bytes before, %zu after", before, after);
