@@ -137,7 +137,7 @@ DRIVER     := $(DRIVER_DIR)/libcuda.so.1 $(DRIVER_DIR)/libweft_cuda.so
 DRIVER_CU  := $(wildcard src/*/*.cu tests/gpu/driver/*.cu)
 DRIVER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/gpu/driver/*.c)) \
               $(DRIVER_CU:%.cu=$(BUILD)/obj/tests/gpu/driver/%.o)
-tests: $(DRIVER)
+tests: $(if $(filter * gpu,$(TEST_ROOMS)),$(DRIVER))
 $(BUILD)/obj/tests/gpu/driver/%.cc: %.cu Makefile
 	@mkdir -p $(@D)
 	@{ printf '#include "%s"\n' device.h $< kernel.h; \
