@@ -153,6 +153,28 @@ $(DRIVER_DIR)/libweft_cuda.so:
 	@mkdir -p $(@D)
 	echo 'const char weft_cuda_image[] = "pretended";' | $(CC) -shared -fPIC -x c - -o $@
 
+# The Python package, in place: PYTHONPATH=$(BUILD)/python. One binary serves every Python from 3.11
+# on (the limited API), so any interpreter that has its headers will do for the build.
+PYTHON  ?= $(firstword $(foreach python,python3 /usr/bin/python3,$(if $(shell $(python) -c \
+             'import os, sys, sysconfig as s; print("yes" * (sys.version_info >= (3, 11) and \
+              os.path.exists(s.get_path("include") + "/Python.h")))' 2>/dev/null),$(python))) python3)
+PYTHON_INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
+PYTHON_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard python/weft/*.c))
+PYTHON_DIR := $(BUILD)/python/weft
+PYTHON_PURE := $(patsubst python/weft/%,$(PYTHON_DIR)/%,$(filter-out %.c %.h %/__pycache__,$(wildcard python/weft/*)))
+.PHONY: python
+python: $(PYTHON_DIR)/_core.abi3.so $(PYTHON_PURE) ## build the Python package in place: PYTHONPATH=build/python
+# Tables of CPython's keep functions as void *, which pedants forbid.
+$(BUILD)/obj/python/%.o: ALL_CFLAGS += -isystem $(PYTHON_INCLUDE) -Wno-pedantic
+# The library lies beside the extension when installed, and two folders up here.
+$(PYTHON_DIR)/_core.abi3.so: $(PYTHON_OBJ) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) -shared $(SANFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../lib' -o $@ $(PYTHON_OBJ) \
+	    -L$(BUILD)/lib -lweft $(LDLIBS)
+$(PYTHON_PURE): $(PYTHON_DIR)/%: | python/weft/%
+	@mkdir -p $(@D)
+	@ln -sfn $(abspath $(firstword $|)) $@
+
 BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 benches: $(BENCHES)
 $(BENCHES): $(BUILD)/%: %.c $(LIB)
@@ -232,7 +254,7 @@ install: all ## copy library, headers, tools and man pages to PREFIX (/usr/local
 	        ln -sf $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$link; done
 
 format: ## lay out all C sources with clang-format 14
-	clang-format -i $(shell find src include examples tests bench -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
+	clang-format -i $(shell find src include examples tests bench python -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
 
 clean: ## remove everything that make built
 	rm -rf build

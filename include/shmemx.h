@@ -67,6 +67,9 @@ void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe);
 typedef enum { SHMEMX_ENGINE_AUTO, SHMEMX_ENGINE_SM, SHMEMX_ENGINE_COPY } shmemx_engine_t;
 int shmemx_set_engine(shmemx_engine_t engine);
 
+/* CUDA's number of this PE's GPU, as this process counts GPUs. Opens it if need be; local. */
+int shmemx_device(int *device);
+
 /* --- Calls in the order of a CUDA stream ------------------------------------------------------ */
 
 /* A cudaStream_t or CUstream; NULL is CUDA's default stream. Each call enqueues work and returns;

@@ -301,3 +301,14 @@ int shmemx_set_engine(shmemx_engine_t engine) {
                      "SHMEMX_ENGINE_COPY",
                      __func__, (int)engine);
 }
+
+int shmemx_device(int *device) {
+    struct weft_gpu_scope scope;
+    if (!device)
+        return weft_fail(-EINVAL, "%s: argument device is NULL", __func__);
+    int rc = enter(__func__, &scope);
+    if (rc)
+        return rc;
+    *device = weft_gpu.ordinal;
+    return leave(scope, 0);
+}

@@ -41,7 +41,7 @@ def functions(path):
 
 def function_lengths(problems):
     lengths = []
-    for path in sources("src", "examples"):
+    for path in sources("src", "examples", "python"):
         for name, lines in functions(path):
             lengths.append(lines)
             if lines > FUNCTION_LINES_MAX:
@@ -53,14 +53,14 @@ def function_lengths(problems):
 
 
 def file_lengths(problems):
-    for path in sources("src", "include", "examples"):
+    for path in sources("src", "include", "examples", "python"):
         lines = len(path.read_text().splitlines())
         if lines > FILE_LINES_MAX:
             problems.append(f"{path.relative_to(ROOT)} has {lines} lines")
 
 
 def licence_lines(problems):
-    for path in sources("src", "include", "examples", "tests", "bench"):
+    for path in sources("src", "include", "examples", "python", "tests", "bench"):
         head = path.read_text().split("\n", 2)
         if "SPDX-License-Identifier: BSD-3-Clause" not in head[0]:
             problems.append(f"{path.relative_to(ROOT)} does not open with its licence line")
@@ -68,14 +68,14 @@ def licence_lines(problems):
 
 def leftover_words(problems):
     words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
-    for path in sources("src", "include", "examples", "tests", "bench"):
+    for path in sources("src", "include", "examples", "python", "tests", "bench"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if words.search(line):
                 problems.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
 
 
 def formatting(problems):
-    files = [str(p) for p in sources("src", "include", "examples", "tests", "bench")]
+    files = [str(p) for p in sources("src", "include", "examples", "python", "tests", "bench")]
     try:
         version = subprocess.run(["clang-format", "--version"], capture_output=True, text=True)
         if " 14." not in version.stdout:

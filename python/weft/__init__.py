@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weft: symmetric memory for CPUs and GPUs.
+
+Every processing element (PE) of a job owns symmetric buffers, and any PE can read, write, signal
+and wait on any other PE's:
+
+    import weft
+    weft.init()
+    inbox = weft.zeros(4)                      # one on every PE
+    weft.put(inbox, source, pe=right)          # source: any array of this PE's
+    weft.all_reduce(gradient)                  # in place, over all PEs
+
+Start it with `oshrun -n 4 python app.py`, torchrun or mpirun; without any, it is a job of one PE.
+Symmetric is what weft.empty and weft.zeros make; variables of the program are not, since Python
+itself is not linked with the library.
+"""
+from weft._core import (
+    Buffer, Team, all_gather, all_gather_matmul, all_reduce, barrier, device, empty, fence, finalize, get, initialized,
+    matmul_all_reduce, matmul_reduce_scatter, my_pe, n_pes, put, put_signal, quiet, reduce_scatter, reserve, signal,
+    sync, uniqueid, wait, world, zeros)
+from weft._start import init
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Buffer", "Team", "all_gather", "all_gather_matmul", "all_reduce", "barrier", "device", "empty", "fence",
+    "finalize", "get", "init", "initialized", "matmul_all_reduce", "matmul_reduce_scatter", "my_pe", "n_pes", "put",
+    "put_signal", "quiet", "reduce_scatter", "reserve", "signal", "sync", "uniqueid", "wait", "world", "zeros"]

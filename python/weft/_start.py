@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a process becomes a PE: what it is told, what torch.distributed knows, what its launcher says.
+
+torch is looked at only where the program has imported it.
+"""
+import os
+import sys
+
+from weft import _core
+
+_STORE_KEY = "weft/uid"
+
+
+def _torch_group():
+    """torch.distributed, if the program has initialised it in this process."""
+    dist = getattr(sys.modules.get("torch"), "distributed", None)
+    if dist is None or not dist.is_available() or not dist.is_initialized():
+        return None
+    return dist
+
+
+def _from_torch(dist):
+    """The unique id travels through the store of torch's world, whose ranks are the PEs."""
+    from torch.distributed import distributed_c10d
+    store = distributed_c10d._get_default_store()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    if rank == 0:
+        store.set(_STORE_KEY, _core.uniqueid().hex())
+    _core.init(rank, size, bytes.fromhex(store.get(_STORE_KEY).decode()))
+
+
+def _check_ranks(dist):
+    got = _core.my_pe(), _core.n_pes()
+    expected = dist.get_rank(), dist.get_world_size()
+    if got != expected:
+        raise RuntimeError(f"init: this process is PE {got[0]} of {got[1]}, but rank {expected[0]} of {expected[1]} "
+                           "in torch.distributed: start both in one way, or let weft.init() follow torch")
+
+
+def _keep_lines():
+    """What a PE has printed is not to be lost when the job ends under it: that happens at once."""
+    if _core.n_pes() > 1 and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)
+
+
+def init(rank=None, size=None, uniqueid=None, allgather=None):
+    """Takes part in a job. Collective over its PEs; does nothing if the process is in one.
+
+    Without arguments: the ranks of torch.distributed if the program has initialised it, else the
+    job of the launcher (oshrun, mpirun, srun, torchrun), else a job of one PE.
+    With rank, size and uniqueid: PE `rank` of `size`, which all pass the id that weft.uniqueid()
+    made in one of them. With rank, size and allgather: a function that takes bytes and returns a
+    list with those of all PEs, in order of rank.
+
+    ValueError for arguments; RuntimeError if there is no such job, if the process is another PE
+    already, or if PEs and ranks of torch.distributed differ.
+    """
+    dist = _torch_group()
+    given = (rank, size, uniqueid, allgather) != (None, None, None, None)
+    if given or _core.initialized() or dist is None or os.environ.get("WEFT_LAUNCHER"):
+        _core.init(rank, size, uniqueid, allgather)
+    else:
+        _from_torch(dist)
+    if dist is not None:
+        _check_ranks(dist)
+    _keep_lines()

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arguments of a call: which was given for which name, and plain values out of them. */
+#ifndef WEFT_PYTHON_ARGUMENT_H
+#define WEFT_PYTHON_ARGUMENT_H
+
+#include "module.h"
+
+#define WEFT_ARGUMENTS_MAX 12
+
+struct weft_signature {
+    const char *call;
+    int required;   /* the first so many must be given */
+    int positional; /* the first so many may be given without their names */
+    const char *names[WEFT_ARGUMENTS_MAX + 1];
+};
+
+/* given[i] is the argument of names[i], borrowed, or NULL where there is none. TypeError. */
+bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const *args,
+                         Py_ssize_t nargs, PyObject *names, PyObject **given);
+
+/* Values; `value` keeps what it has where object is NULL. TypeError for another type, ValueError
+ * for one that is out of range, naming the argument. */
+bool weft_argument_int(const char *call, const char *name, PyObject *object, int *value);
+bool weft_argument_size(const char *call, const char *name, PyObject *object, size_t *value);
+bool weft_argument_uint64(const char *call, const char *name, PyObject *object, uint64_t *value);
+
+/* One of the texts, as its place in the table, which NULL ends. */
+bool weft_argument_choice(const char *call, const char *name, PyObject *object,
+                          const char *const *choices, int *choice);
+
+/* "host" or "device". */
+bool weft_argument_space(const char *call, PyObject *object, shmemx_space_t *space);
+
+/* A PE of the job. */
+bool weft_argument_pe(const char *call, PyObject *object, int *pe);
+
+/* A stream: None (or NULL) is WEFT_STREAM_HOST, the calling thread. Else a number as CUDA's
+ * cudaStream_t, or an object that has one: torch's (cuda_stream), cuda.core's (__cuda_stream__),
+ * cupy's (ptr). */
+bool weft_argument_stream(const char *call, PyObject *object, weft_stream *stream);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An argument that is an array, of whichever library: where it lies, of which type and shape.
+ *
+ * Asked in this order: a Buffer of ours; the buffer protocol (numpy, bytes, memoryview, array);
+ * DLPack (torch, and numpy for what the buffer protocol cannot say); __cuda_array_interface__
+ * (cupy, numba). What is shown stays alive until weft_array_drop. */
+#ifndef WEFT_PYTHON_ARRAY_H
+#define WEFT_PYTHON_ARRAY_H
+
+#include "dtype.h"
+
+enum weft_array_holder {
+    WEFT_HELD_BY_NONE,
+    WEFT_HELD_BY_MEMORY,
+    WEFT_HELD_BY_PROTOCOL,
+    WEFT_HELD_BY_CAPSULE
+};
+
+struct weft_array {
+    char *data;
+    const struct weft_dtype_row *dtype;
+    int ndim;
+    size_t nelems, bytes;
+    size_t rows, cols, ld; /* of a matrix whose rows lie whole in memory; ld is 0 for others */
+    bool contiguous, readonly;
+    int device; /* CUDA's number, or -1 for memory of the host */
+
+    enum weft_array_holder holder;
+    union {
+        struct weft_memory *memory;
+        Py_buffer protocol;
+        PyObject *capsule;
+    } held;
+};
+
+/* How an argument is used. */
+enum weft_array_use { WEFT_ARRAY_READ, WEFT_ARRAY_WRITTEN };
+
+/* Contiguous elements. `stream` is what a producer on a GPU has to be ordered before. TypeError for
+ * an object that is no array, ValueError for one that does not fit. */
+bool weft_array_take(struct weft_array *array, const char *call, const char *name, PyObject *object,
+                     enum weft_array_use use, weft_stream stream);
+
+/* Two dimensions, rows contiguous and each behind the one before. */
+bool weft_array_take_matrix(struct weft_array *array, const char *call, const char *name,
+                            PyObject *object, enum weft_array_use use, weft_stream stream);
+
+/* Keeps an exception that is set. An array of zeros is one that holds nothing. */
+void weft_array_drop(struct weft_array *array);
+
+/* `array` has the elements' type and number: ValueError with got and expected. */
+bool weft_array_check_dtype(const char *call, const char *name, const struct weft_array *array,
+                            const char *other_name, const struct weft_array *other);
+bool weft_array_check_nelems(const char *call, const char *name, const struct weft_array *array,
+                             size_t expected, const char *because);
+
+/* Symmetric memory, here and on `pe`: ValueError. */
+bool weft_array_check_symmetric(const char *call, const char *name, const struct weft_array *array,
+                                int pe);
+
+#endif

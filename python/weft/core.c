@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The module weft._core: its types, and its functions, which the files bring in tables. */
+#include "module.h"
+
+static PyMethodDef *const tables[] = {
+    weft_session_methods, weft_buffer_methods,     weft_team_methods,  weft_rma_methods,
+    weft_order_methods,   weft_collective_methods, weft_matmul_methods};
+
+/* One job a process, so one module: what it knows lies in static variables. */
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "weft._core",
+    .m_doc = "Weft's calls, on buffers of any kind; import weft instead.",
+    .m_size = -1,
+};
+
+static bool fill(PyObject *module) {
+    if (!weft_buffer_define(module) || !weft_team_define(module))
+        return false;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (PyModule_AddFunctions(module, tables[i]) < 0)
+            return false;
+    return true;
+}
+
+PyMODINIT_FUNC PyInit__core(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module && !fill(module))
+        Py_CLEAR(module);
+    return module;
+}

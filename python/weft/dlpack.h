@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The layout in which array libraries show tensors to each other: DLPack, version 1. Only what is
+ * read or written here; its specification is github.com/dmlc/dlpack. */
+#ifndef WEFT_PYTHON_DLPACK_H
+#define WEFT_PYTHON_DLPACK_H
+
+#include <stdint.h>
+
+enum dlpack_device_type {
+    DLPACK_CPU = 1,
+    DLPACK_CUDA = 2,
+    DLPACK_CUDA_HOST = 3, /* pinned memory of the host */
+    DLPACK_CUDA_MANAGED = 13,
+};
+
+enum dlpack_code {
+    DLPACK_INT = 0,
+    DLPACK_UINT = 1,
+    DLPACK_FLOAT = 2,
+    DLPACK_BFLOAT = 4,
+    DLPACK_COMPLEX = 5,
+    DLPACK_BOOL = 6,
+    DLPACK_E4M3FN = 10,
+    DLPACK_E5M2 = 12,
+};
+
+struct dlpack_tensor {
+    void *data;
+    struct {
+        int32_t type, id;
+    } device;
+    int32_t ndim;
+    struct {
+        uint8_t code, bits;
+        uint16_t lanes;
+    } dtype;
+    int64_t *shape;
+    int64_t *strides; /* in elements; NULL: as in C */
+    uint64_t byte_offset;
+};
+
+/* What a capsule named "dltensor" holds; its taker renames it to "used_dltensor". */
+struct dlpack_managed {
+    struct dlpack_tensor tensor;
+    void *context;
+    void (*deleter)(struct dlpack_managed *self);
+};
+
+#define DLPACK_READ_ONLY (UINT64_C(1) << 0)
+
+/* "dltensor_versioned", since version 1. */
+struct dlpack_versioned {
+    struct {
+        uint32_t major, minor;
+    } version;
+    void *context;
+    void (*deleter)(struct dlpack_versioned *self);
+    uint64_t flags;
+    struct dlpack_tensor tensor;
+};
+
+_Static_assert(sizeof(struct dlpack_tensor) == 48, "DLPack's layout, with 8 bytes a pointer");
+_Static_assert(sizeof(struct dlpack_versioned) == 80, "DLPack's layout, with 8 bytes a pointer");
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kinds of failure, by errno. Texts of the library name the C function; callers of Python read
+ * the name of theirs in front. */
+#include "error.h"
+#include <errno.h>
+#include <string.h>
+
+static PyObject *kind(int error) {
+    switch (-error) {
+    case EINVAL:
+    case ERANGE:
+    case EFAULT:
+        return PyExc_ValueError;
+    case ENOMEM:
+        return PyExc_MemoryError;
+    case ETIMEDOUT:
+        return PyExc_TimeoutError;
+    case ENOTSUP:
+    case ENOSYS:
+        return PyExc_NotImplementedError;
+    default:
+        return PyExc_RuntimeError;
+    }
+}
+
+PyObject *weft_error_raise(const char *call, int error) {
+    const char *text = weft_last_error();
+    return PyErr_Format(kind(error), "%s: %s", call, *text ? text : strerror(-error));
+}
+
+PyObject *weft_error_result(const char *call, int error) {
+    if (error)
+        return weft_error_raise(call, error);
+    Py_RETURN_NONE;
+}

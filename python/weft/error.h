@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the library's failures become exceptions. */
+#ifndef WEFT_PYTHON_ERROR_H
+#define WEFT_PYTHON_ERROR_H
+
+#include "module.h"
+
+/* The exception for a negative errno of the library, with the text of weft_last_error():
+ *   ValueError           -EINVAL, -ERANGE, -EFAULT: an argument, here or on another PE
+ *   MemoryError          -ENOMEM
+ *   TimeoutError         -ETIMEDOUT
+ *   NotImplementedError  -ENOTSUP, -ENOSYS
+ *   RuntimeError         all else: the state of the job, the machine, a GPU
+ * Returns NULL. */
+PyObject *weft_error_raise(const char *call, int error);
+
+/* None if error is 0. */
+PyObject *weft_error_result(const char *call, int error);
+
+#endif

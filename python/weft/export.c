@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a Buffer shows to other libraries: the buffer protocol, DLPack, __cuda_array_interface__.
+ * Whoever is shown the memory keeps it, also when the Buffer is freed or the job is over. */
+#include <stdlib.h>
+#include "argument.h"
+#include "buffer.h"
+#include "dlpack.h"
+#include "session.h"
+
+/* --- The buffer protocol --------------------------------------------------------------------- */
+
+struct shown {
+    struct weft_memory *memory;
+    Py_ssize_t shape[WEFT_BUFFER_DIMS_MAX], strides[WEFT_BUFFER_DIMS_MAX];
+};
+
+static bool check_shown(const struct weft_buffer *buffer, int flags) {
+    if (!weft_memory_check(buffer->memory, "Buffer", "this Buffer"))
+        return false;
+    if (buffer->memory->space == SHMEMX_SPACE_DEVICE)
+        PyErr_SetString(PyExc_BufferError, "Buffer: memory of a GPU cannot be shown to processors: "
+                                           "use DLPack or __cuda_array_interface__");
+    else if (!buffer->dtype->format && (flags & PyBUF_FORMAT))
+        PyErr_Format(PyExc_BufferError,
+                     "Buffer: the buffer protocol has no format for %s: use DLPack, or "
+                     "view(dtype='uint%zu')",
+                     buffer->dtype->name, buffer->dtype->bytes * 8);
+    else if (buffer->memory->readonly && (flags & PyBUF_WRITABLE))
+        PyErr_SetString(PyExc_BufferError, "Buffer: this memory is read-only");
+    return !PyErr_Occurred();
+}
+
+int weft_buffer_get(PyObject *self, Py_buffer *view, int flags) {
+    struct weft_buffer *buffer = (struct weft_buffer *)self;
+    view->obj = NULL;
+    struct shown *shown = check_shown(buffer, flags) ? malloc(sizeof *shown) : NULL;
+    if (!shown) {
+        if (!PyErr_Occurred())
+            PyErr_NoMemory();
+        return -1;
+    }
+    shown->memory = buffer->memory;
+    for (int i = 0; i < buffer->ndim; i++) {
+        shown->shape[i] = (Py_ssize_t)buffer->shape[i];
+        shown->strides[i] = (Py_ssize_t)(buffer->strides[i] * (int64_t)buffer->dtype->bytes);
+    }
+    weft_memory_view(buffer->memory);
+    *view = (Py_buffer){
+        .buf = buffer->data,
+        .obj = Py_NewRef(self),
+        .len = (Py_ssize_t)buffer->bytes,
+        .itemsize = (Py_ssize_t)buffer->dtype->bytes,
+        .readonly = buffer->memory->readonly,
+        .ndim = buffer->ndim,
+        .format = flags & PyBUF_FORMAT ? (char *)buffer->dtype->format : NULL,
+        .shape = flags & PyBUF_ND ? shown->shape : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shown->strides : NULL,
+        .internal = shown,
+    };
+    return 0;
+}
+
+void weft_buffer_release(PyObject *self, Py_buffer *view) {
+    struct shown *shown = view->internal;
+    (void)self;
+    weft_memory_unview(shown->memory);
+    free(shown);
+}
+
+/* --- DLPack ---------------------------------------------------------------------------------- */
+
+/* Both forms, of which one is shown. It outlives the Buffer, and goes without the GIL. */
+struct export {
+    union {
+        struct dlpack_managed managed;
+        struct dlpack_versioned versioned;
+    };
+    struct weft_memory *memory;
+    int64_t shape[WEFT_BUFFER_DIMS_MAX], strides[WEFT_BUFFER_DIMS_MAX];
+};
+
+static void drop_export(struct export *export) {
+    weft_memory_unview(export->memory);
+    free(export);
+}
+
+static void delete_managed(struct dlpack_managed *self) {
+    drop_export(self->context);
+}
+
+static void delete_versioned(struct dlpack_versioned *self) {
+    drop_export(self->context);
+}
+
+/* A capsule that nobody has taken. */
+static void end_managed(PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, "dltensor"))
+        delete_managed(PyCapsule_GetPointer(capsule, "dltensor"));
+}
+
+static void end_versioned(PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
+        delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+}
+
+static bool device_of(const struct weft_buffer *buffer, int *type, int *id) {
+    *type = DLPACK_CPU;
+    *id = 0;
+    if (buffer->memory->space == SHMEMX_SPACE_HOST)
+        return true;
+    *type = DLPACK_CUDA;
+    *id = weft_session_device("Buffer.__dlpack_device__");
+    return *id >= 0;
+}
+
+static bool fill_tensor(struct dlpack_tensor *tensor, struct export *export,
+                        const struct weft_buffer *buffer) {
+    int type, id;
+    if (!device_of(buffer, &type, &id))
+        return false;
+    for (int i = 0; i < buffer->ndim; i++) {
+        export->shape[i] = buffer->shape[i];
+        export->strides[i] = buffer->strides[i];
+    }
+    tensor->data = buffer->nelems ? buffer->data : NULL;
+    tensor->device.type = type;
+    tensor->device.id = id;
+    tensor->ndim = buffer->ndim;
+    tensor->dtype.code = buffer->dtype->dlpack;
+    tensor->dtype.bits = (uint8_t)(buffer->dtype->bytes * 8);
+    tensor->dtype.lanes = 1;
+    tensor->shape = export->shape;
+    tensor->strides = export->strides;
+    return true;
+}
+
+static PyObject *make_capsule(struct weft_buffer *buffer, bool versioned) {
+    struct export *export = calloc(1, sizeof *export);
+    if (!export)
+        return PyErr_NoMemory();
+    if (!fill_tensor(versioned ? &export->versioned.tensor : &export->managed.tensor, export,
+                     buffer)) {
+        free(export);
+        return NULL;
+    }
+    if (versioned) {
+        export->versioned.version.major = 1;
+        export->versioned.context = export;
+        export->versioned.deleter = delete_versioned;
+        export->versioned.flags = buffer->memory->readonly ? DLPACK_READ_ONLY : 0;
+    } else {
+        export->managed.context = export;
+        export->managed.deleter = delete_managed;
+    }
+    export->memory = buffer->memory;
+    weft_memory_view(buffer->memory);
+    PyObject *capsule = PyCapsule_New(export, versioned ? "dltensor_versioned" : "dltensor",
+                                      versioned ? end_versioned : end_managed);
+    if (!capsule)
+        drop_export(export);
+    return capsule;
+}
+
+/* Whether the taker knows version 1 and above. */
+static bool read_version(PyObject *object, bool *versioned) {
+    int major = 0, minor = 0;
+    if (object && object != Py_None && !PyArg_ParseTuple(object, "ii", &major, &minor))
+        return false;
+    *versioned = major >= 1;
+    return true;
+}
+
+static bool check_wanted(const struct weft_buffer *buffer, PyObject *device, PyObject *copy) {
+    int type, id, wanted_type, wanted_id;
+    if (copy == Py_True) {
+        PyErr_SetString(PyExc_BufferError, "Buffer.__dlpack__: copies are not made here: pass "
+                                           "copy=None");
+        return false;
+    }
+    if (!device || device == Py_None)
+        return true;
+    if (!device_of(buffer, &type, &id) || !PyArg_ParseTuple(device, "ii", &wanted_type, &wanted_id))
+        return false;
+    if (type == wanted_type && id == wanted_id)
+        return true;
+    PyErr_Format(PyExc_BufferError,
+                 "Buffer.__dlpack__: argument dl_device is %R, and the memory lies on (%d, %d)",
+                 device, type, id);
+    return false;
+}
+
+PyObject *weft_buffer_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *names) {
+    static const struct weft_signature signature = {
+        "Buffer.__dlpack__", 0, 1, {"stream", "max_version", "dl_device", "copy"}};
+    struct weft_buffer *buffer = (struct weft_buffer *)self;
+    PyObject *in[4];
+    bool versioned;
+    if (!weft_memory_check(buffer->memory, "Buffer.__dlpack__", "this Buffer") ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !read_version(in[1], &versioned) || !check_wanted(buffer, in[2], in[3]))
+        return NULL;
+    if (!versioned && buffer->memory->readonly)
+        return PyErr_Format(PyExc_BufferError,
+                            "Buffer.__dlpack__: read-only memory needs max_version=(1, 0) or more");
+    return make_capsule(buffer, versioned);
+}
+
+PyObject *weft_buffer_dlpack_device(PyObject *self, PyObject *unused) {
+    int type, id;
+    (void)unused;
+    return device_of((struct weft_buffer *)self, &type, &id) ? Py_BuildValue("(ii)", type, id)
+                                                             : NULL;
+}
+
+/* --- __cuda_array_interface__ ---------------------------------------------------------------- */
+
+/* Takers say nothing when they are done, but most keep the Buffer: it alone decides then. */
+PyObject *weft_buffer_cuda_array_interface(PyObject *self, void *unused) {
+    struct weft_buffer *buffer = (struct weft_buffer *)self;
+    (void)unused;
+    if (buffer->memory->space != SHMEMX_SPACE_DEVICE || !buffer->dtype->typestr)
+        return PyErr_Format(PyExc_AttributeError,
+                            "__cuda_array_interface__: this Buffer is of %s in memory of the %s",
+                            buffer->dtype->name,
+                            buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host");
+    if (!weft_memory_check(buffer->memory, "Buffer.__cuda_array_interface__", "this Buffer"))
+        return NULL;
+    PyObject *shape = PyObject_GetAttrString(self, "shape");
+    if (!shape)
+        return NULL;
+    atomic_store(&buffer->memory->exposed, true);
+    return Py_BuildValue("{s:N,s:s,s:(NO),s:i,s:O,s:O}", "shape", shape, "typestr",
+                         buffer->dtype->typestr, "data", PyLong_FromVoidPtr(buffer->data),
+                         buffer->memory->readonly ? Py_True : Py_False, "version", 3, "strides",
+                         Py_None, "stream", Py_None);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The books of symmetric memory, and the meetings in which all PEs compare theirs: before memory is
+ * made, and before the job ends. A meeting is one reduction of numbers to their minima. */
+#include "memory.h"
+#include <stdlib.h>
+#include "error.h"
+#include "session.h"
+
+static struct weft_memory *books; /* symmetric memory, the oldest first; changed with the GIL */
+static size_t nbooks;
+
+/* --- Holders and views ----------------------------------------------------------------------- */
+
+void weft_memory_hold(struct weft_memory *memory) {
+    atomic_fetch_add(&memory->holders, 1);
+}
+
+void weft_memory_drop(struct weft_memory *memory) {
+    if (atomic_fetch_sub(&memory->holders, 1) != 1)
+        return;
+    if (memory->release)
+        memory->release(memory->owner);
+    free(memory);
+}
+
+void weft_memory_view(struct weft_memory *memory) {
+    weft_memory_hold(memory);
+    atomic_fetch_add(&memory->views, 1);
+}
+
+void weft_memory_unview(struct weft_memory *memory) {
+    atomic_fetch_sub(&memory->views, 1);
+    weft_memory_drop(memory);
+}
+
+bool weft_memory_check(const struct weft_memory *memory, const char *call, const char *name) {
+    if (memory->session != weft_session.number || !weft_session.running) {
+        if (weft_session_check(call))
+            PyErr_Format(PyExc_RuntimeError, "%s: %s is of before finalize()", call, name);
+        return false;
+    }
+    if (atomic_load(&memory->freed))
+        PyErr_Format(PyExc_ValueError, "%s: %s was freed", call, name);
+    return !atomic_load(&memory->freed);
+}
+
+static struct weft_memory *make(void *begin, size_t bytes, shmemx_space_t space) {
+    struct weft_memory *memory = calloc(1, sizeof *memory);
+    if (!memory) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memory->begin = begin;
+    memory->bytes = bytes;
+    memory->space = space;
+    memory->session = weft_session.number;
+    atomic_store(&memory->holders, 1);
+    return memory;
+}
+
+struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t space,
+                                     void (*release)(void *), void *owner) {
+    struct weft_memory *memory = make(begin, bytes, space);
+    if (memory) {
+        memory->release = release;
+        memory->owner = owner;
+    }
+    return memory;
+}
+
+/* --- Objects of Python ----------------------------------------------------------------------- */
+
+/* Dropped by CPython between two instructions of the main thread, which has the GIL then. Where its
+ * queue is full, the object stays: a leak, and no crash. */
+static int drop_object(void *object) {
+    Py_DECREF((PyObject *)object);
+    return 0;
+}
+
+void weft_memory_release_object(void *object) {
+    if (Py_IsInitialized())
+        Py_AddPendingCall(drop_object, object);
+}
+
+/* --- Meetings -------------------------------------------------------------------------------- */
+
+/* numbers[i] becomes the smallest numbers[i] of all PEs. */
+static int reduce_to_minima(double *numbers, size_t count) {
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = weft_all_reduce(SHMEM_TEAM_WORLD, numbers, numbers, count, WEFT_F64, WEFT_MIN,
+                            WEFT_STREAM_HOST);
+    Py_END_ALLOW_THREADS;
+    return error;
+}
+
+static bool is_let_go(const struct weft_memory *memory) {
+    bool holds = atomic_load(&memory->holders) > 1;
+    bool refuses = atomic_load(&memory->freed) && !atomic_load(&memory->exposed);
+    return atomic_load(&memory->views) == 0 && (refuses || !holds);
+}
+
+/* Gives back what every PE has let go of: gone[i] is 1 for it. */
+static void give_back(const double *gone) {
+    struct weft_memory **link = &books, *memory;
+    for (size_t i = 0; (memory = *link); i++) {
+        if (gone[i] < 1) {
+            link = &memory->next;
+            continue;
+        }
+        *link = memory->next;
+        nbooks--;
+        char *begin = memory->begin;
+        Py_BEGIN_ALLOW_THREADS;
+        shmem_free(begin);
+        Py_END_ALLOW_THREADS;
+        weft_memory_drop(memory);
+    }
+}
+
+/* What PEs compare before they allocate, and its negative, so that minima tell whether all have the
+ * same; then what each has let go of. */
+enum { ASKED_BYTES, ASKED_SPACE, ASKED = 4 };
+
+static bool compare(const char *call, const double *asked, const double *minima) {
+    if (minima[ASKED_BYTES] < 0) {
+        if (asked[ASKED_BYTES] >= 0)
+            PyErr_Format(PyExc_ValueError, "%s: another PE cannot take part: it has the reason",
+                         call);
+        return false;
+    }
+    if (minima[ASKED_BYTES] == -minima[ASKED_BYTES + 2] &&
+        minima[ASKED_SPACE] == -minima[ASKED_SPACE + 2])
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: asks for %zu bytes, and PEs for %zu to %zu, or in different spaces: all PEs "
+                 "have to ask for the same",
+                 call, (size_t)asked[ASKED_BYTES], (size_t)minima[ASKED_BYTES],
+                 (size_t)-minima[ASKED_BYTES + 2]);
+    return false;
+}
+
+/* All come to allocate: whether they ask for the same. Takes back what all have let go of. */
+static bool meet(const char *call, shmemx_space_t space, size_t bytes) {
+    double size = bytes == SIZE_MAX ? -1 : (double)bytes;
+    const double asked[ASKED] = {size, (double)space, -size, -(double)space};
+    double *numbers = malloc((ASKED + nbooks) * sizeof *numbers), *to = numbers;
+    if (!numbers) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (int i = 0; i < ASKED; i++)
+        *to++ = asked[i];
+    for (const struct weft_memory *memory = books; memory; memory = memory->next)
+        *to++ = is_let_go(memory);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int error = reduce_to_minima(numbers, ASKED + nbooks);
+    PyErr_Restore(type, value, traceback);
+    bool same = false;
+    if (error && !PyErr_Occurred())
+        weft_error_raise(call, error);
+    else if (!error)
+        same = compare(call, asked, numbers);
+    if (!error)
+        give_back(numbers + ASKED);
+    free(numbers);
+    return same;
+}
+
+static void enter(struct weft_memory *memory) {
+    struct weft_memory **link = &books;
+    while (*link)
+        link = &(*link)->next;
+    *link = memory;
+    nbooks++;
+}
+
+/* Made before the PEs meet, because it is what can fail on this one alone. */
+static struct weft_memory *prepare(shmemx_space_t space, size_t bytes) {
+    struct weft_memory *memory = bytes == SIZE_MAX ? NULL : make(NULL, bytes, space);
+    if (memory)
+        memory->symmetric = true;
+    return memory;
+}
+
+struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space, size_t bytes,
+                                         bool zero) {
+    struct weft_memory *memory = prepare(space, bytes);
+    size_t size = bytes ? bytes : 1;
+    if (!meet(call, space, memory ? bytes : SIZE_MAX)) {
+        free(memory);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    memory->begin = zero ? shmemx_calloc(space, size, 1) : shmemx_malloc(space, size);
+    Py_END_ALLOW_THREADS;
+    if (!memory->begin) {
+        PyErr_Format(PyExc_MemoryError, "%s: %s", call, weft_last_error());
+        free(memory);
+        return NULL;
+    }
+    weft_memory_hold(memory);
+    enter(memory);
+    return memory;
+}
+
+bool weft_memory_views_anywhere(bool *views) {
+    double none = 1;
+    for (const struct weft_memory *memory = books; memory; memory = memory->next)
+        if (atomic_load(&memory->views) > 0 ||
+            (atomic_load(&memory->exposed) && atomic_load(&memory->holders) > 1))
+            none = 0;
+    int error = reduce_to_minima(&none, 1);
+    if (error)
+        weft_error_raise("finalize", error);
+    *views = none < 1;
+    return error == 0;
+}
+
+void weft_memory_close(bool keep) {
+    if (keep)
+        return;
+    while (books) {
+        struct weft_memory *memory = books;
+        books = memory->next;
+        weft_memory_drop(memory);
+    }
+    nbooks = 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pieces of memory that Buffers show, and who still has them.
+ *
+ *   holders   whoever has a pointer to the struct: Buffers, views, the books of symmetric memory
+ *   views     whoever has been given the address: arrays and tensors of others, calls under way
+ *
+ * Symmetric memory is made by all PEs together, and given back by all together when every PE has
+ * let go of it: its Buffers were freed or are gone, and so are the views. That is found out at the
+ * next weft.empty or weft.zeros. So free() is local, collection by Python may come in any order,
+ * and no array ever shows memory that is somebody else's. */
+#ifndef WEFT_PYTHON_MEMORY_H
+#define WEFT_PYTHON_MEMORY_H
+
+#include <stdatomic.h>
+#include "module.h"
+
+struct weft_memory {
+    char *begin;
+    size_t bytes;
+    shmemx_space_t space;
+    bool readonly;
+    bool symmetric; /* of the heap, and in the books */
+    unsigned session;
+    atomic_int holders, views;
+    atomic_bool freed;   /* Buffers refuse it */
+    atomic_bool exposed; /* its address has been given to some who do not say when they are done */
+    void (*release)(void *owner); /* of memory that is not symmetric, with the last holder; may be
+                                     called by any thread, without the GIL */
+    void *owner;
+    struct weft_memory *next; /* in the books: in the order of making, alike on all PEs */
+};
+
+/* Symmetric memory, zeroed on demand. Collective over all PEs, which have to ask for the same;
+ * bytes of SIZE_MAX say that this PE cannot, with the exception set, and makes it fail on all. */
+struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space, size_t bytes,
+                                         bool zero);
+
+/* Memory that someone else owns: `release` is called with `owner` in the end. */
+struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t space,
+                                     void (*release)(void *), void *owner);
+
+/* `release` for a Python object, which is dropped by the next thread that has the GIL. */
+void weft_memory_release_object(void *object);
+
+/* RuntimeError after finalize(), ValueError if freed. */
+bool weft_memory_check(const struct weft_memory *memory, const char *call, const char *name);
+
+/* These need no GIL. */
+void weft_memory_hold(struct weft_memory *memory);
+void weft_memory_drop(struct weft_memory *memory);
+void weft_memory_view(struct weft_memory *memory);
+void weft_memory_unview(struct weft_memory *memory);
+
+/* Whether any PE has views of symmetric memory. Collective over all PEs. */
+bool weft_memory_views_anywhere(bool *views);
+
+/* The session is over: the books are closed, or kept if there are views. */
+void weft_memory_close(bool keep);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arguments of operators. */
+#include "operator.h"
+#include "argument.h"
+#include "error.h"
+#include "team.h"
+
+bool weft_operator_open(struct weft_operator *on, PyObject *team, PyObject *stream) {
+    on->op = WEFT_SUM;
+    return weft_team_take(on->call, team, &on->team, &on->size) &&
+           weft_argument_stream(on->call, stream, &on->stream);
+}
+
+bool weft_operator_take_op(struct weft_operator *on, PyObject *object) {
+    static const char *const ops[] = {"sum", "avg", "max", "min", "prod", NULL};
+    int choice = 0;
+    if (!weft_argument_choice(on->call, "op", object, ops, &choice))
+        return false;
+    on->op = (weft_op)(WEFT_SUM + choice);
+    return true;
+}
+
+bool weft_operator_check_type(const struct weft_operator *on, const char *name,
+                              const struct weft_array *array) {
+    if (array->dtype->operand)
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: argument %s is of %s: this call takes float32, float64, bfloat16 and float16",
+                 on->call, name, array->dtype->name);
+    return false;
+}
+
+PyObject *weft_operator_close(const struct weft_operator *on, int error) {
+    if (PyErr_Occurred())
+        return NULL;
+    return weft_error_result(on->call, error);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all operators share. A member whose arguments are wrong calls the library all the same, with
+ * arguments that it refuses: so the call fails on every member, and nobody waits for one who has
+ * raised an exception. */
+#ifndef WEFT_PYTHON_OPERATOR_H
+#define WEFT_PYTHON_OPERATOR_H
+
+#include "array.h"
+
+struct weft_operator {
+    const char *call;
+    shmem_team_t team;
+    int size; /* of the team */
+    weft_stream stream;
+    weft_op op;
+};
+
+/* Of this there are others to tell. */
+bool weft_operator_open(struct weft_operator *on, PyObject *team, PyObject *stream);
+
+/* "sum", "avg", "max", "min", "prod". */
+bool weft_operator_take_op(struct weft_operator *on, PyObject *object);
+
+/* An array of a type that operators know; `moves`: any type will do, since nothing is computed. */
+bool weft_operator_check_type(const struct weft_operator *on, const char *name,
+                              const struct weft_array *array);
+
+/* The result of a call: keeps the exception of this member, if it has one. */
+PyObject *weft_operator_close(const struct weft_operator *on, int error);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Order of what a PE does, and meetings of PEs. */
+#include "argument.h"
+#include "error.h"
+#include "session.h"
+#include "team.h"
+
+/* --- fence, quiet ---------------------------------------------------------------------------- */
+
+static PyObject *order(const struct weft_signature *signature, PyObject *const *args,
+                       Py_ssize_t nargs, PyObject *names, void (*by_thread)(void),
+                       int (*by_stream)(shmemx_stream_t)) {
+    PyObject *in[1];
+    weft_stream stream;
+    int error = 0;
+    if (!weft_session_check(signature->call) ||
+        !weft_arguments_sort(signature, args, nargs, names, in) ||
+        !weft_argument_stream(signature->call, in[0], &stream))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    if (stream == WEFT_STREAM_HOST)
+        by_thread();
+    else
+        error = by_stream((shmemx_stream_t)stream);
+    Py_END_ALLOW_THREADS;
+    return weft_error_result(signature->call, error);
+}
+
+WEFT_FUNCTION(fence) {
+    static const struct weft_signature signature = {"fence", 0, 0, {"stream"}};
+    (void)self;
+    return order(&signature, args, nargs, names, shmem_fence, shmemx_fence_on_stream);
+}
+
+WEFT_FUNCTION(quiet) {
+    static const struct weft_signature signature = {"quiet", 0, 0, {"stream"}};
+    (void)self;
+    return order(&signature, args, nargs, names, shmem_quiet, shmemx_quiet_on_stream);
+}
+
+/* --- sync, barrier --------------------------------------------------------------------------- */
+
+static int meet_by_thread(shmem_team_t team, bool complete) {
+    if (complete)
+        shmem_quiet();
+    return shmem_team_sync(team);
+}
+
+static PyObject *meet(const struct weft_signature *signature, PyObject *const *args,
+                      Py_ssize_t nargs, PyObject *names, bool complete) {
+    PyObject *in[2];
+    shmem_team_t team;
+    weft_stream stream;
+    int size, error;
+    if (!weft_arguments_sort(signature, args, nargs, names, in) ||
+        !weft_team_take(signature->call, in[0], &team, &size) ||
+        !weft_argument_stream(signature->call, in[1], &stream))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    if (stream == WEFT_STREAM_HOST)
+        error = meet_by_thread(team, complete);
+    else
+        error = (complete ? shmemx_barrier_on_stream
+                          : shmemx_sync_on_stream)(team, (shmemx_stream_t)stream);
+    Py_END_ALLOW_THREADS;
+    return weft_error_result(signature->call, error);
+}
+
+WEFT_FUNCTION(sync_team) {
+    static const struct weft_signature signature = {"sync", 0, 1, {"team", "stream"}};
+    (void)self;
+    return meet(&signature, args, nargs, names, false);
+}
+
+WEFT_FUNCTION(barrier) {
+    static const struct weft_signature signature = {"barrier", 0, 1, {"team", "stream"}};
+    (void)self;
+    return meet(&signature, args, nargs, names, true);
+}
+
+PyMethodDef weft_order_methods[] = {
+    WEFT_METHOD(fence, "fence(*, stream=None)\n--\n\n"
+                       "What this PE puts and signals to a PE before is there before what it puts\n"
+                       "and signals to it after."),
+    WEFT_METHOD(quiet, "quiet(*, stream=None)\n--\n\n"
+                       "What this PE has put and signalled is there, on all PEs."),
+    WEFT_METHOD_AS("sync", sync_team,
+                   "sync(team=weft.world, *, stream=None)\n--\n\n"
+                   "No member goes on before all have come. Collective over the team."),
+    WEFT_METHOD(barrier,
+                "barrier(team=weft.world, *, stream=None)\n--\n\n"
+                "sync(), and what the members have put is there. Collective over the team."),
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Coming into a job and leaving it. A process that ends with a status other than 0, as after an
+ * exception that nobody caught, ends the whole job with it: its peers would wait for it in vain. */
+#include "session.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "argument.h"
+#include "error.h"
+#include "memory.h"
+
+struct weft_session weft_session = {.device = -1};
+
+static bool lingering; /* over for Python, but the library still runs: there are views */
+
+bool weft_session_check(const char *call) {
+    if (weft_session.running)
+        return true;
+    PyErr_Format(PyExc_RuntimeError, "%s: called %s", call,
+                 weft_session.forked ? "in a forked child, which is no PE: call it in the PE's own "
+                                       "process, or start processes by spawn"
+                 : weft_session.number ? "after finalize(): finalize later, or call init() again"
+                                       : "before init(): call weft.init() first");
+    return false;
+}
+
+int weft_session_device(const char *call) {
+    if (weft_session.device >= 0)
+        return weft_session.device;
+    int error = shmemx_device(&weft_session.device);
+    if (error)
+        weft_error_raise(call, error);
+    return error ? -1 : weft_session.device;
+}
+
+/* --- The end of the process ------------------------------------------------------------------ */
+
+/* Runs before the library's own handler, which would wait for the peers to come to their end. */
+static void end_with_status(int status, void *unused) {
+    (void)unused;
+    if (status != 0 && weft_session.running && weft_session.npes > 1)
+        shmem_global_exit(status);
+}
+
+static void forget_in_child(void) {
+    weft_session.forked = weft_session.running || lingering;
+    weft_session.running = lingering = false;
+    weft_session.npes = 0;
+}
+
+static void watch_end(void) {
+    static bool watching;
+    if (watching)
+        return;
+    watching = true;
+    on_exit(end_with_status, NULL);
+    pthread_atfork(NULL, NULL, forget_in_child);
+}
+
+/* --- init ------------------------------------------------------------------------------------ */
+
+/* allgather: what the library calls, on its own thread's behalf, inside init without the GIL. */
+static int gather(const void *mine, void *all, size_t bytes, void *callable) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *result = PyObject_CallFunction(callable, "y#", (const char *)mine, (Py_ssize_t)bytes);
+    PyObject *joined = NULL, *empty = PyBytes_FromStringAndSize(NULL, 0);
+    if (result && empty)
+        joined = PyObject_CallMethod(empty, "join", "O", result);
+    char *data;
+    Py_ssize_t length;
+    int rc = joined ? PyBytes_AsStringAndSize(joined, &data, &length) : -1;
+    if (rc == 0 && (size_t)length == bytes * (size_t)weft_session.npes)
+        memcpy(all, data, (size_t)length);
+    else if (rc == 0)
+        rc = -1, PyErr_Format(PyExc_ValueError,
+                              "init: argument allgather has returned %zd bytes in all: return one "
+                              "piece of %zu bytes of each of %d PEs",
+                              length, bytes, weft_session.npes);
+    Py_XDECREF(result);
+    Py_XDECREF(joined);
+    Py_XDECREF(empty);
+    PyGILState_Release(state);
+    return rc;
+}
+
+static int init_attr(unsigned flags, int pe, int npes, const void *uniqueid, PyObject *allgather) {
+    shmemx_init_attr_t attr = {.pe = pe,
+                               .npes = npes,
+                               .requested = SHMEM_THREAD_MULTIPLE,
+                               .uniqueid = uniqueid,
+                               .allgather = gather,
+                               .context = allgather};
+    return shmemx_init_attr(flags, &attr);
+}
+
+static bool given(PyObject *object) {
+    return object && object != Py_None;
+}
+
+/* Where the arguments say who this PE is, all of that has to be there. */
+static bool check_place(PyObject *const *in) {
+    bool way = given(in[2]) != given(in[3]);
+    if (way && given(in[0]) && given(in[1]))
+        return true;
+    if (!given(in[0]) && !given(in[1]) && !given(in[2]) && !given(in[3]))
+        return true;
+    PyErr_SetString(PyExc_ValueError, "init: pass rank, size and one of uniqueid and allgather, or "
+                                      "none of them to take part in the job of the launcher");
+    return false;
+}
+
+static bool read_id(PyObject *object, shmemx_uniqueid_t *id) {
+    if (!given(object))
+        return true;
+    char *bytes;
+    Py_ssize_t length = -1;
+    if (!PyBytes_Check(object) || PyBytes_AsStringAndSize(object, &bytes, &length) < 0 ||
+        length != sizeof *id) {
+        PyErr_Format(PyExc_ValueError,
+                     "init: argument uniqueid is %R: pass the %zu bytes that weft.uniqueid() gave "
+                     "to one of the processes",
+                     object, sizeof *id);
+        return false;
+    }
+    memcpy(id, bytes, sizeof *id);
+    return true;
+}
+
+static int join(PyObject *const *in, int pe, int npes, const shmemx_uniqueid_t *id) {
+    int error, provided;
+    bool gathers = given(in[3]);
+    weft_session.npes = npes;
+    Py_BEGIN_ALLOW_THREADS;
+    if (npes > 0)
+        error = init_attr(gathers ? SHMEMX_INIT_WITH_ALLGATHER : SHMEMX_INIT_WITH_UNIQUEID, pe,
+                          npes, id, in[3]);
+    else
+        error = shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+    Py_END_ALLOW_THREADS;
+    weft_session.npes = 0;
+    return error;
+}
+
+static void begin(void) {
+    weft_session.pe = shmem_my_pe();
+    weft_session.npes = shmem_n_pes();
+    weft_session.number++;
+    weft_session.running = true;
+    lingering = false;
+    watch_end();
+}
+
+/* What init() was told has to agree with what the process is. */
+static bool check_same(int pe, int npes) {
+    if ((pe < 0 || pe == weft_session.pe) && (npes <= 0 || npes == weft_session.npes))
+        return true;
+    PyErr_Format(PyExc_RuntimeError,
+                 "init: this process is PE %d of %d already and cannot become PE %d of %d",
+                 weft_session.pe, weft_session.npes, pe, npes);
+    return false;
+}
+
+WEFT_FUNCTION(init) {
+    static const struct weft_signature signature = {
+        "init", 0, 4, {"rank", "size", "uniqueid", "allgather"}};
+    PyObject *in[4];
+    shmemx_uniqueid_t id;
+    int pe = -1, npes = 0;
+    (void)self;
+    if (!weft_arguments_sort(&signature, args, nargs, names, in) || !check_place(in) ||
+        (given(in[0]) && !weft_argument_int("init", "rank", in[0], &pe)) ||
+        (given(in[1]) && !weft_argument_int("init", "size", in[1], &npes)) || !read_id(in[2], &id))
+        return NULL;
+    if (weft_session.running)
+        return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
+    if (weft_session.forked) {
+        weft_session_check("init");
+        return NULL;
+    }
+    int error = lingering ? 0 : join(in, pe, npes, &id);
+    if (PyErr_Occurred())
+        return NULL;
+    if (error)
+        return PyErr_Format(PyExc_RuntimeError, "init: %s (%s); a line on stderr says why",
+                            strerror(-error), *weft_last_error() ? weft_last_error() : "no job");
+    begin();
+    return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
+}
+
+/* --- finalize and queries -------------------------------------------------------------------- */
+
+static PyObject *finalize(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    if (!weft_session.running)
+        Py_RETURN_NONE;
+    bool views;
+    if (!weft_memory_views_anywhere(&views))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    if (views)
+        shmem_barrier_all();
+    else
+        shmem_finalize();
+    Py_END_ALLOW_THREADS;
+    lingering = views;
+    weft_memory_close(views);
+    weft_session.running = false;
+    weft_session.npes = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *initialized(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    return PyBool_FromLong(weft_session.running);
+}
+
+static PyObject *uniqueid(PyObject *self, PyObject *unused) {
+    shmemx_uniqueid_t id;
+    (void)self;
+    (void)unused;
+    int error = shmemx_get_uniqueid(&id);
+    if (error)
+        return weft_error_raise("uniqueid", error);
+    return PyBytes_FromStringAndSize((const char *)&id, sizeof id);
+}
+
+static PyObject *my_pe(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    return weft_session_check("my_pe") ? PyLong_FromLong(weft_session.pe) : NULL;
+}
+
+static PyObject *n_pes(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    return weft_session_check("n_pes") ? PyLong_FromLong(weft_session.npes) : NULL;
+}
+
+static PyObject *device(PyObject *self, PyObject *unused) {
+    (void)self;
+    (void)unused;
+    int found = weft_session_check("device") ? weft_session_device("device") : -1;
+    return found < 0 ? NULL : PyLong_FromLong(found);
+}
+
+PyMethodDef weft_session_methods[] = {
+    WEFT_METHOD(init, "init(rank=None, size=None, uniqueid=None, allgather=None)\n--\n\n"
+                      "As weft.init, which also looks at torch.distributed."),
+    {"finalize", finalize, METH_NOARGS,
+     "finalize()\n--\n\n"
+     "Leaves the job. Collective over all PEs; does nothing when there is no job.\n\n"
+     "Buffers raise RuntimeError from then on. Where arrays or tensors still show symmetric\n"
+     "memory, on any PE, they stay good, and the memory stays till the processes end.\n"
+     "Need not be called: a process that ends does it, and waits for the others to end.\n"
+     "A process that ends with a status other than 0 ends the whole job with it instead."},
+    {"initialized", initialized, METH_NOARGS,
+     "initialized()\n--\n\nWhether this process is between init() and finalize()."},
+    {"uniqueid", uniqueid, METH_NOARGS,
+     "uniqueid()\n--\n\n"
+     "128 bytes that name a job that is to be. One process makes them and brings them to the\n"
+     "others, and all call init(rank, size, uniqueid). Who knows them and runs under the same\n"
+     "user can take part: treat them as a password."},
+    {"my_pe", my_pe, METH_NOARGS, "my_pe()\n--\n\nThis PE's number, from 0."},
+    {"n_pes", n_pes, METH_NOARGS, "n_pes()\n--\n\nHow many PEs the job has."},
+    {"device", device, METH_NOARGS,
+     "device()\n--\n\n"
+     "CUDA's number of this PE's GPU, as this process counts them. RuntimeError without one."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The type Team. Teams end by destroy() or with the job, not with the Python object: that happens
+ * at another time on every PE, and to end a team is collective. */
+#include "team.h"
+#include "argument.h"
+#include "error.h"
+#include "session.h"
+
+struct team {
+    PyObject_HEAD PyObject *weak;
+    shmem_team_t handle;
+    unsigned session; /* 0: any, the world */
+};
+
+static PyTypeObject *team_type;
+
+static bool check(struct team *team, const char *call) {
+    if (!weft_session_check(call))
+        return false;
+    if (team->session && team->session != weft_session.number)
+        PyErr_Format(PyExc_RuntimeError, "%s: this team is of before finalize()", call);
+    else if (shmem_team_n_pes(team->handle) < 0)
+        PyErr_Format(PyExc_ValueError, "%s: this team was destroyed", call);
+    return !PyErr_Occurred();
+}
+
+bool weft_team_take(const char *call, PyObject *object, shmem_team_t *team, int *size) {
+    *team = SHMEM_TEAM_WORLD;
+    *size = weft_session.npes;
+    if (!object)
+        return weft_session_check(call);
+    if (!Py_IS_TYPE(object, team_type)) {
+        PyErr_Format(PyExc_TypeError, "%s: argument team is %R: pass a weft.Team", call, object);
+        return false;
+    }
+    struct team *given = (struct team *)object;
+    *team = given->handle;
+    if (!check(given, call))
+        return false;
+    *size = shmem_team_n_pes(given->handle);
+    return true;
+}
+
+static PyObject *make(shmem_team_t handle, unsigned session) {
+    struct team *team = PyObject_New(struct team, team_type);
+    if (!team)
+        return NULL;
+    team->weak = NULL;
+    team->handle = handle;
+    team->session = session;
+    return (PyObject *)team;
+}
+
+static void dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_ClearWeakRefs(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+/* --- Attributes ------------------------------------------------------------------------------ */
+
+static PyObject *get_rank(PyObject *self, void *unused) {
+    struct team *team = (struct team *)self;
+    (void)unused;
+    return check(team, "Team.rank") ? PyLong_FromLong(shmem_team_my_pe(team->handle)) : NULL;
+}
+
+static PyObject *get_size(PyObject *self, void *unused) {
+    struct team *team = (struct team *)self;
+    (void)unused;
+    return check(team, "Team.size") ? PyLong_FromLong(shmem_team_n_pes(team->handle)) : NULL;
+}
+
+static PyObject *get_handle(PyObject *self, void *unused) {
+    struct team *team = (struct team *)self;
+    (void)unused;
+    return check(team, "Team.handle") ? PyLong_FromVoidPtr(team->handle) : NULL;
+}
+
+static PyObject *get_pes(PyObject *self, void *unused) {
+    struct team *team = (struct team *)self;
+    (void)unused;
+    if (!check(team, "Team.pes"))
+        return NULL;
+    int size = shmem_team_n_pes(team->handle);
+    PyObject *pes = PyTuple_New(size);
+    for (int i = 0; pes && i < size; i++) {
+        PyObject *pe = PyLong_FromLong(shmem_team_translate_pe(team->handle, i, SHMEM_TEAM_WORLD));
+        if (!pe || PyTuple_SetItem(pes, i, pe) < 0)
+            Py_CLEAR(pes);
+    }
+    return pes;
+}
+
+static PyObject *repr(PyObject *self) {
+    struct team *team = (struct team *)self;
+    bool live = weft_session.running && shmem_team_n_pes(team->handle) > 0 &&
+                (!team->session || team->session == weft_session.number);
+    if (!live)
+        return PyUnicode_FromString(team->session ? "<weft.Team, gone>" : "<weft.Team, world>");
+    return PyUnicode_FromFormat("<weft.Team, rank %d of %d>", shmem_team_my_pe(team->handle),
+                                shmem_team_n_pes(team->handle));
+}
+
+/* --- Methods --------------------------------------------------------------------------------- */
+
+static bool check_split(int start, int stride, int size, int parent) {
+    long last = start + (long)stride * (size - 1);
+    if (start >= 0 && start < parent && size >= 1 && last >= 0 && last < parent &&
+        (stride != 0 || size == 1))
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "Team.split: start %d, stride %d and size %d lead out of the team's ranks 0 to %d",
+                 start, stride, size, parent - 1);
+    return false;
+}
+
+/* A wrong argument goes to the library all the same, which tells the other members. */
+WEFT_FUNCTION(split) {
+    static const struct weft_signature signature = {
+        "Team.split", 3, 3, {"start", "stride", "size"}};
+    struct team *team = (struct team *)self;
+    PyObject *in[3];
+    int start = -1, stride = -1, size = -1;
+    if (!check(team, "Team.split") || !weft_arguments_sort(&signature, args, nargs, names, in))
+        return NULL;
+    bool right = weft_argument_int("Team.split", "start", in[0], &start) &&
+                 weft_argument_int("Team.split", "stride", in[1], &stride) &&
+                 weft_argument_int("Team.split", "size", in[2], &size) &&
+                 check_split(start, stride, size, shmem_team_n_pes(team->handle));
+    shmem_team_t made = SHMEM_TEAM_INVALID;
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error =
+        shmem_team_split_strided(team->handle, right ? start : -1, stride, size, NULL, 0, &made);
+    Py_END_ALLOW_THREADS;
+    if (!right)
+        return NULL;
+    if (error)
+        return PyErr_Format(error == -22 ? PyExc_ValueError : PyExc_RuntimeError,
+                            error == -22 ? "Team.split: the members pass different arguments"
+                                         : "Team.split: there is no room for another team");
+    return made == SHMEM_TEAM_INVALID ? Py_NewRef(Py_None) : make(made, weft_session.number);
+}
+
+static PyObject *sync_team(PyObject *self, PyObject *unused) {
+    struct team *team = (struct team *)self;
+    (void)unused;
+    if (!check(team, "Team.sync"))
+        return NULL;
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    error = shmem_team_sync(team->handle);
+    Py_END_ALLOW_THREADS;
+    return weft_error_result("Team.sync", error);
+}
+
+static PyObject *barrier(PyObject *self, PyObject *unused) {
+    struct team *team = (struct team *)self;
+    (void)unused;
+    if (!check(team, "Team.barrier"))
+        return NULL;
+    int error;
+    Py_BEGIN_ALLOW_THREADS;
+    shmem_quiet();
+    error = shmem_team_sync(team->handle);
+    Py_END_ALLOW_THREADS;
+    return weft_error_result("Team.barrier", error);
+}
+
+static PyObject *destroy(PyObject *self, PyObject *unused) {
+    struct team *team = (struct team *)self;
+    (void)unused;
+    if (!check(team, "Team.destroy"))
+        return NULL;
+    if (!team->session)
+        return PyErr_Format(PyExc_ValueError, "Team.destroy: the world ends with finalize()");
+    Py_BEGIN_ALLOW_THREADS;
+    shmem_team_destroy(team->handle);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+}
+
+static PyObject *enter(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+/* Not behind an exception: the other members may be elsewhere. */
+WEFT_FUNCTION(leave) {
+    (void)names;
+    if (nargs > 0 && args[0] != Py_None)
+        Py_RETURN_NONE;
+    return destroy(self, NULL);
+}
+
+static PyMethodDef methods[] = {
+    WEFT_METHOD(split,
+                "split(start, stride, size)\n--\n\n"
+                "A team of the ranks start, start + stride, ... of this one, `size` of them.\n"
+                "Collective over this team; None on its members that are not in the new one."),
+    {"sync", sync_team, METH_NOARGS,
+     "sync()\n--\n\nNo member goes on before all have come. Collective."},
+    {"barrier", barrier, METH_NOARGS,
+     "barrier()\n--\n\nsync(), and what this PE has put is there. Collective."},
+    {"destroy", destroy, METH_NOARGS,
+     "destroy()\n--\n\nEnds the team. Collective over it; all teams end with the job."},
+    {"__enter__", enter, METH_NOARGS, NULL},
+    WEFT_METHOD_AS(
+        "__exit__", leave,
+        "__exit__(kind, value, traceback)\n--\n\ndestroy(), unless behind an exception."),
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef attributes[] = {
+    {"rank", get_rank, NULL, "This PE's number in the team.", NULL},
+    {"size", get_size, NULL, "Number of members.", NULL},
+    {"pes", get_pes, NULL, "The members' PE numbers, in order of rank.", NULL},
+    {"handle", get_handle, NULL, "The shmem_team_t of C, as a number.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct team, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "Some PEs in an order. weft.world has all; split() and weft.team() make others."},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_repr, repr},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "weft.Team",
+    .basicsize = sizeof(struct team),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+PyMethodDef weft_team_methods[] = {{NULL, NULL, 0, NULL}};
+
+bool weft_team_define(PyObject *module) {
+    team_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    PyObject *world = team_type ? make(SHMEM_TEAM_WORLD, 0) : NULL;
+    bool added = world && PyModule_AddObjectRef(module, "Team", (PyObject *)team_type) == 0 &&
+                 PyModule_AddObjectRef(module, "world", world) == 0;
+    Py_XDECREF(world);
+    return added;
+}
