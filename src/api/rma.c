@@ -66,12 +66,30 @@ DETOUR(get_detour, get_anywhere, false)
 DETOUR(get_nbi_detour, get_anywhere, true)
 #undef DETOUR
 
+/* The value of an element is on the stack: its word alone says whose work it is. */
 WEFT_COLD static void put_element_detour(void *dest, const void *value, size_t bytes,
                                          size_t alignment, int pe, const char *call) {
-    if (weft_checked() || !weft_for_device(dest, NULL))
-        put_detour(dest, value, bytes, alignment, pe, call);
-    else if (weft_device_put_value(dest, value, bytes, pe, call) != 0)
+    WEFT_ENTER(call);
+    if (weft_checked())
+        weft_checked_access(call, &(struct weft_access){"dest", "source", dest, value, bytes, bytes,
+                                                        alignment, pe, false});
+    int error = weft_for_device(dest, NULL) ? weft_device_put_value(dest, value, bytes, pe, call)
+                                            : weft_put_element(dest, value, bytes, pe);
+    if (error)
         weft_misuse_access(call, "dest", dest, bytes, pe);
+}
+
+WEFT_COLD static void get_element_detour(void *value, const void *source, size_t bytes,
+                                         size_t alignment, int pe, const char *call) {
+    WEFT_ENTER(call);
+    if (weft_checked())
+        weft_checked_access(call, &(struct weft_access){"source", "dest", source, value, bytes,
+                                                        bytes, alignment, pe, false});
+    int error = weft_for_device(source, NULL)
+                    ? weft_device_get_value(value, source, bytes, pe, call)
+                    : weft_get_element(value, source, bytes, pe);
+    if (error)
+        weft_misuse_access(call, "source", source, bytes, pe);
 }
 
 /* --- The short way --------------------------------------------------------------------------- */
@@ -104,7 +122,7 @@ ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size
 ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, size_t alignment,
                                int pe, const char *call) {
     if (weft_detour())
-        get_detour(value, source, bytes, alignment, pe, call);
+        get_element_detour(value, source, bytes, alignment, pe, call);
     else if (__builtin_expect(weft_get_element(value, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "source", source, bytes, pe);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "base/env.h"
 #include "base/log.h"
+#include "base/private.h"
 #include "boot/boot.h"
 #include "core/device_links.h"
 #include "core/job.h"
@@ -304,7 +305,7 @@ bool weft_device_concerns(const void *symmetric, const void *local) {
     if (weft_device_holds(symmetric) || weft_device_holds(local))
         return true;
     if (weft_window_holds(&weft_windows.heap.window, local, 0) ||
-        weft_window_holds(&weft_windows.statics.window, local, 0))
+        weft_window_holds(&weft_windows.statics.window, local, 0) || weft_private_holds(local))
         return false;
     return is_program_device(local);
 }

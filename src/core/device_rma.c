@@ -83,7 +83,6 @@ int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool n
     return 0;
 }
 
-/* The driver takes half a microsecond to say that it does not know an address of the stack. */
 int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe, const char *call) {
     void *to = weft_device_near(dest, bytes, pe);
     if (!to)
@@ -102,6 +101,17 @@ int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool n
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter();
     get_from(dest, from, bytes, pe, nbi, call);
+    weft_gpu_leave(scope);
+    return 0;
+}
+
+int weft_device_get_value(void *value, const void *source, size_t bytes, int pe, const char *call) {
+    const void *from = weft_device_near(source, bytes, pe);
+    if (!from)
+        return weft_near_error(bytes, pe);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if (!get_bounced(value, from, bytes, pe, call))
+        get_from(value, from, bytes, pe, false, call);
     weft_gpu_leave(scope);
     return 0;
 }

@@ -17,8 +17,9 @@ int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool n
 int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                     const char *call);
 
-/* An element whose value the host has. */
+/* An element in GPU memory, whose value the host has or wants. */
 int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe, const char *call);
+int weft_device_get_value(void *value, const void *source, size_t bytes, int pe, const char *call);
 
 int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe, const char *call);

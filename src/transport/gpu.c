@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/private.h"
 
 struct weft_gpu weft_gpu;
 
@@ -169,6 +170,8 @@ bool weft_gpu_capturing(weft_cu_stream stream) {
 
 enum weft_memory_kind weft_gpu_memory_kind(const void *p) {
     unsigned kind = 0;
+    if (weft_private_holds(p))
+        return WEFT_MEMORY_HOST;
     if (weft_cuda.cuPointerGetAttribute(&kind, WEFT_CU_POINTER_MEMORY_TYPE, (uintptr_t)p) != 0)
         return WEFT_MEMORY_HOST; /* CUDA does not know it */
     return kind == WEFT_CU_POINTER_TO_DEVICE ? WEFT_MEMORY_DEVICE : WEFT_MEMORY_REGISTERED;

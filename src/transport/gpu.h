@@ -58,7 +58,8 @@ int weft_gpu_synchronize(weft_cu_stream stream, const char *call);
 bool weft_gpu_capturing(weft_cu_stream stream);
 
 /* What lies at an address: memory that only GPUs and their copy engines reach, host memory that
- * the GPU reaches as well, or host memory that it does not. The driver is asked: 100 ns. */
+ * the GPU reaches as well, or host memory that it does not, or that nobody should wait for the
+ * driver to tell: it takes 100 ns for memory that it knows, and 550 ns for what it does not. */
 enum weft_memory_kind { WEFT_MEMORY_HOST, WEFT_MEMORY_REGISTERED, WEFT_MEMORY_DEVICE };
 enum weft_memory_kind weft_gpu_memory_kind(const void *p);
 

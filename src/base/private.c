@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stacks that the program has made for itself (coroutines) are unknown here: a frame on one lies
+ * outside of the thread's. */
+#include "base/private.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static _Thread_local struct {
+    bool asked;
+    uintptr_t low, high; /* empty where the system does not say */
+} stack;
+
+static void ask_stack(void) {
+    pthread_attr_t attributes;
+    void *low;
+    size_t bytes;
+    stack.asked = true;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return;
+    if (pthread_attr_getstack(&attributes, &low, &bytes) == 0) {
+        stack.low = (uintptr_t)low;
+        stack.high = stack.low + bytes;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+/* Between this frame and the end there is nothing but frames. */
+static bool in_stack(uintptr_t p) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (!stack.asked)
+        ask_stack();
+    return here >= stack.low && p >= here && p < stack.high;
+}
+
+/* Where brk's memory begins, field 47 of the process's line; UINTPTR_MAX where it is not told. */
+static uintptr_t read_begin(void) {
+    enum { FIELDS_BEFORE = 46 };
+    FILE *file = fopen("/proc/self/stat", "re");
+    unsigned long begin = 0;
+    bool found = file && fscanf(file, "%*d (%*[^)])") == 0;
+    for (int field = 2; found && field < FIELDS_BEFORE; field++)
+        found = fscanf(file, " %*s") == 0;
+    found = found && fscanf(file, " %lu", &begin) == 1;
+    if (file)
+        fclose(file);
+    return found && begin ? begin : UINTPTR_MAX;
+}
+
+static bool in_brk(uintptr_t p) {
+    static _Atomic uintptr_t known;
+    uintptr_t begin = atomic_load_explicit(&known, memory_order_relaxed);
+    if (begin == 0) {
+        begin = read_begin();
+        atomic_store_explicit(&known, begin, memory_order_relaxed);
+    }
+    return p >= begin && p < (uintptr_t)sbrk(0);
+}
+
+bool weft_private_holds(const void *p) {
+    return in_stack((uintptr_t)p) || in_brk((uintptr_t)p);
+}
