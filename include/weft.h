@@ -26,13 +26,30 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* Every type can be moved; one that is not here moves as the unsigned integer of its size.
+ * Multiplied are F32, F64, BF16, F16. */
 typedef enum weft_dtype {
     WEFT_F32 = 1,
     WEFT_F64 = 2,
     WEFT_BF16 = 3,
     WEFT_F16 = 4,
+    WEFT_F8E4M3 = 5, /* sign, 4 bits of exponent, 3 of mantissa; no infinities ("e4m3fn") */
+    WEFT_F8E5M2 = 6, /* the upper half of an F16 */
+    WEFT_I8 = 7,
+    WEFT_I16 = 8,
+    WEFT_I32 = 9,
+    WEFT_I64 = 10,
+    WEFT_U8 = 11,
+    WEFT_U16 = 12,
+    WEFT_U32 = 13,
+    WEFT_U64 = 14,
+    WEFT_BOOL = 15, /* a byte, 0 or 1 */
+    WEFT_C64 = 16,  /* complex: two F32 */
+    WEFT_C128 = 17, /* complex: two F64 */
 } weft_dtype;
 
+/* F32, F64, BF16 and F16 have all of them; integers all but AVG, and wrap around; complex numbers
+ * SUM, AVG and PROD; for BOOL, SUM and MAX are "or", PROD and MIN "and"; F8 types have none. */
 typedef enum weft_op {
     WEFT_SUM = 1,
     WEFT_AVG = 2, /* the sum divided by the team's size */
@@ -71,6 +88,28 @@ int weft_all_gather(shmem_team_t team, void *dest, const void *source, size_t ne
 /* dest[i] = op over members of their source[me * nelems + i]; source holds n_pes * nelems. */
 int weft_reduce_scatter(shmem_team_t team, void *dest, const void *source, size_t nelems,
                         weft_dtype dtype, weft_op op, weft_stream stream);
+
+/* dest[i] = source[i] of team member `root`, on every member. Only root's source is read; elsewhere
+ * it may be NULL. dest == source is allowed. */
+int weft_broadcast(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                   weft_dtype dtype, int root, weft_stream stream);
+
+/* dest[r * nelems + i] = source[me * nelems + i] of team member r. Both hold n_pes * nelems. */
+int weft_all_to_all(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                    weft_dtype dtype, weft_stream stream);
+
+/* Any number of elements from any member to any other, in nparts parts each; nparts is 1 for what
+ * MPI_Alltoallv does, and the same on all members. Part k for (or of) member r is entry
+ * r * nparts + k of the four arrays, which have n_pes * nparts entries and count in elements:
+ *   to r:    source_nelems[] elements, which begin at source[source_offsets[]]
+ *   from r:  dest_nelems[] elements, which go to dest[dest_offsets[]] and what follows
+ * Offsets that are NULL say that the parts lie one behind the other in the order of the entries.
+ * dest_nelems[r * nparts + k] must be what r's source_nelems[me * nparts + k] is; if one is not,
+ * on any member, that is -EINVAL on all. Parts of dest must not overlap, parts of source may. */
+int weft_all_to_allv(shmem_team_t team, void *dest, const size_t *dest_nelems,
+                     const size_t *dest_offsets, const void *source, const size_t *source_nelems,
+                     const size_t *source_offsets, size_t nparts, weft_dtype dtype,
+                     weft_stream stream);
 
 /* c[j] = A x b[j] for j < nb, where A is the members' a_shards, stacked by rows in team order.
  * a_shard: rows_me x K; members may have different numbers of rows, also none.

@@ -86,7 +86,7 @@ void weft_api_broadcast(const struct weft_group *group, void *dest, const void *
         check_arrays(group, &(struct arrays){dest, source, bytes, bytes, in_place},
                      (struct weft_same[]){
                          {"PE_root", root}, {"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}});
-    (device ? weft_device_broadcast : weft_broadcast)(group, dest, source, bytes, root);
+    (device ? weft_device_broadcast : weft_group_broadcast)(group, dest, source, bytes, root);
 }
 
 void weft_api_fcollect(const struct weft_group *group, void *dest, const void *source,

@@ -44,8 +44,8 @@ static void broadcast_set(const struct weft_group *group, void *dest, const void
     group->sync(group);
 }
 
-void weft_broadcast(const struct weft_group *group, void *dest, const void *source, size_t bytes,
-                    int root) {
+void weft_group_broadcast(const struct weft_group *group, void *dest, const void *source,
+                          size_t bytes, int root) {
     if (group->npes == 1) {
         copy(dest, source, bytes, false);
         return;

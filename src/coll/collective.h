@@ -14,9 +14,10 @@
 #include "coll/fold.h"
 #include "coll/group.h"
 
-/* dest = the root's source. A root with dest == source has its copy already. */
-void weft_broadcast(const struct weft_group *group, void *dest, const void *source, size_t bytes,
-                    int root);
+/* dest = the root's source. A root with dest == source has its copy already. (weft_broadcast is the
+ * tensor operator.) */
+void weft_group_broadcast(const struct weft_group *group, void *dest, const void *source,
+                          size_t bytes, int root);
 
 /* dest = all sources in the order of the members. fcollect: all bring the same. collect: each
  * brings what it likes, also nothing. */

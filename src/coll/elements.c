@@ -3,16 +3,58 @@
  * processor has. A block of dest is written in one loop, after or while the same elements of the
  * last source are read, which is why dest may be one of the sources. */
 #include "coll/elements.h"
-#include <stdbool.h>
 #include <string.h>
+#include "coll/fold.h"
 #include "coll/loop.h"
 
-enum { BLOCK_ELEMS = 1024 };
+enum { BLOCK_ELEMS = 1024, ELEMENT_BYTES_MAX = 16 };
+
+/* How an element is reduced: not at all, in float, or as a number of its own. */
+enum kind { MOVED, WIDENED, FOLDED, LOGICAL };
+
+static const struct element {
+    unsigned char bytes;
+    enum kind kind;
+    enum weft_number number;
+    const char *name;
+} elements[] = {
+    [WEFT_F32] = {4, WIDENED, WEFT_NUMBER_FLOAT, "WEFT_F32"},
+    [WEFT_F64] = {8, FOLDED, WEFT_NUMBER_DOUBLE, "WEFT_F64"},
+    [WEFT_BF16] = {2, WIDENED, WEFT_NUMBER_FLOAT, "WEFT_BF16"},
+    [WEFT_F16] = {2, WIDENED, WEFT_NUMBER_FLOAT, "WEFT_F16"},
+    [WEFT_F8E4M3] = {1, MOVED, 0, "WEFT_F8E4M3"},
+    [WEFT_F8E5M2] = {1, MOVED, 0, "WEFT_F8E5M2"},
+    [WEFT_I8] = {1, FOLDED, WEFT_NUMBER_I8, "WEFT_I8"},
+    [WEFT_I16] = {2, FOLDED, WEFT_NUMBER_I16, "WEFT_I16"},
+    [WEFT_I32] = {4, FOLDED, WEFT_NUMBER_I32, "WEFT_I32"},
+    [WEFT_I64] = {8, FOLDED, WEFT_NUMBER_I64, "WEFT_I64"},
+    [WEFT_U8] = {1, FOLDED, WEFT_NUMBER_U8, "WEFT_U8"},
+    [WEFT_U16] = {2, FOLDED, WEFT_NUMBER_U16, "WEFT_U16"},
+    [WEFT_U32] = {4, FOLDED, WEFT_NUMBER_U32, "WEFT_U32"},
+    [WEFT_U64] = {8, FOLDED, WEFT_NUMBER_U64, "WEFT_U64"},
+    [WEFT_BOOL] = {1, LOGICAL, WEFT_NUMBER_U8, "WEFT_BOOL"},
+    [WEFT_C64] = {8, FOLDED, WEFT_NUMBER_COMPLEXF, "WEFT_C64"},
+    [WEFT_C128] = {16, FOLDED, WEFT_NUMBER_COMPLEXD, "WEFT_C128"},
+};
+
+static const struct element *element_of(weft_dtype dtype) {
+    static const struct element none = {0, MOVED, 0, "?"};
+    bool known = dtype >= WEFT_F32 && (size_t)dtype < sizeof elements / sizeof *elements;
+    return known ? &elements[dtype] : &none;
+}
 
 size_t weft_element_bytes(weft_dtype dtype) {
-    static const unsigned char bytes[] = {
-        [WEFT_F32] = 4, [WEFT_F64] = 8, [WEFT_BF16] = 2, [WEFT_F16] = 2};
-    return (size_t)dtype < sizeof bytes ? bytes[dtype] : 0;
+    return element_of(dtype)->bytes;
+}
+
+const char *weft_element_name(weft_dtype dtype) {
+    return element_of(dtype)->name;
+}
+
+const char *weft_op_name(weft_op op) {
+    static const char *const names[] = {"?",        "WEFT_SUM", "WEFT_AVG",
+                                        "WEFT_MAX", "WEFT_MIN", "WEFT_PROD"};
+    return (size_t)op < sizeof names / sizeof *names ? names[op] : "?";
 }
 
 static inline float as_float(uint32_t bits) {
@@ -31,6 +73,10 @@ static inline uint32_t as_bits(float value) {
 static inline uint32_t choose(bool condition, uint32_t yes, uint32_t no) {
     uint32_t mask = -(uint32_t)condition;
     return (yes & mask) | (no & ~mask);
+}
+
+static inline float float_of_bf16(uint16_t upper) {
+    return as_float((uint32_t)upper << 16);
 }
 
 static inline uint16_t bf16_of(float value) {
@@ -52,6 +98,20 @@ static inline float float_of_f16(uint16_t half) {
     return as_float(magnitude | (uint32_t)(half & 0x8000) << 16);
 }
 
+/* The same for 4 bits of exponent, whose bias is 7. All ones is the only NaN. */
+static inline float float_of_f8e4m3(uint8_t byte) {
+    uint32_t bits = (uint32_t)(byte & 0x7f) << 20;
+    uint32_t normal = bits + (120u << 23);
+    uint32_t subnormal = as_bits(as_float(bits + (121u << 23)) - as_float(121u << 23));
+    uint32_t magnitude = choose(bits < 1u << 23, subnormal, normal);
+    magnitude = choose(bits == 0x7fu << 20, 0x7fc00000, magnitude);
+    return as_float(magnitude | (uint32_t)(byte & 0x80) << 24);
+}
+
+static inline float float_of_f8e5m2(uint8_t byte) {
+    return float_of_f16((uint16_t)(byte << 8));
+}
+
 /* Three ranges of the result: too large or NaN; subnormal, where adding 0.5 makes the hardware
  * round at the right bit; normal, rounded to even by hand. */
 static inline uint16_t f16_of(float value) {
@@ -64,16 +124,16 @@ static inline uint16_t f16_of(float value) {
     return (uint16_t)(half | (bits >> 16 & 0x8000));
 }
 
-WEFT_WIDEST static void widen_bf16(float *restrict dest, const uint16_t *restrict source,
-                                   size_t n) {
-    for (size_t i = 0; i < n; i++)
-        dest[i] = as_float((uint32_t)source[i] << 16);
-}
-
-WEFT_WIDEST static void widen_f16(float *restrict dest, const uint16_t *restrict source, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        dest[i] = float_of_f16(source[i]);
-}
+#define WIDEN(NAME, T, VALUE)                                                                \
+    WEFT_WIDEST static void NAME(float *restrict dest, const T *restrict source, size_t n) { \
+        for (size_t i = 0; i < n; i++)                                                       \
+            dest[i] = VALUE(source[i]);                                                      \
+    }
+WIDEN(widen_bf16, uint16_t, float_of_bf16)
+WIDEN(widen_f16, uint16_t, float_of_f16)
+WIDEN(widen_f8e4m3, uint8_t, float_of_f8e4m3)
+WIDEN(widen_f8e5m2, uint8_t, float_of_f8e5m2)
+#undef WIDEN
 
 WEFT_WIDEST static void narrow_bf16(uint16_t *restrict dest, const float *restrict source,
                                     size_t n) {
@@ -92,6 +152,10 @@ void weft_elements_widen(float *dest, const void *source, weft_dtype dtype, size
         widen_bf16(dest, source, nelems);
     else if (dtype == WEFT_F16)
         widen_f16(dest, source, nelems);
+    else if (dtype == WEFT_F8E4M3)
+        widen_f8e4m3(dest, source, nelems);
+    else if (dtype == WEFT_F8E5M2)
+        widen_f8e5m2(dest, source, nelems);
     else
         memcpy(dest, source, nelems * sizeof *dest);
 }
@@ -105,34 +169,30 @@ void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, siz
         memcpy(dest, source, nelems * sizeof *source);
 }
 
-/* to[i] = value of a = so_far[i] and b = next[i]; `to` may be either of them. In the choices a NaN
- * on either side wins. */
-#define FOLD(name, type, value)                                                              \
-    WEFT_WIDEST static void name(type *to, const type *so_far, const type *next, size_t n) { \
-        WEFT_INDEPENDENT                                                                     \
-        for (size_t i = 0; i < n; i++) {                                                     \
-            type a = so_far[i], b = next[i];                                                 \
-            to[i] = value;                                                                   \
-        }                                                                                    \
-    }
-FOLD(sum_f32, float, (a + b))
-FOLD(sum_f64, double, (a + b))
-FOLD(prod_f32, float, (a * b))
-FOLD(prod_f64, double, (a * b))
-FOLD(max_f32, float, ((b > a) | (b != b)) ? b : a)
-FOLD(max_f64, double, ((b > a) | (b != b)) ? b : a)
-FOLD(min_f32, float, ((b < a) | (b != b)) ? b : a)
-FOLD(min_f64, double, ((b < a) | (b != b)) ? b : a)
-#undef FOLD
+/* AVG is a SUM that is divided. */
+static const struct weft_fold *fold_of(weft_dtype dtype, weft_op op) {
+    static const enum weft_fold_op numbers[] = {
+        [WEFT_SUM] = WEFT_FOLD_SUM, [WEFT_AVG] = WEFT_FOLD_SUM,   [WEFT_MAX] = WEFT_FOLD_MAX,
+        [WEFT_MIN] = WEFT_FOLD_MIN, [WEFT_PROD] = WEFT_FOLD_PROD,
+    };
+    static const enum weft_fold_op truths[] = {
+        [WEFT_SUM] = WEFT_FOLD_OR,  [WEFT_AVG] = WEFT_FOLD_OR,   [WEFT_MAX] = WEFT_FOLD_OR,
+        [WEFT_MIN] = WEFT_FOLD_AND, [WEFT_PROD] = WEFT_FOLD_AND,
+    };
+    const struct element *element = element_of(dtype);
+    return &weft_folds[element->kind == LOGICAL ? truths[op] : numbers[op]][element->number];
+}
 
-static const struct fold {
-    void (*f32)(float *to, const float *so_far, const float *next, size_t n);
-    void (*f64)(double *to, const double *so_far, const double *next, size_t n);
-} folds[] = {
-    [WEFT_SUM] = {sum_f32, sum_f64},    [WEFT_AVG] = {sum_f32, sum_f64},
-    [WEFT_MAX] = {max_f32, max_f64},    [WEFT_MIN] = {min_f32, min_f64},
-    [WEFT_PROD] = {prod_f32, prod_f64},
-};
+static bool is_real_or_complex(enum weft_number number) {
+    return number == WEFT_NUMBER_FLOAT || number == WEFT_NUMBER_DOUBLE ||
+           number == WEFT_NUMBER_COMPLEXF || number == WEFT_NUMBER_COMPLEXD;
+}
+
+bool weft_element_reduces(weft_dtype dtype, weft_op op) {
+    const struct element *element = element_of(dtype);
+    return element->kind != MOVED && fold_of(dtype, op)->pair &&
+           (op != WEFT_AVG || is_real_or_complex(element->number));
+}
 
 WEFT_WIDEST static void divide_f32(float *values, float by, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -142,6 +202,15 @@ WEFT_WIDEST static void divide_f32(float *values, float by, size_t n) {
 WEFT_WIDEST static void divide_f64(double *values, double by, size_t n) {
     for (size_t i = 0; i < n; i++)
         values[i] /= by;
+}
+
+static void divide(void *values, enum weft_number number, int by, size_t nelems) {
+    bool complex = number == WEFT_NUMBER_COMPLEXF || number == WEFT_NUMBER_COMPLEXD;
+    size_t n = complex ? 2 * nelems : nelems;
+    if (number == WEFT_NUMBER_FLOAT || number == WEFT_NUMBER_COMPLEXF)
+        divide_f32(values, (float)by, n);
+    else
+        divide_f64(values, by, n);
 }
 
 /* A block of a row of the sources, reduced. */
@@ -163,36 +232,38 @@ static const float *block_floats(const struct block *block, int s, float *room) 
 }
 
 /* The sums alternate between two arrays; the last goes to dest if the type is right. */
-static void reduce_f32(const struct block *block, const weft_matrix *dest) {
+static void reduce_widened(const struct block *block, const weft_matrix *dest) {
+    const struct weft_fold *fold = fold_of(WEFT_F32, block->op);
     float sums[2][BLOCK_ELEMS], room[BLOCK_ELEMS], *to = NULL;
     void *at = weft_matrix_at(dest, block->row, block->col);
     const float *result = block_floats(block, 0, sums[0]);
     for (int s = 1; s < block->nsources; s++) {
         bool last = s + 1 == block->nsources && dest->dtype == WEFT_F32;
         to = last ? at : sums[s % 2];
-        folds[block->op].f32(to, result, block_floats(block, s, room), block->nelems);
+        fold->pair(to, result, block_floats(block, s, room), block->nelems);
         result = to;
     }
     if (block->op == WEFT_AVG && to)
-        divide_f32(to, (float)block->nsources, block->nelems);
+        divide(to, WEFT_NUMBER_FLOAT, block->nsources, block->nelems);
     if (at != result)
         weft_elements_narrow(at, dest->dtype, result, block->nelems);
 }
 
-static void reduce_f64(const struct block *block, const weft_matrix *dest) {
-    double sums[2][BLOCK_ELEMS], *to = NULL;
-    void *at = weft_matrix_at(dest, block->row, block->col);
-    const double *result = weft_matrix_at(&block->sources[0], block->row, block->col);
+static void reduce_folded(const struct block *block, const weft_matrix *dest) {
+    _Alignas(64) char room[BLOCK_ELEMS * ELEMENT_BYTES_MAX];
+    const struct weft_fold *fold = fold_of(dest->dtype, block->op);
+    void *at = weft_matrix_at(dest, block->row, block->col), *to = NULL;
+    const void *result = weft_matrix_at(&block->sources[0], block->row, block->col);
     for (int s = 1; s < block->nsources; s++) {
-        const double *next = weft_matrix_at(&block->sources[s], block->row, block->col);
-        to = s + 1 == block->nsources ? at : sums[s % 2];
-        folds[block->op].f64(to, result, next, block->nelems);
+        to = s + 1 == block->nsources ? at : room;
+        fold->pair(to, result, weft_matrix_at(&block->sources[s], block->row, block->col),
+                   block->nelems);
         result = to;
     }
     if (block->op == WEFT_AVG && to)
-        divide_f64(to, block->nsources, block->nelems);
+        divide(to, element_of(dest->dtype)->number, block->nsources, block->nelems);
     if (at != result)
-        memcpy(at, result, block->nelems * sizeof *result);
+        memcpy(at, result, block->nelems * weft_element_bytes(dest->dtype));
 }
 
 /* Asks for the same block of the next row: a peer's product comes from another core's cache, and
@@ -218,10 +289,10 @@ void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, i
             size_t left = dest->cols - block.col;
             block.nelems = left < BLOCK_ELEMS ? left : BLOCK_ELEMS;
             prefetch_below(&block);
-            if (dest->dtype == WEFT_F64)
-                reduce_f64(&block, dest);
+            if (element_of(dest->dtype)->kind == WIDENED)
+                reduce_widened(&block, dest);
             else
-                reduce_f32(&block, dest);
+                reduce_folded(&block, dest);
         }
 }
 

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Element kernels of the tensor collectives: conversion of 16-bit types and the reduction of many
+/* Element kernels of the tensor collectives: conversion of narrow types and the reduction of many
  * sources into one. One pass over all sources, a block at a time, so that everything between them
  * stays in the first-level cache; sources are taken in the order given, so results have the same
  * bits on every PE and in every run. */
 #ifndef WEFT_COLL_ELEMENTS_H
 #define WEFT_COLL_ELEMENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weft.h>
 
 /* Bytes of one element; 0 for an unknown type. */
 size_t weft_element_bytes(weft_dtype dtype);
+
+/* Names as in weft.h; "?" for what is unknown. */
+const char *weft_element_name(weft_dtype dtype);
+const char *weft_op_name(weft_op op);
+
+/* Whether there is such a reduction of elements of this type. */
+bool weft_element_reduces(weft_dtype dtype, weft_op op);
 
 /* Where element (row, col) of a matrix lies. */
 static inline void *weft_matrix_at(const weft_matrix *m, size_t row, size_t col) {
@@ -40,15 +48,16 @@ static inline size_t weft_matrix_span(const weft_matrix *m) {
                : 0;
 }
 
-/* nelems elements of any type but f64 -> float, and back. Rounds to nearest even; what is too
- * large becomes infinite, a NaN stays one. No step depends on hardware that rounds or flushes. */
+/* nelems floating-point elements of 32 bits or fewer -> float, and, of 16 or 32, back. Rounds to
+ * nearest even; what is too large becomes infinite, a NaN stays one. No step depends on hardware
+ * that rounds or flushes. */
 void weft_elements_widen(float *dest, const void *source, weft_dtype dtype, size_t nelems);
 void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, size_t nelems);
 
-/* dest = op over sources[0], sources[1], ... in this order, nsources >= 1. All are rows x cols.
- * f64 from f64 sources; every other type from sources of any types but f64, computed in float and
- * rounded once at the end. dest may be exactly one of the sources. MAX and MIN give NaN where any
- * source has one. */
+/* dest = op over sources[0], sources[1], ... in this order, nsources >= 1. All are rows x cols. op
+ * is one that dest's type has. f32 and 16-bit floats from sources of any of these types, computed
+ * in float and rounded once at the end; every other type from sources of its own. dest may be
+ * exactly one of the sources. MAX and MIN give NaN where any source has one. */
 void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, int nsources,
                           weft_op op);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "coll/astray.h"
+#include "coll/elements.h"
 
 /* The facts that must be equal, by the names that users know them by. */
 static const struct call {
@@ -18,6 +19,9 @@ static const struct call {
     [WEFT_CALL_ALL_REDUCE] = {"weft_all_reduce", {"dtype", "op", "nelems"}},
     [WEFT_CALL_ALL_GATHER] = {"weft_all_gather", {"dtype", "nelems"}},
     [WEFT_CALL_REDUCE_SCATTER] = {"weft_reduce_scatter", {"dtype", "op", "nelems"}},
+    [WEFT_CALL_BROADCAST] = {"weft_broadcast", {"dtype", "nelems", "root"}},
+    [WEFT_CALL_ALL_TO_ALL] = {"weft_all_to_all", {"dtype", "nelems"}},
+    [WEFT_CALL_ALL_TO_ALLV] = {"weft_all_to_allv", {"dtype", "nparts"}},
     [WEFT_CALL_ALL_GATHER_MATMUL] = {"weft_all_gather_matmul", {"dtype", "a_shard->cols"}},
     [WEFT_CALL_MATMUL_REDUCE_SCATTER] = {"weft_matmul_reduce_scatter",
                                          {"dtype", "op", "a->rows", "b->cols"}},
@@ -97,13 +101,10 @@ int weft_meeting_fail(const struct weft_meeting *meeting, int code, const char *
 
 /* A fact's value as users write it. */
 static const char *value_text(const char *fact, uint64_t value, char text[32]) {
-    static const char *const types[] = {"?", "WEFT_F32", "WEFT_F64", "WEFT_BF16", "WEFT_F16"};
-    static const char *const ops[] = {"?",        "WEFT_SUM", "WEFT_AVG",
-                                      "WEFT_MAX", "WEFT_MIN", "WEFT_PROD"};
-    if (strcmp(fact, "dtype") == 0 && value < sizeof types / sizeof *types)
-        return types[value];
-    if (strcmp(fact, "op") == 0 && value < sizeof ops / sizeof *ops)
-        return ops[value];
+    if (strcmp(fact, "dtype") == 0)
+        return weft_element_name((weft_dtype)value);
+    if (strcmp(fact, "op") == 0)
+        return weft_op_name((weft_op)value);
     snprintf(text, 32, "%llu", (unsigned long long)value);
     return text;
 }

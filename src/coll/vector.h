@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The collectives of vectors: all-reduce, reduce-scatter, all-gather.
+/* The collectives of vectors: all-reduce, reduce-scatter, all-gather, broadcast, all-to-all.
  *
  * Each comes in two steps around the agreement of a meeting: `offer` makes this member's input
  * readable to the others before it posts, the other step moves the data afterwards. Small inputs
@@ -11,8 +11,8 @@
 #include <weft.h>
 #include "coll/meeting.h"
 
-/* nelems is the number of elements of one part: of the whole vector for all-reduce, of what one
- * member gets or gives for reduce-scatter and all-gather. op is not used by all-gather. */
+/* nelems is the number of elements of one part: of the whole vector for all-reduce and broadcast,
+ * of what one member gets or gives for the others. op is used where something is reduced. */
 struct weft_vector {
     void *dest;
     const void *source;
@@ -33,7 +33,15 @@ void weft_reduce_scatter_move(struct weft_meeting *meeting, const struct weft_ve
 void weft_all_gather_offer(struct weft_meeting *meeting, const struct weft_vector *vector);
 void weft_all_gather_move(struct weft_meeting *meeting, const struct weft_vector *vector);
 
-/* dest = source: any of the three on a team of one. */
+/* All members' dest[i] = source[i] of the root, which may be its dest. */
+void weft_broadcast_offer(struct weft_meeting *meeting, const struct weft_vector *vector, int root);
+void weft_broadcast_move(struct weft_meeting *meeting, const struct weft_vector *vector, int root);
+
+/* dest[r * nelems + i] = source[me * nelems + i] of member r. */
+void weft_all_to_all_offer(struct weft_meeting *meeting, const struct weft_vector *vector);
+void weft_all_to_all_move(struct weft_meeting *meeting, const struct weft_vector *vector);
+
+/* dest = source: any of these on a team of one. */
 void weft_vector_copy(const struct weft_vector *vector);
 
 #endif

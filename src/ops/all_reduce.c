@@ -13,7 +13,7 @@ int weft_all_reduce(shmem_team_t team, void *dest, const void *source, size_t ne
     meeting.mine.facts[0] = (uint64_t)dtype;
     meeting.mine.facts[1] = (uint64_t)op;
     meeting.mine.facts[2] = nelems;
-    if (weft_check_op(&meeting, op) && weft_check_vector(&meeting, &vector, 1, 1))
+    if (weft_check_op(&meeting, op, dtype) && weft_check_vector(&meeting, &vector, 1, 1))
         weft_all_reduce_offer(&meeting, &vector);
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);

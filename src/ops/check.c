@@ -9,9 +9,11 @@
 #include "core/job.h"
 #include "ops/matmul.h"
 
-static bool refuse_dtype(struct weft_meeting *meeting, const char *name, weft_dtype dtype) {
-    weft_meeting_refuse(meeting, -EINVAL, "%s is %d, which is no type", name, (int)dtype);
-    return false;
+bool weft_check_dtype_known(struct weft_meeting *meeting, weft_dtype dtype) {
+    bool known = weft_element_bytes(dtype) > 0;
+    if (!known)
+        weft_meeting_refuse(meeting, -EINVAL, "dtype is %d, which is no type", (int)dtype);
+    return known;
 }
 
 /* These calls are made by processors. */
@@ -19,8 +21,8 @@ static bool is_device(const void *p) {
     return weft_job.devices && weft_device_concerns(p, p);
 }
 
-static bool check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
-                          size_t bytes) {
+bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
+                        size_t bytes) {
     if (!p && bytes > 0)
         weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
     else if (bytes > 0 && is_device(p))
@@ -31,26 +33,28 @@ static bool check_pointer(struct weft_meeting *meeting, const char *name, const 
     return !weft_meeting_refused(meeting);
 }
 
-bool weft_check_op(struct weft_meeting *meeting, weft_op op) {
-    bool right = op >= WEFT_SUM && op <= WEFT_PROD;
-    if (!right)
+bool weft_check_op(struct weft_meeting *meeting, weft_op op, weft_dtype dtype) {
+    if (op < WEFT_SUM || op > WEFT_PROD)
         weft_meeting_refuse(meeting, -EINVAL, "op is %d, which is no operation", (int)op);
-    return right;
+    else if (weft_check_dtype_known(meeting, dtype) && !weft_element_reduces(dtype, op))
+        weft_meeting_refuse(meeting, -EINVAL, "op is %s, which %s does not have", weft_op_name(op),
+                            weft_element_name(dtype));
+    return !weft_meeting_refused(meeting);
 }
 
 bool weft_check_vector(struct weft_meeting *meeting, const struct weft_vector *vector,
                        int source_parts, int dest_parts) {
     size_t element = weft_element_bytes(vector->dtype);
-    if (!element)
-        return refuse_dtype(meeting, "dtype", vector->dtype);
+    if (!weft_check_dtype_known(meeting, vector->dtype))
+        return false;
     if (vector->nelems > (size_t)PTRDIFF_MAX / element / (size_t)meeting->team->npes) {
         weft_meeting_refuse(meeting, -EINVAL, "nelems is %zu, more than memory has",
                             vector->nelems);
         return false;
     }
     size_t bytes = vector->nelems * element;
-    return check_pointer(meeting, "dest", vector->dest, bytes * (size_t)dest_parts) &&
-           check_pointer(meeting, "source", vector->source, bytes * (size_t)source_parts);
+    return weft_check_pointer(meeting, "dest", vector->dest, bytes * (size_t)dest_parts) &&
+           weft_check_pointer(meeting, "source", vector->source, bytes * (size_t)source_parts);
 }
 
 /* "b[2]." or "a->", in front of what is wrong. */
@@ -103,8 +107,9 @@ bool weft_check_dtype(struct weft_meeting *meeting, const char *name, int index,
                       const weft_matrix *matrix, weft_dtype wanted) {
     char text[32];
     if (matrix->dtype != wanted)
-        weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %d, but that of the others is %d",
-                            prefix(text, name, index), (int)matrix->dtype, (int)wanted);
+        weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, but that of the others is %s",
+                            prefix(text, name, index), weft_element_name(matrix->dtype),
+                            weft_element_name(wanted));
     return matrix->dtype == wanted;
 }
 
@@ -116,6 +121,11 @@ bool weft_check_sum(struct weft_meeting *meeting, weft_op op) {
 }
 
 bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype) {
+    if (dtype != WEFT_F32 && dtype != WEFT_F64 && dtype != WEFT_BF16 && dtype != WEFT_F16) {
+        weft_meeting_refuse(meeting, -EINVAL, "dtype is %s, which this call does not multiply",
+                            weft_element_name(dtype));
+        return false;
+    }
     int error = weft_matmul_supports(dtype);
     if (error)
         weft_meeting_refuse(meeting, error, "%s", weft_fail_text());

@@ -9,12 +9,18 @@
 #include "coll/meeting.h"
 #include "coll/vector.h"
 
-bool weft_check_op(struct weft_meeting *meeting, weft_op op);
+/* A reduction, and one that elements of this type have. */
+bool weft_check_op(struct weft_meeting *meeting, weft_op op, weft_dtype dtype);
 
 /* Type, sizes and pointers of a vector collective: source consists of source_parts parts of nelems,
  * dest of dest_parts. */
 bool weft_check_vector(struct weft_meeting *meeting, const struct weft_vector *vector,
                        int source_parts, int dest_parts);
+
+/* An argument of so many bytes: present, and in memory that this call takes. */
+bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
+                        size_t bytes);
+bool weft_check_dtype_known(struct weft_meeting *meeting, weft_dtype dtype);
 
 /* A matrix that can be read or written: present, of a known type, ld >= cols, with data unless it
  * is empty. `index` >= 0 belongs to the name: b[2]. */
@@ -31,7 +37,7 @@ bool weft_check_dtype(struct weft_meeting *meeting, const char *name, int index,
 /* op is WEFT_SUM or WEFT_AVG. */
 bool weft_check_sum(struct weft_meeting *meeting, weft_op op);
 
-/* There is a library for matrices of this type. */
+/* Matrices of this type can be multiplied, and there is a library for it. */
 bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype);
 
 #endif

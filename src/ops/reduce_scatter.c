@@ -13,7 +13,8 @@ int weft_reduce_scatter(shmem_team_t team, void *dest, const void *source, size_
     meeting.mine.facts[0] = (uint64_t)dtype;
     meeting.mine.facts[1] = (uint64_t)op;
     meeting.mine.facts[2] = nelems;
-    if (weft_check_op(&meeting, op) && weft_check_vector(&meeting, &vector, meeting.team->npes, 1))
+    if (weft_check_op(&meeting, op, dtype) &&
+        weft_check_vector(&meeting, &vector, meeting.team->npes, 1))
         weft_reduce_scatter_offer(&meeting, &vector);
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: the element kernels, without any PE: every f16 and bf16 value there and back,
- * halfway cases, reductions of one to five sources in every type and operation, in place, in rows.
- * PEs: 1 */
+/* Description: the element kernels, without any PE: every f8, f16 and bf16 value, the
+ * latter there and back, halfway cases, reductions of one to five sources in every type and
+ * operation, in place, in rows. PEs: 1 */
 #include "coll/elements.c"
 #include "ops/tensor.h"
 
@@ -16,6 +16,23 @@ static void widening(void) {
         EXPECT(isnan(want) ? isnan(got) : want == (double)got, "f16 %04x: %g", bits, (double)got);
         EXPECT(!signbit(want) == !signbit((double)got), "f16 %04x: sign", bits);
         EXPECT(as_bits(bf16) == bits << 16, "bf16 %04x: %g", bits, (double)bf16);
+    }
+}
+
+static void eight_bits(void) {
+    tap_case("every 8-bit value widens to what it means");
+    for (unsigned bits = 0; bits < 256; bits++) {
+        uint8_t byte = (uint8_t)bits;
+        float e4m3, e5m2;
+        weft_elements_widen(&e4m3, &byte, WEFT_F8E4M3, 1);
+        weft_elements_widen(&e5m2, &byte, WEFT_F8E5M2, 1);
+        double want = e4m3_value(byte), upper_half = half_value((uint16_t)(bits << 8));
+        EXPECT(isnan(want) ? isnan(e4m3) : want == (double)e4m3, "e4m3 %02x: %g, not %g", bits,
+               (double)e4m3, want);
+        EXPECT(!signbit(e4m3) == !(bits & 0x80), "e4m3 %02x: sign", bits);
+        EXPECT(isnan(upper_half) ? isnan(e5m2) : upper_half == (double)e5m2, "e5m2 %02x: %g", bits,
+               (double)e5m2);
+        EXPECT(!signbit(e5m2) == !(bits & 0x80), "e5m2 %02x: sign", bits);
     }
 }
 
@@ -110,6 +127,7 @@ static void reductions(void) {
 int main(void) {
     tap_start(0);
     widening();
+    eight_bits();
     narrowing();
     reductions();
     return tap_finish();

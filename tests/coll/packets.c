@@ -25,7 +25,7 @@ static uint64_t value(int call, int member, size_t i) {
 static void broadcast(const struct weft_group *group, int call, int root, size_t nelems) {
     for (size_t i = 0; i < nelems; i++)
         source[i] = value(call, group->me, i);
-    weft_broadcast(group, dest, source, nelems * sizeof *dest, root);
+    weft_group_broadcast(group, dest, source, nelems * sizeof *dest, root);
     for (size_t i = 0; i < nelems; i++)
         EXPECT(dest[i] == value(call, root, i), "call %d, element %zu is %lu", call, i,
                (unsigned long)dest[i]);

@@ -17,6 +17,9 @@ static struct arguments {
     void *dest, *source;
     weft_matrix a, b, c, full;
     weft_matrix *a_at, *b_at, *c_at, *full_at;
+    int root;
+    size_t to[PES_MAX], from[PES_MAX], offsets[PES_MAX], nparts; /* elements of all_to_allv */
+    size_t *to_at, *from_at, *offsets_at;
 } args;
 
 static int me, npes;
@@ -34,6 +37,17 @@ static int reduce_scatter(void) {
 }
 static int all_gather(void) {
     return weft_all_gather(args.team, args.dest, args.source, args.nelems, args.dtype, args.stream);
+}
+static int broadcast(void) {
+    return weft_broadcast(args.team, args.dest, args.source, args.nelems, args.dtype, args.root,
+                          args.stream);
+}
+static int all_to_all(void) {
+    return weft_all_to_all(args.team, args.dest, args.source, args.nelems, args.dtype, args.stream);
+}
+static int all_to_allv(void) {
+    return weft_all_to_allv(args.team, args.dest, args.to_at, args.offsets_at, args.source,
+                            args.from_at, NULL, args.nparts, args.dtype, args.stream);
 }
 static int all_gather_matmul(void) {
     return weft_all_gather_matmul(args.team, args.a_at, args.b_at, 1, args.c_at, args.full_at,
@@ -60,9 +74,30 @@ static void prepare(size_t nelems, size_t a_rows, size_t c_rows) {
     tensor_fill(&source, 1);
     tensor_fill(&a, 2);
     tensor_fill(&b, 3);
-    args = (struct arguments){SHMEM_TEAM_WORLD, WEFT_STREAM_HOST, WEFT_F32, WEFT_SUM, nelems,
-                              dest.m.data,      source.m.data,    a.m,      b.m,      c.m,
-                              full.m,           &args.a,          &args.b,  &args.c,  &args.full};
+    args = (struct arguments){.team = SHMEM_TEAM_WORLD,
+                              .stream = WEFT_STREAM_HOST,
+                              .dtype = WEFT_F32,
+                              .op = WEFT_SUM,
+                              .nelems = nelems,
+                              .dest = dest.m.data,
+                              .source = source.m.data,
+                              .a = a.m,
+                              .b = b.m,
+                              .c = c.m,
+                              .full = full.m,
+                              .a_at = &args.a,
+                              .b_at = &args.b,
+                              .c_at = &args.c,
+                              .full_at = &args.full,
+                              .root = npes - 1,
+                              .nparts = 1,
+                              .to_at = args.to,
+                              .from_at = args.from,
+                              .offsets_at = args.offsets};
+    for (size_t pe = 0; pe < all; pe++) {
+        args.to[pe] = args.from[pe] = nelems;
+        args.offsets[pe] = pe * nelems;
+    }
 }
 
 /* --- Faults ---------------------------------------------------------------------------------- */
@@ -80,7 +115,7 @@ static void no_source(void) {
     args.source = NULL;
 }
 static void odd_dtype(void) {
-    args.dtype = (weft_dtype)9;
+    args.dtype = (weft_dtype)99;
 }
 static void other_dtype(void) {
     args.dtype = WEFT_BF16;
@@ -102,6 +137,56 @@ static void vast_nelems(void) {
 }
 static void device_stream(void) {
     args.stream = NULL;
+}
+static void op_of_no_integer(void) {
+    args.dtype = WEFT_I16;
+    args.op = WEFT_AVG;
+}
+static void dtype_not_reduced(void) {
+    args.dtype = WEFT_F8E4M3;
+}
+static void wild_root(void) {
+    args.root = npes;
+}
+static void negative_root(void) {
+    args.root = -1;
+}
+static void other_root(void) {
+    args.root = args.root == 0 ? npes - 1 : 0;
+}
+static void no_source_of_root(void) { /* whoever does this is the root */
+    args.root = me;
+    args.source = NULL;
+}
+static void no_to(void) {
+    args.to_at = NULL;
+}
+static void no_from(void) {
+    args.from_at = NULL;
+}
+static void expects_more(void) {
+    args.to[npes - 1]++;
+}
+static void expects_less(void) {
+    args.to[0] = 0;
+}
+static void sends_less(void) {
+    args.from[npes / 2]--;
+}
+static void vast_parts(void) {
+    args.from[npes - 1] = SIZE_MAX / 4;
+}
+static void vast_offset(void) {
+    args.offsets[0] = SIZE_MAX;
+}
+static void sums_that_overflow(void) {
+    args.from[0] = args.from[npes - 1] = (size_t)PTRDIFF_MAX / 4;
+}
+static void other_nparts(void) {
+    args.nparts = 0;
+}
+static void vast_nparts(void) {
+    args.nparts = SIZE_MAX;
 }
 static void no_a(void) {
     args.a_at = NULL;
@@ -165,6 +250,9 @@ static void other_m_and_c(void) {
     args.a.rows--;
     args.c.rows--;
 }
+static void integers(void) {
+    args.a.dtype = args.b.dtype = args.c.dtype = args.full.dtype = WEFT_I32;
+}
 static void all_f64(void) {
     args.a.dtype = args.b.dtype = args.c.dtype = args.full.dtype = WEFT_F64;
     args.a.ld = K; /* stays inside the memory of half the size */
@@ -188,7 +276,37 @@ static const struct fault reduce_faults[] = {{no_team, "team", EINVAL, true},
                                              {other_op, "op", EINVAL, true},
                                              {other_nelems, "nelems", EINVAL, true},
                                              {vast_nelems, "nelems", EINVAL, false},
+                                             {op_of_no_integer, "WEFT_I16", EINVAL, false},
+                                             {dtype_not_reduced, "WEFT_F8E4M3", EINVAL, false},
                                              {device_stream, "stream", ENOTSUP, false}};
+static const struct fault broadcast_faults[] = {{no_team, "team", EINVAL, true},
+                                                {wild_team, "team", EINVAL, true},
+                                                {no_dest, "dest", EINVAL, false},
+                                                {no_source_of_root, "source", EINVAL, false},
+                                                {odd_dtype, "dtype", EINVAL, false},
+                                                {other_dtype, "dtype", EINVAL, true},
+                                                {other_nelems, "nelems", EINVAL, true},
+                                                {wild_root, "root", EINVAL, false},
+                                                {negative_root, "root is -1", EINVAL, false},
+                                                {other_root, "root", EINVAL, true},
+                                                {device_stream, "stream", ENOTSUP, false}};
+static const struct fault parts_faults[] = {{no_team, "team", EINVAL, true},
+                                            {wild_team, "team", EINVAL, true},
+                                            {no_dest, "dest", EINVAL, false},
+                                            {no_source, "source", EINVAL, false},
+                                            {no_to, "dest_nelems is NULL", EINVAL, false},
+                                            {no_from, "source_nelems is NULL", EINVAL, false},
+                                            {odd_dtype, "dtype", EINVAL, false},
+                                            {other_dtype, "dtype", EINVAL, true},
+                                            {expects_more, "but dest_nelems[", EINVAL, false},
+                                            {expects_less, "dest_nelems[0] is 0", EINVAL, false},
+                                            {sends_less, "source_nelems[", EINVAL, false},
+                                            {vast_parts, "source_nelems[", EINVAL, false},
+                                            {vast_offset, "dest_nelems[0]", EINVAL, false},
+                                            {sums_that_overflow, "source_nelems[", EINVAL, false},
+                                            {other_nparts, "nparts", EINVAL, true},
+                                            {vast_nparts, "nparts", ENOMEM, false},
+                                            {device_stream, "stream", ENOTSUP, false}};
 static const struct fault gather_faults[] = {
     {no_team, "team", EINVAL, true},        {wild_team, "team", EINVAL, true},
     {no_dest, "dest", EINVAL, false},       {no_source, "source", EINVAL, false},
@@ -215,6 +333,7 @@ static const struct fault gather_matmul_faults[] = {
     {full_rows, "rows", EINVAL, false},
     {other_k, "a_shard->cols", EINVAL, true},
     {all_f64, "dtype", EINVAL, true},
+    {integers, "WEFT_I32", EINVAL, false},
     {device_stream, "stream", ENOTSUP, false}};
 static const struct fault scatter_faults[] = {{no_team, "team", EINVAL, true},
                                               {wild_team, "team", EINVAL, true},
@@ -328,10 +447,10 @@ static void expect_no_workspace(void) {
 
 static void expect_small_answers(void) {
     tap_case("types have sizes, and waiting is counted once");
-    EXPECT(weft_dtype_bytes(WEFT_F32) == 4 && weft_dtype_bytes(WEFT_F64) == 8 &&
-               weft_dtype_bytes(WEFT_BF16) == 2 && weft_dtype_bytes(WEFT_F16) == 2,
-           "bytes");
-    EXPECT(weft_dtype_bytes((weft_dtype)0) == 0 && weft_dtype_bytes((weft_dtype)5) == 0,
+    static const size_t bytes[] = {0, 4, 8, 2, 2, 1, 1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 8, 16};
+    for (int dtype = WEFT_F32; dtype <= WEFT_C128; dtype++)
+        EXPECT(weft_dtype_bytes((weft_dtype)dtype) == bytes[dtype], "%s", dtype_names[dtype]);
+    EXPECT(weft_dtype_bytes((weft_dtype)0) == 0 && weft_dtype_bytes((weft_dtype)18) == 0,
            "no types");
     EXPECT(weft_wait_seconds() >= 0 && weft_wait_seconds() == 0, "the second is %g",
            weft_wait_seconds());
@@ -346,6 +465,12 @@ int main(void) {
     expect_faults("weft_all_reduce", all_reduce, FAULTS(reduce_faults), 5000, ROWS, all);
     expect_faults("weft_reduce_scatter", reduce_scatter, FAULTS(reduce_faults), 5000, ROWS, all);
     expect_faults("weft_all_gather", all_gather, FAULTS(gather_faults), 8, ROWS, all);
+    expect_faults("weft_broadcast", broadcast, FAULTS(broadcast_faults), 8, ROWS, all);
+    expect_faults("weft_broadcast", broadcast, FAULTS(broadcast_faults), 5000, ROWS, all);
+    expect_faults("weft_all_to_all", all_to_all, FAULTS(gather_faults), 8, ROWS, all);
+    expect_faults("weft_all_to_all", all_to_all, FAULTS(gather_faults), 5000, ROWS, all);
+    expect_faults("weft_all_to_allv", all_to_allv, FAULTS(parts_faults), 8, ROWS, all);
+    expect_faults("weft_all_to_allv", all_to_allv, FAULTS(parts_faults), 5000, ROWS, all);
     expect_faults("weft_all_gather_matmul", all_gather_matmul, FAULTS(gather_matmul_faults), 8,
                   ROWS, all);
     expect_faults("weft_matmul_reduce_scatter", matmul_reduce_scatter, FAULTS(scatter_faults), 8,

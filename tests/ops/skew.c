@@ -67,6 +67,67 @@ static void gathers_in_a_row(float *x, float *y) {
     }
 }
 
+/* What PE `from` sends to PE `to` in a call: less to itself, and in every fourth call nothing. */
+static size_t share(int call, int from, int to) {
+    return call % 4 == 3 ? 0 : from == to ? 2 : call % 3 == 0 ? 1 : NELEMS / 2;
+}
+
+static void all_to_allv(int call, float *x, float *y) {
+    size_t to[16], from[16], sent = 0, got = 0;
+    for (int pe = 0; pe < npes; pe++) {
+        to[pe] = share(call, pe, me);
+        from[pe] = share(call, me, pe);
+        fill(x + sent, from[pe], call * 16 + pe, me);
+        sent += from[pe];
+    }
+    int error = weft_all_to_allv(SHMEM_TEAM_WORLD, y, to, NULL, x, from, NULL, 1, WEFT_F32,
+                                 WEFT_STREAM_HOST);
+    EXPECT(error == 0, "%s", weft_last_error());
+    memset(x, 0xff, sent * sizeof *x);
+    for (int pe = 0; pe < npes; pe++)
+        for (size_t i = 0; i < to[pe]; i++, got++)
+            EXPECT(y[got] == number(call * 16 + me, pe, i), "call %d, PE %d: [%zu] is %g", call, pe,
+                   i, (double)y[got]);
+}
+
+static void broadcast(int call, float *x, float *y) {
+    size_t nelems = call % 2 ? 3 : NELEMS;
+    int root = call % npes;
+    fill(x, nelems, call, me);
+    int error = weft_broadcast(SHMEM_TEAM_WORLD, y, x, nelems, WEFT_F32, root, WEFT_STREAM_HOST);
+    EXPECT(error == 0, "%s", weft_last_error());
+    memset(x, 0xff, nelems * sizeof *x);
+    for (size_t i = 0; i < nelems; i++)
+        EXPECT(y[i] == number(call, root, i), "call %d: [%zu] is %g", call, i, (double)y[i]);
+}
+
+/* Calls with long lists, of which every second is wrong in its last entry: a member that has found
+ * that must not show its next list to one that is still looking for it. */
+static void wrong_calls(float *x, float *y) {
+    enum { PARTS = 100 };
+    static size_t to[16 * PARTS], from[16 * PARTS];
+    tap_case("200 right and wrong all-to-alls in turn");
+    for (int call = 0; call < 2 * CALLS; call++) {
+        bool wrong = call % 2 == 0;
+        to[npes * PARTS - 1] = wrong && me == npes - 1;
+        int error = weft_all_to_allv(SHMEM_TEAM_WORLD, y, to, NULL, x, from, NULL, PARTS, WEFT_F32,
+                                     WEFT_STREAM_HOST);
+        EXPECT(wrong == (error != 0), "call %d: %d", call, error);
+        EXPECT(!wrong || strstr(weft_last_error(), "dest_nelems"), "%s", weft_last_error());
+    }
+}
+
+static void moves_in_a_row(float *x, float *y) {
+    tap_case("300 broadcasts and all-to-alls with delays");
+    for (int call = 0; call < 3 * CALLS; call++) {
+        random_delay();
+        if (call % 3 == 0)
+            broadcast(call, x, y);
+        else
+            all_to_allv(call, x, y);
+    }
+}
+
 /* Row r of A, of the PE whose shard it is, times column j of B, which PE `reader` has. */
 static float product(int call, int owner, int reader, size_t row, size_t col) {
     float sum = 0;
@@ -196,6 +257,8 @@ int main(void) {
     float *x = shmem_malloc(NELEMS * 8 * sizeof *x), *y = malloc(NELEMS * 8 * 16 * sizeof *y);
     all_reduce_in_a_row(x);
     gathers_in_a_row(x, y);
+    moves_in_a_row(x, y);
+    wrong_calls(x, y);
     all_gather_matmuls_in_a_row(x, y);
     matmul_reductions_in_a_row(x, y);
     same_bits_in_every_run();

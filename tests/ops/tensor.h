@@ -20,7 +20,9 @@ enum { GUARD = 0x5a, GUARD_BYTES = 64 };
 enum { HEAP_BYTES = 12 << 20, STATIC_BYTES = 4 << 20, FILE_BYTES = 32 << 20 };
 
 static const weft_dtype all_dtypes[] = {WEFT_F32, WEFT_F64, WEFT_BF16, WEFT_F16};
-static const char *const dtype_names[] = {"", "f32", "f64", "bf16", "f16"};
+static const char *const dtype_names[] = {"",       "f32", "f64", "bf16", "f16", "f8e4m3",
+                                          "f8e5m2", "i8",  "i16", "i32",  "i64", "u8",
+                                          "u16",    "u32", "u64", "bool", "c64", "c128"};
 
 struct tensor {
     weft_matrix m;
@@ -76,6 +78,15 @@ static inline double half_value(uint16_t h) {
                        : exponent == 31 ? (mantissa ? NAN : INFINITY)
                                         : ldexp(1024 + mantissa, exponent - 25);
     return h & 0x8000 ? -magnitude : magnitude;
+}
+
+/* 4 bits of exponent with a bias of 7, 3 of mantissa; no infinities, and one NaN of either sign. */
+static inline double e4m3_value(uint8_t byte) {
+    int exponent = byte >> 3 & 15, mantissa = byte & 7;
+    double magnitude = (byte & 0x7f) == 0x7f ? NAN
+                       : exponent == 0       ? ldexp(mantissa, -9)
+                                             : ldexp(8 + mantissa, exponent - 10);
+    return byte & 0x80 ? -magnitude : magnitude;
 }
 
 static inline uint16_t half_bits(double x) { /* x is exact in f16 */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft_all_to_all: arguments and agreement; coll/vector.h moves the data. */
+#include <weft.h>
+#include "ops/check.h"
+
+int weft_all_to_all(shmem_team_t team, void *dest, const void *source, size_t nelems,
+                    weft_dtype dtype, weft_stream stream) {
+    struct weft_meeting meeting;
+    int error = weft_meeting_open(&meeting, team, WEFT_CALL_ALL_TO_ALL, stream);
+    if (error)
+        return error;
+    struct weft_vector vector = {.dest = dest, .source = source, .nelems = nelems, .dtype = dtype};
+    meeting.mine.facts[0] = (uint64_t)dtype;
+    meeting.mine.facts[1] = nelems;
+    if (weft_check_vector(&meeting, &vector, meeting.team->npes, meeting.team->npes))
+        weft_all_to_all_offer(&meeting, &vector);
+    weft_meeting_post(&meeting);
+    error = weft_meeting_agree(&meeting);
+    if (!error)
+        weft_all_to_all_move(&meeting, &vector);
+    return weft_meeting_close(&meeting, error);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft_all_to_allv: arguments and agreement; coll/parcels.h moves the data. */
+#include <errno.h>
+#include <weft.h>
+#include "coll/elements.h"
+#include "coll/parcels.h"
+#include "ops/check.h"
+
+/* One side of the call. */
+struct side {
+    const char *name;
+    const void *data;
+    const size_t *nelems, *offsets;
+};
+
+/* Bytes from the first element of a side to the end of its last part. */
+static bool measure(struct weft_meeting *meeting, const struct weft_parcels *p,
+                    const struct side *side, size_t *bytes) {
+    size_t entries = (size_t)meeting->team->npes * p->nparts, end = 0, last = 0;
+    size_t most = (size_t)PTRDIFF_MAX / weft_element_bytes(p->dtype);
+    for (size_t i = 0; i < entries; i++) {
+        size_t nelems = side->nelems[i], begin = side->offsets ? side->offsets[i] : end;
+        if (nelems > 0 && (nelems > most || begin > most - nelems)) {
+            weft_meeting_refuse(meeting, -EINVAL,
+                                "%s_nelems[%zu] is %zu from element %zu on, more than memory has",
+                                side->name, i, nelems, begin);
+            return false;
+        }
+        end = nelems > 0 ? begin + nelems : end;
+        last = end > last ? end : last;
+    }
+    *bytes = last * weft_element_bytes(p->dtype);
+    return true;
+}
+
+static bool check_side(struct weft_meeting *meeting, const struct weft_parcels *p,
+                       const struct side *side, size_t *bytes) {
+    if (p->nparts > 0 && !side->nelems) {
+        weft_meeting_refuse(meeting, -EINVAL, "%s_nelems is NULL", side->name);
+        return false;
+    }
+    return measure(meeting, p, side, bytes) &&
+           weft_check_pointer(meeting, side->name, side->data, *bytes);
+}
+
+static bool check(struct weft_meeting *meeting, struct weft_parcels *p) {
+    struct side dest = {"dest", p->dest, p->dest_nelems, p->dest_offsets};
+    struct side source = {"source", p->source, p->source_nelems, p->source_offsets};
+    size_t dest_bytes;
+    if (p->nparts > weft_parcels_parts_max(meeting)) {
+        weft_meeting_refuse(meeting, -ENOMEM, "nparts is %zu, but a workspace has room for %zu",
+                            p->nparts, weft_parcels_parts_max(meeting));
+        return false;
+    }
+    return weft_check_dtype_known(meeting, p->dtype) &&
+           check_side(meeting, p, &dest, &dest_bytes) &&
+           check_side(meeting, p, &source, &p->source_bytes);
+}
+
+int weft_all_to_allv(shmem_team_t team, void *dest, const size_t *dest_nelems,
+                     const size_t *dest_offsets, const void *source, const size_t *source_nelems,
+                     const size_t *source_offsets, size_t nparts, weft_dtype dtype,
+                     weft_stream stream) {
+    struct weft_meeting meeting;
+    int error = weft_meeting_open(&meeting, team, WEFT_CALL_ALL_TO_ALLV, stream);
+    if (error)
+        return error;
+    struct weft_parcels parcels = {
+        dest, source, dest_nelems, dest_offsets, source_nelems, source_offsets, nparts, dtype, 0};
+    if (check(&meeting, &parcels))
+        weft_parcels_offer(&meeting, &parcels);
+    weft_meeting_post(&meeting);
+    error = weft_meeting_agree(&meeting);
+    if (!error)
+        error = weft_parcels_compare(&meeting, &parcels);
+    if (!error)
+        weft_parcels_move(&meeting, &parcels);
+    return weft_meeting_close(&meeting, error);
+}
