@@ -7,7 +7,7 @@
 #include "conformance/groups.h"
 #include "random/random/coll_routines.h"
 
-enum { GUARD = 64, HALF = AREA_BYTES_MAX / 2, MEMBERS_MAX = 4 };
+enum { GUARD = 64, HALF = AREA_BYTES_MAX / 2 };
 
 static unsigned char in_statics[AREA_BYTES_MAX] __attribute__((aligned(64)));
 static long psync[4][SHMEM_SYNC_SIZE];
@@ -71,7 +71,7 @@ static void end(const struct round *round, size_t dest_bytes, const char *type, 
 
 /* Elements of one member, so that all members' fit. */
 static size_t draw_nelems(const struct round *round, size_t bytes) {
-    static const size_t limits[] = {1, 5, 40, 700, 6 << 10};
+    const size_t limits[] = {1, 5, 40, 700, HALF * 3 / 4 / (size_t)npes};
     size_t limit = limits[draw(round, 2, 5)] / bytes;
     return draw(round, 3, limit + 1) + 1;
 }

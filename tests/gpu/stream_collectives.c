@@ -216,13 +216,14 @@ static const struct reduction reductions[] = {ALL(ROW)};
 /* clang-format on */
 enum { NREDUCTIONS = sizeof reductions / sizeof *reductions };
 
-/* Numbers of very different sizes, so that another order gives other bits; none overflows. */
+/* Numbers of very different sizes, so that another order gives other bits. Products of MEMBERS of
+ * them are finite: the bits of a NaN say nothing. */
 static void fill_numbers(void *to, size_t bytes, enum kind kind, uint64_t key) {
     gpu_fill(to, bytes, key);
     uint64_t *bits = malloc(bytes * 8 + 8);
     gpu_fill(bits, bytes * 8, key + 1);
     for (size_t i = 0; kind == FLOAT && i < bytes / sizeof(float); i++)
-        ((float *)to)[i] = ldexpf((float)(int32_t)bits[i], (int)(bits[i] >> 40) % 24 - 31);
+        ((float *)to)[i] = ldexpf((float)(int32_t)bits[i], (int)(bits[i] >> 40) % 24 - 43);
     for (size_t i = 0; kind == DOUBLE && i < bytes / sizeof(double); i++)
         ((double *)to)[i] = ldexp((double)(int64_t)bits[i], (int)(bits[i] >> 3) % 50 - 63);
     free(bits);
