@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the GPU benchmarks of all libraries share, in C and in C++: the rows and their names, graphs
- * of dependent calls, medians, random data and its check, and a meeting place for libraries that
- * have none. Every PE prints a JSON line of its own; table.py takes the worst.
+/* What the GPU benchmarks of all libraries share, in C and in C++: graphs of dependent calls,
+ * medians, random data and its check, and a meeting place for libraries that have none; the rows
+ * are in rows.h. Every PE prints a JSON line of its own; table.py takes the worst.
  *
  * All programs run under oshrun, which says in the environment who they are. */
 #ifndef BENCH_GPU_GPU_H
 #define BENCH_GPU_GPU_H
 
 #include <cuda_runtime.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +18,6 @@
 
 enum { SAMPLES = 15 };
 static const size_t KIB = 1 << 10, MIB = 1 << 20;
-
-/* Sizes that bandwidths and all-gathers are measured at, and signals' payloads. */
-static const size_t copy_sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20};
-static const size_t shard_sizes[] = {1 << 10, 1 << 20, 256 << 20};
-static const size_t signal_sizes[] = {8, 16 << 10};
-#define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static int me, npes;
 static cudaStream_t stream;

@@ -2,7 +2,7 @@
 /* NCCL, each way it can be run in: memory of cudaMalloc; symmetric windows; symmetric windows with
  * no multiprocessor (NCCL_CTA_POLICY_ZERO), for what that policy serves. */
 #include <nccl.h>
-#include "gpu.h"
+#include "rows.h"
 
 #define NCCL(call)                                       \
     do {                                                 \
@@ -11,11 +11,8 @@
             give_up(#call, ncclGetErrorString(result_)); \
     } while (0)
 
-static char *source, *dest;
 static float *word;
-static size_t bytes;
 static ncclComm_t comm;
-static char library[64];
 
 static void meet(void) {
     NCCL(ncclAllReduce(word, word, 1, ncclFloat, ncclSum, comm, stream));
@@ -54,39 +51,16 @@ static void ping_pong(int i) {
 
 static void messages(void) {
     char text[64];
-    for (int k = 0; k < LENGTH(signal_sizes); k++) {
-        bytes = signal_sizes[k];
-        snprintf(text, sizeof text, "signal ping-pong %s, one way", size_name(bytes));
-        if (me < 2)
-            report(text, 0.5 * graph_us(ping_pong, 50), "us", library);
-        meet();
-    }
     for (int k = 0; k < LENGTH(copy_sizes); k++) {
         bytes = copy_sizes[k];
         double us = graph_us(ring, calls_for(bytes));
         snprintf(text, sizeof text, "put %s, both ways", size_name(bytes));
-        report(text, gigabytes_per_second(bytes, us), "GB/s", library);
+        row(text, gigabytes_per_second(bytes, us), "GB/s");
         meet();
         us = me < 2 ? graph_us(one_way, calls_for(bytes)) : 0;
         snprintf(text, sizeof text, "put %s, one way", size_name(bytes));
         if (me == 0)
-            report(text, gigabytes_per_second(bytes, us), "GB/s", library);
-        meet();
-    }
-}
-
-static void all_gathers(void) {
-    char text[64];
-    for (int k = 0; k < LENGTH(shard_sizes); k++) {
-        bytes = shard_sizes[k];
-        fill(source, bytes, (uint64_t)me + 1);
-        CUDA(cudaMemset(dest, 0xa5, bytes * (size_t)npes));
-        CUDA(cudaDeviceSynchronize());
-        meet();
-        snprintf(text, sizeof text, "all-gather %s shards", size_name(bytes));
-        report(text, graph_us(all_gather, calls_for(bytes)), "us", library);
-        for (int pe = 0; pe < npes; pe++)
-            check(text, dest + (size_t)pe * bytes, bytes, (uint64_t)pe + 1);
+            row(text, gigabytes_per_second(bytes, us), "GB/s");
         meet();
     }
 }
@@ -109,15 +83,16 @@ static void communicator(const char *file, int policy) {
     NCCL(ncclCommInitRankConfig(&comm, npes, id, me, &config));
 }
 
-static void plain(size_t shard, size_t all, const char *version) {
+static void plain(size_t shard, size_t all, const char *name) {
     communicator("nccl-plain", 0);
-    snprintf(library, sizeof library, "NCCL %s", version);
+    library = name;
     CUDA(cudaMalloc((void **)&source, shard));
     CUDA(cudaMalloc((void **)&dest, all));
     fill(source, shard, (uint64_t)me + 1);
     meet();
+    ping_pongs(ping_pong);
     messages();
-    all_gathers();
+    all_gathers(all_gather);
     NCCL(ncclCommDestroy(comm));
     CUDA(cudaFree(source));
     CUDA(cudaFree(dest));
@@ -126,10 +101,10 @@ static void plain(size_t shard, size_t all, const char *version) {
 static void windows(size_t shard, size_t all, int policy, const char *name) {
     ncclWindow_t first, second;
     communicator(policy ? "nccl-zero" : "nccl-windows", policy);
-    snprintf(library, sizeof library, "%s", name);
+    library = name;
     source = window(shard, &first);
     dest = window(all, &second);
-    all_gathers();
+    all_gathers(all_gather);
     NCCL(ncclCommWindowDeregister(comm, first));
     NCCL(ncclCommWindowDeregister(comm, second));
     NCCL(ncclCommDestroy(comm));
@@ -139,14 +114,15 @@ static void windows(size_t shard, size_t all, int policy, const char *name) {
 
 int main(void) {
     int version = 0;
-    char text[16];
+    char name[32];
     begin();
     NCCL(ncclGetVersion(&version));
-    snprintf(text, sizeof text, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
-    size_t shard = shard_sizes[LENGTH(shard_sizes) - 1], all = shard * (size_t)npes;
+    snprintf(name, sizeof name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
+             version % 100);
+    size_t shard = largest_shard(), all = shard * (size_t)npes;
     CUDA(cudaMalloc((void **)&word, sizeof *word));
     CUDA(cudaMemset(word, 0, sizeof *word));
-    plain(shard, all, text);
+    plain(shard, all, name);
     windows(shard, all, 0, "NCCL, symmetric windows");
     windows(shard, all, NCCL_CTA_POLICY_ZERO, "NCCL, zero CTAs");
     return 0;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NVSHMEM by the same calls of its host interface. Its headers are C++.
 #include <nvshmem_host.h>
-#include "gpu.h"
+#include "rows.h"
 
-static char *source, *dest;
-static uint64_t *signal_word, signals; // values up to here have been used
-static size_t bytes;
+static uint64_t *signal_word;
 static int peer;
-static char library[64];
 
 static void meet() {
     CUDA(cudaStreamSynchronize(stream));
@@ -43,7 +40,7 @@ static void all_gather(int) {
 }
 
 static void ping_pong(int i) {
-    uint64_t value = signals + static_cast<uint64_t>(i) + 1;
+    uint64_t value = signal_value(i);
     if (me == 0)
         nvshmemx_putmem_signal_on_stream(dest, source, bytes, signal_word, value,
                                          NVSHMEM_SIGNAL_SET, 1, stream);
@@ -51,61 +48,6 @@ static void ping_pong(int i) {
     if (me == 1)
         nvshmemx_putmem_signal_on_stream(dest, source, bytes, signal_word, value,
                                          NVSHMEM_SIGNAL_SET, 0, stream);
-}
-
-static void row(const char *text, double value, const char *unit) {
-    report(text, value, unit, library);
-}
-
-static void latencies() {
-    char text[64];
-    if (me == 0) {
-        row("host put 8 B + quiet", host_us(host_put, 500), "us");
-        row("host p 8 B + quiet", host_us(host_p, 500), "us");
-        row("host g 8 B", host_us(host_g, 500), "us");
-    }
-    meet();
-    row("barrier on a stream, in graphs", graph_us(barrier, 50), "us");
-    meet();
-    row("barrier on a stream, eager", eager_us(barrier, 200), "us");
-    meet();
-    for (int k = 0; k < LENGTH(signal_sizes); k++) {
-        bytes = signal_sizes[k];
-        snprintf(text, sizeof text, "signal ping-pong %s, one way", size_name(bytes));
-        if (me < 2)
-            row(text, 0.5 * graph_us(ping_pong, 50), "us");
-        signals += 100;
-        meet();
-    }
-}
-
-static void bandwidth(const char *name, enqueue *body, bool one_way) {
-    char text[64];
-    for (int k = 0; k < LENGTH(copy_sizes); k++) {
-        bytes = copy_sizes[k];
-        snprintf(text, sizeof text, "%s %s, %s", name, size_name(bytes),
-                 one_way ? "one way" : "both ways");
-        if (me == 0 || !one_way)
-            row(text, gigabytes_per_second(bytes, graph_us(body, calls_for(bytes))), "GB/s");
-        meet();
-    }
-}
-
-static void all_gathers() {
-    char text[64];
-    for (int k = 0; k < LENGTH(shard_sizes); k++) {
-        bytes = shard_sizes[k];
-        fill(source, bytes, static_cast<uint64_t>(me) + 1);
-        CUDA(cudaMemset(dest, 0xa5, bytes * static_cast<size_t>(npes)));
-        CUDA(cudaDeviceSynchronize());
-        meet();
-        snprintf(text, sizeof text, "all-gather %s shards", size_name(bytes));
-        row(text, graph_us(all_gather, calls_for(bytes)), "us");
-        for (int pe = 0; pe < npes; pe++)
-            check(text, dest + static_cast<size_t>(pe) * bytes, bytes,
-                  static_cast<uint64_t>(pe) + 1);
-        meet();
-    }
 }
 
 static void initialise(size_t heap) {
@@ -124,12 +66,14 @@ static void initialise(size_t heap) {
 }
 
 int main() {
+    static char name[64];
     begin();
-    size_t largest = shard_sizes[LENGTH(shard_sizes) - 1];
+    size_t largest = largest_shard();
     initialise(largest * (static_cast<size_t>(npes) + 2));
     int major = 0, minor = 0, patch = 0;
     nvshmemx_vendor_get_version_info(&major, &minor, &patch);
-    snprintf(library, sizeof library, "NVSHMEM %d.%d.%d", major, minor, patch);
+    snprintf(name, sizeof name, "NVSHMEM %d.%d.%d", major, minor, patch);
+    library = name;
     peer = (me + 1) % npes;
     source = static_cast<char *>(nvshmem_malloc(largest));
     dest = static_cast<char *>(nvshmem_malloc(largest * static_cast<size_t>(npes)));
@@ -138,12 +82,11 @@ int main() {
         give_up("nvshmem_malloc", "failed");
     fill(source, largest, static_cast<uint64_t>(me) + 1);
     meet();
-    latencies();
-    bandwidth("put", put, true);
-    bandwidth("put", put, false);
-    bandwidth("get", get, true);
-    bandwidth("get", get, false);
-    all_gathers();
+    host_latencies(host_put, host_p, host_g);
+    barriers(barrier);
+    ping_pongs(ping_pong);
+    bandwidths(put, get);
+    all_gathers(all_gather);
     nvshmemx_hostlib_finalize();
     return 0;
 }

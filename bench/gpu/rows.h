@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rows that several libraries have, in C and in C++, by the calls that each program gives them.
+ * A program defines `meet` and sets the variables before its first row. */
+#ifndef BENCH_GPU_ROWS_H
+#define BENCH_GPU_ROWS_H
+
+#include "gpu.h"
+
+/* Sizes that bandwidths and all-gathers are measured at, and signals' payloads. */
+static const size_t copy_sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20};
+static const size_t shard_sizes[] = {1 << 10, 1 << 20, 256 << 20};
+static const size_t signal_sizes[] = {8, 16 << 10};
+#define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static const char *library;
+static char *source, *dest; /* GPU memory that peers reach: of the largest shard, and of all PEs' */
+static size_t bytes;        /* what the measured call takes */
+
+/* All have come, and their streams are empty. */
+static void meet(void);
+
+static inline size_t largest_shard(void) {
+    return shard_sizes[LENGTH(shard_sizes) - 1];
+}
+
+static inline void row(const char *text, double value, const char *unit) {
+    report(text, value, unit, library);
+}
+
+static inline void host_latencies(enqueue *put, enqueue *p, enqueue *g) {
+    if (me == 0) {
+        row("host put 8 B + quiet", host_us(put, 500), "us");
+        row("host p 8 B + quiet", host_us(p, 500), "us");
+        row("host g 8 B", host_us(g, 500), "us");
+    }
+    meet();
+}
+
+static inline void barriers(enqueue *barrier) {
+    row("barrier on a stream, in graphs", graph_us(barrier, 50), "us");
+    meet();
+    row("barrier on a stream, eager", eager_us(barrier, 200), "us");
+    meet();
+}
+
+/* Between PEs 0 and 1. The values of a graph come round with it, and no two in a row are the same.
+ */
+static uint64_t signals; /* values up to here have been used */
+
+static inline uint64_t signal_value(int i) {
+    return signals + (uint64_t)i + 1;
+}
+
+static inline void ping_pongs(enqueue *ping_pong) {
+    char text[64];
+    for (int k = 0; k < LENGTH(signal_sizes); k++) {
+        bytes = signal_sizes[k];
+        snprintf(text, sizeof text, "signal ping-pong %s, one way", size_name(bytes));
+        if (me < 2)
+            row(text, 0.5 * graph_us(ping_pong, 50), "us");
+        signals += 100;
+        meet();
+    }
+}
+
+/* One way: by PE 0 alone. */
+static inline void bandwidth(const char *name, enqueue *body, bool one_way) {
+    char text[64];
+    for (int k = 0; k < LENGTH(copy_sizes); k++) {
+        bytes = copy_sizes[k];
+        snprintf(text, sizeof text, "%s %s, %s", name, size_name(bytes),
+                 one_way ? "one way" : "both ways");
+        if (me == 0 || !one_way)
+            row(text, gigabytes_per_second(bytes, graph_us(body, calls_for(bytes))), "GB/s");
+        meet();
+    }
+}
+
+static inline void bandwidths(enqueue *put, enqueue *get) {
+    bandwidth("put", put, true);
+    bandwidth("put", put, false);
+    bandwidth("get", get, true);
+    bandwidth("get", get, false);
+}
+
+static inline void all_gathers(enqueue *all_gather) {
+    char text[64];
+    for (int k = 0; k < LENGTH(shard_sizes); k++) {
+        bytes = shard_sizes[k];
+        fill(source, bytes, (uint64_t)me + 1);
+        CUDA(cudaMemset(dest, 0xa5, bytes * (size_t)npes));
+        CUDA(cudaDeviceSynchronize());
+        meet();
+        snprintf(text, sizeof text, "all-gather %s shards", size_name(bytes));
+        row(text, graph_us(all_gather, calls_for(bytes)), "us");
+        for (int pe = 0; pe < npes; pe++)
+            check(text, dest + (size_t)pe * bytes, bytes, (uint64_t)pe + 1);
+        meet();
+    }
+}
+
+#endif
