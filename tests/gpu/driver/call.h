@@ -9,9 +9,9 @@
  *   WEFT_FAKE_DELAY_US=0       up to so much delay before a stream's operation, at random
  *   WEFT_FAKE_SEED=0           of these delays
  *
- * Files, upwards: error, call (this), gpu (devices, contexts), guard (who may touch GPU memory),
- * host (registration), memory, space (addresses), work, stream, graph, capture; and what streams
- * do: event, copy, word, function, module (kernels, with kernel.h and device.h).
+ * Files, upwards: error, link, call (this), gpu (devices, contexts), guard (who may touch GPU
+ * memory), host (registration), memory, space (addresses), work, stream, graph, capture; and what
+ * streams do: event, copy, word, function, module (kernels, with kernel.h and device.h).
  *
  * Every call is one expression under one lock: CALL(NEED, expression). */
 #ifndef TESTS_GPU_DRIVER_CALL_H

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events: a ticket of a stream, or a clock of a capture, and when it came to pass. */
 #include "capture.h"
+#include "link.h"
 #include "stream.h"
 #include <stdlib.h>
 #include <time.h>
 
 enum { NO_TIMING = WEFT_CU_EVENT_NO_TIMING, FLAGS = 7 };
 
-static struct CUevent_st {
+struct CUevent_st {
+    struct link link;
     unsigned flags;
     unsigned holds;
     struct CUstream_st *stream; /* NULL: never recorded */
@@ -15,14 +17,11 @@ static struct CUevent_st {
     int64_t ns;
     uint64_t capture; /* not 0: recorded in that capture */
     struct clock clock;
-    struct CUevent_st *next;
-} * events;
+};
+static struct link *events;
 
 static struct CUevent_st *event_of(weft_cu_event handle) {
-    struct CUevent_st *event = events;
-    while (event && event != handle)
-        event = event->next;
-    return event;
+    return link_find(events, handle);
 }
 
 static void event_drop(struct CUevent_st *event) {
@@ -37,8 +36,7 @@ static int create(struct CUevent_st **made, unsigned flags) {
     struct CUevent_st *event = calloc(1, sizeof *event);
     event->flags = flags;
     event->holds = 1;
-    event->next = events;
-    *made = events = event;
+    *made = link_add(&events, event);
     return 0;
 }
 
@@ -49,10 +47,7 @@ int cuEventCreate(weft_cu_event *event, unsigned flags) {
 static int destroy(struct CUevent_st *event) {
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
-    struct CUevent_st **slot = &events;
-    while (*slot != event)
-        slot = &(*slot)->next;
-    *slot = event->next;
+    link_remove(&events, event);
     event_drop(event);
     return 0;
 }

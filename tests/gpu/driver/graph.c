@@ -3,29 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct CUgraph_st *graphs;
+static struct link *graphs, *execs;
 
 /* An executable graph: the first lane runs in the stream that it is launched in, the others in
  * streams of its own. Launches of one graph come one behind the other. */
-static struct CUgraphExec_st {
+struct CUgraphExec_st {
+    struct link link;
     struct CUgraph_st *graph;
     struct CUstream_st *lanes[LANES_MAX];
     struct CUstream_st *last; /* launched in, and its ticket */
     uint64_t ticket;
-    struct CUgraphExec_st *next;
-} * execs;
+};
 
 struct CUgraph_st *graph_new(void) {
-    struct CUgraph_st *graph = calloc(1, sizeof *graph);
-    graph->next = graphs;
-    return graphs = graph;
+    return link_add(&graphs, calloc(1, sizeof(struct CUgraph_st)));
 }
 
 void graph_free(struct CUgraph_st *graph) {
-    struct CUgraph_st **slot = &graphs;
-    while (*slot != graph)
-        slot = &(*slot)->next;
-    *slot = graph->next;
+    link_remove(&graphs, graph);
     for (size_t i = 0; i < graph->nnodes; i++)
         work_drop(graph->nodes[i].work);
     free(graph->nodes);
@@ -38,17 +33,11 @@ void graph_add(struct CUgraph_st *graph, const struct node *node) {
 }
 
 static struct CUgraph_st *graph_of(weft_cu_graph handle) {
-    struct CUgraph_st *graph = graphs;
-    while (graph && graph != handle)
-        graph = graph->next;
-    return graph;
+    return link_find(graphs, handle);
 }
 
 static struct CUgraphExec_st *exec_of(weft_cu_graph_exec handle) {
-    struct CUgraphExec_st *exec = execs;
-    while (exec && exec != handle)
-        exec = exec->next;
-    return exec;
+    return link_find(execs, handle);
 }
 
 static int destroy_graph(struct CUgraph_st *graph) {
@@ -82,8 +71,7 @@ static int instantiate(struct CUgraphExec_st **made, const struct CUgraph_st *gr
     exec->graph = copy_graph(graph);
     for (int lane = 1; lane < graph->nlanes; lane++)
         exec->lanes[lane] = stream_new(context_current(), false);
-    exec->next = execs;
-    *made = execs = exec;
+    *made = link_add(&execs, exec);
     return 0;
 }
 
@@ -94,10 +82,7 @@ int cuGraphInstantiateWithFlags(weft_cu_graph_exec *exec, weft_cu_graph graph, u
 static int destroy_exec(struct CUgraphExec_st *exec) {
     if (!exec)
         return CUDA_ERROR_INVALID_VALUE;
-    struct CUgraphExec_st **slot = &execs;
-    while (*slot != exec)
-        slot = &(*slot)->next;
-    *slot = exec->next;
+    link_remove(&execs, exec);
     for (int lane = 1; lane < exec->graph->nlanes; lane++)
         stream_close(exec->lanes[lane]);
     if (exec->last)

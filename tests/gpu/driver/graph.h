@@ -4,6 +4,7 @@
 #ifndef TESTS_GPU_DRIVER_GRAPH_H
 #define TESTS_GPU_DRIVER_GRAPH_H
 
+#include "link.h"
 #include "stream.h"
 
 struct node {
@@ -13,10 +14,10 @@ struct node {
 };
 
 struct CUgraph_st {
+    struct link link;
     struct node *nodes;
     size_t nnodes;
     int nlanes;
-    struct CUgraph_st *next; /* of all that are alive */
 };
 
 struct CUgraph_st *graph_new(void);

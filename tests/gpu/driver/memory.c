@@ -12,13 +12,11 @@
 enum { GARBAGE = 0xa5, GARBAGE_BYTES_MAX = 8 << 20 };
 #define NAME "weft-pretended-gpu-"
 
-static struct memory *memories;
+static struct link *memories;
 
 struct memory *memory_of(weft_cu_memory handle) {
-    for (struct memory *memory = memories; memory; memory = memory->next)
-        if ((weft_cu_memory)(uintptr_t)memory == handle)
-            return memory->handle ? memory : NULL;
-    return NULL;
+    struct memory *memory = link_find(memories, (void *)(uintptr_t)handle);
+    return memory && memory->handle ? memory : NULL;
 }
 
 void memory_use(struct memory *memory) {
@@ -28,10 +26,7 @@ void memory_use(struct memory *memory) {
 static void free_unused(struct memory *memory) {
     if (memory->handle || memory->uses)
         return;
-    struct memory **at = &memories;
-    while (*at != memory)
-        at = &(*at)->next;
-    *at = memory->next;
+    link_remove(&memories, memory);
     if (!memory->imported)
         gpu_used_bytes[memory->gpu] -= memory->bytes;
     munmap(memory->view, memory->bytes);
@@ -52,8 +47,9 @@ static struct memory *memory_new(int fd, int gpu, size_t bytes, bool imported) {
         return NULL;
     }
     struct memory *memory = malloc(sizeof *memory);
-    *memory = (struct memory){fd, gpu, imported, true, 0, bytes, view, memories};
-    return memories = memory;
+    *memory = (struct memory){
+        .fd = fd, .gpu = gpu, .imported = imported, .handle = true, .bytes = bytes, .view = view};
+    return link_add(&memories, memory);
 }
 
 static bool proper(const struct weft_cu_memory_properties *properties) {

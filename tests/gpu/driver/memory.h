@@ -4,10 +4,12 @@
 #define TESTS_GPU_DRIVER_MEMORY_H
 
 #include "call.h"
+#include "link.h"
 
 #define GRANULE ((size_t)2 << 20)
 
 struct memory {
+    struct link link;
     int fd;
     int gpu; /* in the machine */
     bool imported;
@@ -15,7 +17,6 @@ struct memory {
     unsigned uses;
     size_t bytes;
     unsigned char *view; /* of engines */
-    struct memory *next;
 };
 
 /* That of a handle, or NULL. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "module.h"
 #include "guard.h"
+#include "link.h"
 #include "space.h"
 #include "stream.h"
 #include <setjmp.h>
@@ -10,7 +11,10 @@
 enum { THREADS_MAX = 1024, SHARED_BYTES_MAX = 48 << 10 };
 
 static struct kernel *kernels;
-static struct CUmod_st { struct CUmod_st *next; } * modules;
+struct CUmod_st {
+    struct link link;
+};
+static struct link *modules;
 
 void kernel_register(struct kernel *kernel) {
     kernel->next = kernels;
@@ -23,9 +27,7 @@ void kernel_register(struct kernel *kernel) {
 static int load(struct CUmod_st **module, const void *image) {
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
-    struct CUmod_st *made = malloc(sizeof *made);
-    made->next = modules;
-    *module = modules = made;
+    *module = link_add(&modules, malloc(sizeof **module));
     return 0;
 }
 
@@ -33,24 +35,20 @@ int cuModuleLoadData(weft_cu_module *module, const void *image) {
     CALL(NO_CAPTURE, load(module, image));
 }
 
-static struct CUmod_st **slot_of(weft_cu_module module) {
-    struct CUmod_st **slot = &modules;
-    while (*slot && *slot != module)
-        slot = &(*slot)->next;
-    return slot;
+static struct CUmod_st *module_of(weft_cu_module handle) {
+    return link_find(modules, handle);
 }
 
-static int unload(struct CUmod_st **slot) {
-    struct CUmod_st *module = *slot;
+static int unload(struct CUmod_st *module) {
     if (!module)
         return CUDA_ERROR_INVALID_HANDLE;
-    *slot = module->next;
+    link_remove(&modules, module);
     free(module);
     return 0;
 }
 
 int cuModuleUnload(weft_cu_module module) {
-    CALL(NO_CAPTURE, unload(slot_of(module)));
+    CALL(NO_CAPTURE, unload(module_of(module)));
 }
 
 static int find(weft_cu_function *function, const char *name) {
@@ -63,7 +61,7 @@ static int find(weft_cu_function *function, const char *name) {
 }
 
 int cuModuleGetFunction(weft_cu_function *function, weft_cu_module module, const char *name) {
-    CALL(CONTEXT, *slot_of(module) ? find(function, name) : CUDA_ERROR_INVALID_HANDLE);
+    CALL(CONTEXT, module_of(module) ? find(function, name) : CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* --- Launches ----------------------------------------------------------------------------------
