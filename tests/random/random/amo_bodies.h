@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The atomics of all types, behind one signature, as table AMO_TABLE. EITHER(N, NAME, ...) is a
- * call of NAME for the type N, with or without the context `ctx`. */
+/* The atomics of all types behind one signature (`amo`), which HEAD opens. EITHER(N, NAME, ...) is
+ * the includer's: a call of NAME for the type N, with or without the context `ctx`. */
 #include <string.h>
 #include "routines.h"
 
 /* clang-format off */
+#define HEAD(N, T, KIND)                                                                           \
+    static void KIND##_##N(shmem_ctx_t ctx, enum amo_operation operation, enum amo_form form,      \
+                           void *fetch, void *dest, uint64_t cond_bits, uint64_t value_bits,       \
+                           int pe) {                                                               \
+        T *d = dest, *f = fetch, cond, value;                                                      \
+        memcpy(&cond, &cond_bits, sizeof cond);                                                    \
+        memcpy(&value, &value_bits, sizeof value);
 #define BY_FORM(N, OP, ...)                                                                        \
     do {                                                                                           \
         if (form == SILENT)                                                                        \
@@ -14,13 +21,6 @@
         else                                                                                       \
             EITHER(N, atomic_fetch_##OP##_nbi, f, d, __VA_ARGS__);                                 \
     } while (0)
-#define HEAD(N, T, KIND)                                                                           \
-    static void KIND##_##N(shmem_ctx_t ctx, enum amo_operation operation, enum amo_form form,      \
-                           void *fetch, void *dest, uint64_t cond_bits, uint64_t value_bits,       \
-                           int pe) {                                                               \
-        T *d = dest, *f = fetch, cond, value;                                                      \
-        memcpy(&cond, &cond_bits, sizeof cond);                                                    \
-        memcpy(&value, &value_bits, sizeof value);
 #define STANDARD(N, T, _)                                                                          \
     HEAD(N, T, standard)                                                                           \
         if (operation == ADD)                                                                      \

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Atomics without `atomic` in their names: no contexts, and nothing that does not block. */
-#include <string.h>
-#include "routines.h"
+#include "amo_bodies.h"
 
 /* clang-format off */
-#define HEAD(N, T, KIND)                                                                           \
-    static void KIND##_##N(shmem_ctx_t ctx, enum amo_operation operation, enum amo_form form,      \
-                           void *fetch, void *dest, uint64_t cond_bits, uint64_t value_bits,       \
-                           int pe) {                                                               \
-        T *d = dest, *f = fetch, cond, value;                                                      \
-        memcpy(&cond, &cond_bits, sizeof cond);                                                    \
-        memcpy(&value, &value_bits, sizeof value);                                                 \
-        (void)ctx;
 #define INTEGER(N, T, _)                                                                           \
     HEAD(N, T, standard)                                                                           \
+        (void)ctx;                                                                                 \
         if (operation == COMPARE_SWAP)                                                             \
             *f = shmem_##N##_cswap(d, cond, value, pe);                                            \
         else if (operation == ADD && form == FETCHING)                                             \
@@ -27,7 +19,7 @@
     }
 #define NUMBER(N, T, _)                                                                            \
     HEAD(N, T, extended)                                                                           \
-        (void)cond, (void)form;                                                                    \
+        (void)ctx, (void)cond, (void)form;                                                         \
         if (operation == SET)                                                                      \
             shmem_##N##_set(d, value, pe);                                                         \
         else if (operation == SWAP)                                                                \
