@@ -3,9 +3,7 @@
  * gone, new memory is zero, and puts, atomics and barriers on streams of WORLD and of a team begin
  * anew. One PE's GPU is small: what that one lacks no PE gets, and the rest is there all the same.
  * PEs: 1 2 3 */
-#include "gpu/gpu.h"
-#include <shmemx.h>
-#include <weft.h>
+#include "on_stream.h"
 
 enum { ROUNDS = 3, SMALL_MB = 64 };
 
@@ -13,11 +11,8 @@ static long word;
 static int me, npes, right;
 
 static void on_streams(long round) {
-    int rc = shmemx_putmem_on_stream(&word, &round, sizeof word, right, gpu_stream);
-    EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-    gpu_enter();
-    GPU(cuStreamSynchronize(gpu_stream));
-    gpu_leave();
+    ON(putmem_on_stream(&word, &round, sizeof word, right, gpu_stream));
+    gpu_drain(gpu_stream);
     shmem_barrier_all();
     EXPECT(word == round, "%ld", word);
 }
@@ -38,13 +33,10 @@ static void barriers(void) {
     shmem_team_t all;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &all);
     for (int i = 0; i < 3; i++) {
-        int rc = shmemx_barrier_all_on_stream(gpu_stream);
-        rc = rc ? rc : shmemx_barrier_on_stream(all, gpu_stream);
-        EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
+        ON(barrier_all_on_stream(gpu_stream));
+        ON(barrier_on_stream(all, gpu_stream));
     }
-    gpu_enter();
-    GPU(cuStreamSynchronize(gpu_stream));
-    gpu_leave();
+    gpu_drain(gpu_stream);
 }
 
 /* Only a pretended GPU is small. */

@@ -6,10 +6,6 @@
 #include "gpu/places.h"
 #include "random/random/routines.h"
 
-static unsigned char in_statics[AREA_BYTES_MAX] __attribute__((aligned(64)));
-static struct areas areas;
-static int me, npes;
-
 static uint64_t word_at(const void *p) {
     uint64_t word = 0;
     gpu_copy(&word, p, sizeof word);
@@ -20,7 +16,7 @@ static uint64_t word_at(const void *p) {
 static uint64_t one_operation(const struct amo_routines *row, int r, enum amo_operation operation,
                               enum place there, enum place here, uint64_t word, uint64_t key) {
     uint64_t mask = row->bytes == 8 ? UINT64_MAX : UINT32_MAX, fetched;
-    unsigned char *words = areas.area[there], *fetch = areas.area[here] + 1024;
+    unsigned char *words = area[there], *fetch = area[here] + 1024;
     uint64_t value = gpu_draw(key, UINT64_MAX) & mask;
     uint64_t cond = gpu_draw(key + 1, 2) ? word : gpu_draw(key + 2, UINT64_MAX) & mask;
     enum amo_form form = (enum amo_form)gpu_draw(key + 3, 3);
@@ -41,7 +37,7 @@ static uint64_t one_operation(const struct amo_routines *row, int r, enum amo_op
 /* This PE alone changes the next one's word. */
 static void one_type(int r, enum place there, enum place here, uint64_t key) {
     const struct amo_routines *row = &amo_routines[r];
-    unsigned char *words = areas.area[there], seen[24], expected[24];
+    unsigned char *words = area[there], seen[24], expected[24];
     uint64_t word = gpu_draw(key, UINT64_MAX) & (row->bytes == 8 ? UINT64_MAX : UINT32_MAX);
     gpu_poison(words + 56, 24);
     shmem_barrier_all();
@@ -68,7 +64,7 @@ static void every_type(enum place there, enum place here) {
 /* Every ticket is drawn once: by fetch_add and compare_swap, of two widths. */
 static void tickets(void) {
     enum { DRAWS = 40, MARKS = 1024 };
-    unsigned char *words = areas.area[DEVICE];
+    unsigned char *words = area[DEVICE];
     uint32_t *marks = (uint32_t *)(words + 4096);
     gpu_write(words, (uint64_t[2]){0, 0}, 16);
     gpu_write(marks, (uint32_t[2 * MARKS]){0}, 2 * MARKS * sizeof *marks);
@@ -93,7 +89,7 @@ static void tickets(void) {
 /* Adds of all to all, which nobody waits for, complete behind a barrier. */
 static void crowd(void) {
     enum { TIMES = 50 };
-    long *sum = (long *)areas.area[DEVICE];
+    long *sum = (long *)area[DEVICE];
     gpu_write(sum, (long[2]){0, 0}, 16);
     shmem_barrier_all();
     for (int i = 0; i < TIMES; i++)
@@ -113,11 +109,7 @@ static void crowd(void) {
 
 int main(void) {
     unsigned char on_stack[AREA_BYTES_MAX] __attribute__((aligned(64)));
-    shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    gpu_start();
-    areas = areas_make(in_statics, on_stack);
+    places_start(on_stack);
     tap_case("fetched into the stack");
     every_type(DEVICE, STACK);
     tap_case("fetched into the host heap");
@@ -134,6 +126,5 @@ int main(void) {
     tickets();
     tap_case("everybody at once");
     crowd();
-    areas_drop(&areas);
-    return gpu_finish();
+    return places_finish();
 }

@@ -22,9 +22,7 @@ static void *put(void *argument) {
     if (rc)
         fprintf(stderr, "# PE %d: thread %d: %d: %s\n", tap_pe, thread, rc, weft_last_error());
     failures += rc != 0;
-    gpu_enter();
-    GPU(cuStreamSynchronize(streams[thread]));
-    gpu_leave();
+    gpu_drain(streams[thread]);
     return NULL;
 }
 
@@ -62,10 +60,8 @@ int main(void) {
     int provided;
     shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
     gpu_start();
-    gpu_enter();
     for (int i = 0; i < THREADS; i++)
-        GPU(cuStreamCreateWithPriority(&streams[i], WEFT_CU_STREAM_NON_BLOCKING, 0));
-    gpu_leave();
+        streams[i] = gpu_stream_new();
     tap_case("threads begin together");
     start_together();
     one_round();

@@ -9,13 +9,10 @@
 
 enum { GUARD = 64, HALF = AREA_BYTES_MAX / 2 };
 
-static unsigned char in_statics[AREA_BYTES_MAX] __attribute__((aligned(64)));
 static long psync[4][SHMEM_SYNC_SIZE];
 static unsigned char pwrk[AREA_BYTES_MAX] __attribute__((aligned(64)));
-static struct areas areas;
 static struct group groups[GROUPS];
 static unsigned char expected[HALF], part[HALF];
-static int me, npes;
 
 /* What all members of a group choose alike. */
 struct round {
@@ -34,8 +31,8 @@ static struct round open_round(const struct group *group) {
     round.from = (enum place)gpu_draw(shared + 1, SYMMETRIC_PLACES);
     if (!on_gpu(round.to) && !on_gpu(round.from))
         round.to = DEVICE;
-    round.dest = areas.area[round.to] + GUARD;
-    round.source = areas.area[round.from] + HALF + GUARD;
+    round.dest = area[round.to] + GUARD;
+    round.source = area[round.from] + HALF + GUARD;
     return round;
 }
 
@@ -310,11 +307,7 @@ static void active_fold(const struct fold_routines *r) {
 
 int main(void) {
     unsigned char on_stack[AREA_BYTES_MAX] __attribute__((aligned(64)));
-    shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    gpu_start();
-    areas = areas_make(in_statics, on_stack);
+    places_start(on_stack);
     groups_make(groups);
     every_move("broadcast", broadcast);
     every_move("fcollect", fcollect);
@@ -334,6 +327,5 @@ int main(void) {
     for (int row = 0; row < TO_ALL_ROWS; row++)
         active_fold(&to_all_routines[row]);
     groups_drop(groups);
-    areas_drop(&areas);
-    return gpu_finish();
+    return places_finish();
 }

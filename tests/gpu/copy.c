@@ -201,7 +201,7 @@ static void choices(void) {
 int main(void) {
     shmem_init();
     inside_start();
-    stream = inside_stream();
+    stream = gpu_stream_new();
     device = inside_malloc(AREA);
     target = inside_malloc(AREA);
     lent = inside_malloc(AREA);

@@ -27,12 +27,6 @@ static bool pretended;
 static weft_cu_address words; /* GRANULE bytes of GPU memory, for all cases */
 static weft_cu_stream one, other;
 
-static bool is_pretended(void) {
-    char name[64];
-    GPU(cuDeviceGetName(name, sizeof name, gpu_device));
-    return strncmp(name, "Pretended", 9) == 0;
-}
-
 /* --- Memory ------------------------------------------------------------------------------------
  */
 
@@ -436,7 +430,7 @@ static void serve(int socket) {
     GPU(cuStreamSynchronize(one));
     if (read(socket, &byte, 1) != 1) /* until the PE has seen it */
         _exit(1);
-    if (is_pretended())
+    if (gpu_is_pretended())
         failure_in_child(byte == 't');
     _exit(0);
 }
@@ -506,7 +500,7 @@ int main(void) {
     close(sockets[1]);
     shmem_init();
     gpu_start();
-    pretended = is_pretended();
+    pretended = gpu_is_pretended();
     gpu_enter();
     open_streams();
     words = map_new(GRANULE);

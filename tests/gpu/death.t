@@ -104,28 +104,17 @@ def victims(scenes):
     return [(scene, i % NPES) for i, scene in enumerate(scenes)]
 
 
-@case("while the others' streams wait in kernels")
-def kernels():
-    for scene, victim in victims(KERNELS):
-        under_oshrun(scene, victim, 9, 137)
+def dies(name, scenes):
+    @case(name)
+    def run_scenes():
+        for scene, victim in victims(scenes):
+            under_oshrun(scene, victim, 9, 137)
 
 
-@case("while they wait for words, by the streams alone")
-def words():
-    for scene, victim in victims(WORDS):
-        under_oshrun(scene, victim, 9, 137)
-
-
-@case("while they are in calls of the host that wait for the GPU")
-def calls():
-    for scene, victim in victims(CALLS):
-        under_oshrun(scene, victim, 9, 137)
-
-
-@case("while they replay graphs and call Weft no more")
-def graphs():
-    for scene, victim in victims(GRAPHS):
-        under_oshrun(scene, victim, 9, 137)
+dies("while the others' streams wait in kernels", KERNELS)
+dies("while they wait for words, by the streams alone", WORDS)
+dies("while they are in calls of the host that wait for the GPU", CALLS)
+dies("while they replay graphs and call Weft no more", GRAPHS)
 
 
 @case("the same without oshrun")

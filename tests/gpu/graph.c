@@ -3,21 +3,14 @@
  * time and eager calls in between: puts, gets, signals in device and host words, each collective by
  * each engine, several in one graph, and odd and even numbers of barriers. 1000 replays each, or 60
  * where PEs share a GPU or it is a pretended one. PEs: 1 2 3 4 */
-#include <shmemx.h>
-#include <weft.h>
-#include "gpu/gpu.h"
+#include "graph.h"
+#include "on_stream.h"
 
 enum { NELEMS = 250, BYTES = NELEMS * 4, MEMBERS = 8, ROOM = BYTES * MEMBERS };
 
 static unsigned char *source, *dest, *gathered;
 static uint64_t *device_word, *host_word;
 static int me, npes, left, right;
-
-#define ON(call)                                                            \
-    do {                                                                    \
-        int rc = shmemx_##call;                                             \
-        EXPECT(rc == 0, "shmemx_" #call ": %d: %s", rc, weft_last_error()); \
-    } while (0)
 
 /* --- What is captured: each waits until all have looked at what the last round has brought ------
  */
@@ -176,43 +169,14 @@ static const struct scene {
 };
 enum { NSCENES = sizeof scenes / sizeof *scenes };
 
-static weft_cu_graph_exec capture(const struct scene *scene) {
-    weft_cu_graph graph;
-    weft_cu_graph_exec exec;
-    gpu_enter();
-    GPU(cuStreamBeginCapture(gpu_stream, WEFT_CU_CAPTURE_GLOBAL));
-    gpu_leave();
-    scene->enqueue();
-    gpu_enter();
-    GPU(cuStreamEndCapture(gpu_stream, &graph));
-    GPU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    GPU(cuGraphDestroy(graph));
-    gpu_leave();
-    return exec;
-}
-
-static void launch(weft_cu_graph_exec exec) {
-    gpu_enter();
-    GPU(cuGraphLaunch(exec, gpu_stream));
-    gpu_leave();
-}
-
-static void drain(void) {
-    gpu_enter();
-    GPU(cuStreamSynchronize(gpu_stream));
-    gpu_leave();
-}
-
 static int replays(void) {
-    char name[64] = "";
-    gpu.cuDeviceGetName(name, sizeof name, gpu_device);
     bool shared = gpu_count < npes; /* they take turns of milliseconds then */
-    return shared || strncmp(name, "Pretended", 9) == 0 ? 60 : 1000;
+    return shared || gpu_is_pretended() ? 60 : 1000;
 }
 
 /* New data, poison, a replay or an eager call, and a look; and replays in a row at the end. */
 static void play(const struct scene *scene, uint64_t first) {
-    weft_cu_graph_exec exec = capture(scene);
+    weft_cu_graph_exec exec = graph_capture(gpu_stream, scene->enqueue);
     uint64_t end = first + (uint64_t)replays();
     for (uint64_t round = first; round <= end; round++) {
         gpu_write(source, gpu_data(ROOM, key_of(round, me)), ROOM);
@@ -221,13 +185,11 @@ static void play(const struct scene *scene, uint64_t first) {
             scene->enqueue();
         else
             for (int i = 0; i < (round == end ? 20 : 1); i++)
-                launch(exec);
-        drain();
+                graph_replay(exec, gpu_stream);
+        gpu_drain(gpu_stream);
         scene->check(round);
     }
-    gpu_enter();
-    GPU(cuGraphExecDestroy(exec));
-    gpu_leave();
+    graph_drop(exec);
     shmem_barrier_all();
 }
 
@@ -238,15 +200,11 @@ int main(void) {
     gpu_start();
     me = shmem_my_pe(), npes = shmem_n_pes();
     left = (me + npes - 1) % npes, right = (me + 1) % npes;
-    source = shmemx_malloc(SHMEMX_SPACE_DEVICE, ROOM);
-    dest = shmemx_malloc(SHMEMX_SPACE_DEVICE, ROOM);
-    gathered = shmemx_malloc(SHMEMX_SPACE_DEVICE, ROOM);
-    device_word = shmemx_calloc(SHMEMX_SPACE_DEVICE, 1, sizeof *device_word);
-    host_word = shmem_calloc(1, sizeof *host_word);
-    if (!source || !dest || !gathered || !device_word || !host_word) {
-        fprintf(stderr, "# no memory: %s\n", weft_last_error());
-        shmem_global_exit(1);
-    }
+    source = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, ROOM));
+    dest = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, ROOM));
+    gathered = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, ROOM));
+    device_word = allocated(shmemx_calloc(SHMEMX_SPACE_DEVICE, 1, sizeof *device_word));
+    host_word = allocated(shmem_calloc(1, sizeof *host_word));
     for (int s = 0; s < NSCENES; s++)
         for (int engine = 0; engine < 3; engine++) {
             if (engine == 0 && s % 3 != 0)

@@ -23,13 +23,8 @@ static inline void inside_start(void) {
     me = shmem_my_pe();
     npes = shmem_n_pes();
     next = (me + 1) % npes;
-    int error = weft_device_open("test");
-    if (error == 0)
-        return;
-    if (me == 0)
-        printf("1..0 # SKIP %s\n", weft_fail_text());
-    shmem_finalize();
-    exit(0);
+    if (weft_device_open("test") < 0)
+        gpu_miss(weft_fail_text());
 }
 
 static inline void *inside_malloc(size_t bytes) {
@@ -43,40 +38,6 @@ static inline void *inside_malloc(size_t bytes) {
 
 static inline void inside_synchronize(weft_cu_stream stream) {
     INSIDE(weft_gpu_synchronize(stream, "test"));
-}
-
-static inline weft_cu_stream inside_stream(void) {
-    weft_cu_stream stream;
-    gpu_enter();
-    GPU(cuStreamCreateWithPriority(&stream, WEFT_CU_STREAM_NON_BLOCKING, 0));
-    gpu_leave();
-    return stream;
-}
-
-/* What `enqueue` does to the stream, as a graph that may be replayed. */
-static inline weft_cu_graph_exec inside_capture(weft_cu_stream stream, void (*enqueue)(void)) {
-    weft_cu_graph graph;
-    weft_cu_graph_exec exec;
-    gpu_enter();
-    GPU(cuStreamBeginCapture(stream, WEFT_CU_CAPTURE_RELAXED));
-    enqueue();
-    GPU(cuStreamEndCapture(stream, &graph));
-    GPU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    GPU(cuGraphDestroy(graph));
-    gpu_leave();
-    return exec;
-}
-
-static inline void inside_replay(weft_cu_graph_exec exec, weft_cu_stream stream) {
-    gpu_enter();
-    GPU(cuGraphLaunch(exec, stream));
-    gpu_leave();
-}
-
-static inline void inside_drop(weft_cu_graph_exec exec) {
-    gpu_enter();
-    GPU(cuGraphExecDestroy(exec));
-    gpu_leave();
 }
 
 #endif

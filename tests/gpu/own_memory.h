@@ -20,6 +20,7 @@ static inline unsigned char *own_memory(size_t bytes) {
     GPU(cuMemCreate(&memory, bytes, &properties, 0));
     GPU(cuMemAddressReserve(&at, bytes, 0, 0, 0));
     GPU(cuMemMap(at, bytes, 0, memory, 0));
+    GPU(cuMemRelease(memory));
     GPU(cuMemSetAccess(at, bytes, &access, 1));
     gpu_leave();
     return (unsigned char *)at;

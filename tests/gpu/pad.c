@@ -3,6 +3,7 @@
  * streams and graphs, all words 0 at the end; and a timeout, which says who waited for whom and
  * traps. PEs: 1 2 4 */
 #include "inside.h"
+#include "graph.h"
 #include <errno.h>
 #include <shmemx.h>
 #include "base/clock.h"
@@ -132,13 +133,13 @@ static void barriers(void) {
         if (round % 2)
             check_round(round);
     }
-    weft_cu_graph_exec graph = inside_capture(stream, round_of_barriers);
+    weft_cu_graph_exec graph = graph_capture(stream, round_of_barriers);
     for (; round < 2 * ROUNDS; round++) {
-        inside_replay(graph, stream);
+        graph_replay(graph, stream);
         if (round % 2)
             check_round(round);
     }
-    inside_drop(graph);
+    graph_drop(graph);
     expect_zero("barriers");
 }
 
@@ -160,7 +161,7 @@ static void make_pads(void) {
     count = inside_malloc(8);
     board = inside_malloc((size_t)npes * 8);
     snapshot = inside_malloc((size_t)npes * 8);
-    stream = inside_stream();
+    stream = gpu_stream_new();
     shmem_barrier_all();
 }
 

@@ -10,10 +10,6 @@
 enum { ELEMS = 64, BYTES = ELEMS * 16 };
 #include "api/shape.h"
 
-static unsigned char in_statics[AREA_BYTES_MAX] __attribute__((aligned(64)));
-static struct areas areas;
-static int me, npes;
-
 enum verb { PUT_, PUT_NBI_, IPUT_, IBPUT_, GET_, GET_NBI_, IGET_, IBGET_, VERBS };
 static const char *const verbs[] = {"put", "put_nbi", "iput", "ibput",
                                     "get", "get_nbi", "iget", "ibget"};
@@ -64,8 +60,8 @@ static void one_round(const struct round *round) {
     bool put = is_put(round->verb);
     int shift = (int)gpu_draw(round->key, (uint64_t)npes);
     int other = (me + shift) % npes, writer = (me + npes - shift) % npes;
-    unsigned char *symmetric = areas.area[round->there];
-    unsigned char *local = areas.area[round->here] + (round->here == round->there ? BYTES : 0);
+    unsigned char *symmetric = area[round->there];
+    unsigned char *local = area[round->here] + (round->here == round->there ? BYTES : 0);
     unsigned char before[BYTES], mine[BYTES], expected[BYTES];
 
     struct random random = random_for(round->key + 1, me);
@@ -128,7 +124,7 @@ static const struct rma_routines *row_of(const char *name) {
 
 /* One element: what `p` writes into GPU memory `g` reads, and nothing beside it changes. */
 static void elements(void) {
-    unsigned char *words = areas.area[DEVICE], expected[3 * 16];
+    unsigned char *words = area[DEVICE], expected[3 * 16];
     for (int row = 0; row < RMA_TYPED_ROWS; row++) {
         const struct rma_routines *r = &rma_routines[row];
         unsigned char value[16] __attribute__((aligned(16))), back[16] __attribute__((aligned(16)));
@@ -155,7 +151,7 @@ static void large(enum place here) {
     enum { LARGE = 5 << 20 };
     unsigned char *symmetric = shmemx_malloc(SHMEMX_SPACE_DEVICE, LARGE + 64);
     unsigned char *heap = shmem_malloc(LARGE + 64), *own = malloc(LARGE + 64);
-    unsigned char *foreign = foreign_make(LARGE + 64);
+    unsigned char *foreign = own_memory(LARGE + 64);
     unsigned char *local = here == HEAP ? heap : here == FOREIGN ? foreign : own;
     int next = (me + 1) % npes, before = (me + npes - 1) % npes;
     for (size_t bytes = 1; bytes <= LARGE; bytes = bytes * 5 + 3) {
@@ -185,7 +181,7 @@ static void large(enum place here) {
 static void many_at_once(void) {
     enum { EACH = 509, PARTS = 24 };
     int parts = npes < 5 ? PARTS : PARTS * 5 / npes; /* what fits */
-    unsigned char *to = areas.area[DEVICE], *from = areas.area[PRIVATE];
+    unsigned char *to = area[DEVICE], *from = area[PRIVATE];
     gpu_poison(to, AREA_BYTES_MAX);
     gpu_fill(from, EACH * PARTS, 77 + (uint64_t)me);
     shmem_barrier_all();
@@ -204,7 +200,7 @@ static void many_at_once(void) {
 
 /* Nothing is moved, nothing is touched, whatever the pointers are. */
 static void empty(void) {
-    unsigned char *words = areas.area[DEVICE];
+    unsigned char *words = area[DEVICE];
     gpu_poison(words, 256);
     shmem_barrier_all();
     shmem_putmem(words, NULL, 0, 0);
@@ -219,11 +215,7 @@ static void empty(void) {
 
 int main(void) {
     unsigned char on_stack[AREA_BYTES_MAX] __attribute__((aligned(64)));
-    shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
-    gpu_start();
-    areas = areas_make(in_statics, on_stack);
+    places_start(on_stack);
     for (enum verb verb = PUT_; verb < VERBS; verb++) {
         tap_case(verbs[verb]);
         if (!is_strided(verb))
@@ -243,6 +235,5 @@ int main(void) {
     many_at_once();
     tap_case("empty calls");
     empty();
-    areas_drop(&areas);
-    return gpu_finish();
+    return places_finish();
 }

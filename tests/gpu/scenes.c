@@ -6,7 +6,7 @@
  * SCENE is a name of the table below, HOW the number of a signal, or "exit" for
  * shmem_global_exit(7). Every PE prints its pid, and PE VICTIM "victim" and its pid when it is
  * about to die. No test of its own. PEs: none */
-#include "gpu.h"
+#include "graph.h"
 #include <shmemx.h>
 #include <signal.h>
 #include <unistd.h>
@@ -45,9 +45,7 @@ static void must(int rc) {
 
 /* As a user waits: in CUDA, where Weft has no say. */
 static void synchronize(void) {
-    gpu_enter();
-    GPU(cuStreamSynchronize(stream));
-    gpu_leave();
+    gpu_drain(stream);
 }
 
 static void wait_for_device_word(void) {
@@ -60,13 +58,21 @@ static void wait_for_host_word(void) {
     synchronize();
 }
 
-static void barrier(void) {
+static void enqueue_barrier(void) {
     must(shmemx_barrier_all_on_stream(stream));
+}
+
+static void barrier(void) {
+    enqueue_barrier();
     synchronize();
 }
 
-static void fcollect(void) {
+static void enqueue_fcollect(void) {
     must(shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, stream));
+}
+
+static void fcollect(void) {
+    enqueue_fcollect();
     synchronize();
 }
 
@@ -84,7 +90,7 @@ static void fcollect_by_kernels(void) {
 static void many_by_engine(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
     for (int i = 0; i < MANY; i++)
-        must(shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, stream));
+        enqueue_fcollect();
     synchronize();
 }
 
@@ -98,51 +104,29 @@ static void flood(void) {
 
 static void stream_destroyed(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
-    must(shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, stream));
+    enqueue_fcollect();
     gpu_enter();
     GPU(cuStreamDestroy(stream));
     GPU(cuCtxSynchronize());
     gpu_leave();
 }
 
-static weft_cu_graph_exec capture(int (*call)(void)) {
-    weft_cu_graph graph;
-    weft_cu_graph_exec exec;
-    gpu_enter();
-    GPU(cuStreamBeginCapture(stream, WEFT_CU_CAPTURE_GLOBAL));
-    must(call());
-    GPU(cuStreamEndCapture(stream, &graph));
-    GPU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    gpu_leave();
-    return exec;
-}
-
 /* No call of Weft's is made any more: all replay until the victim stops. */
-static void replay(int (*call)(void)) {
-    weft_cu_graph_exec exec = capture(call);
+static void replay(void (*enqueue)(void)) {
+    weft_cu_graph_exec exec = graph_capture(stream, enqueue);
     for (int i = 0; me != victim || i < MANY; i++) {
-        gpu_enter();
-        GPU(cuGraphLaunch(exec, gpu_stream));
-        GPU(cuStreamSynchronize(gpu_stream));
-        gpu_leave();
+        graph_replay(exec, gpu_stream);
+        gpu_drain(gpu_stream);
     }
 }
 
-static int call_barrier(void) {
-    return shmemx_barrier_all_on_stream(stream);
-}
-
-static int call_fcollect(void) {
-    return shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, stream);
-}
-
 static void replay_kernels(void) {
-    replay(call_barrier);
+    replay(enqueue_barrier);
 }
 
 static void replay_engine(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
-    replay(call_fcollect);
+    replay(enqueue_fcollect);
 }
 
 static void host_wait(void) {
@@ -209,11 +193,8 @@ static void set_up(void) {
     device_word = shmemx_calloc(SHMEMX_SPACE_DEVICE, 1, sizeof *device_word);
     host_word = shmem_calloc(1, sizeof *host_word);
     must(!source || !dest || !numbers || !sums || !device_word || !host_word);
-    gpu_enter();
-    GPU(cuStreamCreateWithPriority(&stream, WEFT_CU_STREAM_NON_BLOCKING, 0));
-    gpu_leave();
-    must(shmemx_barrier_all_on_stream(stream)); /* what is slow the first time */
-    synchronize();
+    stream = gpu_stream_new();
+    barrier(); /* what is slow the first time */
 }
 
 static void play(const struct scene *scene) {

@@ -8,12 +8,10 @@
 
 enum { PAYLOAD_MAX = 48 << 10, WORDS = 4096, FLAG = PAYLOAD_MAX };
 
-static unsigned char in_statics[AREA_BYTES_MAX] __attribute__((aligned(64)));
-static struct areas areas;
-static int me, npes, next, before;
+static int next, before;
 
 static uint64_t *flag_in(enum place place) {
-    return (uint64_t *)(areas.area[place] + FLAG);
+    return (uint64_t *)(area[place] + FLAG);
 }
 
 static const struct rma_routines *mem(void) {
@@ -23,12 +21,12 @@ static const struct rma_routines *mem(void) {
 /* To the next PE, whose payload and signal lie where they may. */
 static void announce(enum place there, enum place here, enum place where, size_t bytes, bool add,
                      bool nbi, uint64_t key) {
-    unsigned char *from = areas.area[here] + (here == there ? 0 : 3), *to = areas.area[there] + 1;
+    unsigned char *from = area[here] + (here == there ? 0 : 3), *to = area[there] + 1;
     if (here == there)
         bytes /= 2, from += PAYLOAD_MAX / 2;
     uint64_t *flag = flag_in(where), start = gpu_draw(key, UINT64_MAX);
     uint64_t value = gpu_draw(key + 1, UINT64_MAX / 2) + 1;
-    gpu_poison(areas.area[there], bytes + 32);
+    gpu_poison(area[there], bytes + 32);
     gpu_write(flag, &start, sizeof start);
     gpu_write(from, gpu_data(bytes, key + 16 + (uint64_t)me), bytes);
     shmem_barrier_all();
@@ -79,19 +77,19 @@ static void bare_signals(void) {
 
 /* The value as the low bytes of a word of the type. */
 static void store(const struct wait_routines *row, uint64_t value, int i) {
-    unsigned char *words = areas.area[DEVICE];
+    unsigned char *words = area[DEVICE];
     row->p(SHMEM_CTX_INVALID, words + (size_t)i * row->bytes, &value, next);
 }
 
 static void clear(size_t bytes) {
     static const unsigned char zero[WORDS];
     shmem_barrier_all();
-    gpu_write(areas.area[DEVICE], zero, bytes);
+    gpu_write(area[DEVICE], zero, bytes);
     shmem_barrier_all();
 }
 
 static void one_word(const struct wait_routines *row) {
-    void *word = areas.area[DEVICE];
+    void *word = area[DEVICE];
     clear(16);
     EXPECT(!row->test(word, SHMEM_CMP_NE, &(uint64_t){0}), "%s_test of 0", row->name);
     shmem_barrier_all();
@@ -118,13 +116,8 @@ static struct wait_set set_of(const struct wait_routines *row, void *values, siz
     for (int i = 0; i < NSET; i++)
         memcpy((char *)values + (size_t)i * row->bytes, &(uint64_t){vector ? (uint64_t)i + 10 : 10},
                row->bytes);
-    return (struct wait_set){areas.area[DEVICE],
-                             NSET,
-                             indices,
-                             status,
-                             vector ? SHMEM_CMP_EQ : SHMEM_CMP_GE,
-                             values,
-                             vector};
+    return (struct wait_set){
+        area[DEVICE], NSET, indices, status, vector ? SHMEM_CMP_EQ : SHMEM_CMP_GE, values, vector};
 }
 
 static void sets(const struct wait_routines *row, bool vector) {
@@ -154,21 +147,20 @@ static void sets(const struct wait_routines *row, bool vector) {
 static void fence(enum place where) {
     enum { BYTES = 40 << 10 };
     long *flag = (long *)flag_in(where);
-    unsigned char *from = areas.area[PRIVATE];
+    unsigned char *from = area[PRIVATE];
     gpu_write(flag, &(long){0}, sizeof *flag);
     shmem_barrier_all();
     for (long round = 1; round <= 10; round++) {
         uint64_t key = 5000 + (uint64_t)round * 64;
         gpu_fill(from, BYTES, key + (uint64_t)me);
-        gpu_poison(areas.area[DEVICE], BYTES);
+        gpu_poison(area[DEVICE], BYTES);
         shmem_barrier_all();
-        shmem_putmem_nbi(areas.area[DEVICE], from, BYTES / 2 + 1, next);
-        shmem_putmem_nbi(areas.area[DEVICE] + BYTES / 2 + 1, from + BYTES / 2 + 1, BYTES / 2 - 1,
-                         next);
+        shmem_putmem_nbi(area[DEVICE], from, BYTES / 2 + 1, next);
+        shmem_putmem_nbi(area[DEVICE] + BYTES / 2 + 1, from + BYTES / 2 + 1, BYTES / 2 - 1, next);
         shmem_fence();
         shmem_long_p(flag, round, next);
         shmem_long_wait_until(flag, SHMEM_CMP_GE, round);
-        gpu_expect(areas.area[DEVICE], gpu_data(BYTES, key + (uint64_t)before), BYTES,
+        gpu_expect(area[DEVICE], gpu_data(BYTES, key + (uint64_t)before), BYTES,
                    "behind a flag in %s", place_names[where]);
         shmem_barrier_all();
     }
@@ -176,12 +168,8 @@ static void fence(enum place where) {
 
 int main(void) {
     unsigned char on_stack[AREA_BYTES_MAX] __attribute__((aligned(64)));
-    shmem_init();
-    me = shmem_my_pe();
-    npes = shmem_n_pes();
+    places_start(on_stack);
     next = (me + 1) % npes, before = (me + npes - 1) % npes;
-    gpu_start();
-    areas = areas_make(in_statics, on_stack);
     tap_case("puts that announce themselves");
     every_mix();
     tap_case("signals alone");
@@ -201,6 +189,5 @@ int main(void) {
     tap_case("fence in front of a flag of the GPU");
     fence(DEVICE);
     shmem_barrier_all();
-    areas_drop(&areas);
-    return gpu_finish();
+    return places_finish();
 }

@@ -3,9 +3,7 @@
  * heap, statics and the program's own memory of either kind, to every PE, of odd sizes at odd
  * offsets, with what lies around them left alone; and what arguments are refused. PEs: 1 2 3 4 */
 #include <errno.h>
-#include <shmemx.h>
-#include <weft.h>
-#include "gpu/gpu.h"
+#include "on_stream.h"
 #include "own_memory.h"
 
 enum { LARGEST = 1 << 20, AROUND = 64, ROOM = LARGEST + 4 * AROUND };
@@ -22,13 +20,10 @@ static struct place places[5];
 enum { SYMMETRIC = 3, PLACES = 5 };
 
 static void make_places(void) {
-    unsigned char *device = shmemx_malloc(SHMEMX_SPACE_DEVICE, 2 * (size_t)ROOM);
-    unsigned char *host = shmem_malloc(2 * (size_t)ROOM);
-    unsigned char *own_device = own_memory(2 * (size_t)ROOM), *own_host = malloc(2 * (size_t)ROOM);
-    if (!device || !host || !own_host) {
-        fprintf(stderr, "# no memory: %s\n", weft_last_error());
-        shmem_global_exit(1);
-    }
+    enum { BYTES = 2 * ROOM };
+    unsigned char *device = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, BYTES));
+    unsigned char *host = allocated(shmem_malloc(BYTES)), *own_host = allocated(malloc(BYTES));
+    unsigned char *own_device = own_memory(BYTES);
     places[0] = (struct place){"the device heap", device, device + ROOM, true};
     places[1] = (struct place){"the host heap", host, host + ROOM, true};
     places[2] = (struct place){"statics", statics[0], statics[1], true};
@@ -66,12 +61,6 @@ static void expect_only(const struct place *at, const struct draw *it, uint64_t 
     gpu_expect_poison(at->to + it->to + it->bytes, AROUND, "behind the destination");
 }
 
-static void drain(void) {
-    gpu_enter();
-    GPU(cuStreamSynchronize(gpu_stream));
-    gpu_leave();
-}
-
 static void put_one(const struct place *to, const struct place *from, int engine, uint64_t key) {
     int me = shmem_my_pe(), npes = shmem_n_pes();
     struct draw it = draw(key * 16);
@@ -80,12 +69,9 @@ static void put_one(const struct place *to, const struct place *from, int engine
     gpu_poison(to->to, it.to + it.bytes + AROUND);
     gpu_write(from->from + it.from, gpu_data(it.bytes, mine), it.bytes);
     shmem_barrier_all();
-    int rc =
-        shmemx_putmem_on_stream(to->to + it.to, from->from + it.from, it.bytes, pe, gpu_stream);
-    EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-    rc = shmemx_quiet_on_stream(gpu_stream);
-    EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-    drain();
+    ON(putmem_on_stream(to->to + it.to, from->from + it.from, it.bytes, pe, gpu_stream));
+    ON(quiet_on_stream(gpu_stream));
+    gpu_drain(gpu_stream);
     shmem_barrier_all();
     expect_only(to, &it, key * 4096 + (uint64_t)writer, "put", from->name, engines[engine]);
 }
@@ -97,10 +83,8 @@ static void get_one(const struct place *to, const struct place *from, int engine
     gpu_poison(to->to, it.to + it.bytes + AROUND);
     gpu_write(from->from + it.from, gpu_data(it.bytes, key * 4096 + (uint64_t)me), it.bytes);
     shmem_barrier_all();
-    int rc =
-        shmemx_getmem_on_stream(to->to + it.to, from->from + it.from, it.bytes, pe, gpu_stream);
-    EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-    drain();
+    ON(getmem_on_stream(to->to + it.to, from->from + it.from, it.bytes, pe, gpu_stream));
+    gpu_drain(gpu_stream);
     expect_only(to, &it, key * 4096 + (uint64_t)pe, "get", from->name, engines[engine]);
     shmem_barrier_all();
 }
@@ -132,13 +116,10 @@ static void in_order(void) {
         gpu_write(a, gpu_data(LARGEST, key), LARGEST);
         gpu_poison(b, LARGEST);
         gpu_poison(c, LARGEST);
-        int rc = shmemx_putmem_on_stream(b, a, LARGEST, me, streams[s]);
-        rc = rc ? rc : shmemx_putmem_on_stream(c, b, LARGEST, me, streams[s]);
-        rc = rc ? rc : shmemx_getmem_on_stream(b + 1, c, LARGEST - 1, me, streams[s]);
-        EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-        gpu_enter();
-        GPU(cuStreamSynchronize(streams[s]));
-        gpu_leave();
+        ON(putmem_on_stream(b, a, LARGEST, me, streams[s]));
+        ON(putmem_on_stream(c, b, LARGEST, me, streams[s]));
+        ON(getmem_on_stream(b + 1, c, LARGEST - 1, me, streams[s]));
+        gpu_drain(streams[s]);
         gpu_expect(c, gpu_data(LARGEST, key), LARGEST, "the second copy");
         gpu_expect(b + 1, gpu_data(LARGEST, key), LARGEST - 1, "the third copy");
     }
@@ -154,11 +135,9 @@ static void quiet(void) {
         gpu_write(places[0].from, gpu_data(LARGEST, key + (uint64_t)me), LARGEST);
         shmem_barrier_all();
         shmem_putmem_nbi(places[0].to, places[0].from, LARGEST, right);
-        int rc = shmemx_quiet_on_stream(gpu_stream);
-        rc = rc ? rc
-                : shmemx_getmem_on_stream(places[1].to, places[0].to, LARGEST, right, gpu_stream);
-        EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-        drain();
+        ON(quiet_on_stream(gpu_stream));
+        ON(getmem_on_stream(places[1].to, places[0].to, LARGEST, right, gpu_stream));
+        gpu_drain(gpu_stream);
         gpu_expect(places[1].to, gpu_data(LARGEST, key + (uint64_t)me), LARGEST, "round %d", round);
         shmem_barrier_all();
     }
@@ -219,9 +198,8 @@ static void before(void) {
     gpu_write(own, gpu_data(4099, 77 + (uint64_t)me), 4099);
     gpu_poison(statics[0], 5000);
     shmem_barrier_all();
-    int rc = shmemx_putmem_on_stream(statics[0], own, 4099, right, gpu_stream);
-    EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-    drain();
+    ON(putmem_on_stream(statics[0], own, 4099, right, gpu_stream));
+    gpu_drain(gpu_stream);
     shmem_barrier_all();
     gpu_expect(statics[0], gpu_data(4099, 77 + (uint64_t)((me + npes - 1) % npes)), 4099, "put");
     gpu_expect_poison(statics[0] + 4099, 901, "behind it");

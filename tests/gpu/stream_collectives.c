@@ -5,27 +5,13 @@
  * host's; in place; in device and host memory; at odd sizes and offsets. PEs: 1 2 3 4 */
 #include <errno.h>
 #include <math.h>
-#include <shmemx.h>
-#include <weft.h>
-#include "gpu/gpu.h"
+#include "on_stream.h"
 
 enum { LARGEST = 300000, MEMBERS = 8, ROOM = LARGEST * MEMBERS, AROUND = 64 };
 
 /* Each is ROOM bytes of the device heap, and of the host heap. */
 static unsigned char *dests[2], *sources[2];
 static const char *const spaces[] = {"device", "host"};
-
-#define ON(call)                                                            \
-    do {                                                                    \
-        int rc = shmemx_##call;                                             \
-        EXPECT(rc == 0, "shmemx_" #call ": %d: %s", rc, weft_last_error()); \
-    } while (0)
-
-static void drain(void) {
-    gpu_enter();
-    GPU(cuStreamSynchronize(gpu_stream));
-    gpu_leave();
-}
 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
@@ -97,7 +83,7 @@ static void broadcast(const struct draw *it) {
     unsigned char *dest = prepare(it, it->bytes), *source = sources[it->space] + it->source;
     gpu_write(source, gpu_data(it->bytes, of(it, it->me)), it->bytes);
     ON(broadcastmem_on_stream(it->team, dest, source, it->bytes, root, gpu_stream));
-    drain();
+    gpu_drain(gpu_stream);
     gpu_expect(dest, gpu_data(it->bytes, of(it, root)), it->bytes, "%zu bytes of %d, %s", it->bytes,
                root, spaces[it->space]);
     check_around(it, it->bytes);
@@ -108,7 +94,7 @@ static void fcollect(const struct draw *it) {
     unsigned char *dest = prepare(it, all), *source = sources[it->space] + it->source;
     gpu_write(source, gpu_data(it->bytes, of(it, it->me)), it->bytes);
     ON(fcollectmem_on_stream(it->team, dest, source, it->bytes, gpu_stream));
-    drain();
+    gpu_drain(gpu_stream);
     for (int i = 0; i < it->n; i++)
         gpu_expect(dest + (size_t)i * it->bytes, gpu_data(it->bytes, of(it, i)), it->bytes,
                    "%zu bytes of %d, %s", it->bytes, i, spaces[it->space]);
@@ -127,7 +113,7 @@ static void alltoall(const struct draw *it) {
         gpu_write(source + (size_t)k * it->bytes, gpu_data(it->bytes, between(it, it->me, k)),
                   it->bytes);
     ON(alltoallmem_on_stream(it->team, dest, source, it->bytes, gpu_stream));
-    drain();
+    gpu_drain(gpu_stream);
     for (int i = 0; i < it->n; i++)
         gpu_expect(dest + (size_t)i * it->bytes, gpu_data(it->bytes, between(it, i, it->me)),
                    it->bytes, "%zu bytes of %d, %s", it->bytes, i, spaces[it->space]);
@@ -162,7 +148,7 @@ static void back_to_back(void) {
         if (round % 3 == 0)
             ON(barrier_all_on_stream(gpu_stream));
     }
-    drain();
+    gpu_drain(gpu_stream);
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < n; i++)
             gpu_expect(dests[0] + (round * n + i) * BYTES,
@@ -256,7 +242,7 @@ static void reduce_one(const struct reduction *it, shmem_team_t team, uint64_t k
     EXPECT(rc == 0, "%s: the host's: %d", it->name, rc);
     rc = (scatter ? it->scatter : it->reduce)(team, dest, source, nelems, gpu_stream);
     EXPECT(rc == 0, "%s: %d: %s", it->name, rc, weft_last_error());
-    drain();
+    gpu_drain(gpu_stream);
     gpu_expect(dest, host_dest + (scatter ? bytes * (size_t)me : 0), bytes,
                "%s%s of %zu + %zu from %zu, %s%s", it->name, scatter ? " reducescatter" : "",
                nelems, to, from, spaces[space], in_place ? ", in place" : "");
@@ -296,7 +282,7 @@ static void nans(void) {
         gpu_write(sources[0], data, sizeof data);
         int rc = calls[c](SHMEM_TEAM_WORLD, (float *)dests[0], (float *)sources[0], N, gpu_stream);
         EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-        drain();
+        gpu_drain(gpu_stream);
         gpu_write(data, dests[0], sizeof data);
         for (int i = 0; i < N; i++)
             EXPECT(!isnan(data[i]) == (i % (n + 1) == n), "call %d, element %d is %g", c, i,
@@ -311,10 +297,9 @@ static void infinities(void) {
     int n = shmem_n_pes(), me = shmem_my_pe();
     double data[2] = {me == 0 ? (double)INFINITY : 2, me == 0 ? (double)NAN : 1};
     gpu_write(sources[0], data, sizeof data);
-    int rc = shmemx_complexd_prod_reduce_on_stream(SHMEM_TEAM_WORLD, (void *)dests[0],
-                                                   (void *)sources[0], 1, gpu_stream);
-    EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-    drain();
+    ON(complexd_prod_reduce_on_stream(SHMEM_TEAM_WORLD, (void *)dests[0], (void *)sources[0], 1,
+                                      gpu_stream));
+    gpu_drain(gpu_stream);
     gpu_write(data, dests[0], sizeof data);
     EXPECT(isinf(data[0]) || isinf(data[1]), "%d PEs: %g %g", n, data[0], data[1]);
     shmem_barrier_all();
@@ -328,7 +313,7 @@ static void empty(void) {
         ON(alltoallmem_on_stream(SHMEM_TEAM_WORLD, NULL, NULL, 0, gpu_stream));
         ON(int_sum_reduce_on_stream(SHMEM_TEAM_WORLD, NULL, NULL, 0, gpu_stream));
         ON(int_sum_reducescatter_on_stream(SHMEM_TEAM_WORLD, NULL, NULL, 0, gpu_stream));
-        drain();
+        gpu_drain(gpu_stream);
     }
     shmem_barrier_all();
 }
@@ -337,12 +322,8 @@ int main(void) {
     shmem_init();
     gpu_start();
     for (int space = 0; space < 2; space++) {
-        dests[space] = shmemx_malloc((shmemx_space_t)!space, ROOM);
-        sources[space] = shmemx_malloc((shmemx_space_t)!space, ROOM);
-        if (!dests[space] || !sources[space]) {
-            fprintf(stderr, "# no memory: %s\n", weft_last_error());
-            shmem_global_exit(1);
-        }
+        dests[space] = allocated(shmemx_malloc((shmemx_space_t)!space, ROOM));
+        sources[space] = allocated(shmemx_malloc((shmemx_space_t)!space, ROOM));
     }
     make_teams();
     move("broadcast", broadcast, 1000);

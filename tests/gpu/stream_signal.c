@@ -3,10 +3,8 @@
  * has a part in, by words in each kind of symmetric memory, set and added; all six comparisons,
  * which hold the stream until they are met; and sums of many PEs' additions, from streams and from
  * hosts at once. PEs: 1 2 3 4 */
-#include <shmemx.h>
+#include "on_stream.h"
 #include <time.h>
-#include <weft.h>
-#include "gpu/gpu.h"
 
 enum { ROUNDS = 24, LARGEST = 70000 };
 
@@ -17,19 +15,6 @@ static struct words static_words;
 static struct words *words[3];
 static const char *const names[] = {"the device heap", "the host heap", "statics"};
 static unsigned char *box, *source, *record;
-
-/* A stream call that must not fail. */
-#define ON(call)                                                            \
-    do {                                                                    \
-        int rc = shmemx_##call;                                             \
-        EXPECT(rc == 0, "shmemx_" #call ": %d: %s", rc, weft_last_error()); \
-    } while (0)
-
-static void drain(void) {
-    gpu_enter();
-    GPU(cuStreamSynchronize(gpu_stream));
-    gpu_leave();
-}
 
 static void clear(void) {
     static const struct words zero;
@@ -74,7 +59,7 @@ static void ring(int w, int op) {
                   LARGEST);
     shmem_barrier_all();
     enqueue_ring(w, op);
-    drain();
+    gpu_drain(gpu_stream);
     for (int round = 0; round < ROUNDS; round++) {
         size_t bytes = bytes_of((uint64_t)round + 1);
         unsigned char *at = record + (size_t)round * LARGEST;
@@ -142,7 +127,7 @@ static void await(const struct condition *condition, int w, weft_cu_event event)
     EXPECT(!passed(event), "%s in %s: went on before", condition->name, names[w]);
     shmem_barrier_all();
     ON(signal_op_on_stream(&words[w]->ready, condition->after, SHMEM_SIGNAL_SET, right, NULL));
-    drain();
+    gpu_drain(gpu_stream);
     EXPECT(passed(event), "%s in %s: did not go on", condition->name, names[w]);
     shmem_barrier_all();
 }
@@ -170,7 +155,7 @@ static void host_and_stream(void) {
             shmem_signal_set(&words[w]->ready, round, right);
             shmem_signal_wait_until(&words[w]->other, SHMEM_CMP_GE, round);
         }
-        drain();
+        gpu_drain(gpu_stream);
         shmem_barrier_all();
     }
 }
@@ -185,7 +170,7 @@ static void sums(void) {
             ON(signal_op_on_stream(&words[w]->sum, 3, SHMEM_SIGNAL_ADD, 0, gpu_stream));
             shmem_signal_add(&words[w]->sum, 5, 0);
         }
-        drain();
+        gpu_drain(gpu_stream);
         shmem_barrier_all();
         uint64_t sum = 0, expected = (uint64_t)(8 * ADDITIONS * npes);
         gpu_write(&sum, &words[w]->sum, sizeof sum);
@@ -198,16 +183,12 @@ static void sums(void) {
 int main(void) {
     shmem_init();
     gpu_start();
-    words[0] = shmemx_malloc(SHMEMX_SPACE_DEVICE, sizeof *words[0]);
-    words[1] = shmem_malloc(sizeof *words[1]);
+    words[0] = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, sizeof *words[0]));
+    words[1] = allocated(shmem_malloc(sizeof *words[1]));
     words[2] = &static_words;
-    box = shmemx_malloc(SHMEMX_SPACE_DEVICE, LARGEST);
-    source = shmemx_malloc(SHMEMX_SPACE_DEVICE, (size_t)ROUNDS * LARGEST);
-    record = shmemx_malloc(SHMEMX_SPACE_DEVICE, (size_t)ROUNDS * LARGEST);
-    if (!words[0] || !words[1] || !box || !source || !record) {
-        fprintf(stderr, "# no memory: %s\n", weft_last_error());
-        shmem_global_exit(1);
-    }
+    box = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, LARGEST));
+    source = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, (size_t)ROUNDS * LARGEST));
+    record = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, (size_t)ROUNDS * LARGEST));
     rings();
     comparisons();
     host_and_stream();

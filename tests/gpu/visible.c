@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: PEs that number the GPUs differently, by CUDA_VISIBLE_DEVICES, know each other's all
  * the same: puts, atomics and collectives of every pair, on the same GPU and on two. PEs: 2 3 4 */
-#include "gpu/gpu.h"
-#include <shmemx.h>
-#include <weft.h>
+#include "on_stream.h"
 
 enum { MEMBERS = 4, NELEMS = 300 };
 
@@ -44,12 +42,8 @@ int main(void) {
     EXPECT(sum == npes * (npes + 1) / 2, "%ld", sum);
     tap_case("an all-to-all on streams");
     shmem_long_put(box, mine, MEMBERS * NELEMS, me);
-    int rc =
-        shmemx_alltoallmem_on_stream(SHMEM_TEAM_WORLD, all, box, NELEMS * sizeof *all, gpu_stream);
-    EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
-    gpu_enter();
-    GPU(cuStreamSynchronize(gpu_stream));
-    gpu_leave();
+    ON(alltoallmem_on_stream(SHMEM_TEAM_WORLD, all, box, NELEMS * sizeof *all, gpu_stream));
+    gpu_drain(gpu_stream);
     for (int pe = 0; pe < npes; pe++)
         expect_values(all + pe * NELEMS, pe, me, "a block");
     shmem_barrier_all();

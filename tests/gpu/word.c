@@ -3,6 +3,7 @@
  * signals, waits of all comparisons, and barriers and meetings of a team, in streams and in graphs
  * that are replayed. PEs: 1 2 4 */
 #include "inside.h"
+#include "graph.h"
 #include "transport/gpu_word.h"
 #include <unistd.h>
 
@@ -275,16 +276,16 @@ static void team_rounds(bool meets, const char *name) {
     for (; round < 60; round++)
         team_round();
     check_round(round - 1, "without the host");
-    weft_cu_graph_exec graph = inside_capture(streams[0], team_round);
+    weft_cu_graph_exec graph = graph_capture(streams[0], team_round);
     for (; round < 60 + REPLAYS; round++) {
-        inside_replay(graph, streams[0]);
+        graph_replay(graph, streams[0]);
         if (round % 4 == 0)
             check_round(round, "in a graph");
     }
     check_round(round - 1, "in a graph");
     team_round();
     check_round(round, "behind a graph");
-    inside_drop(graph);
+    graph_drop(graph);
     weft_engine_set(WEFT_ENGINE_AUTO);
     shmem_barrier_all();
 }
@@ -306,7 +307,7 @@ int main(void) {
     shmem_init();
     inside_start();
     for (int s = 0; s < STREAMS; s++)
-        streams[s] = inside_stream();
+        streams[s] = gpu_stream_new();
     lent = inside_malloc(sizeof *lent);
     own = inside_malloc(2 * sizeof *own);
     counter = inside_malloc(sizeof *counter);

@@ -3,10 +3,8 @@
  * holds every multiprocessor of every GPU, which a kernel cannot. So does what the members of other
  * all-gathers and all-to-alls send each other; what one keeps for itself is copied by the driver's
  * own kernel. Only on real GPUs, one for each PE. PEs: 2 4 */
-#include <shmemx.h>
+#include "on_stream.h"
 #include <time.h>
-#include <weft.h>
-#include "gpu/gpu.h"
 
 enum { BYTES = 4 << 20, MEMBERS = 4 };
 
@@ -34,12 +32,6 @@ static uint32_t *word; /* device heap */
 static uint64_t *signal_word;
 static unsigned char *source, *dest;
 static int me, npes, right;
-
-#define ON(call)                                                            \
-    do {                                                                    \
-        int rc = shmemx_##call;                                             \
-        EXPECT(rc == 0, "shmemx_" #call ": %d: %s", rc, weft_last_error()); \
-    } while (0)
 
 static void rest(long milliseconds) {
     struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
@@ -185,9 +177,7 @@ static void collectives(void) {
 }
 
 static const char *reason_to_skip(void) {
-    char name[64] = "";
-    gpu.cuDeviceGetName(name, sizeof name, gpu_device);
-    if (strncmp(name, "Pretended", 9) == 0)
+    if (gpu_is_pretended())
         return "a pretended GPU has no multiprocessors";
     return gpu_count < shmem_n_pes() ? "there are fewer GPUs than PEs" : NULL;
 }
@@ -197,29 +187,21 @@ static void make_all(void) {
     gpu_enter();
     GPU(cuModuleLoadData(&module, hold_ptx));
     GPU(cuModuleGetFunction(&hold_kernel, module, "hold"));
-    GPU(cuStreamCreateWithPriority(&holding, WEFT_CU_STREAM_NON_BLOCKING, 0));
-    GPU(cuStreamCreateWithPriority(&releasing, WEFT_CU_STREAM_NON_BLOCKING, 0));
     gpu_leave();
-    word = shmemx_malloc(SHMEMX_SPACE_DEVICE, sizeof *word);
-    signal_word = shmemx_malloc(SHMEMX_SPACE_DEVICE, sizeof *signal_word);
-    source = shmemx_malloc(SHMEMX_SPACE_DEVICE, (size_t)BYTES * MEMBERS);
-    dest = shmemx_malloc(SHMEMX_SPACE_DEVICE, (size_t)BYTES * MEMBERS);
-    if (!word || !signal_word || !source || !dest) {
-        fprintf(stderr, "# no memory: %s\n", weft_last_error());
-        shmem_global_exit(1);
-    }
+    holding = gpu_stream_new();
+    releasing = gpu_stream_new();
+    word = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, sizeof *word));
+    signal_word = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, sizeof *signal_word));
+    source = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, (size_t)BYTES * MEMBERS));
+    dest = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, (size_t)BYTES * MEMBERS));
 }
 
 int main(void) {
     shmem_init();
     gpu_start();
     const char *reason = reason_to_skip();
-    if (reason) {
-        if (tap_pe == 0)
-            printf("1..0 # SKIP %s\n", reason);
-        shmem_finalize();
-        return 0;
-    }
+    if (reason)
+        gpu_skip(reason);
     me = shmem_my_pe(), npes = shmem_n_pes(), right = (me + 1) % npes;
     make_all();
     shmemx_set_engine(SHMEMX_ENGINE_COPY);
