@@ -171,6 +171,11 @@ $(PYTHON_DIR)/_core.abi3.so: $(PYTHON_OBJ) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) -shared $(SANFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../lib' -o $@ $(PYTHON_OBJ) \
 	    -L$(BUILD)/lib -lweft $(LDLIBS)
+# What the package has of ours, for setup.py.
+.PHONY: python-package wheel
+python-package: $(PYTHON_DIR)/_core.abi3.so $(HEADERS) $(KERNELS) $(BUILD)/bin/oshrun $(BUILD)/bin/weft
+wheel: ## build the Python package as a wheel in build/wheel
+	$(PYTHON) -m pip wheel --no-deps --no-build-isolation -w $(BUILD)/wheel .
 $(PYTHON_PURE): $(PYTHON_DIR)/%: | python/weft/%
 	@mkdir -p $(@D)
 	@ln -sfn $(abspath $(firstword $|)) $@
@@ -214,10 +219,10 @@ one_of        = $(subst $() ,|,$(1))
 THREAD_TESTS := boot/circle api/threads api/ctx conformance/threads core/lock core/sync
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@tools/setup.sh check
-	$(PARALLEL) all tests benches
+	$(PARALLEL) all tests benches python
 	$(PARALLEL) CC=clang BUILD=$(CLANG_BUILD) TEST_ROOMS='$(CLANG_ROOMS)' all tests
 	$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) TEST_ROOMS='$(SAN_ROOMS)' \
-	    CFLAGS='-O1 -g' all tests
+	    CFLAGS='-O1 -g' all tests python
 	$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) $(THREAD_BUILD)/bin/oshrun \
 	    $(THREAD_TESTS:%=$(THREAD_BUILD)/tests/%)
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^($(call one_of,$(CLANG_ROOMS)))/' \

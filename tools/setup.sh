@@ -41,6 +41,11 @@ if [ "$purpose" = check ]; then
     need 'command -v mpirun.openmpi' openmpi-bin
     need 'command -v mpiexec.hydra' mpich
     need 'python3 -c "import numpy" || /usr/bin/python3 -c "import numpy"' python3-numpy
+    headers='import os, sysconfig; assert os.path.exists(sysconfig.get_path("include") + "/Python.h")'
+    need "python3 -c '$headers' || /usr/bin/python3 -c '$headers'" python3-dev
+    for module in pytest hypothesis setuptools wheel venv; do
+        need "python3 -c 'import $module' || /usr/bin/python3 -c 'import $module'" python3-$module
+    done
 fi
 [ -n "$missing" ] || exit 0
 

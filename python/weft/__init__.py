@@ -18,11 +18,12 @@ from weft._core import (
     Buffer, Team, all_gather, all_gather_matmul, all_reduce, barrier, device, empty, fence, finalize, get, initialized,
     matmul_all_reduce, matmul_reduce_scatter, my_pe, n_pes, put, put_signal, quiet, reduce_scatter, reserve, signal,
     sync, uniqueid, wait, world, zeros)
+from weft._place import get_include, get_library
 from weft._start import init
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Buffer", "Team", "all_gather", "all_gather_matmul", "all_reduce", "barrier", "device", "empty", "fence",
-    "finalize", "get", "init", "initialized", "matmul_all_reduce", "matmul_reduce_scatter", "my_pe", "n_pes", "put",
+    "finalize", "get", "get_include", "get_library", "init", "initialized", "matmul_all_reduce", "matmul_reduce_scatter", "my_pe", "n_pes", "put",
     "put_signal", "quiet", "reduce_scatter", "reserve", "signal", "sync", "uniqueid", "wait", "world", "zeros"]

@@ -13,7 +13,7 @@ enum weft_array_holder {
     WEFT_HELD_BY_NONE,
     WEFT_HELD_BY_MEMORY,
     WEFT_HELD_BY_PROTOCOL,
-    WEFT_HELD_BY_CAPSULE
+    WEFT_HELD_BY_OBJECT,
 };
 
 struct weft_array {
@@ -29,7 +29,7 @@ struct weft_array {
     union {
         struct weft_memory *memory;
         Py_buffer protocol;
-        PyObject *capsule;
+        PyObject *object;
     } held;
 };
 

@@ -59,6 +59,20 @@ struct dlpack_versioned {
     struct dlpack_tensor tensor;
 };
 
+/* What a type has under __dlpack_c_exchange_api__, a capsule "dlpack_exchange_api", since
+ * version 1.3. 0 on success. */
+struct dlpack_exchange {
+    struct {
+        uint32_t major, minor;
+    } version;
+    struct dlpack_exchange *older;
+    void (*allocate)(void);
+    int (*managed_from_object)(void *object, struct dlpack_versioned **managed);
+    int (*managed_to_object)(struct dlpack_versioned *managed, void **object);
+    int (*tensor_from_object)(void *object, struct dlpack_tensor *tensor); /* may be NULL */
+    int (*current_work_stream)(int device_type, int32_t device_id, void **stream);
+};
+
 _Static_assert(sizeof(struct dlpack_tensor) == 48, "DLPack's layout, with 8 bytes a pointer");
 _Static_assert(sizeof(struct dlpack_versioned) == 80, "DLPack's layout, with 8 bytes a pointer");
 

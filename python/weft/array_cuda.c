@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arrays by __cuda_array_interface__ (cupy, numba): a dictionary. It does not say which GPU, so
+ * that is this PE's; and the stream that it may name is the caller's to wait for. */
+#include "array_source.h"
+#include "buffer.h"
+#include "session.h"
+
+/* Borrowed; NULL with ValueError where it is missing and has to be there. */
+static PyObject *item(const struct weft_question *question, PyObject *interface, const char *key) {
+    PyObject *found = PyDict_GetItemString(interface, key);
+    if (!found)
+        PyErr_Format(PyExc_ValueError, "%s: argument %s: its __cuda_array_interface__ has no %s",
+                     question->call, question->name, key);
+    return found;
+}
+
+static bool read_data(struct weft_array *array, PyObject *pair) {
+    PyObject *address = PySequence_GetItem(pair, 0), *readonly = PySequence_GetItem(pair, 1);
+    if (address && readonly) {
+        array->data = PyLong_AsVoidPtr(address);
+        array->readonly = PyObject_IsTrue(readonly);
+    }
+    Py_XDECREF(address);
+    Py_XDECREF(readonly);
+    return !PyErr_Occurred();
+}
+
+static bool read_type(struct weft_array *array, PyObject *typestr,
+                      const struct weft_question *question) {
+    const char *text = PyUnicode_AsUTF8AndSize(typestr, NULL);
+    array->dtype = text ? weft_dtype_of_typestr(text) : NULL;
+    return array->dtype || (text && weft_array_refuse_type(question, "typestr", text));
+}
+
+/* Numbers of a tuple, each divided by `unit`. */
+static bool read_numbers(PyObject *tuple, int64_t unit, int ndim, int64_t *numbers) {
+    for (int i = 0; i < ndim; i++) {
+        PyObject *number = PySequence_GetItem(tuple, i);
+        numbers[i] = number ? PyLong_AsLongLong(number) / unit : -1;
+        Py_XDECREF(number);
+    }
+    return !PyErr_Occurred();
+}
+
+static bool read_shape(struct weft_array *array, PyObject *interface,
+                       const struct weft_question *question) {
+    int64_t shape[WEFT_BUFFER_DIMS_MAX] = {0}, strides[WEFT_BUFFER_DIMS_MAX] = {0};
+    PyObject *dims = item(question, interface, "shape");
+    PyObject *steps = PyDict_GetItemString(interface, "strides");
+    Py_ssize_t ndim = dims ? PySequence_Size(dims) : -1;
+    if (ndim > WEFT_BUFFER_DIMS_MAX)
+        PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd dimensions: at most %d are taken",
+                     question->call, question->name, ndim, WEFT_BUFFER_DIMS_MAX);
+    if (ndim < 0 || PyErr_Occurred() || !read_numbers(dims, 1, (int)ndim, shape))
+        return false;
+    bool strided = steps && steps != Py_None;
+    if (strided && !read_numbers(steps, (int64_t)array->dtype->bytes, (int)ndim, strides))
+        return false;
+    weft_array_set_shape(array, (int)ndim, shape, strided ? strides : NULL);
+    return true;
+}
+
+bool weft_array_from_cuda(struct weft_array *array, PyObject *object,
+                          const struct weft_question *question) {
+    PyObject *interface = PyObject_GetAttrString(object, "__cuda_array_interface__");
+    if (!interface || !PyDict_Check(interface)) {
+        Py_XDECREF(interface);
+        PyErr_Clear();
+        return false;
+    }
+    PyObject *typestr = item(question, interface, "typestr");
+    PyObject *data = typestr ? item(question, interface, "data") : NULL;
+    bool right = data && read_type(array, typestr, question) && read_data(array, data) &&
+                 read_shape(array, interface, question) &&
+                 (array->device = weft_session_device(question->call)) >= 0;
+    Py_DECREF(interface);
+    if (!right)
+        return false;
+    array->held.object = Py_NewRef(object);
+    array->holder = WEFT_HELD_BY_OBJECT;
+    return true;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arrays by DLPack. Types that have the C table of version 1.3 (torch from 2.10 on) are asked
+ * through it, which takes a hundredth of the time that a call of __dlpack__ takes. */
+#include <string.h>
+#include "array_source.h"
+#include "dlpack.h"
+
+static bool is_cuda(int type) {
+    return type == DLPACK_CUDA || type == DLPACK_CUDA_MANAGED;
+}
+
+static bool refuse_device(const struct weft_question *question, int type) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s: argument %s lies on a device of DLPack's type %d: pass memory of the host or "
+                 "of a CUDA GPU",
+                 question->call, question->name, type);
+    return false;
+}
+
+static bool read_tensor(struct weft_array *array, const struct dlpack_tensor *tensor,
+                        const struct weft_question *question) {
+    char text[48];
+    PyOS_snprintf(text, sizeof text, "%d of %d bits, %d lanes", tensor->dtype.code,
+                  tensor->dtype.bits, tensor->dtype.lanes);
+    array->dtype = tensor->dtype.lanes == 1
+                       ? weft_dtype_of_dlpack(tensor->dtype.code, tensor->dtype.bits)
+                       : NULL;
+    if (!array->dtype)
+        return weft_array_refuse_type(question, "DLPack's code", text);
+    bool host = tensor->device.type == DLPACK_CPU || tensor->device.type == DLPACK_CUDA_HOST;
+    if (!host && !is_cuda(tensor->device.type))
+        return refuse_device(question, tensor->device.type);
+    array->device = host ? -1 : tensor->device.id;
+    array->data = tensor->data ? (char *)tensor->data + tensor->byte_offset : NULL;
+    weft_array_set_shape(array, tensor->ndim, tensor->shape, tensor->strides);
+    return true;
+}
+
+/* --- By the table of C ----------------------------------------------------------------------- */
+
+/* The tables of the types seen last; NULL: a type has none. */
+static struct known {
+    PyTypeObject *type; /* held, so that no other one gets its address */
+    const struct dlpack_exchange *exchange;
+} known[8];
+
+static const struct dlpack_exchange *ask_type(PyTypeObject *type) {
+    PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
+    const struct dlpack_exchange *exchange =
+        capsule ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
+    Py_XDECREF(capsule);
+    PyErr_Clear();
+    bool usable = exchange && exchange->version.major == 1 && exchange->tensor_from_object;
+    return usable ? exchange : NULL;
+}
+
+static const struct dlpack_exchange *exchange_of(PyTypeObject *type) {
+    static unsigned next;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].type == type)
+            return known[i].exchange;
+    struct known *entry = &known[next++ % (sizeof known / sizeof *known)];
+    const struct dlpack_exchange *exchange = ask_type(type);
+    Py_XDECREF((PyObject *)entry->type);
+    entry->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
+    entry->exchange = exchange;
+    return exchange;
+}
+
+/* Whether the producer's work is ordered before ours, or need not be. */
+static bool is_ordered(const struct dlpack_exchange *exchange, const struct dlpack_tensor *tensor,
+                       weft_stream stream) {
+    void *current = NULL;
+    if (stream == WEFT_STREAM_HOST || !is_cuda(tensor->device.type))
+        return true;
+    return exchange->current_work_stream(tensor->device.type, tensor->device.id, &current) == 0 &&
+           current == (void *)stream;
+}
+
+/* The object is held: the table gives its memory without a hold on that. */
+static bool take_exchanged(struct weft_array *array, PyObject *object,
+                           const struct dlpack_exchange *exchange,
+                           const struct weft_question *question) {
+    struct dlpack_tensor tensor;
+    if (exchange->tensor_from_object(object, &tensor) != 0 ||
+        !is_ordered(exchange, &tensor, question->stream)) {
+        PyErr_Clear(); /* __dlpack__ does more, and knows to say what is wrong */
+        return false;
+    }
+    array->held.object = Py_NewRef(object);
+    array->holder = WEFT_HELD_BY_OBJECT;
+    return read_tensor(array, &tensor, question);
+}
+
+/* --- By the method --------------------------------------------------------------------------- */
+
+/* The producer's stream is to be done before ours goes on. A call of the host waits for no stream.
+ */
+static PyObject *stream_for_producer(weft_stream stream) {
+    if (stream == WEFT_STREAM_HOST)
+        return PyLong_FromLong(-1);
+    return PyLong_FromLongLong(stream ? (long long)(intptr_t)stream : 1);
+}
+
+static PyObject *call_method(PyObject *object, bool device, weft_stream stream, bool versioned) {
+    PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+    PyObject *none = PyTuple_New(0), *options = PyDict_New(), *capsule = NULL;
+    PyObject *on = device ? stream_for_producer(stream) : NULL;
+    PyObject *version = versioned ? Py_BuildValue("(ii)", 1, 1) : NULL;
+    bool made = method && none && options && (on || !device) && (version || !versioned);
+    if (made && on)
+        made = PyDict_SetItemString(options, "stream", on) == 0;
+    if (made && version)
+        made = PyDict_SetItemString(options, "max_version", version) == 0;
+    if (made)
+        capsule = PyObject_Call(method, none, options);
+    Py_XDECREF(method);
+    Py_XDECREF(none);
+    Py_XDECREF(options);
+    Py_XDECREF(on);
+    Py_XDECREF(version);
+    return capsule;
+}
+
+/* Producers of before version 1 know no max_version. */
+static PyObject *ask_method(PyObject *object, bool device, weft_stream stream) {
+    PyObject *capsule = call_method(object, device, stream, true);
+    if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError))
+        return capsule;
+    PyErr_Clear();
+    return call_method(object, device, stream, false);
+}
+
+/* The capsule is not renamed: it is ours, and gives the tensor back when it goes. */
+static bool read_capsule(struct weft_array *array, PyObject *capsule,
+                         const struct weft_question *question) {
+    if (!PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        struct dlpack_managed *managed = PyCapsule_GetPointer(capsule, "dltensor");
+        return managed && read_tensor(array, &managed->tensor, question);
+    }
+    struct dlpack_versioned *versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    if (versioned->version.major != 1) {
+        PyErr_Format(PyExc_ValueError, "%s: argument %s: DLPack of version %d is not known",
+                     question->call, question->name, (int)versioned->version.major);
+        return false;
+    }
+    array->readonly = versioned->flags & DLPACK_READ_ONLY;
+    return read_tensor(array, &versioned->tensor, question);
+}
+
+static bool take_method(struct weft_array *array, PyObject *object,
+                        const struct weft_question *question) {
+    PyObject *where = PyObject_CallMethod(object, "__dlpack_device__", NULL);
+    PyObject *first = where ? PySequence_GetItem(where, 0) : NULL;
+    long type = first ? PyLong_AsLong(first) : -1;
+    Py_XDECREF(first);
+    Py_XDECREF(where);
+    if (PyErr_Occurred())
+        return false;
+    if (type != DLPACK_CPU && type != DLPACK_CUDA_HOST && !is_cuda((int)type))
+        return refuse_device(question, (int)type);
+    PyObject *capsule = ask_method(object, is_cuda((int)type), question->stream);
+    if (!capsule)
+        return false;
+    array->held.object = capsule;
+    array->holder = WEFT_HELD_BY_OBJECT;
+    return read_capsule(array, capsule, question);
+}
+
+bool weft_array_from_dlpack(struct weft_array *array, PyObject *object,
+                            const struct weft_question *question) {
+    const struct dlpack_exchange *exchange = exchange_of(Py_TYPE(object));
+    if (exchange) {
+        if (take_exchanged(array, object, exchange, question))
+            return true;
+        if (array->holder != WEFT_HELD_BY_NONE)
+            return false;
+    }
+    return PyObject_HasAttrString(object, "__dlpack__") && take_method(array, object, question);
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pyproject.toml cannot say: library and extension are built by make, and lie side by side in
+the package. Nothing but a C compiler, GNU make and Python's headers is needed; kernels for GPUs come
+along where nvcc is (NVCC= in the environment leaves them out).
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = pathlib.Path(__file__).resolve().parent
+
+
+class Make(build_ext):
+    """The extension, and beside it what it loads and what others compile against."""
+
+    def build_extension(self, extension):
+        build = pathlib.Path(self.build_temp).resolve() / "make"
+        jobs = self.parallel or 2
+        subprocess.run(["make", f"-j{jobs}", f"BUILD={build}", f"PYTHON={sys.executable}", "python-package"],
+                       cwd=ROOT, check=True)
+        target = pathlib.Path(self.get_ext_fullpath(extension.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(build / "python/weft/_core.abi3.so", target)
+        shutil.copy2(build / "lib/libweft.so", target.parent / "libweft.so.0")
+        for kernels in (build / "lib").glob("libweft_cuda.so"):
+            shutil.copy2(kernels, target.parent)
+        shutil.copytree(build / "include", target.parent / "include", dirs_exist_ok=True)
+        (target.parent / "bin").mkdir(exist_ok=True)
+        for tool in ("oshrun", "weft"):
+            shutil.copy2(build / "bin" / tool, target.parent / "bin")
+
+
+setup(
+    ext_modules=[Extension("weft._core", sources=[], py_limited_api=True)],
+    cmdclass={"build_ext": Make},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

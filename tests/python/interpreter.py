@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which Python the tests of the package run with: WEFT_PYTHON, or the first one with pytest."""
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).resolve()
+CANDIDATES = [os.environ["WEFT_PYTHON"]] if "WEFT_PYTHON" in os.environ else ["python3", "/usr/bin/python3"]
+
+
+def has(python, *modules):
+    check = f"import sys, {', '.join(('os',) + modules)}; sys.exit(sys.version_info < (3, 11))"
+    return subprocess.run([python, "-c", check], capture_output=True).returncode == 0
+
+
+def find(*modules):
+    """The first that has these modules, or None."""
+    return next((python for python in CANDIDATES if has(python, *modules)), None)
+
+
+def environment(build=BUILD, **more):
+    """For the package in place, and nothing of another launcher's."""
+    drop = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "WEFT_LAUNCHER")
+    kept = {name: value for name, value in os.environ.items() if name not in drop}
+    return {**kept, "PYTHONPATH": f"{build}/python:{ROOT}/tests/python", "PYTHONDONTWRITEBYTECODE": "1", **more}

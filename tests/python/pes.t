@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package's tests under pytest, on 1 to 4 PEs. What pytest leaves out it says, and why."""
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+BUILD = interpreter.BUILD
+PYTHON = interpreter.find("pytest")
+TESTS = sorted(str(path) for path in HERE.glob("test_*.py"))
+
+
+def on(pes):
+    def run(problems):
+        if PYTHON is None:
+            print("# no Python from 3.11 on has pytest here")
+            return
+        command = [BUILD / "bin/oshrun", "-n", str(pes), PYTHON, HERE / "run.py", *TESTS]
+        done = subprocess.run(command, capture_output=True, text=True, env=interpreter.environment(), timeout=240)
+        lines = done.stdout.splitlines()
+        for line in lines:
+            if line.startswith("SKIPPED") or " passed" in line:
+                print(f"# {pes} PEs: {line}")
+        if done.returncode:
+            problems.append(f"status {done.returncode}")
+            problems += lines[-60:] + done.stderr.splitlines()[-60:]
+    return run
+
+
+tap.run([(f"tests on {pes} PEs", on(pes)) for pes in (1, 2, 3, 4)])

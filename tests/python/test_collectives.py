@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives and matrix products on arrays: values against plain arithmetic, and a wrong argument on
+one member, which raises on all.
+"""
+import array
+
+import pytest
+import weft
+
+np = pytest.importorskip("numpy")
+
+FLOATS = ["float32", "float64", "float16"]
+OPS = {"sum": np.sum, "avg": np.mean, "max": np.max, "min": np.min, "prod": np.prod}
+
+
+def of_pe(pe, shape, dtype="float32"):
+    """What PE pe brings: small whole numbers, so that every order of adding gives the same."""
+    return np.random.default_rng(1000 + pe).integers(-4, 5, shape).astype(dtype)
+
+
+def of_all(n, shape, dtype="float32"):
+    return np.stack([of_pe(pe, shape, dtype) for pe in range(n)])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("op", OPS)
+def test_all_reduce(op, dtype, me, n):
+    for nelems in (0, 1, 5, 3000):
+        dest = np.full(nelems, 77, dtype)
+        weft.all_reduce(dest, of_pe(me, nelems, dtype), op)
+        np.testing.assert_allclose(dest, OPS[op](of_all(n, nelems, "float64"), axis=0), rtol=1e-3)
+
+
+def test_all_reduce_in_place_of_any_shape(me, n):
+    for dest in (of_pe(me, (3, 4)), weft.zeros((3, 4))):
+        np.asarray(dest)[:] = of_pe(me, (3, 4))
+        weft.all_reduce(dest)
+        np.testing.assert_array_equal(dest, of_all(n, (3, 4)).sum(0))
+
+
+def test_all_reduce_without_numpy(me, n):
+    values = array.array("d", [me, 1])
+    weft.all_reduce(values)
+    assert values.tolist() == [n * (n - 1) / 2, n]
+
+
+def test_all_gather(me, n):
+    dest = np.zeros((n, 2, 3), "float32")
+    weft.all_gather(dest, of_pe(me, (2, 3)))
+    np.testing.assert_array_equal(dest, of_all(n, (2, 3)))
+    dest[me] = of_pe(me, (2, 3)) + 1
+    weft.all_gather(dest, dest[me])
+    np.testing.assert_array_equal(dest, of_all(n, (2, 3)) + 1)
+
+
+def test_reduce_scatter(me, n):
+    for op in OPS:
+        dest = np.zeros(5, "float64")
+        weft.reduce_scatter(dest, of_pe(me, (n, 5), "float64"), op)
+        np.testing.assert_allclose(dest, OPS[op](of_all(n, (n, 5), "float64")[:, me], axis=0))
+
+
+def test_teams(me, n):
+    if n < 3:
+        pytest.skip("needs three PEs")
+    odd = weft.world.split(1, 2, n // 2)
+    even = weft.world.split(0, 2, (n + 1) // 2)
+    mine = odd or even
+    assert (odd is None) == (me % 2 == 0) and mine.pes == tuple(range(me % 2, n, 2))
+    assert (mine.rank, mine.size) == (me // 2, len(mine.pes))
+    values = np.array([me], "float32")
+    weft.all_reduce(values, team=mine)
+    assert values[0] == sum(mine.pes)
+    mine.barrier()
+    mine.sync()
+    handle = mine.handle
+    mine.destroy()
+    assert handle != 0
+    for use in (lambda: mine.rank, mine.sync, lambda: weft.all_reduce(values, team=mine), mine.destroy):
+        with pytest.raises(ValueError, match="team was destroyed"):
+            use()
+
+
+def test_split_is_wrong(me, n):
+    with pytest.raises(ValueError, match=f"start {n}, stride 1 and size 1 lead out of the team's ranks 0 to {n - 1}"):
+        weft.world.split(n, 1, 1)
+    with pytest.raises(ValueError):
+        weft.world.split(0, 1, 1 if me else n + 1)
+    with pytest.raises(ValueError, match="the world ends with finalize"):
+        weft.world.destroy()
+    with weft.world.split(0, 1, n) as team:
+        assert team.size == n
+    assert "gone" in repr(team)
+
+
+def test_reserve(me, n):
+    weft.reserve(weft.world, 1 << 20)
+    with pytest.raises(MemoryError):
+        weft.reserve(weft.world, 1 << 60)
+    with pytest.raises((ValueError, MemoryError)):
+        weft.reserve(weft.world, -1 if me == n - 1 else 10)
+
+
+# --- Matrix products --------------------------------------------------------------------------------
+
+def test_all_gather_matmul(me, n):
+    a, b1, b2 = of_pe(me, (3, 4)), of_pe(7, (4, 5)), of_pe(8, (4, 2))
+    whole = of_all(n, (3, 4)).reshape(-1, 4)
+    c1, c2, full = np.zeros((3 * n, 5), "f"), np.zeros((3 * n, 2), "f"), np.zeros((3 * n, 4), "f")
+    weft.all_gather_matmul([c1, c2], a, [b1, b2], full)
+    np.testing.assert_allclose(c1, whole @ b1)
+    np.testing.assert_allclose(c2, whole @ b2)
+    np.testing.assert_array_equal(full, whole)
+    c1[:] = 0
+    weft.all_gather_matmul(c1, a, b1)
+    np.testing.assert_allclose(c1, whole @ b1)
+
+
+def test_rows_apart(me, n):
+    """Parts of larger matrices: rows are contiguous, the next begins further on."""
+    a = np.zeros((3, 10), "f")[:, 2:6]
+    a[:] = of_pe(me, (3, 4))
+    c = np.zeros((3 * n, 8), "f")
+    weft.all_gather_matmul(c[:, 1:6], a, of_pe(7, (4, 5)))
+    np.testing.assert_allclose(c[:, 1:6], of_all(n, (3, 4)).reshape(-1, 4) @ of_pe(7, (4, 5)))
+    assert (c[:, 0] == 0).all() and (c[:, 6:] == 0).all()
+    for wrong in (of_pe(me, (4, 3)).T, of_pe(me, (3, 4))[::-1], of_pe(me, (3, 8))[:, ::2]):
+        with pytest.raises(ValueError, match="argument a_shard does not have its rows contiguous"):
+            weft.all_gather_matmul(np.zeros((3 * n, 5), "f"), wrong, of_pe(7, (4, 5)))
+
+
+@pytest.mark.parametrize("op", ["sum", "avg"])
+def test_reduced_products(op, me, n):
+    a, b = of_all(n, (2 * n, 3)), of_all(n, (3, 5))
+    expected = OPS[op](a @ b, axis=0)
+    c = np.zeros((2, 5), "f")
+    weft.matmul_reduce_scatter(c, a[me], b[me], op)
+    np.testing.assert_allclose(c, expected[2 * me:2 * me + 2], rtol=1e-6)
+    c = np.zeros((2 * n, 5), "f")
+    weft.matmul_all_reduce(c, a[me], b[me], op)
+    np.testing.assert_allclose(c, expected, rtol=1e-6)
+
+
+# --- A wrong argument on one member -----------------------------------------------------------------
+
+def wrong_calls():
+    f, d, i = np.ones(4, "f"), np.ones(4, "d"), np.ones(4, "i")
+    m = np.ones((4, 4), "f")
+    frozen = np.ones(4, "f")
+    frozen.flags.writeable = False
+    return [
+        ("all_reduce", (f,), (f, d), "dest is of float32, and source of float64"),
+        ("all_reduce", (f,), (f, f, "xor"), "argument op is 'xor'"),
+        ("all_reduce", (f,), (f, f[:2]), "dest has 4 elements, expected are 2"),
+        ("all_reduce", (f,), (frozen,), "argument dest is read-only"),
+        ("all_reduce", (f,), ([1, 2],), "pass an array"),
+        ("all_gather", (np.ones(4 * weft.n_pes(), "f"), f), (np.ones(3, "f"), f), "argument dest has 3 elements"),
+        ("reduce_scatter", (f, np.ones(4 * weft.n_pes(), "f")), (f, np.ones(5, "f")), "argument source has 5"),
+        ("matmul_all_reduce", (m, m, m), (m, m, f), "argument b has 1 dimensions: pass a matrix"),
+        ("matmul_all_reduce", (m, m, m), (m, m, m[:3]), "b->rows is 3"),
+        ("matmul_reduce_scatter", (m, np.ones((4 * weft.n_pes(), 4), "f"), m), (m, m, m.astype("i")),
+         "argument b is of int32"),
+        ("all_gather_matmul", (np.ones((4 * weft.n_pes(), 4), "f"), m, m), ([m, m], m, [m]), "got 1 matrices b and 2 c"),
+        ("all_reduce", (f,), (i[::2],), "not contiguous"),
+    ]
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_one_member_is_wrong(case, me, n):
+    name, right, wrong, message = wrong_calls()[case]
+    call = getattr(weft, name)
+    culprit = case % n
+    with pytest.raises((ValueError, TypeError)) as raised:
+        call(*(wrong if me == culprit else right))
+    if me == culprit:
+        assert message in str(raised.value)
+    else:
+        assert raised.type is ValueError and f"PE {culprit}" in str(raised.value)
+    call(*right)
+
+
+# --- Random shapes ----------------------------------------------------------------------------------
+
+try:
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import strategies as st
+except ImportError:
+    @pytest.mark.skip(reason="hypothesis is not installed")
+    def test_random_shapes():
+        pass
+else:
+    # The same examples on all PEs; a failure is not made smaller, since the other PEs would not follow.
+    alike = settings(derandomize=True, database=None, deadline=None, max_examples=40,
+                     phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+
+    @alike
+    @given(nelems=st.integers(0, 5000), dtype=st.sampled_from(FLOATS), op=st.sampled_from(sorted(OPS)),
+           symmetric=st.booleans(), start=st.integers(0, 7))
+    def test_random_shapes(nelems, dtype, op, symmetric, start):
+        me, n = weft.my_pe(), weft.n_pes()
+        members = range(start % n, n)
+        team = weft.world.split(start % n, 1, len(members))
+        if team is not None:
+            source = np.asarray(weft_like(nelems, dtype, team)) if symmetric and len(members) == n \
+                else np.empty(nelems, dtype)
+            source[:] = of_pe(me, nelems, dtype)
+            dest = np.zeros(nelems, dtype)
+            weft.all_reduce(dest, source, op, team=team)
+            expected = OPS[op](np.stack([of_pe(pe, nelems, "float64") for pe in members]), axis=0)
+            np.testing.assert_allclose(dest, expected, rtol=1e-3)
+            gathered = np.zeros((len(members), nelems), dtype)
+            weft.all_gather(gathered, source, team=team)
+            np.testing.assert_array_equal(gathered, np.stack([of_pe(pe, nelems, dtype) for pe in members]))
+            team.destroy()
+
+    def weft_like(nelems, dtype, team):
+        assert team.size == weft.n_pes()
+        return weft.empty(nelems, dtype)
+
+    @alike
+    @given(rows=st.integers(0, 9), inner=st.integers(1, 9), cols=st.integers(1, 9), pad=st.integers(0, 3),
+           dtype=st.sampled_from(["float32", "float64"]))
+    def test_random_products(rows, inner, cols, pad, dtype):
+        me, n = weft.my_pe(), weft.n_pes()
+        a = np.zeros((rows, inner + pad), dtype)[:, :inner]
+        a[:] = of_pe(me, (rows, inner), dtype)
+        b = of_pe(50, (inner, cols), dtype)
+        c = np.zeros((rows * n, cols + pad), dtype)
+        weft.all_gather_matmul(c[:, :cols], a, b)
+        np.testing.assert_allclose(c[:, :cols], of_all(n, (rows, inner), dtype).reshape(-1, inner) @ b)
+        partial = of_pe(me, (rows * n, inner), dtype)
+        piece = np.zeros((rows, cols), dtype)
+        weft.matmul_reduce_scatter(piece, partial, b)
+        expected = of_all(n, (rows * n, inner), dtype).sum(0) @ b
+        np.testing.assert_allclose(piece, expected[rows * me:rows * (me + 1)])
