@@ -136,6 +136,46 @@ SHMEM_ARITHMETIC_TYPES(SHMEMX_ARITHMETIC, _)
 #undef SHMEMX_REDUCE_ON_STREAM
 /* clang-format on */
 
+/* --- The same with numbers that the GPU reads ------------------------------------------------- */
+
+/* A number of a call: `value`; or, where `at` is not NULL, what lies there when the stream gets to
+ * the call, so that every replay of a graph may have another. `at` is memory that the GPU reaches,
+ * of an int32_t (bytes: 4) or an int64_t (8). */
+typedef struct {
+    const void *at;
+    size_t bytes;
+    int64_t value;
+} shmemx_number_t;
+
+/* Elements of an array of `nelems`, from number `begin` on. Those that a call names have to lie in
+ * the array: -EINVAL as far as the host can tell; a kernel that finds out prints so, and traps. */
+typedef struct {
+    void *array;
+    size_t nelems;
+    shmemx_number_t begin;
+} shmemx_slice_t;
+
+/* As shmemx_putmem_on_stream and so on, for `nelems` elements of elem_bytes each. The array of the
+ * other PE is symmetric, all of it. Where a number lies in memory, multiprocessors copy, and have
+ * to reach both arrays. */
+int shmemx_put_slice_on_stream(const shmemx_slice_t *dest, const shmemx_slice_t *source,
+                               shmemx_number_t nelems, size_t elem_bytes, int pe,
+                               shmemx_stream_t stream);
+int shmemx_get_slice_on_stream(const shmemx_slice_t *dest, const shmemx_slice_t *source,
+                               shmemx_number_t nelems, size_t elem_bytes, int pe,
+                               shmemx_stream_t stream);
+
+/* Signals of 32 bits: the first word of a slice of an array of int32_t. They are numbers with a
+ * sign; those who read and write them are streams, and atomics of int32_t. */
+int shmemx_put_slice_signal_on_stream(const shmemx_slice_t *dest, const shmemx_slice_t *source,
+                                      shmemx_number_t nelems, size_t elem_bytes,
+                                      const shmemx_slice_t *signals, shmemx_number_t signal,
+                                      int sig_op, int pe, shmemx_stream_t stream);
+int shmemx_int32_signal_op_on_stream(const shmemx_slice_t *signals, shmemx_number_t signal,
+                                     int sig_op, int pe, shmemx_stream_t stream);
+int shmemx_int32_signal_wait_until_on_stream(const shmemx_slice_t *signals, int cmp,
+                                             shmemx_number_t cmp_value, shmemx_stream_t stream);
+
 /* Signal pads as PyTorch's and Helion's kernels use them: pads[r] is the pad of rank r, 32-bit
  * words, 0 at first; the word of (channel, source) is pad[n * channel + source]. put waits until
  * the peer's word for me is 0 and sets it to 1; wait waits until mine from the peer is 1 and sets

@@ -19,7 +19,11 @@
     X(weft_wait)        /* transport/word.cu: until a word compares */               \
     X(weft_put_signal)  /* transport/copy.cu: a small copy, and the signal */        \
     X(weft_barrier)     /* transport/barrier.cu: of a team */                        \
-    X(weft_pad_put)     /* transport/pad.cu: PyTorch's signal pads */                \
+    X(weft_copy_slice)  /* transport/slice.cu: numbers that the GPU reads */         \
+    X(weft_put_slice_signal)                                                         \
+    X(weft_signal32)                                                                 \
+    X(weft_wait32)                                                                   \
+    X(weft_pad_put) /* transport/pad.cu: PyTorch's signal pads */                    \
     X(weft_pad_wait)                                                                 \
     X(weft_pad_barrier)                                                              \
     X(weft_meet) /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */         \

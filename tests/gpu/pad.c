@@ -4,13 +4,11 @@
  * traps. PEs: 1 2 4 */
 #include "inside.h"
 #include "graph.h"
+#include "trap.h"
 #include <errno.h>
 #include <shmemx.h>
 #include "base/clock.h"
-#include "transport/gpu_kernel.h"
 #include "transport/gpu_word.h"
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { CHANNELS = 5, ROUNDS = 40, WAIT_MS = 60000 };
 
@@ -21,51 +19,21 @@ static uint64_t *count, *board, *snapshot;
 
 /* --- Who waits too long ----------------------------------------------------------------------- */
 
-/* In a process of its own, because its context is dead afterwards. 0 when all is as it should be;
- * 77 where there is no GPU. */
-static int time_out(void) {
-    if (gpu_load() || weft_gpu_open(0, 0) < 0)
-        return 77;
-    weft_gpu_enter();
-    struct weft_gpu_window window;
-    int fd;
-    if (weft_gpu_kernels_open() < 0)
-        return 77;
-    if (weft_gpu_window_alloc(&window, 1, 0, 1 << 20, "test") < 0 ||
-        weft_gpu_window_commit(&window, 1 << 20, &fd, "test") < 0)
+/* 0 when all is as it should be. */
+static int time_out(int unused) {
+    char *memory = trap_memory();
+    if (!memory)
         return 1;
-    uint32_t **own_pads = (uint32_t **)window.base;
-    uint64_t begun = weft_clock_ns(), pad = window.base + 4096, both[] = {pad, pad};
+    uint32_t **own_pads = (uint32_t **)memory;
+    uint64_t begun = weft_clock_ns(), pad = (uintptr_t)memory + 4096, both[] = {pad, pad};
     if (gpu.cuMemcpyAsync((uintptr_t)own_pads, (uintptr_t)both, sizeof both, weft_gpu.stream) != 0)
         return 2;
     if (weft_gpu_pad_wait(own_pads, 0, 2, 1, 3, 200, weft_gpu.stream, "test") < 0)
         return 3;
     if (gpu.cuStreamSynchronize(weft_gpu.stream) == 0)
         return 4;
+    (void)unused;
     return weft_clock_ns() - begun < 190000000 ? 5 : 0;
-}
-
-/* By one PE, before any of them has a GPU: others on that GPU would wait for its recovery. */
-static int run_time_out(char *said, size_t bytes) {
-    int ends[2], status = 0;
-    if (pipe(ends) != 0)
-        return -1;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        int result = time_out();
-        fflush(stdout);
-        _exit(result);
-    }
-    close(ends[1]);
-    size_t length = 0;
-    for (ssize_t got; (got = read(ends[0], said + length, bytes - 1 - length)) > 0;)
-        length += (size_t)got;
-    said[length] = 0;
-    close(ends[0]);
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /* --- Pads ------------------------------------------------------------------------------------- */
@@ -168,7 +136,7 @@ static void make_pads(void) {
 int main(void) {
     static char said[4096];
     shmem_init();
-    int timed_out = shmem_my_pe() == 0 ? run_time_out(said, sizeof said) : 0;
+    int timed_out = shmem_my_pe() == 0 ? trap_run(time_out, 0, said, sizeof said) : 0;
     inside_start();
     tap_case("a timeout says who waited for whom, and traps");
     EXPECT(timed_out == 0, "the process ended with %d", timed_out);

@@ -32,7 +32,7 @@ CORE_RANKS = [
     {"device", "device_queue", "device_heap", "device_host", "device_links", "device_share"},
     {"heap", "ctx"},
     {"rma", "amo", "ivar"},
-    {"device_rma", "device_word", "device_stream"},
+    {"device_rma", "device_word", "device_stream", "device_slice"},
     {"init"},
     {"lock"},
 ]

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Everything is found and checked before anything is enqueued. */
+#include "core/device_slice.h"
+#include <errno.h>
+#include "base/log.h"
+#include "transport/gpu_slice.h"
+
+/* --- Numbers ---------------------------------------------------------------------------------- */
+
+/* 0, which is right for any array, where only the GPU will know. */
+static int64_t known(shmemx_number_t number) {
+    return number.at ? 0 : number.value;
+}
+
+static int check_number(const char *call, const char *argument, shmemx_number_t number) {
+    if (!number.at || weft_stream_reaches(number.at))
+        return 0;
+    return weft_fail(-ENOTSUP,
+                     "%s: argument %s lies at %p, which %s does not reach: keep it in memory of "
+                     "the GPU",
+                     call, argument, number.at, weft_gpu.name);
+}
+
+static int check_slice(const char *call, const char *argument, const shmemx_slice_t *slice,
+                       int64_t nelems) {
+    int64_t begin = known(slice->begin);
+    if (!weft_slice_fits(begin, nelems, slice->nelems))
+        return weft_fail(-EINVAL,
+                         "%s: argument %s has %zu elements: there are no %lld from number %lld on",
+                         call, argument, slice->nelems, (long long)nelems, (long long)begin);
+    return check_number(call, argument, slice->begin);
+}
+
+/* More than any array has, where it overflows. */
+static size_t bytes_of(uint64_t nelems, size_t elem_bytes) {
+    size_t bytes;
+    return __builtin_mul_overflow(nelems, elem_bytes, &bytes) ? SIZE_MAX : bytes;
+}
+
+/* --- Copies ----------------------------------------------------------------------------------- */
+
+/* A copy as this PE's GPU sees it. */
+struct task {
+    void *to;
+    const void *from;
+    struct weft_gpu_slices slices;
+    bool known;   /* all numbers: to and from are the first elements then */
+    size_t bytes; /* at most */
+    enum weft_direction direction;
+};
+
+static int check_copy(const struct weft_slice_copy *copy) {
+    int rc = check_slice(copy->call, "dest", copy->dest, known(copy->nelems));
+    rc = rc ? rc : check_slice(copy->call, "source", copy->source, known(copy->nelems));
+    return rc ? rc : check_number(copy->call, "nelems", copy->nelems);
+}
+
+/* Where the array of the other PE lies. An empty one may lie anywhere. */
+static int find_array(void **at, const char *argument, const shmemx_slice_t *slice,
+                      const struct weft_slice_copy *copy) {
+    size_t bytes = bytes_of(slice->nelems, copy->elem_bytes);
+    *at = slice->array;
+    return bytes == 0 ? 0
+                      : weft_stream_near(at, argument, slice->array, bytes, copy->pe, copy->call);
+}
+
+static size_t most_bytes(const struct weft_slice_copy *copy) {
+    uint64_t to = copy->dest->nelems, from = copy->source->nelems;
+    uint64_t most = copy->nelems.at ? (to < from ? to : from) : (uint64_t)copy->nelems.value;
+    return bytes_of(most, copy->elem_bytes);
+}
+
+/* Kernels have to reach both sides: a copy engine cannot be told how much there is. */
+static int check_reach(const struct task *task, const char *call) {
+    if (weft_stream_reaches(task->to) && weft_stream_reaches(task->from))
+        return 0;
+    return weft_fail(-ENOTSUP,
+                     "%s: %s does not reach both arrays, which it has to where numbers lie in "
+                     "memory: keep them in memory of the GPU",
+                     call, weft_gpu.name);
+}
+
+static int find_task(struct task *task, const struct weft_slice_copy *copy, bool put) {
+    void *to = copy->dest->array, *from = copy->source->array;
+    int rc = check_copy(copy);
+    if (rc == 0 && put)
+        rc = find_array(&to, "dest", copy->dest, copy);
+    else if (rc == 0)
+        rc = find_array(&from, "source", copy->source, copy);
+    if (rc)
+        return rc;
+    *task = (struct task){.to = to,
+                          .from = from,
+                          .slices = {copy->dest->begin, copy->source->begin, copy->nelems,
+                                     copy->dest->nelems, copy->source->nelems, copy->elem_bytes,
+                                     weft_job.pe},
+                          .bytes = most_bytes(copy),
+                          .direction = weft_device_direction(to, from, copy->pe)};
+    task->known = !copy->dest->begin.at && !copy->source->begin.at && !copy->nelems.at;
+    return task->known || task->bytes == 0 ? 0 : check_reach(task, copy->call);
+}
+
+static int run_task(const struct task *task, const struct weft_slice_copy *copy) {
+    size_t elem = copy->elem_bytes;
+    if (!task->known)
+        return weft_gpu_copy_slice(task->to, task->from, &task->slices, copy->stream, copy->call);
+    return weft_gpu_copy((char *)task->to + (size_t)copy->dest->begin.value * elem,
+                         (const char *)task->from + (size_t)copy->source->begin.value * elem,
+                         task->bytes, task->direction, copy->stream, copy->call);
+}
+
+static int move(const struct weft_slice_copy *copy, bool put) {
+    struct task task;
+    int rc = find_task(&task, copy, put);
+    return rc ? rc : run_task(&task, copy);
+}
+
+int weft_stream_put_slice(const struct weft_slice_copy *copy) {
+    return move(copy, true);
+}
+
+int weft_stream_get_slice(const struct weft_slice_copy *copy) {
+    return move(copy, false);
+}
+
+/* --- Signals ---------------------------------------------------------------------------------- */
+
+static int check_host_word(bool add, const char *call) {
+    if (!weft_gpu.sees_registered_memory)
+        return weft_fail(-ENOTSUP,
+                         "%s: %s sees no words in memory of the host: keep signals in memory of "
+                         "SHMEMX_SPACE_DEVICE",
+                         call, weft_gpu.name);
+    if (add && !weft_gpu.host_atomics)
+        return weft_fail(-ENOTSUP,
+                         "%s: what %s adds to a word in memory of the host may be lost: set it, or "
+                         "keep it in memory of SHMEMX_SPACE_DEVICE",
+                         call, weft_gpu.name);
+    return 0;
+}
+
+static int find_word(struct weft_gpu_word32 *word, const shmemx_slice_t *words, int pe, bool add,
+                     const char *call) {
+    void *at;
+    int rc = check_slice(call, "signals", words, 1);
+    rc = rc ? rc
+            : weft_stream_near(&at, "signals", words->array,
+                               bytes_of(words->nelems, sizeof(int32_t)), pe, call);
+    if (rc)
+        return rc;
+    *word = (struct weft_gpu_word32){at, words->nelems, words->begin, weft_job.pe};
+    if (!weft_device_holds(words->array))
+        return check_host_word(add, call);
+    if (add && !weft_device.peers[pe].atomics)
+        return weft_fail(-ENOTSUP, "%s: this GPU has no atomics on that of PE %d: set the signal",
+                         call, pe);
+    return 0;
+}
+
+static int find_signal(struct weft_gpu_signal32 *found, const struct weft_slice_signal *signal,
+                       const char *call) {
+    int64_t value = known(signal->value);
+    found->value = signal->value;
+    found->add = signal->op == WEFT_SIGNAL_ADD;
+    if (value != (int32_t)value)
+        return weft_fail(-EINVAL, "%s: argument signal is %lld: a signal has 32 bits", call,
+                         (long long)value);
+    int rc = check_number(call, "signal", signal->value);
+    return rc ? rc : find_word(&found->word, signal->words, signal->pe, found->add, call);
+}
+
+int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream,
+                         const char *call) {
+    struct weft_gpu_signal32 found;
+    int rc = find_signal(&found, signal, call);
+    return rc ? rc : weft_gpu_signal32(&found, stream, call);
+}
+
+/* What has gone by a copy engine is announced without a multiprocessor, too: those may all be busy
+ * with what the copy hides behind. */
+static int announce(const struct weft_gpu_signal32 *signal, bool by_engine, bool device_word,
+                    weft_cu_stream stream, const char *call) {
+    if (by_engine && device_word && !signal->add && !signal->word.index.at && !signal->value.at)
+        return weft_gpu_write32(signal->word.words + signal->word.index.value,
+                                (int32_t)signal->value.value, stream, call);
+    return weft_gpu_signal32(signal, stream, call);
+}
+
+int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
+                                 const struct weft_slice_signal *signal) {
+    struct weft_gpu_signal32 found;
+    struct task task;
+    int rc = find_task(&task, copy, true);
+    rc = rc ? rc : find_signal(&found, signal, copy->call);
+    if (rc)
+        return rc;
+    if (task.bytes == 0 && task.known)
+        return weft_gpu_signal32(&found, copy->stream, copy->call);
+    bool by_engine =
+        task.known && weft_engine_choose(task.direction, task.bytes) == WEFT_ENGINE_COPY;
+    if (!by_engine && task.bytes <= WEFT_GPU_SMALL && weft_stream_reaches(task.from) &&
+        weft_stream_reaches(task.to))
+        return weft_gpu_put_slice_signal(task.to, task.from, &task.slices, &found, copy->stream,
+                                         copy->call);
+    rc = run_task(&task, copy);
+    return rc ? rc
+              : announce(&found, by_engine, weft_device_holds(signal->words->array), copy->stream,
+                         copy->call);
+}
+
+int weft_stream_wait32(const shmemx_slice_t *words, int cmp, shmemx_number_t value,
+                       weft_cu_stream stream, const char *call) {
+    struct weft_gpu_word32 word;
+    int rc = check_number(call, "cmp_value", value);
+    rc = rc ? rc : find_word(&word, words, weft_job.pe, false, call);
+    return rc ? rc : weft_gpu_wait32(&word, cmp, value, stream, call);
+}

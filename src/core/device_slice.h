@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slices of arrays, and signals of 32 bits, in the order of a stream: as core/device_stream.h, but
+ * with numbers that may lie in memory, which the GPU reads when the stream gets there.
+ *
+ * Where the host knows all of them, a copy is a put or get like any other. 0 or -errno with text;
+ * -EINVAL for a slice that is not within its array, as far as the host can tell. */
+#ifndef WEFT_CORE_DEVICE_SLICE_H
+#define WEFT_CORE_DEVICE_SLICE_H
+
+#include <shmemx.h>
+#include "core/device_stream.h"
+
+/* The `pe` has the dest of a put and the source of a get. */
+struct weft_slice_copy {
+    const shmemx_slice_t *dest, *source;
+    shmemx_number_t nelems;
+    size_t elem_bytes;
+    int pe;
+    weft_cu_stream stream;
+    const char *call;
+};
+
+struct weft_slice_signal {
+    const shmemx_slice_t *words; /* int32_t */
+    shmemx_number_t value;
+    enum weft_signal_op op;
+    int pe;
+};
+
+int weft_stream_put_slice(const struct weft_slice_copy *copy);
+int weft_stream_get_slice(const struct weft_slice_copy *copy);
+int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
+                                 const struct weft_slice_signal *signal);
+int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream,
+                         const char *call);
+int weft_stream_wait32(const shmemx_slice_t *words, int cmp, shmemx_number_t value,
+                       weft_cu_stream stream, const char *call);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Launches of the kernels on slices. How much there is to copy is not known here: the grid is made
+ * for what there is at most. */
+#include "transport/gpu_slice.h"
+#include "transport/gpu_kernel.h"
+#include "transport/gpu_rescue.h"
+
+enum {
+    WARP = 32,
+    THREADS = 512,
+    WORD_BYTES = 16,
+    BLOCKS_MAX = 64, /* as copies to a peer have (transport/gpu_copy.c) */
+};
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* Threads that have a word each, in whole warps. */
+static uint64_t threads_for(const struct weft_gpu_slices *s) {
+    uint64_t nelems = smaller(s->to_nelems, s->from_nelems);
+    if (!s->nelems.at)
+        nelems = smaller(nelems, (uint64_t)s->nelems.value);
+    return (nelems * s->elem_bytes / WORD_BYTES / WARP + 1) * WARP;
+}
+
+int weft_gpu_copy_slice(void *to, const void *from, const struct weft_gpu_slices *slices,
+                        weft_cu_stream stream, const char *call) {
+    struct weft_gpu_slices s = *slices;
+    uint64_t threads = threads_for(slices);
+    uint64_t blocks = smaller((threads + THREADS - 1) / THREADS, BLOCKS_MAX);
+    void *arguments[] = {&to, &from, &s, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_copy_slice, (unsigned)blocks,
+                           (unsigned)smaller(threads, THREADS), stream, arguments, call);
+}
+
+int weft_gpu_put_slice_signal(void *to, const void *from, const struct weft_gpu_slices *slices,
+                              const struct weft_gpu_signal32 *signal, weft_cu_stream stream,
+                              const char *call) {
+    struct weft_gpu_slices s = *slices;
+    struct weft_gpu_signal32 given = *signal;
+    void *arguments[] = {&to, &from, &s, &given, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_put_slice_signal, 1,
+                           (unsigned)smaller(threads_for(slices), THREADS), stream, arguments,
+                           call);
+}
+
+int weft_gpu_signal32(const struct weft_gpu_signal32 *signal, weft_cu_stream stream,
+                      const char *call) {
+    struct weft_gpu_signal32 given = *signal;
+    void *arguments[] = {&given, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_signal32, 1, 1, stream, arguments, call);
+}
+
+int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream, const char *call) {
+    union weft_cu_word_op op = {.operation = WEFT_CU_OP_WRITE_32,
+                                .address = (weft_cu_address)word,
+                                .value = (uint32_t)value,
+                                .flags = WEFT_CU_WRITE_ORDERED};
+    return weft_cuda_check(weft_cuda.cuStreamBatchMemOp(stream, 1, &op, 0), call,
+                           "cuStreamBatchMemOp");
+}
+
+int weft_gpu_wait32(const struct weft_gpu_word32 *word, int cmp, shmemx_number_t value,
+                    weft_cu_stream stream, const char *call) {
+    struct weft_gpu_word32 awaited = *word;
+    weft_gpu_rescue_note();
+    void *arguments[] = {&awaited, &cmp, &value, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_wait32, 1, 1, stream, arguments, call);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies and signals whose numbers lie in memory: they are read when the kernel runs, so that a
+ * graph may be replayed with other ones. */
+#include "transport/gpu_crew.cuh"
+#include "transport/gpu_slice.h"
+#include "transport/gpu_spin.cuh"
+
+/* Written by earlier work of this stream, or before what the stream has waited for. */
+WEFT_DEVICE int64_t number(shmemx_number_t n) {
+    if (!n.at)
+        return n.value;
+    return n.bytes == sizeof(int32_t) ? *(const int32_t *)n.at : *(const int64_t *)n.at;
+}
+
+/* --- Copies ----------------------------------------------------------------------------------- */
+
+struct weft_run {
+    char *to;
+    const char *from;
+    size_t bytes;
+};
+
+WEFT_DEVICE bool fits(const char *side, int64_t begin, int64_t nelems, uint64_t array_nelems,
+                      int pe) {
+    if (weft_slice_fits(begin, nelems, array_nelems))
+        return true;
+    printf("weft: PE %d: the %s of a copy on a stream has %llu elements: the GPU finds that %lld "
+           "are to be copied, from number %lld on\n",
+           pe, side, (unsigned long long)array_nelems, (long long)nelems, (long long)begin);
+    return false;
+}
+
+/* What there is to copy. All threads come to the same, and one of them says what is wrong. */
+WEFT_DEVICE struct weft_run find_run(void *to, const void *from, const struct weft_gpu_slices *s) {
+    int64_t nelems = number(s->nelems), to_begin = number(s->to), from_begin = number(s->from);
+    if (weft_slice_fits(to_begin, nelems, s->to_nelems) &&
+        weft_slice_fits(from_begin, nelems, s->from_nelems))
+        return {(char *)to + (uint64_t)to_begin * s->elem_bytes,
+                (const char *)from + (uint64_t)from_begin * s->elem_bytes,
+                (uint64_t)nelems * s->elem_bytes};
+    if (weft_thread() == 0 && fits("dest", to_begin, nelems, s->to_nelems, s->pe))
+        fits("source", from_begin, nelems, s->from_nelems, s->pe);
+    if (weft_thread() == 0)
+        weft_trap();
+    return {};
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+    weft_copy_slice(struct weft_gpu_abort, void *to, const void *from,
+                    struct weft_gpu_slices slices) {
+    struct weft_run run = find_run(to, from, &slices);
+    weft_copy_run<8>(run.to, run.from, run.bytes, weft_crew_all());
+}
+
+/* --- Words ------------------------------------------------------------------------------------ */
+
+WEFT_DEVICE uint32_t *find_word(const struct weft_gpu_word32 *word) {
+    int64_t index = number(word->index);
+    if (weft_slice_fits(index, 1, word->nelems))
+        return (uint32_t *)word->words + index;
+    printf("weft: PE %d: there are %llu signals: the GPU finds that number %lld is meant\n",
+           word->pe, (unsigned long long)word->nelems, (long long)index);
+    weft_trap();
+    return NULL;
+}
+
+WEFT_DEVICE void give(const struct weft_gpu_signal32 *signal) {
+    uint32_t *word = find_word(&signal->word);
+    int64_t value = number(signal->value);
+    if (value != (int32_t)value) {
+        printf("weft: PE %d: a signal has 32 bits: the GPU finds a value of %lld\n",
+               signal->word.pe, (long long)value);
+        weft_trap();
+    } else if (word && signal->add) {
+        weft_red_add_sys(word, (uint32_t)value);
+    } else if (word) {
+        weft_st_release_sys(word, (uint32_t)value);
+    }
+}
+
+extern "C" __global__ void weft_signal32(struct weft_gpu_abort, struct weft_gpu_signal32 signal) {
+    if (weft_thread() == 0)
+        give(&signal);
+}
+
+/* One block: its barrier stands between the copy and the signal. */
+extern "C" __global__ void __launch_bounds__(512, 1)
+    weft_put_slice_signal(struct weft_gpu_abort, void *to, const void *from,
+                          struct weft_gpu_slices slices, struct weft_gpu_signal32 signal) {
+    if (weft_block() != 0)
+        return;
+    struct weft_run run = find_run(to, from, &slices);
+    weft_copy_run<8>(run.to, run.from, run.bytes, weft_crew_block());
+    weft_block_sync();
+    if (weft_block_thread() == 0)
+        give(&signal);
+}
+
+WEFT_DEVICE bool compares(int cmp, int32_t word, int64_t value) {
+    switch (cmp) {
+    case SHMEM_CMP_EQ:
+        return word == value;
+    case SHMEM_CMP_NE:
+        return word != value;
+    case SHMEM_CMP_GT:
+        return word > value;
+    case SHMEM_CMP_GE:
+        return word >= value;
+    case SHMEM_CMP_LT:
+        return word < value;
+    default:
+        return word <= value;
+    }
+}
+
+extern "C" __global__ void weft_wait32(struct weft_gpu_abort abort, struct weft_gpu_word32 word,
+                                       int cmp, shmemx_number_t value) {
+    if (weft_thread() != 0)
+        return;
+    const uint32_t *at = find_word(&word);
+    int64_t bound = number(value);
+    struct weft_spin spin = {};
+    while (at && !compares(cmp, (int32_t)weft_ld_acquire_sys(at), bound) && weft_spin(&spin, abort))
+        continue;
+}
