@@ -55,15 +55,24 @@ static size_t power_of_two_above(size_t bytes) {
     return power;
 }
 
+static int make_segment(struct weft_segment *segment, const char *name, size_t slot_bytes,
+                        size_t slot_bytes_min) {
+    uint32_t npes = (uint32_t)weft_job.npes, pe = (uint32_t)weft_job.pe;
+    int result = weft_segment_alloc(segment, name, npes, pe, slot_bytes, slot_bytes_min);
+    if (result < 0)
+        weft_log("cannot reserve %u slots of %zu bytes of address space for '%s': %s; "
+                 "raise the limits on address space (ulimit -v) and file size (ulimit -f)",
+                 npes, slot_bytes_min, name, strerror(-result));
+    return result;
+}
+
 /* This PE's memory. A heap slot is as large as the machine's memory: nobody has to guess a size. */
 static int make_own_memory(struct facts *mine, int *fds) {
-    uint32_t npes = (uint32_t)weft_job.npes, pe = (uint32_t)weft_job.pe;
     size_t heap_bytes = power_of_two_above(weft_machine_memory_total());
-    int result = weft_segment_alloc(&weft_windows.heap, "weft-heap", npes, pe, heap_bytes,
-                                    heap_slot_bytes_min);
+    int result = make_segment(&weft_windows.heap, "weft-heap", heap_bytes, heap_slot_bytes_min);
     if (result == 0)
-        result = weft_segment_alloc(&weft_windows.scratch, "weft-scratch", npes, pe,
-                                    scratch_slot_bytes, scratch_slot_bytes_min);
+        result = make_segment(&weft_windows.scratch, "weft-scratch", scratch_slot_bytes,
+                              scratch_slot_bytes_min);
     if (result < 0)
         return result;
     const struct weft_static *statics = weft_static_data();
@@ -107,7 +116,10 @@ static int attach(struct weft_segment *segment, const int *all_fds, int which, s
     int fds[weft_job.npes];
     for (int pe = 0; pe < weft_job.npes; pe++)
         fds[pe] = all_fds[pe * NFDS + which];
-    return weft_segment_attach(segment, fds, slot_bytes);
+    int result = weft_segment_attach(segment, fds, slot_bytes);
+    if (result < 0)
+        weft_log("cannot map a peer's memory: %s", strerror(-result));
+    return result;
 }
 
 /* Static data: the peers' beside an alias of the own, or for a single PE just where it is. */
@@ -122,6 +134,10 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
         return 0;
     int result = weft_segment_alloc_at(segment, (uint32_t)weft_job.npes, (uint32_t)weft_job.pe,
                                        statics->begin, statics->bytes, statics->fd);
+    if (result < 0)
+        weft_log("cannot map the static data of %d PEs, of %zu bytes each: %s; raise the limit on "
+                 "address space (ulimit -v)",
+                 weft_job.npes, statics->bytes, strerror(-result));
     return result < 0 ? result : attach(segment, all_fds, FD_STATICS, statics->bytes);
 }
 

@@ -5,12 +5,10 @@
 #include "core/window.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/log.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
@@ -123,14 +121,9 @@ int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t 
         if (result != -ENOMEM && result != -EFBIG)
             break;
     }
-    if (result < 0) {
-        weft_log("cannot reserve %u slots of %zu bytes of address space for '%s': %s; "
-                 "raise the limits on address space (ulimit -v) and file size (ulimit -f)",
-                 count, slot_bytes_min, name, strerror(-result));
-        return result;
-    }
-    set_window(segment, segment->base + mine * segment->window.stride, 0, count, mine);
-    return 0;
+    if (result == 0)
+        set_window(segment, segment->base + mine * segment->window.stride, 0, count, mine);
+    return result;
 }
 
 int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
@@ -141,17 +134,14 @@ int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t
     void *base = reserve(total, page_round_up(1));
     segment->base = (uintptr_t)base;
     int result = base ? map_slot(segment, mine, fd, bytes) : -ENOMEM; /* the own one is an alias */
-    if (result < 0) {
-        weft_log("cannot map the static data of %u PEs, %zu bytes: %s; raise the limit on address "
-                 "space (ulimit -v)",
-                 count, total, strerror(-result));
+    if (result == 0) {
+        set_window(segment, local, bytes, count, mine);
+    } else {
         if (base)
             munmap(base, total);
         segment->base = 0;
-        return result;
     }
-    set_window(segment, local, bytes, count, mine);
-    return 0;
+    return result;
 }
 
 int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes) {
@@ -160,8 +150,6 @@ int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slo
         if (slot != segment->mine && result == 0)
             result = map_slot(segment, slot, fds[slot], slot_bytes);
     segment->slot_bytes = slot_bytes;
-    if (result < 0)
-        weft_log("cannot map a peer's memory: %s", strerror(-result));
     return result;
 }
 

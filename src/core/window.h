@@ -2,8 +2,9 @@
 /* Segments: a window's memory on one host, one sealed memfd per PE.
  *
  * alloc is local: it reserves count * stride of address space and maps this PE's memfd into its own
- * slot. attach maps the peers' memfds and is collective over them. A memfd has the full size of a
- * slot from the start and can change no more; growth only commits pages inside it. */
+ * slot. attach maps the peers' memfds, which have come by an exchange. A memfd has the full size of
+ * a slot from the start and can change no more; growth only commits pages inside it. Errors are 0
+ * or -errno without text: callers know what the memory is for. */
 #ifndef WEFT_CORE_WINDOW_H
 #define WEFT_CORE_WINDOW_H
 
@@ -52,7 +53,7 @@ int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t
 /* Maps fds[slot] into every other slot; slot_bytes is what all agreed on. */
 int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes);
 
-/* Commits this PE's memory up to `bytes` from the start of its slot. Local. -ENOMEM, not logged. */
+/* Commits this PE's memory up to `bytes` from the start of its slot. Local. -ENOMEM. */
 int weft_segment_commit(struct weft_segment *segment, size_t bytes);
 
 /* How much of the slot is symmetric memory from now on. Other threads may be looking. */
