@@ -43,6 +43,15 @@ typedef struct {
  * process; all later ones come back to the same job. */
 int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr);
 
+/* --- Teams of any PEs ------------------------------------------------------------------------- */
+
+/* A team of these PEs of WORLD in this order, made by them alone: collective over the listed PEs,
+ * which give the same list and the same tag, in any thread. Tags tell calls apart that are under
+ * way at once with the same list. 0, or a negative errno with text on all of them, and *team is
+ * SHMEM_TEAM_INVALID; -EINVAL for a list that names a PE twice, or not this one, is local. Ended by
+ * shmem_team_destroy. */
+int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *team);
+
 /* --- Memory of GPUs --------------------------------------------------------------------------- */
 
 /* Where symmetric memory lies: in the host's memory, as shmem_malloc's, or in the memory of the

@@ -2,10 +2,12 @@
 /* Teams of PEs. */
 #include "core/team.h"
 #include <errno.h>
+#include <shmemx.h>
 #include "core/device.h"
 #include "api/checked.h"
 #include "api/define.h"
 #include "api/detour.h"
+#include "api/refuse.h"
 
 API(int, team_my_pe, (shmem_team_t team)) {
     const struct weft_team *members = weft_team_find(team);
@@ -124,6 +126,18 @@ API(int, team_split_2d,
     return error;
 }
 
+/* Extension. */
+int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *team) {
+    struct weft_boot_circle circle;
+    int rc = weft_refuse_null(__func__, "team", team);
+    if (rc)
+        return rc;
+    *team = SHMEM_TEAM_INVALID;
+    rc = weft_refuse_phase(__func__);
+    rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &circle);
+    return rc ? rc : weft_team_create(&circle, team, __func__);
+}
+
 /* The team's contexts go with it, those too that the standard wants destroyed before. */
 API(void, team_destroy, (shmem_team_t team)) {
     WEFT_ENTER(__func__);
@@ -131,8 +145,7 @@ API(void, team_destroy, (shmem_team_t team)) {
         return;
     struct weft_team *members = weft_team_find(team);
     if (!members || team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED)
-        weft_misuse_handle(__func__, "team", team,
-                           "a team that a split made and that was not destroyed");
+        weft_misuse_handle(__func__, "team", team, "a team that was made, and not destroyed");
     if (weft_checked())
         weft_checked_collective(__func__, members, NULL);
     weft_complete_device(__func__);

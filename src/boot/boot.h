@@ -70,6 +70,10 @@ struct weft_boot_circle {
 int weft_boot_exchange_among(const struct weft_boot_circle *circle, const void *mine, size_t bytes,
                              void *all, const int *fds, int nfds, int *all_fds);
 
+/* Whether all members have come so far: 0, or the error of the first one that has not, with text on
+ * all of them; a PE's own error has its text already. */
+int weft_boot_agree_among(const struct weft_boot_circle *circle, int own, const char *call);
+
 /* Stops being a PE in order: state LEFT, `alive` released, launcher told. Local. */
 void weft_boot_leave(void);
 

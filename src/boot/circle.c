@@ -429,3 +429,16 @@ int weft_boot_exchange_among(const struct weft_boot_circle *circle, const void *
         weft_fail(rc, "an exchange among %d PEs: %s", circle->count, strerror(-rc));
     return rc;
 }
+
+int weft_boot_agree_among(const struct weft_boot_circle *circle, int own, const char *call) {
+    int all[circle->count], first = 0;
+    int rc = weft_boot_exchange_among(circle, &own, sizeof own, all, NULL, 0, NULL);
+    while (rc == 0 && first < circle->count && all[first] == 0)
+        first++;
+    if (rc || first == circle->count)
+        return rc;
+    if (own == 0)
+        weft_fail(all[first], "%s: PE %d could not: %s", call, circle->pes[first],
+                  strerror(-all[first]));
+    return all[first];
+}

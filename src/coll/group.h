@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who takes part in one data-moving collective, and how they wait for one another.
  *
- * Members are numbered 0 to npes - 1; member i is world PE start + i * stride. A team has packets
- * for small payloads (coll/packet.h) besides its barrier, an active set (coll/active.h) only the
- * words of its pSync. A group lives as long as one call. */
+ * Members are numbered 0 to npes - 1. A team has packets for small payloads (coll/packet.h) besides
+ * its barrier, an active set (coll/active.h) only the words of its pSync. A group lives as long as
+ * one call. */
 #ifndef WEFT_COLL_GROUP_H
 #define WEFT_COLL_GROUP_H
 
@@ -16,7 +16,7 @@ struct weft_same;
 struct weft_group {
     const char *call; /* the public function */
     int me, npes;
-    int start, stride;
+    struct weft_roster roster;
     struct weft_team *team; /* NULL for an active set */
     long *psync;            /* of an active set */
 
@@ -39,14 +39,13 @@ static inline struct weft_group weft_group_of(struct weft_team *team, const char
     return (struct weft_group){.call = call,
                                .me = team->my_pe,
                                .npes = team->npes,
-                               .start = team->start,
-                               .stride = team->stride,
+                               .roster = team->roster,
                                .team = team,
                                .sync = weft_group_sync_team};
 }
 
 static inline int weft_group_pe(const struct weft_group *group, int member) {
-    return group->start + member * group->stride;
+    return weft_roster_pe(&group->roster, member);
 }
 
 /* The members in the order in which one visits them: itself, the next one, ..., so that no

@@ -112,7 +112,7 @@ static const char *value_text(const char *fact, uint64_t value, char text[32]) {
 /* The first fact in which a member differs from member 0; 0 or -EINVAL with text. */
 static int compare(const struct weft_meeting *meeting, int member, const struct weft_offer *first,
                    const struct weft_offer *offer) {
-    int pe = weft_team_world_pe(meeting->team, member), pe0 = meeting->team->start;
+    int pe = weft_team_world_pe(meeting->team, member), pe0 = weft_team_world_pe(meeting->team, 0);
     if (offer->call != first->call)
         return weft_fail(-EINVAL, "%s on PE %d, but %s on PE %d: members must make the same calls",
                          calls[first->call].name, pe0, calls[offer->call].name, pe);

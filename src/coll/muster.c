@@ -106,14 +106,14 @@ static struct berth *take_berth(const char *call) {
 
 static void follow(const struct weft_group *group, const struct weft_entry *mine) {
     struct weft_missing missing = weft_missing_begin(group->call, group->npes);
-    struct weft_waiter waiter = {.call = group->call, .pe = group->start};
+    struct weft_waiter waiter = {.call = group->call, .pe = weft_group_pe(group, 0)};
     struct berth *berth = take_berth(group->call);
     berth->entry = *mine;
     uint32_t open = atomic_fetch_add(&berth->state, 1) + 1;
     while (atomic_load(&berth->state) == open) {
         weft_waiter_turn(&waiter);
         if (weft_missing_due(&missing)) {
-            weft_missing_add(&missing, group->start);
+            weft_missing_add(&missing, weft_group_pe(group, 0));
             weft_missing_log(&missing);
         }
     }
@@ -129,8 +129,8 @@ static int64_t psync_number(const long *psync) {
 
 void weft_muster(const struct weft_group *group, const struct weft_same *arguments) {
     struct weft_same all[WEFT_CONSISTENCY_FACTS + 1] = {
-        [PE_START] = {"PE_start", group->start},
-        [LOG_STRIDE] = {"logPE_stride", __builtin_ctz((unsigned)group->stride)},
+        [PE_START] = {"PE_start", weft_group_pe(group, 0)},
+        [LOG_STRIDE] = {"logPE_stride", __builtin_ctz((unsigned)group->roster.stride)},
         [PE_SIZE] = {"PE_size", group->npes},
         [PSYNC] = {"pSync (as an offset)", psync_number(group->psync)}};
     for (int i = 0; arguments[i].argument; i++)

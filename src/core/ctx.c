@@ -35,8 +35,7 @@ static int open_entry(const struct weft_team *members, shmem_team_t team, long o
     struct weft_ctx *ctx = free_entry();
     if (!ctx)
         return -ENOSPC;
-    ctx->start = members->start;
-    ctx->stride = members->stride;
+    ctx->roster = members->roster;
     ctx->npes = members->npes;
     ctx->options = options;
     ctx->team = team;

@@ -2,7 +2,7 @@
 /* Contexts: streams of operations that are ordered and completed by themselves, over a team's PEs.
  *
  * Between near PEs every operation is done when its call returns, so a context is no more than its
- * options and its team's arithmetic progression, copied here to be one load away. A handle is the
+ * options and its team's roster, copied here to be one load away. A handle is the
  * entry's number and a generation; the entry holds the handle that is alive. Creating is local. */
 #ifndef WEFT_CORE_CTX_H
 #define WEFT_CORE_CTX_H
@@ -10,13 +10,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <shmem.h>
+#include "core/roster.h"
 
 #define WEFT_CTXS_MAX 1024 /* a power of two */
 
 struct weft_ctx {
     _Atomic(uintptr_t) handle; /* 0: free. Written last, cleared first */
-    int start, stride, npes;   /* of the team: member i is world PE start + i * stride */
-    uint32_t generation;       /* of the last handle */
+    struct weft_roster roster; /* of the team */
+    int npes;
+    uint32_t generation; /* of the last handle */
     long options;
     shmem_team_t team;
     const void *creator; /* a thread */
@@ -50,7 +52,7 @@ static inline int weft_ctx_world_pe(shmem_ctx_t handle, int pe) {
     const struct weft_ctx *ctx = weft_ctx_find(handle);
     if (__builtin_expect(!ctx || (unsigned)pe >= (unsigned)ctx->npes, 0))
         return -1;
-    return ctx->start + pe * ctx->stride;
+    return weft_roster_pe(&ctx->roster, pe);
 }
 
 /* 0; -EINVAL for a team or option that does not exist, -ENOSPC when all contexts are in use.

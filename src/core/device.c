@@ -334,7 +334,7 @@ enum weft_direction weft_device_direction(const void *to, const void *from, int 
 
 struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride) {
     struct weft_gpu_team_words *all = (void *)weft_device.words.window.local;
-    *stride = (ptrdiff_t)weft_device.words.window.stride * team->stride;
+    *stride = (ptrdiff_t)weft_device.words.window.stride * team->roster.stride;
     return &all[team->slot];
 }
 

@@ -179,6 +179,10 @@ int weft_stream_quiet(weft_cu_stream stream, const char *call) {
 int weft_stream_begin(const struct weft_team *team, const char *call) {
     if (team->npes == 1)
         return weft_device_begin(call);
+    if (team->roster.pes)
+        return weft_fail(-ENOTSUP,
+                         "%s: a team of PEs that are not evenly spaced cannot meet on streams yet",
+                         call);
     if (team->npes > WEFT_GPU_MEMBERS_MAX)
         return weft_fail(-ENOTSUP, "%s: a team of %d PEs: at most %d can meet on streams", call,
                          team->npes, WEFT_GPU_MEMBERS_MAX);

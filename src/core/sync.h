@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <shmem.h>
+#include "core/roster.h"
 #include "core/wait.h"
 #include "core/window.h"
 
@@ -53,11 +54,10 @@ struct weft_team_words {
 
 #define WEFT_TEAMS_MAX 256
 
-/* An arithmetic progression of PEs, a slot of the scratch window, and how far its words have come.
- */
+/* Some PEs, a slot of the scratch window, and how far its words have come. */
 struct weft_team {
-    int my_pe, npes;     /* within the team */
-    int start, stride;   /* member i is world PE start + i * stride */
+    int my_pe, npes; /* within the team */
+    struct weft_roster roster;
     int slot;            /* of the scratch window */
     uint32_t generation; /* of the handle */
     shmem_team_config_t config;
@@ -71,7 +71,7 @@ struct weft_team {
 };
 
 static inline int weft_team_world_pe(const struct weft_team *team, int member) {
-    return team->start + member * team->stride;
+    return weft_roster_pe(&team->roster, member);
 }
 
 /* The team's slot in the scratch memory of a world PE: words, then workspace. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making a team takes two rounds of posts in its parent: the first finds a scratch slot that is
- * free on every member, the second says that all have their words ready. Who is no member takes
- * part in the rounds only. A slot is reused after a destroy whose barrier no late store can
- * outlive. */
+/* Making a team takes two rounds: the first finds a scratch slot that is free on every member, the
+ * second says that all have their words ready. A split makes them with posts in its parent, and who
+ * is no member takes part in the rounds only; PEs that have no team yet make them by exchanges
+ * among themselves. A slot is reused after a destroy whose barrier no late store can outlive. */
 #include "core/team.h"
 #include <errno.h>
 #include <pthread.h>
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/hash.h"
 #include "base/log.h"
 #include "core/job.h"
 #include "core/sync.h"
@@ -51,8 +52,17 @@ static int position(int start, int stride, int size, int pe) {
     return distance % step == 0 && member >= 0 && member < size ? (int)member : -1;
 }
 
+static int position_in_list(const int *pes, int npes, int pe) {
+    for (int i = 0; i < npes; i++)
+        if (pes[i] == pe)
+            return i;
+    return -1;
+}
+
 int weft_team_member(const struct weft_team *team, int world_pe) {
-    return position(team->start, team->stride, team->npes, world_pe);
+    const struct weft_roster *roster = &team->roster;
+    return roster->pes ? position_in_list(roster->pes, team->npes, world_pe)
+                       : position(roster->start, roster->stride, team->npes, world_pe);
 }
 
 void *weft_team_workspace_of(const struct weft_team *team, int member) {
@@ -87,12 +97,33 @@ static int prepare_words(int slot) {
     return result;
 }
 
+/* A list that is a progression becomes one. */
+static struct weft_roster roster_of(const int *pes, int npes) {
+    int stride = npes > 1 ? pes[1] - pes[0] : 1;
+    for (int i = 0; i < npes; i++)
+        if (pes[i] != pes[0] + i * stride)
+            return (struct weft_roster){.pes = pes};
+    return (struct weft_roster){.start = pes[0], .stride = stride};
+}
+
+/* With a list of its own. */
+static struct weft_team *copy_of(const struct weft_team *shape) {
+    const struct weft_roster *roster = &shape->roster;
+    size_t list = roster->pes ? (size_t)shape->npes * sizeof *roster->pes : 0;
+    struct weft_team *team = malloc(sizeof *team + list);
+    if (!team)
+        return NULL;
+    *team = *shape;
+    if (list > 0)
+        team->roster.pes = memcpy(team + 1, roster->pes, list);
+    return team;
+}
+
 /* 0; -ENOMEM; -EAGAIN: another thread has taken the slot meanwhile. */
 static int team_new(const struct weft_team *shape, struct weft_team **made) {
-    struct weft_team *team = malloc(sizeof *team);
+    struct weft_team *team = copy_of(shape);
     if (!team)
         return -ENOMEM;
-    *team = *shape;
     team->words = (struct weft_team_words *)weft_team_slot_of(team->slot, weft_job.pe);
     pthread_mutex_lock(&changing);
     bool taken = atomic_load(&teams[team->slot]) != NULL;
@@ -115,13 +146,22 @@ static void team_drop(struct weft_team *team) {
     free(team);
 }
 
+/* A new team in the slot of its shape, its words ready for the other members; 0 or -errno as
+ * team_new. Local. */
+static int team_open(const struct weft_team *shape, struct weft_team **team) {
+    int result = team_new(shape, team);
+    if (result == 0 && (result = prepare_words(shape->slot)) < 0)
+        team_drop(*team);
+    return result;
+}
+
 int weft_teams_open(void) {
     memset(generations, 0, sizeof generations);
     for (int slot = WORLD_SLOT; slot <= SHARED_SLOT; slot++) {
         /* Fresh scratch is zero, and a fast peer may have signalled here already: no clearing. */
-        struct weft_team shape = {.my_pe = weft_job.pe, .npes = weft_job.npes, .stride = 1};
+        struct weft_team shape = {
+            .my_pe = weft_job.pe, .npes = weft_job.npes, .roster = {.stride = 1}, .slot = slot};
         struct weft_team *made;
-        shape.slot = slot;
         int result = team_new(&shape, &made);
         if (result < 0) {
             weft_log("no memory for SHMEM_TEAM_WORLD and SHMEM_TEAM_SHARED");
@@ -137,9 +177,42 @@ void weft_teams_close(void) {
             team_drop(teams[slot]);
 }
 
+/* --- Finding a slot --------------------------------------------------------------------------- */
+
+/* The slots that are free, one bit each. */
+struct slots {
+    uint64_t bits[WEFT_TEAMS_MAX / 64];
+};
+
+static struct slots free_slots(void) {
+    struct slots slots = {{0}};
+    for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++)
+        if (!atomic_load(&teams[slot]))
+            slots.bits[slot / 64] |= UINT64_C(1) << (slot % 64);
+    return slots;
+}
+
+static void keep_common(struct slots *slots, const struct slots *theirs) {
+    for (int i = 0; i < WEFT_TEAMS_MAX / 64; i++)
+        slots->bits[i] &= theirs->bits[i];
+}
+
+/* The first one at or behind `first`: threads that make different teams at once begin apart. -1:
+ * there is none. */
+static int choose_slot(const struct slots *slots, unsigned first) {
+    for (unsigned i = 0; i < WEFT_TEAMS_MAX; i++) {
+        unsigned slot = (first + i) % WEFT_TEAMS_MAX;
+        if (slots->bits[slot / 64] >> (slot % 64) & 1)
+            return (int)slot;
+    }
+    return -1;
+}
+
+/* --- Splitting -------------------------------------------------------------------------------- */
+
 /* What the members of a parent tell each other when they split it. */
 struct split_post {
-    uint64_t free_slots[WEFT_TEAMS_MAX / 64];
+    struct slots free;
     int32_t start, stride, size;
     int32_t num_contexts; /* counts for who joins */
     int32_t valid;
@@ -171,46 +244,28 @@ static bool split_agree(struct weft_team *parent, struct split_post *mine, const
             agreed = false;
         if (joins)
             num_contexts = theirs.num_contexts;
-        for (size_t i = 0; joins && i < sizeof common.free_slots / sizeof *common.free_slots; i++)
-            common.free_slots[i] &= theirs.free_slots[i];
+        if (joins)
+            keep_common(&common.free, &theirs.free);
     }
     *mine = common;
     return agreed;
 }
 
-/* The first free slot at or behind one that depends on the parent: threads that split different
- * teams at once rarely reach for the same. */
-static int choose_slot(const uint64_t *free_slots, const struct weft_team *parent) {
-    enum { APART = 37 };
-    for (int i = 0; i < WEFT_TEAMS_MAX; i++) {
-        int slot = (parent->slot * APART + i) % WEFT_TEAMS_MAX;
-        if (free_slots[slot / 64] >> (slot % 64) & 1)
-            return slot;
-    }
-    return -1;
-}
-
-/* The new team of a member, its words ready for the others; 0 or -errno as team_new. Local. */
+/* The new team of a member; 0 or -errno as team_new. Local. */
 static int split_create(const struct weft_team *parent, const struct split_post *post, int my_pe,
                         struct weft_team **team) {
+    enum { APART = 37 };
+    int pes[post->size];
+    for (int i = 0; i < post->size; i++)
+        pes[i] = weft_team_world_pe(parent, post->start + i * post->stride);
     struct weft_team shape = {.my_pe = my_pe,
                               .npes = post->size,
-                              .start = weft_team_world_pe(parent, post->start),
-                              .stride = post->size == 1 ? 1 : parent->stride * post->stride,
-                              .slot = choose_slot(post->free_slots, parent)};
-    int result = shape.slot < 0 ? -ENOSPC : team_new(&shape, team);
-    if (result == 0 && (result = prepare_words(shape.slot)) < 0)
-        team_drop(*team);
+                              .roster = roster_of(pes, post->size),
+                              .slot = choose_slot(&post->free, (unsigned)parent->slot * APART)};
+    int result = shape.slot < 0 ? -ENOSPC : team_open(&shape, team);
     if (result == -ENOMEM)
         weft_log("no memory for the words of a new team: %s", strerror(ENOMEM));
     return result;
-}
-
-static void set_free_slots(struct split_post *post) {
-    memset(post->free_slots, 0, sizeof post->free_slots);
-    for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++)
-        if (!atomic_load(&teams[slot]))
-            post->free_slots[slot / 64] |= UINT64_C(1) << (slot % 64);
 }
 
 /* One attempt: 0, -EAGAIN or another -errno, the same on all members of the parent. */
@@ -218,7 +273,7 @@ static int split_try(struct weft_team *parent, struct split_post *post, struct w
                      const char *call) {
     enum { FULL, FAILED, AGAIN, READY };
     static const int errors[] = {-ENOSPC, -ENOMEM, -EAGAIN, 0};
-    set_free_slots(post);
+    post->free = free_slots();
     if (!split_agree(parent, post, call))
         return -EINVAL;
     int my_pe = position(post->start, post->stride, post->size, parent->my_pe);
@@ -259,6 +314,51 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
         team->config.num_contexts = post.num_contexts;
         *new_team = handle_of(team);
     }
+    return result;
+}
+
+/* --- Among any PEs ---------------------------------------------------------------------------- */
+
+/* One attempt, as split_try. */
+static int create_try(const struct weft_boot_circle *circle, struct weft_team *shape,
+                      unsigned first, struct weft_team **team, const char *call) {
+    struct slots mine = free_slots(), all[circle->count];
+    int result = weft_boot_exchange_among(circle, &mine, sizeof mine, all, NULL, 0, NULL);
+    for (int i = 0; i < circle->count && result == 0; i++)
+        keep_common(&mine, &all[i]);
+    if (result == 0 && (shape->slot = choose_slot(&mine, first)) < 0)
+        result = weft_fail(-ENOSPC,
+                           "%s: the PEs of the new team have no team left in common, of %d: "
+                           "destroy some first",
+                           call, WEFT_TEAMS_MAX);
+    if (result)
+        return result;
+    int own = team_open(shape, team);
+    if (own == -ENOMEM)
+        weft_fail(own, "%s: no memory for the words of a new team", call);
+    result = weft_boot_agree_among(circle, own, call);
+    if (result && own == 0)
+        team_drop(*team);
+    return result;
+}
+
+int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_team,
+                     const char *call) {
+    struct weft_boot_circle teams_circle = *circle;
+    teams_circle.tag = weft_hash(circle->tag, "team", 4); /* no call of another kind is met */
+    struct weft_team shape = {.my_pe = position_in_list(circle->pes, circle->count, weft_job.pe),
+                              .npes = circle->count,
+                              .roster = roster_of(circle->pes, circle->count)};
+    struct weft_team *team = NULL;
+    unsigned first = (unsigned)weft_hash(WEFT_HASH_BASIS, circle->pes,
+                                         (size_t)circle->count * sizeof *circle->pes);
+    int result;
+    *new_team = SHMEM_TEAM_INVALID;
+    do
+        result = create_try(&teams_circle, &shape, first++, &team, call);
+    while (result == -EAGAIN);
+    if (result == 0)
+        *new_team = handle_of(team);
     return result;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Teams: handles, splitting, and the workspace of operators.
+/* Teams: handles, splitting, making, and the workspace of operators.
  *
  * A handle is a small number in a pointer's clothes, so a wrong one is found by a bounds check.
  * Every member owns the same slot of its scratch memory for the team: synchronisation words first
@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <shmem.h>
+#include "boot/boot.h"
 #include "core/sync.h"
 
 /* The team behind a handle, NULL for SHMEM_TEAM_INVALID and for anything that is no live handle. */
@@ -38,6 +39,12 @@ void weft_teams_close(void);
 int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
                             const shmem_team_config_t *config, long config_mask,
                             shmem_team_t *new_team, const char *call);
+
+/* shmemx_team_create: of the members of the circle, in its order. Collective over them alone, in
+ * any thread; 0 or the same -errno on all of them, with text: -ENOSPC, -ENOMEM, -ECONNABORTED. */
+int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_team,
+                     const char *call);
+
 void weft_team_destroy(struct weft_team *team);
 
 #endif

@@ -24,13 +24,13 @@ BELOW = {
     "launch": {"base", "boot"},
 }
 CORE_RANKS = [
-    {"job", "order"},
+    {"job", "order", "roster"},
     {"window", "wait", "blocks", "ivar"},
-    {"sync", "static"},
+    {"sync", "static", "pad"},
     {"team"},
     {"arena"},
     {"device", "device_queue", "device_heap", "device_host", "device_links", "device_share"},
-    {"heap", "ctx"},
+    {"heap", "ctx", "share", "share_space", "share_host"},
     {"rma", "amo", "ivar"},
     {"device_rma", "device_word", "device_stream", "device_slice"},
     {"init"},
