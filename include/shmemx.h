@@ -189,7 +189,13 @@ int shmemx_int32_signal_wait_until_on_stream(const shmemx_slice_t *signals, int 
  * words, 0 at first; the word of (channel, source) is pad[n * channel + source]. put waits until
  * the peer's word for me is 0 and sets it to 1; wait waits until mine from the peer is 1 and sets
  * it to 0; barrier does both with all peers. `pads` is an array of n addresses in GPU memory. A
- * kernel that waits longer than timeout_ms (0: for ever) prints who waited for whom, and traps. */
+ * kernel that waits longer than timeout_ms (0: for ever) prints who waited for whom, and traps.
+ *
+ * On SHMEMX_STREAM_HOST, which no other call takes, the calling thread does it itself, on pads in
+ * memory of the host that `pads` in memory of the host has the addresses of, and sees to it that
+ * all its stores before are visible to who waits for it. It returns when it is done: 0, or
+ * -ETIMEDOUT with text. */
+#define SHMEMX_STREAM_HOST ((shmemx_stream_t)-1)
 int shmemx_pad_put_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
                              uint64_t timeout_ms, shmemx_stream_t stream);
 int shmemx_pad_wait_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,

@@ -7,23 +7,24 @@
 #include "coll/on_stream.h"
 #include "core/device_stream.h"
 #include "core/job.h"
+#include "core/pad.h"
 #include "core/team.h"
+#include "api/refuse.h"
 
 /* --- Coming in and going out ------------------------------------------------------------------ */
 
-/* What streams have waited for is worth nothing when the job is over: no call goes on from there.
- */
-static int check_running(const char *call) {
-    if (weft_job.npes == 0)
-        return weft_fail(-EPERM, "%s: called outside of shmem_init and shmem_finalize", call);
-    if (weft_job_aborted())
-        weft_job_die_aborted(call);
-    return 0;
+static int check_stream(const char *call, shmemx_stream_t stream) {
+    if (stream != SHMEMX_STREAM_HOST)
+        return weft_refuse_phase(call);
+    return weft_fail(-EINVAL,
+                     "%s: argument stream is SHMEMX_STREAM_HOST, which only the calls on "
+                     "signal pads take",
+                     call);
 }
 
 /* A call that needs this PE's GPU alone. */
-static int enter(const char *call, struct weft_gpu_scope *scope) {
-    int rc = check_running(call);
+static int enter(const char *call, shmemx_stream_t stream, struct weft_gpu_scope *scope) {
+    int rc = check_stream(call, stream);
     rc = rc ? rc : weft_device_begin(call);
     if (rc == 0)
         *scope = weft_gpu_enter();
@@ -35,9 +36,9 @@ static int leave(struct weft_gpu_scope scope, int rc) {
     return rc;
 }
 
-static int enter_team(const char *call, shmem_team_t handle, const struct weft_team **team,
-                      struct weft_gpu_scope *scope) {
-    int rc = check_running(call);
+static int enter_team(const char *call, shmem_team_t handle, shmemx_stream_t stream,
+                      const struct weft_team **team, struct weft_gpu_scope *scope) {
+    int rc = check_stream(call, stream);
     *team = rc ? NULL : weft_team_find(handle);
     if (rc == 0 && !*team)
         rc = weft_fail(-EINVAL, "%s: argument team is %p: pass a team that this PE is a member of",
@@ -76,7 +77,7 @@ int shmemx_putmem_on_stream(void *dest, const void *source, size_t nelems, int p
                             shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
     int rc = check_local(__func__, "source", source, nelems);
-    rc = rc ? rc : enter(__func__, &scope);
+    rc = rc ? rc : enter(__func__, stream, &scope);
     return rc ? rc : leave(scope, weft_stream_put(dest, source, nelems, pe, stream, __func__));
 }
 
@@ -84,7 +85,7 @@ int shmemx_getmem_on_stream(void *dest, const void *source, size_t nelems, int p
                             shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
     int rc = check_local(__func__, "dest", dest, nelems);
-    rc = rc ? rc : enter(__func__, &scope);
+    rc = rc ? rc : enter(__func__, stream, &scope);
     return rc ? rc : leave(scope, weft_stream_get(dest, source, nelems, pe, stream, __func__));
 }
 
@@ -95,7 +96,7 @@ int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems
     enum weft_signal_op op;
     int rc = check_local(__func__, "source", source, nelems);
     rc = rc ? rc : check_signal(__func__, sig_addr, sig_op, &op);
-    rc = rc ? rc : enter(__func__, &scope);
+    rc = rc ? rc : enter(__func__, stream, &scope);
     return rc ? rc
               : leave(scope, weft_stream_put_signal(dest, source, nelems, sig_addr, signal, op, pe,
                                                     stream, __func__));
@@ -106,7 +107,7 @@ int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, 
     struct weft_gpu_scope scope;
     enum weft_signal_op op;
     int rc = check_signal(__func__, sig_addr, sig_op, &op);
-    rc = rc ? rc : enter(__func__, &scope);
+    rc = rc ? rc : enter(__func__, stream, &scope);
     return rc ? rc : leave(scope, weft_stream_signal(sig_addr, signal, op, pe, stream, __func__));
 }
 
@@ -119,7 +120,7 @@ int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp
                          "_LE",
                          __func__, cmp);
     int rc = check_word(__func__, sig_addr);
-    rc = rc ? rc : enter(__func__, &scope);
+    rc = rc ? rc : enter(__func__, stream, &scope);
     return rc ? rc : leave(scope, weft_stream_wait(sig_addr, cmp, cmp_value, stream, __func__));
 }
 
@@ -129,7 +130,7 @@ int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp
  * are about what the host has begun. */
 static int quiet(const char *call, shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
-    int rc = enter(call, &scope);
+    int rc = enter(call, stream, &scope);
     return rc ? rc : leave(scope, weft_stream_quiet(stream, call));
 }
 
@@ -145,7 +146,7 @@ static int meet(const char *call, shmem_team_t handle, shmemx_stream_t stream,
                 int (*how)(const struct weft_team *, weft_cu_stream, const char *)) {
     const struct weft_team *team;
     struct weft_gpu_scope scope;
-    int rc = enter_team(call, handle, &team, &scope);
+    int rc = enter_team(call, handle, stream, &team, &scope);
     return rc ? rc : leave(scope, how(team, stream, call));
 }
 
@@ -167,7 +168,7 @@ int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *sou
                                   int PE_root, shmemx_stream_t stream) {
     struct weft_on_stream on = {.stream = stream, .call = __func__};
     struct weft_gpu_scope scope;
-    int rc = enter_team(on.call, team, &on.team, &scope);
+    int rc = enter_team(on.call, team, stream, &on.team, &scope);
     if (rc)
         return rc;
     if (PE_root < 0 || PE_root >= on.team->npes)
@@ -184,7 +185,7 @@ static int exchange(const char *call, shmem_team_t team, void *dest, const void 
     struct weft_on_stream on = {.stream = stream, .call = call};
     struct weft_gpu_scope scope;
     int rc = check_local(call, "source", source, nelems);
-    rc = rc ? rc : enter_team(call, team, &on.team, &scope);
+    rc = rc ? rc : enter_team(call, team, stream, &on.team, &scope);
     return rc ? rc : leave(scope, how(&on, dest, source, nelems));
 }
 
@@ -213,7 +214,7 @@ static int fold(const struct folding *folding, shmem_team_t team, void *dest, co
     struct weft_gpu_scope scope;
     if (folding->number == WEFT_NUMBER_LONGDOUBLE)
         return weft_fail(-ENOTSUP, "%s: GPUs have no long double: use double", on.call);
-    int rc = enter_team(on.call, team, &on.team, &scope);
+    int rc = enter_team(on.call, team, stream, &on.team, &scope);
     return rc ? rc
               : leave(scope,
                       folding->how(&on, dest, source, nreduce, folding->op, folding->number));
@@ -242,7 +243,8 @@ SHMEM_ARITHMETIC_TYPES(ARITHMETIC, _)
 /* peer is rank itself where a call has none. */
 static int check_pads(const char *call, uint32_t *const *pads, int rank, int n, int peer,
                       int channel) {
-    int rc = check_local(call, "pads", pads, 1);
+    int rc = weft_refuse_phase(call);
+    rc = rc ? rc : check_local(call, "pads", pads, 1);
     if (rc == 0 && (rank < 0 || rank >= n))
         rc = weft_fail(-EINVAL, "%s: argument rank is %d, n is %d", call, rank, n);
     if (rc == 0 && (peer < 0 || peer >= n))
@@ -256,7 +258,9 @@ int shmemx_pad_put_on_stream(uint32_t *const *pads, int rank, int n, int peer, i
                              uint64_t timeout_ms, shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
     int rc = check_pads(__func__, pads, rank, n, peer, channel);
-    rc = rc ? rc : enter(__func__, &scope);
+    if (rc == 0 && stream == SHMEMX_STREAM_HOST)
+        return weft_pad_put(&(struct weft_pad){pads, rank, n, channel, timeout_ms, __func__}, peer);
+    rc = rc ? rc : enter(__func__, stream, &scope);
     return rc ? rc
               : leave(scope,
                       weft_gpu_pad_put(pads, rank, n, peer, channel, timeout_ms, stream, __func__));
@@ -266,7 +270,10 @@ int shmemx_pad_wait_on_stream(uint32_t *const *pads, int rank, int n, int peer, 
                               uint64_t timeout_ms, shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
     int rc = check_pads(__func__, pads, rank, n, peer, channel);
-    rc = rc ? rc : enter(__func__, &scope);
+    if (rc == 0 && stream == SHMEMX_STREAM_HOST)
+        return weft_pad_wait(&(struct weft_pad){pads, rank, n, channel, timeout_ms, __func__},
+                             peer);
+    rc = rc ? rc : enter(__func__, stream, &scope);
     return rc ? rc
               : leave(scope, weft_gpu_pad_wait(pads, rank, n, peer, channel, timeout_ms, stream,
                                                __func__));
@@ -276,7 +283,9 @@ int shmemx_pad_barrier_on_stream(uint32_t *const *pads, int rank, int n, int cha
                                  uint64_t timeout_ms, shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
     int rc = check_pads(__func__, pads, rank, n, rank, channel);
-    rc = rc ? rc : enter(__func__, &scope);
+    if (rc == 0 && stream == SHMEMX_STREAM_HOST)
+        return weft_pad_barrier(&(struct weft_pad){pads, rank, n, channel, timeout_ms, __func__});
+    rc = rc ? rc : enter(__func__, stream, &scope);
     return rc ? rc
               : leave(scope,
                       weft_gpu_pad_barrier(pads, rank, n, channel, timeout_ms, stream, __func__));
@@ -303,12 +312,10 @@ int shmemx_set_engine(shmemx_engine_t engine) {
 }
 
 int shmemx_device(int *device) {
-    struct weft_gpu_scope scope;
-    if (!device)
-        return weft_fail(-EINVAL, "%s: argument device is NULL", __func__);
-    int rc = enter(__func__, &scope);
-    if (rc)
-        return rc;
-    *device = weft_gpu.ordinal;
-    return leave(scope, 0);
+    int rc = weft_refuse_null(__func__, "device", device);
+    rc = rc ? rc : weft_refuse_phase(__func__);
+    rc = rc ? rc : weft_device_begin(__func__);
+    if (rc == 0)
+        *device = weft_gpu.ordinal;
+    return rc;
 }
