@@ -79,6 +79,43 @@ int shmemx_set_engine(shmemx_engine_t engine);
 /* CUDA's number of this PE's GPU, as this process counts GPUs. Opens it if need be; local. */
 int shmemx_device(int *device);
 
+/* --- Memory that some PEs share --------------------------------------------------------------- */
+
+/* A block is memory of one PE, in either space, that others may come to share: made and freed
+ * locally, at any time, by any thread. It reads as zero when it is new. */
+typedef struct shmemx_block *shmemx_block_t;
+int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block);
+
+/* The handle is gone at once, the memory when the last share of it is released. NULL: nothing. */
+void shmemx_block_free(shmemx_block_t block);
+
+/* Where the block begins, and its bytes as they were asked for. */
+void *shmemx_block_ptr(shmemx_block_t block);
+size_t shmemx_block_bytes(shmemx_block_t block);
+
+/* The block of this PE that p lies in, NULL when there is none or it has been freed. Local, and
+ * cheap: it may be asked of any pointer. */
+shmemx_block_t shmemx_block_find(const void *p);
+
+/* A share is what a group of PEs has of each other's blocks. Attaching is collective over the
+ * listed PEs, which give the same list and tag, and blocks of the same size and space, in any
+ * thread. Tags tell calls apart that are under way at once with the same list. As long as a block
+ * has not been freed, a second attach with the same list and tag gives the same share again without
+ * a message: so members keep their blocks as long as each other, or all use a new tag. 0, or a
+ * negative errno with text on all of them. */
+typedef struct shmemx_share *shmemx_share_t;
+int shmemx_share_attach(shmemx_block_t block, const int *pes, int npes, uint64_t tag,
+                        shmemx_share_t *share);
+
+/* Released as often as attached, each member at its own time, in any thread; the blocks of all
+ * members can be accessed until then, whoever frees his meanwhile. NULL: nothing. */
+void shmemx_share_release(shmemx_share_t share);
+
+/* Where this PE (for a host block) or its GPU (for a device block) finds the block of a member, by
+ * its place in the list; its own is where shmemx_block_ptr has said. NULL: there is no such member.
+ */
+void *shmemx_share_ptr(shmemx_share_t share, int member);
+
 /* --- Calls in the order of a CUDA stream ------------------------------------------------------ */
 
 /* A cudaStream_t or CUstream; NULL is CUDA's default stream. Each call enqueues work and returns;

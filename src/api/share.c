@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Extension: blocks of memory that some PEs share. What ends something takes NULL, and may be
+ * called at any time. */
+#include "core/share.h"
+#include <errno.h>
+#include "api/refuse.h"
+#include "base/log.h"
+
+static struct weft_block *inside_block(shmemx_block_t block) {
+    return (struct weft_block *)block;
+}
+
+static struct weft_share *inside_share(shmemx_share_t share) {
+    return (struct weft_share *)share;
+}
+
+/* --- Blocks ----------------------------------------------------------------------------------- */
+
+static int check_wish(const char *call, shmemx_space_t space, size_t bytes) {
+    if (space != SHMEMX_SPACE_HOST && space != SHMEMX_SPACE_DEVICE)
+        return weft_fail(-EINVAL,
+                         "%s: argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
+                         call, (int)space);
+    if (bytes == 0)
+        return weft_fail(-EINVAL, "%s: argument bytes is 0", call);
+    if (bytes > SIZE_MAX / 4)
+        return weft_fail(-ENOMEM, "%s of %zu bytes: no machine has them", call, bytes);
+    return 0;
+}
+
+int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block) {
+    struct weft_block *made = NULL;
+    int rc = weft_refuse_null(__func__, "block", block);
+    rc = rc ? rc : weft_refuse_phase(__func__);
+    rc = rc ? rc : check_wish(__func__, space, bytes);
+    rc = rc ? rc : weft_block_alloc(&made, space, bytes, __func__);
+    if (block)
+        *block = (shmemx_block_t)made;
+    return rc;
+}
+
+void shmemx_block_free(shmemx_block_t block) {
+    if (block)
+        weft_block_free(inside_block(block));
+}
+
+void *shmemx_block_ptr(shmemx_block_t block) {
+    return block ? weft_block_at(inside_block(block)) : NULL;
+}
+
+size_t shmemx_block_bytes(shmemx_block_t block) {
+    return block ? weft_block_bytes(inside_block(block)) : 0;
+}
+
+shmemx_block_t shmemx_block_find(const void *p) {
+    return (shmemx_block_t)weft_block_of(p);
+}
+
+/* --- Shares ----------------------------------------------------------------------------------- */
+
+int shmemx_share_attach(shmemx_block_t block, const int *pes, int npes, uint64_t tag,
+                        shmemx_share_t *share) {
+    struct weft_share *attached = NULL;
+    struct weft_boot_circle circle;
+    int rc = weft_refuse_null(__func__, "share", share);
+    rc = rc ? rc : weft_refuse_null(__func__, "block", block);
+    rc = rc ? rc : weft_refuse_phase(__func__);
+    rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &circle);
+    rc = rc ? rc : weft_share_attach(&attached, inside_block(block), &circle, __func__);
+    if (share)
+        *share = (shmemx_share_t)attached;
+    return rc;
+}
+
+void shmemx_share_release(shmemx_share_t share) {
+    if (share)
+        weft_share_release(inside_share(share));
+}
+
+void *shmemx_share_ptr(shmemx_share_t share, int member) {
+    return share ? weft_share_at(inside_share(share), member) : NULL;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Blocks in the memory of the host: each is a segment of one slot, with a memfd of its own, whose
+ * pages are all committed when it is made: who has a share of it never meets a SIGBUS. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "base/machine.h"
+#include "core/job.h"
+#include "core/share_space.h"
+
+static size_t whole_pages(size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+/* The machine kills who commits more than it has, so it is looked at before each step; the other
+ * PEs may be about to make a step, too. */
+static int commit(struct weft_block *block, const char *call) {
+    enum { STEP = 32 << 20 };
+    size_t bytes = block->host.slot_bytes, npes = (size_t)weft_job.npes;
+    int result = 0;
+    for (size_t done = 0, step; done < bytes && result == 0; done += step) {
+        const char *limit;
+        size_t left = bytes - done, room = weft_machine_memory_available(&limit);
+        step = left < STEP ? left : STEP;
+        if (left > room || (npes - 1) * step > room - left)
+            return weft_fail(-ENOMEM,
+                             "%s of %zu bytes: %zu more are needed, and the machine has %zu (%s)",
+                             call, block->range.bytes, left, room, limit);
+        result = weft_segment_commit_range(&block->host, done, step);
+    }
+    return result == 0 ? 0
+                       : weft_fail(result, "%s of %zu bytes: cannot commit them: %s", call,
+                                   block->range.bytes, strerror(-result));
+}
+
+static int make_segment(struct weft_segment *segment, size_t bytes) {
+    int error = weft_segment_alloc(segment, "weft-block", 1, 0, bytes, bytes);
+    if (error != -EMFILE)
+        return error;
+    weft_machine_raise_descriptors();
+    return weft_segment_alloc(segment, "weft-block", 1, 0, bytes, bytes);
+}
+
+static int host_alloc(struct weft_block *block, const char *call) {
+    int error = make_segment(&block->host, whole_pages(block->range.bytes));
+    if (error)
+        return weft_fail(error,
+                         "%s of %zu bytes: %s; limits of this process are address space (ulimit "
+                         "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
+                         call, block->range.bytes, strerror(-error));
+    block->range.at = block->host.base;
+    if ((error = commit(block, call)) != 0)
+        weft_segment_free(&block->host);
+    return error;
+}
+
+static void host_free(struct weft_block *block) {
+    weft_segment_free(&block->host);
+}
+
+static int host_show(const struct weft_block *block, int *fd, const char *call) {
+    *fd = fcntl(block->host.fd, F_DUPFD_CLOEXEC, 0);
+    if (*fd < 0 && errno == EMFILE) {
+        weft_machine_raise_descriptors();
+        *fd = fcntl(block->host.fd, F_DUPFD_CLOEXEC, 0);
+    }
+    return *fd >= 0
+               ? 0
+               : weft_fail(-errno, "%s: no descriptor for the block: %s", call, strerror(errno));
+}
+
+static int host_map(struct weft_share *share, const int *fds, const char *call) {
+    const struct weft_block *block = share->block;
+    const struct weft_segment *own = &block->host;
+    int error = weft_segment_alloc_at(&share->host, (uint32_t)share->count, (uint32_t)share->member,
+                                      own->base, own->slot_bytes, own->fd);
+    if (error == 0 && (error = weft_segment_attach(&share->host, fds, own->slot_bytes)) != 0)
+        weft_segment_free(&share->host);
+    if (error)
+        return weft_fail(error, "%s: cannot map %d blocks of %zu bytes: %s", call, share->count,
+                         block->range.bytes, strerror(-error));
+    share->window = share->host.window;
+    share->window.bytes = block->range.bytes;
+    return 0;
+}
+
+static void host_unmap(struct weft_share *share) {
+    weft_segment_free(&share->host);
+}
+
+const struct weft_share_space weft_share_host = {
+    .name = "host",
+    .alloc = host_alloc,
+    .free = host_free,
+    .show = host_show,
+    .map = host_map,
+    .unmap = host_unmap,
+};
