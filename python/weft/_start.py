@@ -8,7 +8,7 @@ import sys
 
 from weft import _core
 
-_STORE_KEY = "weft/uid"
+_rounds = 0  # of init() through torch's store in this process: alike on all ranks
 
 
 def _torch_group():
@@ -21,12 +21,15 @@ def _torch_group():
 
 def _from_torch(dist):
     """The unique id travels through the store of torch's world, whose ranks are the PEs."""
+    global _rounds
     from torch.distributed import distributed_c10d
     store = distributed_c10d._get_default_store()
     rank, size = dist.get_rank(), dist.get_world_size()
+    key = f"weft/uid/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}/{_rounds}"
+    _rounds += 1
     if rank == 0:
-        store.set(_STORE_KEY, _core.uniqueid().hex())
-    _core.init(rank, size, bytes.fromhex(store.get(_STORE_KEY).decode()))
+        store.set(key, _core.uniqueid().hex())
+    _core.init(rank, size, bytes.fromhex(store.get(key).decode()))
 
 
 def _check_ranks(dist):

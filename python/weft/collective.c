@@ -2,6 +2,7 @@
 /* Collectives on arrays: dest, then source, as in C. */
 #include "argument.h"
 #include "operator.h"
+#include "session.h"
 
 struct vectors {
     struct weft_operator on;
@@ -55,10 +56,10 @@ WEFT_FUNCTION(all_reduce) {
     bool right = weft_operator_take_op(&v.on, in[2]) && take(&v, in[0], in[1]) &&
                  weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
                                          "as many as source has");
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = weft_all_reduce(v.on.team, v.dest.data, v.source.data, v.source.nelems, type(&v, right),
                             v.on.op, v.on.stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return close_vectors(&v, error);
 }
 
@@ -73,10 +74,10 @@ WEFT_FUNCTION(all_gather) {
         !weft_operator_open(&v.on, in[2], in[3]))
         return NULL;
     bool right = take(&v, in[0], in[1]) && divide(&v, "dest", &v.dest, "source", &v.source);
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = weft_all_gather(v.on.team, v.dest.data, v.source.data, v.nelems, type(&v, right),
                             v.on.stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return close_vectors(&v, error);
 }
 
@@ -92,10 +93,10 @@ WEFT_FUNCTION(reduce_scatter) {
         return NULL;
     bool right = weft_operator_take_op(&v.on, in[2]) && take(&v, in[0], in[1]) &&
                  divide(&v, "source", &v.source, "dest", &v.dest);
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = weft_reduce_scatter(v.on.team, v.dest.data, v.source.data, v.nelems, type(&v, right),
                                 v.on.op, v.on.stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return close_vectors(&v, error);
 }
 
@@ -111,9 +112,9 @@ WEFT_FUNCTION(reserve) {
         !weft_operator_open(&on, in[0], NULL))
         return NULL;
     bool right = weft_argument_size(signature.call, "nbytes", in[1], &bytes);
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = weft_reserve(on.team, right ? bytes : (size_t)PTRDIFF_MAX);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return weft_operator_close(&on, error);
 }
 

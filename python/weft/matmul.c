@@ -5,6 +5,7 @@
 #include <string.h>
 #include "argument.h"
 #include "operator.h"
+#include "session.h"
 
 enum { PRODUCTS_MAX = 64 };
 
@@ -41,9 +42,9 @@ static PyObject *multiply(const struct weft_signature *signature, PyObject *cons
                  take(&on, &arrays[1], "a", in[1], WEFT_ARRAY_READ) &&
                  take(&on, &arrays[2], "b", in[2], WEFT_ARRAY_READ);
     weft_matrix c = matrix(&arrays[0]), a = matrix(&arrays[1]), b = matrix(&arrays[2]);
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = product(on.team, right ? &a : NULL, &b, on.op, &c, on.stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     for (int i = 0; i < 3; i++)
         weft_array_drop(&arrays[i]);
     return weft_operator_close(&on, error);
@@ -140,10 +141,10 @@ WEFT_FUNCTION(all_gather_matmul) {
         right = false;
     }
     weft_matrix a = matrix(&shard), a_full = matrix(&full);
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = weft_all_gather_matmul(on.team, right ? &a : NULL, b.matrices, right ? b.count : 0,
                                    c.matrices, right && wants_full ? &a_full : NULL, on.stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     drop_several(&b);
     drop_several(&c);
     weft_array_drop(&shard);

@@ -87,10 +87,10 @@ void weft_memory_release_object(void *object) {
 /* numbers[i] becomes the smallest numbers[i] of all PEs. */
 static int reduce_to_minima(double *numbers, size_t count) {
     int error;
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = weft_all_reduce(SHMEM_TEAM_WORLD, numbers, numbers, count, WEFT_F64, WEFT_MIN,
                             WEFT_STREAM_HOST);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return error;
 }
 
@@ -111,9 +111,9 @@ static void give_back(const double *gone) {
         *link = memory->next;
         nbooks--;
         char *begin = memory->begin;
-        Py_BEGIN_ALLOW_THREADS;
+        WEFT_BEGIN_UNLOCKED;
         shmem_free(begin);
-        Py_END_ALLOW_THREADS;
+        WEFT_END_UNLOCKED;
         weft_memory_drop(memory);
     }
 }
@@ -192,9 +192,9 @@ struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space,
         free(memory);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     memory->begin = zero ? shmemx_calloc(space, size, 1) : shmemx_malloc(space, size);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     if (!memory->begin) {
         PyErr_Format(PyExc_MemoryError, "%s: %s", call, weft_last_error());
         free(memory);
@@ -205,8 +205,8 @@ struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space,
     return memory;
 }
 
-bool weft_memory_views_anywhere(bool *views) {
-    double none = 1;
+bool weft_memory_needed_anywhere(bool busy, bool *needed) {
+    double none = !busy;
     for (const struct weft_memory *memory = books; memory; memory = memory->next)
         if (atomic_load(&memory->views) > 0 ||
             (atomic_load(&memory->exposed) && atomic_load(&memory->holders) > 1))
@@ -214,7 +214,7 @@ bool weft_memory_views_anywhere(bool *views) {
     int error = reduce_to_minima(&none, 1);
     if (error)
         weft_error_raise("finalize", error);
-    *views = none < 1;
+    *needed = none < 1;
     return error == 0;
 }
 

@@ -17,12 +17,12 @@ static PyObject *order(const struct weft_signature *signature, PyObject *const *
         !weft_arguments_sort(signature, args, nargs, names, in) ||
         !weft_argument_stream(signature->call, in[0], &stream))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     if (stream == WEFT_STREAM_HOST)
         by_thread();
     else
         error = by_stream((shmemx_stream_t)stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return weft_error_result(signature->call, error);
 }
 
@@ -56,13 +56,13 @@ static PyObject *meet(const struct weft_signature *signature, PyObject *const *a
         !weft_team_take(signature->call, in[0], &team, &size) ||
         !weft_argument_stream(signature->call, in[1], &stream))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     if (stream == WEFT_STREAM_HOST)
         error = meet_by_thread(team, complete);
     else
         error = (complete ? shmemx_barrier_on_stream
                           : shmemx_sync_on_stream)(team, (shmemx_stream_t)stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return weft_error_result(signature->call, error);
 }
 

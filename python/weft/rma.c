@@ -99,9 +99,9 @@ static int move_unlocked(const struct transfer *transfer, bool put) {
     int error;
     if (is_short(transfer))
         return move(transfer, put);
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = move(transfer, put);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return error;
 }
 
@@ -157,9 +157,9 @@ static int announce_unlocked(const struct transfer *transfer, const struct annou
     int error;
     if (is_short(transfer) && word->device < 0)
         return announce(transfer, signal);
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = announce(transfer, signal);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return error;
 }
 
@@ -204,9 +204,9 @@ static int send_signal_unlocked(const struct announcement *signal, int pe, weft_
     int error;
     if (stream == WEFT_STREAM_HOST && word->device < 0)
         return send_signal(signal, pe, stream);
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = send_signal(signal, pe, stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return error;
 }
 
@@ -238,32 +238,35 @@ WEFT_FUNCTION(signal) {
 /* --- wait ------------------------------------------------------------------------------------ */
 
 /* Looks at the word for a while, without the GIL: in a hurry at first, later by timer. */
-static bool look(uint64_t *word, int cmp, uint64_t value, long round) {
+static bool look(uint64_t *word, int cmp, uint64_t value, bool hurry) {
     const struct timespec pause = {.tv_nsec = 50000};
     bool met = false;
-    int turns = round ? 400 : 4000;
-    Py_BEGIN_ALLOW_THREADS;
-    for (int i = 0; i < turns && !(met = shmem_uint64_test(word, cmp, value)); i++)
-        if (round)
+    WEFT_BEGIN_UNLOCKED;
+    for (int turns = hurry ? 4000 : 400; turns > 0 && weft_session.running; turns--) {
+        if ((met = shmem_uint64_test(word, cmp, value)))
+            break;
+        if (!hurry)
             nanosleep(&pause, NULL);
-    Py_END_ALLOW_THREADS;
+    }
+    WEFT_END_UNLOCKED;
     return met;
 }
 
-/* Between the rounds, Python may take an interrupt. */
+/* Between the looks, Python may take an interrupt, and another thread may have ended the job. */
 static PyObject *wait_by_thread(uint64_t *word, int cmp, uint64_t value) {
+    bool hurry = true;
     if (!shmem_uint64_test(word, cmp, value))
-        for (long round = 0; !look(word, cmp, value, round); round++)
-            if (PyErr_CheckSignals() < 0)
+        for (; !look(word, cmp, value, hurry); hurry = false)
+            if (PyErr_CheckSignals() < 0 || !weft_session_check("wait"))
                 return NULL;
     return PyLong_FromUnsignedLongLong(shmem_signal_fetch(word));
 }
 
 static PyObject *wait_by_stream(uint64_t *word, int cmp, uint64_t value, weft_stream stream) {
     int error;
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = shmemx_signal_wait_until_on_stream(word, cmp, value, (shmemx_stream_t)stream);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return weft_error_result("wait", error);
 }
 

@@ -3,8 +3,11 @@
  * exception that nobody caught, ends the whole job with it: its peers would wait for it in vain. */
 #include "session.h"
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 #include "argument.h"
 #include "error.h"
 #include "memory.h"
@@ -33,13 +36,42 @@ int weft_session_device(const char *call) {
     return error ? -1 : weft_session.device;
 }
 
+PyThreadState *weft_session_unlock(void) {
+    atomic_fetch_add(&weft_session.unlocked, 1);
+    atomic_fetch_add(&weft_session.inside, 1);
+    return PyEval_SaveThread();
+}
+
+/* At the end of the process a thread does not come back from here: it gets the GIL no more. */
+void weft_session_lock(PyThreadState *state) {
+    atomic_fetch_sub(&weft_session.inside, 1);
+    PyEval_RestoreThread(state);
+    atomic_fetch_sub(&weft_session.unlocked, 1);
+}
+
 /* --- The end of the process ------------------------------------------------------------------ */
 
-/* Runs before the library's own handler, which would wait for the peers to come to their end. */
+/* Threads that wait for a signal see that the job is over for them, and leave. */
+static bool all_leave(void) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int ms = 0; ms < 200 && atomic_load(&weft_session.inside) > 0; ms++)
+        nanosleep(&pause, NULL);
+    return atomic_load(&weft_session.inside) == 0;
+}
+
+/* Runs before the library's own handler, which waits for the peers to come to their end, and then
+ * unmaps what a thread that is still in a call works on. */
 static void end_with_status(int status, void *unused) {
     (void)unused;
-    if (status != 0 && weft_session.running && weft_session.npes > 1)
-        shmem_global_exit(status);
+    if (!weft_session.running)
+        return;
+    weft_session.running = false;
+    bool left = all_leave();
+    if (status == 0 && !left)
+        fprintf(stderr, "weft: PE %d ends while a thread of it is in a call: ending the job\n",
+                weft_session.pe);
+    if (weft_session.npes > 1 && (status != 0 || !left))
+        shmem_global_exit(status ? status : 1);
 }
 
 static void forget_in_child(void) {
@@ -194,18 +226,18 @@ static PyObject *finalize(PyObject *self, PyObject *unused) {
     (void)unused;
     if (!weft_session.running)
         Py_RETURN_NONE;
-    bool views;
-    if (!weft_memory_views_anywhere(&views))
+    bool needed;
+    if (!weft_memory_needed_anywhere(atomic_load(&weft_session.unlocked) > 0, &needed))
         return NULL;
+    weft_session.running = false;
     Py_BEGIN_ALLOW_THREADS;
-    if (views)
+    if (needed)
         shmem_barrier_all();
     else
         shmem_finalize();
     Py_END_ALLOW_THREADS;
-    lingering = views;
-    weft_memory_close(views);
-    weft_session.running = false;
+    lingering = needed;
+    weft_memory_close(needed);
     weft_session.npes = 0;
     Py_RETURN_NONE;
 }

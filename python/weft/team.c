@@ -131,10 +131,10 @@ WEFT_FUNCTION(split) {
                  check_split(start, stride, size, shmem_team_n_pes(team->handle));
     shmem_team_t made = SHMEM_TEAM_INVALID;
     int error;
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error =
         shmem_team_split_strided(team->handle, right ? start : -1, stride, size, NULL, 0, &made);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     if (!right)
         return NULL;
     if (error)
@@ -150,9 +150,9 @@ static PyObject *sync_team(PyObject *self, PyObject *unused) {
     if (!check(team, "Team.sync"))
         return NULL;
     int error;
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     error = shmem_team_sync(team->handle);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return weft_error_result("Team.sync", error);
 }
 
@@ -162,10 +162,10 @@ static PyObject *barrier(PyObject *self, PyObject *unused) {
     if (!check(team, "Team.barrier"))
         return NULL;
     int error;
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     shmem_quiet();
     error = shmem_team_sync(team->handle);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     return weft_error_result("Team.barrier", error);
 }
 
@@ -176,9 +176,9 @@ static PyObject *destroy(PyObject *self, PyObject *unused) {
         return NULL;
     if (!team->session)
         return PyErr_Format(PyExc_ValueError, "Team.destroy: the world ends with finalize()");
-    Py_BEGIN_ALLOW_THREADS;
+    WEFT_BEGIN_UNLOCKED;
     shmem_team_destroy(team->handle);
-    Py_END_ALLOW_THREADS;
+    WEFT_END_UNLOCKED;
     Py_RETURN_NONE;
 }
 

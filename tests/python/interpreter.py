@@ -21,6 +21,7 @@ def find(*modules):
 
 def environment(build=BUILD, **more):
     """For the package in place, and nothing of another launcher's."""
-    drop = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "WEFT_LAUNCHER")
+    drop = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "WEFT_LAUNCHER",
+            "PYTHONUNBUFFERED")
     kept = {name: value for name, value in os.environ.items() if name not in drop}
     return {**kept, "PYTHONPATH": f"{build}/python:{ROOT}/tests/python", "PYTHONDONTWRITEBYTECODE": "1", **more}

@@ -1,0 +1,394 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""How jobs of Python processes begin and end: under each launcher, by exceptions, exits and deaths, in
+children, twice. Each scene is a program; none may hang, and what it says has to be there.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+PYTHON = interpreter.find("numpy") or interpreter.find() or sys.executable
+OSHRUN = [interpreter.BUILD / "bin/oshrun"]
+BEGIN = "import os, sys, time, array, weft\nweft.init()\nme, n = weft.my_pe(), weft.n_pes()\n"
+SECONDS = 30
+
+
+class Run:
+    def __init__(self, program, pes=2, launch=None, begin=BEGIN, **environment):
+        command = (launch or [*OSHRUN, "-n", str(pes)]) + [PYTHON, "-c", begin + textwrap.dedent(program)]
+        start = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60,
+                              env=interpreter.environment(**environment))
+        self.seconds = time.monotonic() - start
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    def expect(self, problems, status=0, out=(), err=()):
+        if self.status != status:
+            problems.append(f"status {self.status}, expected {status}")
+        if self.seconds > SECONDS:
+            problems.append(f"took {self.seconds:.1f} s")
+        for pattern, text in [(p, self.out) for p in out] + [(p, self.err) for p in err]:
+            if not re.search(pattern, text):
+                problems.append(f"no {pattern!r}")
+        if problems:
+            problems += (self.out + self.err).splitlines()[-40:]
+
+
+# --- Ends -------------------------------------------------------------------------------------------
+
+def returns(problems):
+    Run("time.sleep(0.1 * me); print(f'done {me}')", 3).expect(problems, 0, [f"done {pe}" for pe in range(3)])
+
+
+ELSEWHERE = {"in a barrier": "weft.barrier()", "computing": "time.sleep(60)", "waiting": "weft.wait(weft.world and word, 1)",
+             "at its end": "sys.exit(0)"}
+
+
+def exception_while(where):
+    def scene(problems):
+        run = Run(f"""
+            word = weft.zeros(1, "uint64")
+            print("PE", me, "was here", end="\\n")
+            if me == 1:
+                raise KeyError("the reason")
+            {ELSEWHERE[where]}
+        """, 3)
+        run.expect(problems, 1, ["PE 0 was here", "PE 1 was here"], ["Traceback", "KeyError: 'the reason'"])
+    return scene
+
+
+def exit_with_status(problems):
+    Run("sys.exit(3) if me == 1 else weft.barrier()").expect(problems, 3)
+
+
+def exit_after_finalize(problems):
+    Run("weft.finalize(); time.sleep(0.3 * (1 - me)); print(f'whole {me}'); sys.exit(5 * me)").expect(
+        problems, 5, ["whole 0", "whole 1"])
+
+
+DEATHS = {
+    "barrier": "weft.barrier()", "all_reduce": "weft.all_reduce(array.array('f', [1]))",
+    "wait": "weft.wait(word, 1)", "empty": "weft.empty(4)", "finalize": "weft.finalize()",
+    "split": "weft.world.split(0, 1, 2)", "put": "[weft.put(word, word, 1) for _ in iter(int, 1)]",
+    "matmul": "m = memoryview(array.array('f', [1] * 16)).cast('B').cast('f', (4, 4)); weft.matmul_all_reduce(m, m, m)"}
+
+
+def death_in(call):
+    def scene(problems):
+        run = Run(f"""
+            word = weft.zeros(1, "uint64")
+            print(f"line of {{me}}")
+            weft.barrier()
+            if me == 1:
+                time.sleep(0.05)
+                os.kill(os.getpid(), 9)
+            {DEATHS[call]}
+            weft.barrier()
+        """, 2)
+        run.expect(problems, 128 + 9, ["line of 0", "line of 1"], ["PE 1 .*killed by signal 9"])
+    return scene
+
+
+def interrupt(problems):
+    Run("""
+        word = weft.zeros(1, "uint64")
+        import threading, signal
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            weft.wait(word, 1)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """, 1).expect(problems, 0, ["interrupted"])
+
+
+def daemon_threads(problems):
+    """A thread that serves signals has not to be told that the program ends."""
+    Run("""
+        import threading
+        word = weft.zeros(1, "uint64")
+        threading.Thread(target=weft.wait, args=(word, 1), daemon=True).start()
+        time.sleep(0.1)
+        print(f"end {me}")
+    """).expect(problems, 0, ["end 0", "end 1"])
+
+
+def thread_in_a_collective(problems):
+    Run("""
+        import threading
+        if me == 0:
+            threading.Thread(target=weft.barrier, daemon=True).start()
+            time.sleep(0.1)
+        else:
+            time.sleep(1)
+    """).expect(problems, 1, [], ["PE 0 ends while a thread of it is in a call"])
+
+
+# --- finalize, and again ----------------------------------------------------------------------------
+
+def again(problems):
+    Run("""
+        kept = []
+        for turn in range(3):
+            weft.init()
+            buffer = weft.zeros(4, "int32")
+            team = weft.world.split(0, 1, n)
+            weft.put(buffer, array.array("i", [turn] * 4), (me + 1) % n)
+            weft.barrier()
+            assert memoryview(buffer).tolist() == [turn] * 4
+            kept += [lambda b=buffer: b.ptr, lambda t=team: t.rank, lambda b=buffer: memoryview(b)]
+            weft.finalize()
+            weft.finalize()
+            assert not weft.initialized()
+            for use in [*kept, weft.my_pe, weft.barrier, lambda: weft.zeros(1), lambda: weft.world.size]:
+                try:
+                    use()
+                    raise SystemExit("no error")
+                except RuntimeError as error:
+                    assert "finalize" in str(error), error
+        print(f"three times {me}")
+    """, 3).expect(problems, 0, [f"three times {pe}" for pe in range(3)])
+
+
+def views_after_finalize(problems):
+    """On one PE alone: all keep their memory then, also those who see it from elsewhere."""
+    Run("""
+        buffer = weft.zeros(4, "int32")
+        view = memoryview(buffer.peer((me + 1) % n)) if me == 0 else None
+        weft.finalize()
+        if view:
+            view[0] = 5
+            assert view.tolist() == [5, 0, 0, 0]
+        try:
+            memoryview(buffer)
+            raise SystemExit("no error")
+        except RuntimeError:
+            pass
+        weft.init()
+        other = weft.zeros(4, "int32")
+        assert weft.n_pes() == n and memoryview(other).tolist() == [0] * 4
+        print(f"kept {me}")
+    """).expect(problems, 0, ["kept 0", "kept 1"])
+
+
+def before_init(problems):
+    Run("""
+        import weft, array
+        for use in [weft.my_pe, weft.barrier, lambda: weft.zeros(1), lambda: weft.world.rank,
+                    lambda: weft.all_reduce(array.array("f", [1])), lambda: weft.put(b"", b"", 0)]:
+            try:
+                use()
+                raise SystemExit("no error")
+            except RuntimeError as error:
+                assert "called before init(): call weft.init() first" in str(error), error
+        assert not weft.initialized() and weft.finalize() is None
+        print("fine", repr(weft.world))
+    """, 2, begin="").expect(problems, 0, ["fine"])
+
+
+# --- Children ---------------------------------------------------------------------------------------
+
+def fork(problems):
+    Run("""
+        import multiprocessing
+        buffer = weft.zeros(4)
+        def child():
+            for use in (weft.my_pe, weft.barrier, lambda: memoryview(buffer), weft.init, lambda: weft.zeros(1)):
+                try:
+                    use()
+                    os._exit(3)
+                except RuntimeError as error:
+                    assert "in a forked child, which is no PE" in str(error), error
+            assert not weft.initialized()
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+        process.join()
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        weft.barrier()
+        print(f"child {process.exitcode}")
+    """).expect(problems, 0, ["child 0\n(.*\n)*child 0"])
+
+
+SPAWN = """
+import multiprocessing, sys, time, array
+import weft
+
+def work(rank, size, uid, fails):
+    weft.init(rank, size, uid)
+    values = array.array("f", [rank])
+    weft.all_reduce(values)
+    print(f"PE {weft.my_pe()} of {weft.n_pes()} has {values[0]:g}", flush=True)
+    if fails and rank == 1:
+        raise ValueError("in a child")
+    if fails:
+        time.sleep(60)
+
+if __name__ == "__main__":
+    uid = weft.uniqueid()
+    context = multiprocessing.get_context("spawn")
+    children = [context.Process(target=work, args=(r, 3, uid, len(sys.argv) > 1)) for r in range(3)]
+    [child.start() for child in children]
+    [child.join() for child in children]
+    print("codes", [child.exitcode for child in children])
+"""
+
+
+def spawn(problems, *arguments):
+    path = pathlib.Path("/tmp" if not interpreter.BUILD.exists() else interpreter.BUILD) / "spawn_scene.py"
+    path.write_text(SPAWN)
+    start = time.monotonic()
+    done = subprocess.run([PYTHON, path, *arguments], capture_output=True, text=True, timeout=60,
+                          env=interpreter.environment())
+    expected = r"codes \[1, 1, 1\]" if arguments else r"codes \[0, 0, 0\]"
+    if time.monotonic() - start > SECONDS or not re.search(expected, done.stdout) or \
+            not all(f"PE {pe} of 3 has 3" in done.stdout for pe in range(3)):
+        problems += [f"took {time.monotonic() - start:.1f} s", *(done.stdout + done.stderr).splitlines()]
+
+
+def spawn_and_fail(problems):
+    spawn(problems, "fail")
+
+
+# --- Launchers --------------------------------------------------------------------------------------
+
+RING = """
+    box = weft.zeros(1, "int64")
+    weft.put(box, array.array("q", [me]), (me + 1) % n)
+    weft.barrier()
+    print(f"PE {me} of {n} has {memoryview(box)[0]}")
+"""
+
+
+def ringed(pes):
+    return [f"PE {pe} of {pes} has {(pe - 1) % pes}" for pe in range(pes)]
+
+
+def alone(problems):
+    Run(RING, launch=["env"]).expect(problems, 0, ringed(1))
+
+
+def torchrun_variables(problems):
+    program = BEGIN + textwrap.dedent(RING)
+    common = dict(WORLD_SIZE="3", LOCAL_WORLD_SIZE="3", MASTER_ADDR="127.0.0.1", MASTER_PORT="29400",
+                  TORCHELASTIC_RUN_ID=f"test-{time.time()}")
+    pes = [subprocess.Popen([PYTHON, "-c", program], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env=interpreter.environment(RANK=str(r), LOCAL_RANK=str(r), **common)) for r in range(3)]
+    text = "".join(pe.communicate(timeout=60)[0] for pe in pes)
+    problems += [f"no {line}: {text}" for line in ringed(3) if line not in text]
+
+
+def under(launcher, *arguments):
+    def scene(problems):
+        if shutil.which(launcher) is None:
+            print(f"# {launcher} is not installed")
+            return
+        Run(RING, launch=[launcher, *arguments], OMPI_ALLOW_RUN_AS_ROOT="1",
+            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1").expect(problems, 0, ringed(2))
+    return scene
+
+
+def allgather(problems):
+    """Any means of gathering will do: here files. What the function raises is what init raises."""
+    Run("""
+        import os, sys, time, array, pathlib, tempfile, weft
+        me, n = int(os.environ["WEFT_PE"]), int(os.environ["WEFT_NPES"])
+        folder = pathlib.Path(tempfile.gettempdir()) / f"weft-gather-{os.getppid()}"
+        folder.mkdir(exist_ok=True)
+        def gather(mine):
+            (folder / f"{me}.part").write_bytes(mine)
+            (folder / f"{me}.part").rename(folder / f"{me}")
+            while len([f for f in folder.iterdir() if f.suffix == ""]) < n:
+                time.sleep(0.01)
+            return [(folder / f"{pe}").read_bytes() for pe in range(n)]
+        def wrong(mine):
+            raise OSError("no way")
+        for function, kind, text in ((wrong, OSError, "no way"), (lambda mine: [mine], ValueError, "return one piece")):
+            try:
+                weft.init(me, n, allgather=function)
+                raise SystemExit("no error")
+            except kind as error:
+                assert text in str(error), error
+        weft.init(me, n, allgather=gather)
+    """ + textwrap.dedent(RING).replace("\n", "\n        "), begin="").expect(problems, 0, ringed(2))
+
+
+def wrong_init(problems):
+    Run("""
+        for arguments, kind, text in [
+                ((0, 2), ValueError, "pass rank, size and one of"), ((0, None, b""), ValueError, "pass rank, size"),
+                ((0, 2, b"short"), ValueError, "pass the 128 bytes"), ((0, 2, "x" * 128), ValueError, "128 bytes"),
+                ((2, 2, weft.uniqueid()), RuntimeError, "PE 0 of 1 already"),
+                (("a", 2, weft.uniqueid()), TypeError, "argument rank is 'a'")]:
+            try:
+                weft.init(*arguments)
+                raise SystemExit(f"no error: {arguments}")
+            except kind as error:
+                assert text in str(error), error
+        weft.init()
+        print("refused")
+    """, 1).expect(problems, 0, ["refused"])
+
+
+def in_torch(problems):
+    """The ranks of torch.distributed, its store, and its order of processes: the reverse of oshrun's."""
+    python = interpreter.find("torch")
+    if python is None:
+        print("# torch is not installed")
+        return
+    program = textwrap.dedent("""
+        import os, sys, array, tempfile, torch, torch.distributed as dist, weft
+        rank, size = int(sys.argv[1]), 3
+        dist.init_process_group("gloo", init_method=sys.argv[2], rank=rank, world_size=size)
+        weft.init()
+        me, n = weft.my_pe(), weft.n_pes()
+        assert (me, n) == (rank, size)
+        values = torch.full((4,), float(me))
+        weft.all_reduce(values)
+        assert values.tolist() == [3.0] * 4
+        weft.finalize()
+        weft.init()
+        weft.barrier()
+        print("rank", rank, "fine")
+    """)
+    store = interpreter.BUILD / f"torch-store-{time.time()}"
+    ranks = [subprocess.Popen([python, "-c", program, str(rank), f"file://{store}"], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, env=interpreter.environment()) for rank in range(3)]
+    text = "".join(rank.communicate(timeout=100)[0] for rank in ranks)
+    store.unlink(missing_ok=True)
+    problems += [f"rank {rank}: {text}" for rank in range(3) if f"rank {rank} fine" not in text]
+
+
+tap.run([
+    ("processes that return end the job together", returns),
+    *[(f"an exception ends the job, with a peer {where}", exception_while(where)) for where in ELSEWHERE],
+    ("a status ends the job", exit_with_status),
+    ("a status after finalize() is the process's own affair", exit_after_finalize),
+    *[(f"a death is named to those in {call}", death_in(call)) for call in DEATHS],
+    ("wait can be interrupted", interrupt),
+    ("threads that wait for signals end with the process", daemon_threads),
+    ("a thread that is left in a collective is named", thread_in_a_collective),
+    ("init and finalize, three times", again),
+    ("views are good after finalize", views_after_finalize),
+    ("calls before init", before_init),
+    ("forked children are no PEs", fork),
+    ("spawned children are, by a unique id", spawn),
+    ("an exception in a spawned child ends its job", spawn_and_fail),
+    ("one PE without a launcher", alone),
+    ("torchrun's variables", torchrun_variables),
+    ("Open MPI's mpirun", under("mpirun.openmpi", "--oversubscribe", "-n", "2")),
+    ("MPICH's mpiexec", under("mpiexec.hydra", "-n", "2")),
+    ("an allgather of the program's", allgather),
+    ("wrong arguments of init", wrong_init),
+    ("inside torch.distributed", in_torch),
+])

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls keep nothing: neither those that succeed nor those that fail at any of their arguments."""
+import array
+import gc
+import sys
+
+import pytest
+import weft
+
+
+def memory_kib():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4
+
+
+def shapes_of_calls(me):
+    buffer, word, team = weft.zeros(4), weft.zeros(1, "uint64"), weft.world
+    f, d = array.array("f", [1] * 4), array.array("d", [1] * 4)
+    matrix = memoryview(bytearray(64)).cast("f", (4, 4))
+    return [buffer, word, f, d, matrix, team], [
+        lambda: weft.put(buffer, f, me), lambda: weft.put(buffer, d, me), lambda: weft.put(buffer, f, 99),
+        lambda: weft.put(f, f, me), lambda: weft.put(buffer, f, me, stream=f), lambda: weft.get(f, buffer, me),
+        lambda: weft.put_signal(buffer, f, word, 1, me), lambda: weft.put_signal(buffer, f, buffer, 1, me),
+        lambda: weft.put_signal(buffer, f, word, f, me), lambda: weft.signal(word, 1, me, op=f),
+        lambda: weft.wait(word, 0, "!="), lambda: buffer.view(2, f), lambda: buffer.view(2), lambda: buffer.peer(me),
+        lambda: memoryview(buffer).release(), lambda: buffer.__dlpack__(), lambda: buffer.__dlpack__(copy=True),
+        lambda: weft.all_reduce(f, team=team), lambda: weft.all_reduce(f, d, team=team),
+        lambda: weft.all_reduce(f, team=f), lambda: weft.all_gather(f, f[:1] if weft.n_pes() == 4 else d),
+        lambda: weft.matmul_all_reduce(matrix, matrix, f), lambda: weft.all_gather_matmul([matrix], matrix, (matrix, f)),
+        lambda: repr(buffer), lambda: (buffer.shape, buffer.dtype, team.pes), lambda: weft.empty(f), lambda: weft.empty("x")]
+
+
+def call_all(calls):
+    for call in calls:
+        try:
+            call()
+        except (ValueError, TypeError, BufferError, NotImplementedError):
+            pass
+
+
+def test_references(me):
+    objects, calls = shapes_of_calls(me)
+    call_all(calls)
+    before = [sys.getrefcount(thing) for thing in objects]
+    for _ in range(20):
+        call_all(calls)
+    gc.collect()
+    assert [sys.getrefcount(thing) for thing in objects] == before
+
+
+def test_memory(me):
+    if "asan" in open("/proc/self/maps").read():
+        pytest.skip("the sanitizer keeps freed memory")
+    _, calls = shapes_of_calls(me)
+    for _ in range(200):
+        call_all(calls)
+    before = memory_kib()
+    for _ in range(2000):
+        call_all(calls)
+    assert memory_kib() - before < 400
