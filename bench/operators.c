@@ -3,7 +3,8 @@
  * operator, "unfused" the collective and one matmul before or behind it, "matmul" the same total
  * local product alone, on all PEs at once. Every time is a median, of the PE where it is largest.
  * JSON lines; M and N are global, and split over the PEs are N for all-gather-matmul and K for the
- * others.
+ * others. With 8-bit factors the operators are the scaled ones, with a scale for each row and
+ * column and bf16 results.
  *
  *   oshrun -n 2 operators [SECONDS_PER_ROW [OPERATOR]] */
 #include <shmem.h>
@@ -22,8 +23,10 @@ static double seconds_per_row = 2;
 /* Matrices of a row. The factors of communication are symmetric, as a careful user has them. */
 static struct row {
     const char *name;
-    weft_dtype dtype;
+    weft_dtype dtype, result;
     size_t m, n, k;
+    bool scaled;
+    weft_matrix a_scale, b_scale, shard_scale;
     weft_matrix a, b, c; /* this PE's whole local product: c = a x b */
     weft_matrix shard;   /* own rows of a, or of the reduced c */
     weft_matrix fused;   /* the output of the fused operator */
@@ -32,7 +35,7 @@ static struct row {
 
 typedef void way(void);
 struct subject {
-    const char *name;
+    const char *name, *scaled_name;
     void (*prepare)(size_t m, size_t n, size_t k);
     way *ways[WAYS];
 };
@@ -42,10 +45,6 @@ static void check(int error) {
         return;
     fprintf(stderr, "operators: %s\n", weft_last_error());
     shmem_global_exit(1);
-}
-
-static weft_matrix matrix(void *data, size_t rows, size_t cols) {
-    return (weft_matrix){data, rows, cols, cols, row.dtype};
 }
 
 /* Numbers in (-1, 1): the upper byte of small floats varies little, which is right for all types.
@@ -58,31 +57,38 @@ static void fill(const weft_matrix *m, unsigned seed) {
         unsigned bits;
         memcpy(&bits, &x, sizeof bits);
         unsigned short upper = (unsigned short)(bits >> 16);
-        if (row.dtype == WEFT_F16)
+        if (m->dtype == WEFT_F16)
             upper = (unsigned short)(0x3000 | (seed >> 16 & 0x83ff));
-        char *at = (char *)m->data + i * weft_dtype_bytes(row.dtype);
+        if (m->dtype == WEFT_F8E4M3)
+            upper = seed >> 16 & 0xbf;
+        char *at = (char *)m->data + i * weft_dtype_bytes(m->dtype);
         memcpy(at,
-               row.dtype == WEFT_F64   ? (void *)&d
-               : row.dtype == WEFT_F32 ? (void *)&x
-                                       : &upper,
-               weft_dtype_bytes(row.dtype));
+               m->dtype == WEFT_F64   ? (void *)&d
+               : m->dtype == WEFT_F32 ? (void *)&x
+                                      : &upper,
+               weft_dtype_bytes(m->dtype));
     }
 }
 
-static void *symmetric(size_t rows, size_t cols) {
-    void *p = shmem_malloc(rows * cols * weft_dtype_bytes(row.dtype));
+static weft_matrix symmetric(size_t rows, size_t cols, weft_dtype dtype) {
+    void *p = shmem_malloc(rows * cols * weft_dtype_bytes(dtype));
     if (!p)
         shmem_global_exit(1);
-    return p;
+    return (weft_matrix){p, rows, cols, cols, dtype};
 }
 
-static void *private(size_t rows, size_t cols) {
-    size_t bytes = rows * cols * weft_dtype_bytes(row.dtype);
-    return memset(aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0, bytes);
+static weft_matrix private(size_t rows, size_t cols, weft_dtype dtype) {
+    size_t bytes = rows * cols * weft_dtype_bytes(dtype);
+    void *p = memset(aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0, bytes);
+    return (weft_matrix){p, rows, cols, cols, dtype};
 }
 
 static void multiply(weft_matrix *c) {
-    check(weft_all_gather_matmul(alone, &row.a, &row.b, 1, c, NULL, WEFT_STREAM_HOST));
+    if (row.scaled)
+        check(weft_all_gather_scaled_matmul(alone, &row.a, &row.a_scale, &row.b, &row.b_scale, 1,
+                                            NULL, c, NULL, WEFT_STREAM_HOST));
+    else
+        check(weft_all_gather_matmul(alone, &row.a, &row.b, 1, c, NULL, WEFT_STREAM_HOST));
 }
 
 static void matmul_alone(void) {
@@ -93,21 +99,29 @@ static void matmul_alone(void) {
 
 static void gather_prepare(size_t m, size_t n, size_t k) {
     size_t cols = n / (size_t)npes, rows = m / (size_t)npes;
-    row.a = matrix(symmetric(m, k), m, k);
-    row.shard = matrix(symmetric(rows, k), rows, k);
-    row.b = matrix(private(k, cols), k, cols);
-    row.c = matrix(private(m, cols), m, cols);
-    row.fused = matrix(private(m, cols), m, cols);
+    row.a = symmetric(m, k, row.dtype);
+    row.shard = symmetric(rows, k, row.dtype);
+    row.b = private(k, cols, row.dtype);
+    row.c = private(m, cols, row.result);
+    row.fused = private(m, cols, row.result);
 }
 
 static void gather_fused(void) {
-    check(weft_all_gather_matmul(SHMEM_TEAM_WORLD, &row.shard, &row.b, 1, &row.fused, NULL,
-                                 WEFT_STREAM_HOST));
+    if (row.scaled)
+        check(weft_all_gather_scaled_matmul(SHMEM_TEAM_WORLD, &row.shard, &row.shard_scale, &row.b,
+                                            &row.b_scale, 1, NULL, &row.fused, NULL,
+                                            WEFT_STREAM_HOST));
+    else
+        check(weft_all_gather_matmul(SHMEM_TEAM_WORLD, &row.shard, &row.b, 1, &row.fused, NULL,
+                                     WEFT_STREAM_HOST));
 }
 
 static void gather_unfused(void) {
     check(weft_all_gather(SHMEM_TEAM_WORLD, row.a.data, row.shard.data,
                           row.shard.rows * row.shard.cols, row.dtype, WEFT_STREAM_HOST));
+    if (row.scaled)
+        check(weft_all_gather(SHMEM_TEAM_WORLD, row.a_scale.data, row.shard_scale.data,
+                              row.shard.rows, WEFT_F32, WEFT_STREAM_HOST));
     multiply(&row.c);
 }
 
@@ -115,22 +129,27 @@ static void gather_unfused(void) {
 
 static void scatter_prepare(size_t m, size_t n, size_t k) {
     size_t depth = k / (size_t)npes, rows = m / (size_t)npes;
-    row.a = matrix(private(m, depth), m, depth);
-    row.b = matrix(private(depth, n), depth, n);
-    row.c = matrix(symmetric(m, n), m, n);
-    row.shard = matrix(private(rows, n), rows, n);
-    row.fused = matrix(private(rows, n), rows, n);
+    row.a = private(m, depth, row.dtype);
+    row.b = private(depth, n, row.dtype);
+    row.c = symmetric(m, n, row.result);
+    row.shard = private(rows, n, row.result);
+    row.fused = private(rows, n, row.result);
 }
 
 static void scatter_fused(void) {
-    check(weft_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &row.a, &row.b, WEFT_SUM, &row.fused,
-                                     WEFT_STREAM_HOST));
+    if (row.scaled)
+        check(weft_scaled_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &row.a, &row.a_scale, &row.b,
+                                                &row.b_scale, NULL, WEFT_SUM, &row.fused,
+                                                WEFT_STREAM_HOST));
+    else
+        check(weft_matmul_reduce_scatter(SHMEM_TEAM_WORLD, &row.a, &row.b, WEFT_SUM, &row.fused,
+                                         WEFT_STREAM_HOST));
 }
 
 static void scatter_unfused(void) {
     multiply(&row.c);
     check(weft_reduce_scatter(SHMEM_TEAM_WORLD, row.shard.data, row.c.data,
-                              row.shard.rows * row.shard.cols, row.dtype, WEFT_SUM,
+                              row.shard.rows * row.shard.cols, row.result, WEFT_SUM,
                               WEFT_STREAM_HOST));
 }
 
@@ -138,11 +157,11 @@ static void scatter_unfused(void) {
 
 static void reduce_prepare(size_t m, size_t n, size_t k) {
     size_t depth = k / (size_t)npes;
-    row.a = matrix(private(m, depth), m, depth);
-    row.b = matrix(private(depth, n), depth, n);
-    row.c = matrix(symmetric(m, n), m, n);
-    row.shard = matrix(symmetric(m, n), m, n);
-    row.fused = matrix(symmetric(m, n), m, n);
+    row.a = private(m, depth, row.dtype);
+    row.b = private(depth, n, row.dtype);
+    row.c = symmetric(m, n, row.result);
+    row.shard = symmetric(m, n, row.result);
+    row.fused = symmetric(m, n, row.result);
 }
 
 static void reduce_fused(void) {
@@ -159,9 +178,15 @@ static void reduce_unfused(void) {
 /* --- Measuring ------------------------------------------------------------------------------- */
 
 static const struct subject operators[] = {
-    {"all_gather_matmul", gather_prepare, {gather_fused, gather_unfused, matmul_alone}},
-    {"matmul_reduce_scatter", scatter_prepare, {scatter_fused, scatter_unfused, matmul_alone}},
-    {"matmul_all_reduce", reduce_prepare, {reduce_fused, reduce_unfused, matmul_alone}},
+    {"all_gather_matmul",
+     "all_gather_scaled_matmul",
+     gather_prepare,
+     {gather_fused, gather_unfused, matmul_alone}},
+    {"matmul_reduce_scatter",
+     "scaled_matmul_reduce_scatter",
+     scatter_prepare,
+     {scatter_fused, scatter_unfused, matmul_alone}},
+    {"matmul_all_reduce", NULL, reduce_prepare, {reduce_fused, reduce_unfused, matmul_alone}},
 };
 
 static double timed(way *body) {
@@ -191,7 +216,7 @@ static void release(void *p) {
 }
 
 static void print(const char *name, const double *us) {
-    static const char *const types[] = {"", "f32", "f64", "bf16", "f16"};
+    static const char *const types[] = {"", "f32", "f64", "bf16", "f16", "f8e4m3"};
     bench_progress_end(me);
     if (me == 0)
         printf("{\"operator\": \"%s\", \"dtype\": \"%s\", \"M\": %zu, \"N\": %zu, \"K\": %zu, "
@@ -213,20 +238,34 @@ static void measure(const struct subject *subject) {
         medians[w] = bench_median(samples[w], n);
     check(weft_all_reduce(SHMEM_TEAM_WORLD, worst, medians, WAYS, WEFT_F64, WEFT_MAX,
                           WEFT_STREAM_HOST));
-    print(subject->name, worst);
+    print(row.name, worst);
 }
 
 static void run(const struct subject *subject, weft_dtype dtype, const size_t *shape) {
-    row = (struct row){.name = subject->name, dtype, shape[0], shape[1], shape[2]};
-    bench_progress(me, subject->name);
+    bool scaled = dtype == WEFT_F8E4M3;
+    row = (struct row){.name = scaled ? subject->scaled_name : subject->name,
+                       .dtype = dtype,
+                       .result = scaled ? WEFT_BF16 : dtype,
+                       .m = shape[0],
+                       .n = shape[1],
+                       .k = shape[2],
+                       .scaled = scaled};
+    bench_progress(me, row.name);
     subject->prepare(row.m, row.n, row.k);
-    row.alone = matrix(private(row.c.rows, row.c.cols), row.c.rows, row.c.cols);
+    row.alone = private(row.c.rows, row.c.cols, row.result);
+    row.a_scale = symmetric(row.a.rows, 1, WEFT_F32);
+    row.shard_scale = symmetric(row.shard.rows, 1, WEFT_F32);
+    row.b_scale = private(1, row.b.cols, WEFT_F32);
+    fill(&row.a_scale, 4u);
+    fill(&row.shard_scale, 5u);
+    fill(&row.b_scale, 6u);
     fill(&row.a, 1u + (unsigned)me);
     fill(&row.shard, 2u + (unsigned)me);
     fill(&row.b, 3u + (unsigned)me);
     measure(subject);
-    void *memory[] = {row.a.data,     row.b.data,     row.c.data,
-                      row.shard.data, row.fused.data, row.alone.data};
+    void *memory[] = {row.a.data,       row.b.data,       row.c.data,
+                      row.shard.data,   row.fused.data,   row.alone.data,
+                      row.b_scale.data, row.a_scale.data, row.shard_scale.data};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         release(memory[i]);
 }
@@ -246,12 +285,16 @@ int main(int argc, char **argv) {
         if (pe == me)
             alone = team;
     }
+    const char *only = argc > 2 ? argv[2] : NULL;
     for (size_t o = 0; o < sizeof operators / sizeof *operators; o++)
-        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-            if (argc < 3 || strcmp(argv[2], operators[o].name) == 0) {
-                run(&operators[o], WEFT_F32, shapes[s]);
-                if (s < 4)
-                    run(&operators[o], WEFT_BF16, shapes[s]);
-            }
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            const struct subject *subject = &operators[o];
+            if (!only || strcmp(only, subject->name) == 0)
+                run(subject, WEFT_F32, shapes[s]);
+            if (s < 4 && (!only || strcmp(only, subject->name) == 0))
+                run(subject, WEFT_BF16, shapes[s]);
+            if (subject->scaled_name && (!only || strcmp(only, subject->scaled_name) == 0))
+                run(subject, WEFT_F8E4M3, shapes[s]);
+        }
     shmem_finalize();
 }

@@ -27,7 +27,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Every type can be moved; one that is not here moves as the unsigned integer of its size.
- * Multiplied are F32, F64, BF16, F16. */
+ * Multiplied are F32, F64, BF16, F16, and with scales F8E4M3 and F8E5M2. */
 typedef enum weft_dtype {
     WEFT_F32 = 1,
     WEFT_F64 = 2,
@@ -120,6 +120,18 @@ int weft_all_to_allv(shmem_team_t team, void *dest, const size_t *dest_nelems,
 int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const weft_matrix *b,
                            size_t nb, weft_matrix *c, weft_matrix *a_full, weft_stream stream);
 
+/* The same with 8-bit factors, multiplied and added in F32, and scales:
+ *     c[j] = (A x b[j]) * scale of A * scale of b[j] + bias[j]
+ * a_shard, b[j]: WEFT_F8E4M3 or WEFT_F8E5M2. c[j]: WEFT_F32, WEFT_BF16 or WEFT_F16, each its own.
+ * a_scale, F32, is about this member's shard: 1 x 1, or one for each row, rows_me x 1.
+ * b_scale[j], F32: 1 x 1, or one for each column, 1 x N_j.
+ * bias: NULL, or nb matrices 1 x N_j of F32, BF16 or F16; one that has no columns is none.
+ * a_full receives A as it is, without scales. */
+int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
+                                  const weft_matrix *a_scale, const weft_matrix *b,
+                                  const weft_matrix *b_scale, size_t nb, const weft_matrix *bias,
+                                  weft_matrix *c, weft_matrix *a_full, weft_stream stream);
+
 /* c_shard = rows of (op over members of a x b) that belong to this member, op WEFT_SUM or WEFT_AVG.
  * a: M x K_me, b: K_me x N; M and N the same on all members, K_me each member its own.
  * c_shard: rows_me x N, where the members' rows add up to M in team order.
@@ -128,6 +140,15 @@ int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const 
  * made in one product. */
 int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                                weft_op op, weft_matrix *c_shard, weft_stream stream);
+
+/* The same with 8-bit factors, and scales and bias as above: of each member's own product,
+ *     (a x b) * a_scale * b_scale + bias
+ * a_scale: 1 x 1 or M x 1; b_scale: 1 x 1 or 1 x N; bias: 1 x N, or NULL. Biases are summed like
+ * all else: for one bias in all, one member brings it and the others bring none. */
+int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
+                                      const weft_matrix *a_scale, const weft_matrix *b,
+                                      const weft_matrix *b_scale, const weft_matrix *bias,
+                                      weft_op op, weft_matrix *c_shard, weft_stream stream);
 
 /* c = op over members of a x b, on every member; op WEFT_SUM or WEFT_AVG.
  * a: M x K_me, b: K_me x N, c: M x N; M and N the same on all members. */

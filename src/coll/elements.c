@@ -147,6 +147,32 @@ WEFT_WIDEST static void narrow_f16(uint16_t *restrict dest, const float *restric
         dest[i] = f16_of(source[i]);
 }
 
+#define WIDEN_BF16(NAME, VALUE)                                                           \
+    WEFT_WIDEST static void NAME(uint16_t *restrict dest, const uint8_t *restrict source, \
+                                 size_t n) {                                              \
+        for (size_t i = 0; i < n; i++)                                                    \
+            dest[i] = (uint16_t)(as_bits(VALUE(source[i])) >> 16);                        \
+    }
+WIDEN_BF16(bf16_of_f8e4m3, float_of_f8e4m3)
+WIDEN_BF16(bf16_of_f8e5m2, float_of_f8e5m2)
+#undef WIDEN_BF16
+
+void weft_elements_widen_bf16(uint16_t *dest, const void *source, weft_dtype dtype, size_t nelems) {
+    (dtype == WEFT_F8E4M3 ? bf16_of_f8e4m3 : bf16_of_f8e5m2)(dest, source, nelems);
+}
+
+WEFT_WIDEST static void scale(float *dest, const float *source, float factor, const float *scales,
+                              const float *bias, size_t n) {
+    WEFT_INDEPENDENT
+    for (size_t i = 0; i < n; i++)
+        dest[i] = source[i] * factor * scales[i] + bias[i];
+}
+
+void weft_elements_scale(float *dest, const float *source, float factor, const float *scales,
+                         const float *bias, size_t nelems) {
+    scale(dest, source, factor, scales, bias, nelems);
+}
+
 void weft_elements_widen(float *dest, const void *source, weft_dtype dtype, size_t nelems) {
     if (dtype == WEFT_BF16)
         widen_bf16(dest, source, nelems);

@@ -54,6 +54,13 @@ static inline size_t weft_matrix_span(const weft_matrix *m) {
 void weft_elements_widen(float *dest, const void *source, weft_dtype dtype, size_t nelems);
 void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, size_t nelems);
 
+/* 8-bit floats as bf16, which has all their values. */
+void weft_elements_widen_bf16(uint16_t *dest, const void *source, weft_dtype dtype, size_t nelems);
+
+/* dest[i] = source[i] * factor * scales[i] + bias[i]. dest may be source. */
+void weft_elements_scale(float *dest, const float *source, float factor, const float *scales,
+                         const float *bias, size_t nelems);
+
 /* dest = op over sources[0], sources[1], ... in this order, nsources >= 1. All are rows x cols. op
  * is one that dest's type has. f32 and 16-bit floats from sources of any of these types, computed
  * in float and rounded once at the end; every other type from sources of its own. dest may be

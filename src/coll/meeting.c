@@ -23,8 +23,12 @@ static const struct call {
     [WEFT_CALL_ALL_TO_ALL] = {"weft_all_to_all", {"dtype", "nelems"}},
     [WEFT_CALL_ALL_TO_ALLV] = {"weft_all_to_allv", {"dtype", "nparts"}},
     [WEFT_CALL_ALL_GATHER_MATMUL] = {"weft_all_gather_matmul", {"dtype", "a_shard->cols"}},
+    [WEFT_CALL_ALL_GATHER_SCALED_MATMUL] = {"weft_all_gather_scaled_matmul",
+                                            {"dtype", "a_shard->cols"}},
     [WEFT_CALL_MATMUL_REDUCE_SCATTER] = {"weft_matmul_reduce_scatter",
                                          {"dtype", "op", "a->rows", "b->cols"}},
+    [WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER] = {"weft_scaled_matmul_reduce_scatter",
+                                                {"c_shard->dtype", "op", "a->rows", "b->cols"}},
     [WEFT_CALL_MATMUL_ALL_REDUCE] = {"weft_matmul_all_reduce",
                                      {"dtype", "op", "a->rows", "b->cols"}},
     [WEFT_CALL_RESERVE] = {"weft_reserve", {NULL}},
@@ -101,7 +105,7 @@ int weft_meeting_fail(const struct weft_meeting *meeting, int code, const char *
 
 /* A fact's value as users write it. */
 static const char *value_text(const char *fact, uint64_t value, char text[32]) {
-    if (strcmp(fact, "dtype") == 0)
+    if (strstr(fact, "dtype"))
         return weft_element_name((weft_dtype)value);
     if (strcmp(fact, "op") == 0)
         return weft_op_name((weft_op)value);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_all_gather_matmul: c[j] = (the members' shards, stacked) x b[j].
+/* weft_all_gather_matmul: c[j] = (the members' shards, stacked) x b[j]; and the same with 8-bit
+ * factors and scales, which each member shows at the start of its workspace, one for each row of
+ * its shard.
  *
  * A shard is multiplied where its owner has it: own first, then the next member's, and so on, so
  * that nothing is copied. Every product packs b again inside the library, though; where that costs
@@ -12,9 +14,10 @@
 #include "coll/elements.h"
 #include "ops/check.h"
 #include "ops/matmul.h"
+#include "ops/scaling.h"
 
 enum { DTYPE, COLS, ROWS, LD, CLAIM }; /* facts of an offer */
-enum { PAGE_BYTES = 4096 };
+enum { PAGE_BYTES = 4096, EARLY_ROWS = 256 };
 #define NO_CLAIM UINT64_MAX /* a member without outputs claims no number of rows */
 
 struct gather {
@@ -22,19 +25,37 @@ struct gather {
     const weft_matrix *shard, *b;
     const weft_matrix *c, *full;
     size_t nb;
-    size_t band_rows;  /* of a private shard, that fit into a workspace */
-    size_t free_at;    /* where the workspace is not taken by the shard */
-    size_t early_rows; /* of the own shard, multiplied while peers were missing */
+    const struct weft_scales *scales; /* NULL: the products are not scaled */
+    weft_matrix row_scales;           /* of all rows of A, or one for all */
+    size_t band_rows;                 /* of a private shard, that fit into a workspace */
+    size_t early_at;                  /* where the workspace has room for early products */
+    size_t early_rows;                /* of the own shard, multiplied while peers were missing */
+    size_t free_at;                   /* where the workspace is not taken */
 };
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
-static bool check_pair(struct gather *g, int j, size_t rows) {
+static bool check_unscaled(struct gather *g, int j) {
     struct weft_meeting *meeting = &g->meeting;
     const weft_matrix *b = &g->b[j], *c = &g->c[j];
     return weft_check_matrix(meeting, "b", j, b) && weft_check_matrix(meeting, "c", j, c) &&
            weft_check_dtype(meeting, "b", j, b, g->shard->dtype) &&
-           weft_check_dtype(meeting, "c", j, c, g->shard->dtype) &&
+           weft_check_dtype(meeting, "c", j, c, g->shard->dtype);
+}
+
+static bool check_scaled(struct gather *g, int j) {
+    struct weft_meeting *meeting = &g->meeting;
+    const weft_matrix *b = &g->b[j];
+    return weft_check_factor(meeting, "b", j, b) &&
+           weft_check_scale(meeting, "b_scale", j, &g->scales->b[j], 1, b->cols) &&
+           weft_check_bias(meeting, j, g->scales->bias ? &g->scales->bias[j] : NULL, b->cols) &&
+           weft_check_result(meeting, "c", j, &g->c[j]);
+}
+
+static bool check_pair(struct gather *g, int j, size_t rows) {
+    struct weft_meeting *meeting = &g->meeting;
+    const weft_matrix *b = &g->b[j], *c = &g->c[j];
+    return (g->scales ? check_scaled(g, j) : check_unscaled(g, j)) &&
            weft_check_equal(meeting, "b", j, "rows", b->rows, "a_shard->cols", g->shard->cols) &&
            weft_check_equal(meeting, "c", j, "cols", c->cols, "that of its b", b->cols) &&
            weft_check_equal(meeting, "c", j, "rows", c->rows, "that of the other outputs", rows);
@@ -48,14 +69,27 @@ static bool check_full(struct gather *g) {
                             g->shard->cols);
 }
 
+static bool check_shard(struct gather *g) {
+    struct weft_meeting *meeting = &g->meeting;
+    if (!g->scales)
+        return weft_check_matrix(meeting, "a_shard", -1, g->shard);
+    return weft_check_factor(meeting, "a_shard", -1, g->shard) &&
+           weft_check_scale(meeting, "a_scale", -1, g->scales->a, g->shard->rows, 1);
+}
+
+static bool check_lists(struct gather *g) {
+    const char *missing = !g->b ? "b" : !g->c ? "c" : g->scales && !g->scales->b ? "b_scale" : NULL;
+    if (g->nb == 0)
+        return true;
+    if (missing)
+        weft_meeting_refuse(&g->meeting, -EINVAL, "%s is NULL", missing);
+    return !missing;
+}
+
 static bool check(struct gather *g) {
     struct weft_meeting *meeting = &g->meeting;
-    if (!weft_check_matrix(meeting, "a_shard", -1, g->shard) || (g->full && !check_full(g)))
+    if (!check_shard(g) || (g->full && !check_full(g)) || !check_lists(g))
         return false;
-    if (g->nb > 0 && (!g->b || !g->c)) {
-        weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", g->b ? "c" : "b");
-        return false;
-    }
     size_t rows = g->full ? g->full->rows : g->nb > 0 ? g->c[0].rows : NO_CLAIM;
     for (size_t j = 0; j < g->nb; j++)
         if (!check_pair(g, (int)j, rows))
@@ -64,7 +98,7 @@ static bool check(struct gather *g) {
     meeting->mine.facts[COLS] = g->shard->cols;
     meeting->mine.facts[ROWS] = g->shard->rows;
     meeting->mine.facts[CLAIM] = rows;
-    return weft_check_matmul(meeting, g->shard->dtype);
+    return weft_check_matmul(meeting, g->shard->dtype, g->scales);
 }
 
 static size_t rows_of(const struct gather *g, int member) {
@@ -97,6 +131,14 @@ static int check_claims(const struct gather *g) {
 
 /* --- The shards, as peers see them ----------------------------------------------------------- */
 
+static size_t whole_pages(size_t bytes) {
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static char *workspace(const struct gather *g) {
+    return weft_team_workspace_of(g->meeting.team, g->meeting.team->my_pe);
+}
+
 /* Copies rows [first, first + band_rows) of the own shard to where peers look for them. */
 static void stage(const struct gather *g, size_t first) {
     const struct weft_offer *mine = &g->meeting.mine;
@@ -104,29 +146,75 @@ static void stage(const struct gather *g, size_t first) {
         return;
     size_t left = g->shard->rows - first, rows = left < g->band_rows ? left : g->band_rows;
     weft_matrix from = weft_matrix_rows(g->shard, first, rows);
-    weft_matrix to = {weft_team_workspace_of(g->meeting.team, g->meeting.team->my_pe), rows,
-                      from.cols, from.cols, from.dtype};
+    weft_matrix to = {workspace(g) + mine->input.offset, rows, from.cols, from.cols, from.dtype};
     weft_elements_copy(&to, &from);
+}
+
+/* What all members have for shards in their workspaces: half, where scales may have the other. */
+static size_t shard_capacity(const struct gather *g) {
+    return weft_team_workspace_capacity() / (g->scales ? 2 : 1);
 }
 
 static void offer_shard(struct gather *g) {
     struct weft_offer *mine = &g->meeting.mine;
     const weft_matrix *shard = g->shard;
     size_t row_bytes = shard->cols * weft_element_bytes(shard->dtype);
-    g->band_rows = row_bytes ? weft_team_workspace_capacity() / row_bytes : PTRDIFF_MAX;
+    g->band_rows = row_bytes ? shard_capacity(g) / row_bytes : PTRDIFF_MAX;
     mine->input = weft_place_of(shard->data, weft_matrix_span(shard));
     mine->facts[LD] = shard->ld;
     if (mine->input.space != WEFT_SPACE_PRIVATE || g->meeting.team->npes == 1)
         return;
-    mine->input = (struct weft_place){WEFT_SPACE_WORKSPACE, 0};
+    mine->input = (struct weft_place){WEFT_SPACE_WORKSPACE, g->free_at};
     mine->facts[LD] = shard->cols;
     size_t rows = shard->rows < g->band_rows ? shard->rows : g->band_rows;
     if (shard->rows > 0 && rows == 0)
         weft_meeting_refuse(&g->meeting, -ENOMEM, "a row of a_shard is more than a workspace");
-    weft_meeting_commit(&g->meeting, rows * row_bytes);
-    g->free_at = (rows * row_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    weft_meeting_commit(&g->meeting, g->free_at + rows * row_bytes);
+    g->free_at = whole_pages(g->free_at + rows * row_bytes);
     if (!weft_meeting_refused(&g->meeting))
         stage(g, 0);
+}
+
+/* --- Scales of rows: those of the own shard, then room for those of A ------------------------- */
+
+static weft_matrix shown_scales(const struct gather *g, int member) {
+    size_t rows = rows_of(g, member);
+    return (weft_matrix){weft_team_workspace_of(g->meeting.team, member), rows, 1, 1, WEFT_F32};
+}
+
+/* A member alone looks them up where the caller has them. A number of rows in A that is wrong is
+ * found later. */
+static void offer_scales(struct gather *g) {
+    size_t rows = g->shard->rows, claim = g->meeting.mine.facts[CLAIM];
+    size_t all = claim == NO_CLAIM ? 0 : claim, bytes = whole_pages(rows * sizeof(float));
+    size_t most = weft_team_workspace_capacity() / 2 / sizeof(float);
+    g->row_scales = *g->scales->a;
+    if (g->meeting.team->npes == 1)
+        return;
+    if (all > most || bytes / sizeof(float) > most - all)
+        weft_meeting_refuse(&g->meeting, -ENOMEM,
+                            "the scales of %zu rows are more than a workspace", rows + all);
+    weft_meeting_commit(&g->meeting, bytes + all * sizeof(float));
+    if (weft_meeting_refused(&g->meeting))
+        return;
+    g->free_at = whole_pages(bytes + all * sizeof(float));
+    weft_matrix mine = shown_scales(g, g->meeting.team->my_pe);
+    for (size_t row = 0; row < rows; row++)
+        *(float *)weft_matrix_at(&mine, row, 0) =
+            *(const float *)weft_matrix_at(g->scales->a, g->scales->a->rows == 1 ? 0 : row, 0);
+}
+
+static void gather_scales(struct gather *g) {
+    int npes = g->meeting.team->npes;
+    if (!g->scales || npes == 1 || g->nb == 0)
+        return;
+    size_t first = whole_pages(g->shard->rows * sizeof(float));
+    g->row_scales = (weft_matrix){workspace(g) + first, first_row(g, npes), 1, 1, WEFT_F32};
+    for (int member = 0; member < npes; member++) {
+        weft_matrix from = shown_scales(g, member);
+        weft_matrix to = weft_matrix_rows(&g->row_scales, first_row(g, member), from.rows);
+        weft_elements_copy(&to, &from);
+    }
 }
 
 static bool shown_in_bands(const struct gather *g, int member) {
@@ -164,12 +252,23 @@ static weft_matrix shard_band(const struct gather *g, int member, size_t band, s
 
 /* --- The products ---------------------------------------------------------------------------- */
 
+/* dest = rows x b[j]. The rows' scales are those from `first` on. */
+static int multiply_by(const struct gather *g, size_t j, const weft_matrix *rows,
+                       const weft_matrix *row_scales, size_t first, const weft_matrix *dest) {
+    if (!g->scales)
+        return weft_matmul(rows, &g->b[j], NULL, dest);
+    struct weft_scales scales = {row_scales, g->scales->b, g->scales->bias};
+    struct weft_scaling scaling =
+        weft_scaling_of(&scales, j, &(struct weft_piece){first, rows->rows, 0, dest->cols});
+    return weft_matmul(rows, &g->b[j], &scaling, dest);
+}
+
 /* c[j], rows from `first` on = rows x b[j] for all j. */
 static int multiply(const struct gather *g, const weft_matrix *rows, size_t first) {
     int error = 0;
     for (size_t j = 0; j < g->nb && !error; j++) {
         weft_matrix c = weft_matrix_rows(&g->c[j], first, rows->rows);
-        error = weft_matmul(rows, &g->b[j], &c);
+        error = multiply_by(g, j, rows, &g->row_scales, first, &c);
     }
     return error;
 }
@@ -181,14 +280,19 @@ static size_t cols_of_all_b(const struct gather *g) {
     return cols;
 }
 
+/* Bytes of the products of the own shard and the first j of b. */
+static size_t early_bytes(const struct gather *g, size_t j) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < j; i++)
+        bytes += whole_pages(g->shard->rows * g->c[i].cols * weft_element_bytes(g->c[i].dtype));
+    return bytes;
+}
+
 /* Where the product of the own shard and b[j] waits until it may be written to c. */
 static weft_matrix early_panel(const struct gather *g, size_t j) {
-    size_t before = 0;
-    for (size_t i = 0; i < j; i++)
-        before += g->b[i].cols;
-    char *at = (char *)weft_team_workspace_of(g->meeting.team, g->meeting.team->my_pe) + g->free_at;
-    at += before * g->shard->rows * weft_element_bytes(g->shard->dtype);
-    return (weft_matrix){at, g->shard->rows, g->b[j].cols, g->b[j].cols, g->shard->dtype};
+    const weft_matrix *c = &g->c[j];
+    return (weft_matrix){workspace(g) + g->early_at + early_bytes(g, j), g->shard->rows, c->cols,
+                         c->cols, c->dtype};
 }
 
 static bool all_arrive_soon(const struct gather *g) {
@@ -206,14 +310,14 @@ static bool all_arrive_soon(const struct gather *g) {
  * written before all arguments are known to be right. Only products of a millisecond and more, and
  * no fewer rows at a time than give the same bits as one product (oneDNN: 256, measured). */
 static void multiply_early(struct gather *g) {
-    enum { EARLY_ROWS = 256 };
     const double worth = 1e8;
-    size_t rows = g->shard->rows, cols = cols_of_all_b(g);
-    size_t bytes = rows * cols * weft_element_bytes(g->shard->dtype);
+    size_t rows = g->shard->rows, cols = cols_of_all_b(g), bytes = early_bytes(g, g->nb);
     if (g->full || rows < 2 * EARLY_ROWS ||
         2.0 * (double)rows * (double)cols * (double)g->shard->cols < worth || all_arrive_soon(g) ||
         weft_team_workspace_commit(g->meeting.team, g->free_at + bytes))
         return;
+    g->early_at = g->free_at;
+    g->free_at += bytes;
     int error = 0;
     while (g->early_rows < rows && !error && !weft_meeting_complete(&g->meeting)) {
         size_t left = rows - g->early_rows, now = left < 2 * EARLY_ROWS ? left : EARLY_ROWS;
@@ -221,7 +325,8 @@ static void multiply_early(struct gather *g) {
         for (size_t j = 0; j < g->nb && !error; j++) {
             weft_matrix panel = early_panel(g, j);
             panel = weft_matrix_rows(&panel, g->early_rows, now);
-            error = weft_matmul(&part, &g->b[j], &panel);
+            error =
+                multiply_by(g, j, &part, g->scales ? g->scales->a : NULL, g->early_rows, &panel);
         }
         g->early_rows += error ? 0 : now;
     }
@@ -248,13 +353,13 @@ static bool gather_first(const struct gather *g, weft_matrix *full) {
         *full = *g->full;
         return true;
     }
-    if (npes == 1 || rows / npes >= ROWS_ENOUGH || (npes - 1) * cols_of_all_b(g) <= rows)
+    if (npes == 1 || (rows / npes >= ROWS_ENOUGH && !g->scales) ||
+        (npes - 1) * cols_of_all_b(g) <= rows)
         return false;
     size_t cols = g->shard->cols, bytes = rows * cols * weft_element_bytes(g->shard->dtype);
     if (weft_team_workspace_commit(g->meeting.team, g->free_at + bytes))
         return false; /* then in place: slower, but right */
-    char *workspace = weft_team_workspace_of(g->meeting.team, g->meeting.team->my_pe);
-    *full = (weft_matrix){workspace + g->free_at, rows, cols, cols, g->shard->dtype};
+    *full = (weft_matrix){workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
     return true;
 }
 
@@ -292,31 +397,63 @@ static int take_all(struct gather *g, const weft_matrix *full) {
     return error;
 }
 
+/* c = full x b. What is early is used where the rest is as large as that makes the same bits. */
+static int multiply_gathered(const struct gather *g, const weft_matrix *full) {
+    size_t first = first_row(g, g->meeting.team->my_pe), end = first + g->shard->rows;
+    size_t before = first, after = full->rows - end;
+    bool apart = g->early_rows > 0 && (before == 0 || before >= EARLY_ROWS) &&
+                 (after == 0 || after >= EARLY_ROWS);
+    if (!apart)
+        return multiply(g, full, 0);
+    weft_matrix above = weft_matrix_rows(full, 0, before);
+    weft_matrix below = weft_matrix_rows(full, end, after);
+    int error = multiply_own(g, first);
+    error = error ? error : multiply(g, &above, 0);
+    return error ? error : multiply(g, &below, end);
+}
+
 /* Each member chooses its way; settling is the same for both, and the last use of the shards. */
 static int run(struct gather *g) {
     weft_matrix full;
     bool first = gather_first(g, &full);
+    gather_scales(g);
     int error = take_all(g, first ? &full : NULL);
     if (first && !error)
-        error = multiply(g, &full, 0);
+        error = multiply_gathered(g, &full);
     return weft_meeting_settle(&g->meeting, error);
+}
+
+static int call(struct gather *g) {
+    bool right = check(g);
+    if (right && g->scales)
+        offer_scales(g);
+    if (right)
+        offer_shard(g);
+    weft_meeting_post(&g->meeting);
+    if (!weft_meeting_refused(&g->meeting))
+        multiply_early(g);
+    int error = weft_meeting_agree(&g->meeting);
+    if (!error)
+        error = check_claims(g);
+    if (!error)
+        error = run(g);
+    return weft_meeting_close(&g->meeting, error);
 }
 
 int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const weft_matrix *b,
                            size_t nb, weft_matrix *c, weft_matrix *a_full, weft_stream stream) {
     struct gather g = {.shard = a_shard, .b = b, .nb = nb, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_MATMUL, stream);
-    if (error)
-        return error;
-    if (check(&g))
-        offer_shard(&g);
-    weft_meeting_post(&g.meeting);
-    if (!weft_meeting_refused(&g.meeting))
-        multiply_early(&g);
-    error = weft_meeting_agree(&g.meeting);
-    if (!error)
-        error = check_claims(&g);
-    if (!error)
-        error = run(&g);
-    return weft_meeting_close(&g.meeting, error);
+    return error ? error : call(&g);
+}
+
+int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
+                                  const weft_matrix *a_scale, const weft_matrix *b,
+                                  const weft_matrix *b_scale, size_t nb, const weft_matrix *bias,
+                                  weft_matrix *c, weft_matrix *a_full, weft_stream stream) {
+    struct weft_scales scales = {a_scale, b_scale, bias};
+    struct gather g = {
+        .shard = a_shard, .b = b, .nb = nb, .scales = &scales, .c = c, .full = a_full};
+    int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_SCALED_MATMUL, stream);
+    return error ? error : call(&g);
 }

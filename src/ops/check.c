@@ -120,14 +120,70 @@ bool weft_check_sum(struct weft_meeting *meeting, weft_op op) {
     return right;
 }
 
-bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype) {
-    if (dtype != WEFT_F32 && dtype != WEFT_F64 && dtype != WEFT_BF16 && dtype != WEFT_F16) {
+bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype, bool scaled) {
+    bool narrow = dtype == WEFT_F8E4M3 || dtype == WEFT_F8E5M2;
+    bool right = scaled ? narrow : dtype >= WEFT_F32 && dtype <= WEFT_F16;
+    int error = right ? weft_matmul_supports(dtype) : 0;
+    if (!right)
         weft_meeting_refuse(meeting, -EINVAL, "dtype is %s, which this call does not multiply",
                             weft_element_name(dtype));
-        return false;
-    }
-    int error = weft_matmul_supports(dtype);
     if (error)
         weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
-    return error == 0;
+    return right && error == 0;
+}
+
+/* --- Scaled products ------------------------------------------------------------------------- */
+
+static bool refuse_dtype(struct weft_meeting *meeting, const char *name, int index,
+                         const weft_matrix *matrix, const char *wanted) {
+    char text[32];
+    weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, not %s", prefix(text, name, index),
+                        weft_element_name(matrix->dtype), wanted);
+    return false;
+}
+
+bool weft_check_factor(struct weft_meeting *meeting, const char *name, int index,
+                       const weft_matrix *factor) {
+    if (!weft_check_matrix(meeting, name, index, factor))
+        return false;
+    bool right = factor->dtype == WEFT_F8E4M3 || factor->dtype == WEFT_F8E5M2;
+    return right || refuse_dtype(meeting, name, index, factor, "WEFT_F8E4M3 or WEFT_F8E5M2");
+}
+
+bool weft_check_scale(struct weft_meeting *meeting, const char *name, int index,
+                      const weft_matrix *scale, size_t rows, size_t cols) {
+    char text[32];
+    if (!weft_check_matrix(meeting, name, index, scale))
+        return false;
+    if (scale->dtype != WEFT_F32)
+        return refuse_dtype(meeting, name, index, scale, "WEFT_F32");
+    bool one = scale->rows == 1 && scale->cols == 1;
+    bool each = scale->rows == rows && scale->cols == cols;
+    if (!one && !each)
+        weft_meeting_refuse(meeting, -EINVAL, "%srows x cols is %zu x %zu, not 1 x 1 or %zu x %zu",
+                            prefix(text, name, index), scale->rows, scale->cols, rows, cols);
+    return one || each;
+}
+
+static bool is_float(weft_dtype dtype) {
+    return dtype == WEFT_F32 || dtype == WEFT_BF16 || dtype == WEFT_F16;
+}
+
+bool weft_check_bias(struct weft_meeting *meeting, int index, const weft_matrix *bias,
+                     size_t cols) {
+    if (!bias || bias->cols == 0)
+        return true;
+    if (!weft_check_matrix(meeting, "bias", index, bias))
+        return false;
+    if (!is_float(bias->dtype))
+        return refuse_dtype(meeting, "bias", index, bias, "WEFT_F32, WEFT_BF16 or WEFT_F16");
+    return weft_check_equal(meeting, "bias", index, "rows", bias->rows, "that of a bias", 1) &&
+           weft_check_equal(meeting, "bias", index, "cols", bias->cols, "that of its b", cols);
+}
+
+bool weft_check_result(struct weft_meeting *meeting, const char *name, int index,
+                       const weft_matrix *result) {
+    return weft_check_matrix(meeting, name, index, result) &&
+           (is_float(result->dtype) ||
+            refuse_dtype(meeting, name, index, result, "WEFT_F32, WEFT_BF16 or WEFT_F16"));
 }

@@ -37,7 +37,17 @@ bool weft_check_dtype(struct weft_meeting *meeting, const char *name, int index,
 /* op is WEFT_SUM or WEFT_AVG. */
 bool weft_check_sum(struct weft_meeting *meeting, weft_op op);
 
-/* Matrices of this type can be multiplied, and there is a library for it. */
-bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype);
+/* Matrices of this type can be multiplied, `scaled` or not, and there is a library for it. */
+bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype, bool scaled);
+
+/* Of a scaled product: a factor, what scales each row or column of it, what is added to each row,
+ * and where the result goes. */
+bool weft_check_factor(struct weft_meeting *meeting, const char *name, int index,
+                       const weft_matrix *factor);
+bool weft_check_scale(struct weft_meeting *meeting, const char *name, int index,
+                      const weft_matrix *scale, size_t rows, size_t cols);
+bool weft_check_bias(struct weft_meeting *meeting, int index, const weft_matrix *bias, size_t cols);
+bool weft_check_result(struct weft_meeting *meeting, const char *name, int index,
+                       const weft_matrix *result);
 
 #endif

@@ -2,8 +2,9 @@
 /* Chooses the library and brings the types to it.
  *
  * f32, f64 and, where the processor has it, bf16 into f32 go straight to a library. What is left
- * runs a block at a time through this thread's scratch memory: 16-bit inputs are widened to f32
- * on the way in, a 16-bit result is rounded on the way out. */
+ * runs a block at a time through this thread's scratch memory: other inputs are widened on the way
+ * in, 8-bit ones to bf16 if the library has it, else to f32; a 16-bit result is rounded on the way
+ * out, and there a product is scaled. */
 #include "ops/matmul.h"
 #include <errno.h>
 #include <pthread.h>
@@ -73,8 +74,17 @@ static struct weft_matmul_sizes sizes_of(const weft_matrix *a, const weft_matrix
     return (struct weft_matmul_sizes){c->rows, c->cols, a->cols, a->ld, b->ld, c->ld};
 }
 
+static void clear(const weft_matrix *c) {
+    for (size_t row = 0; row < c->rows; row++)
+        memset(weft_matrix_at(c, row, 0), 0, c->cols * weft_element_bytes(c->dtype));
+}
+
 /* One product in types that a library takes. */
 static int multiply(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c) {
+    if (a->cols == 0) {
+        clear(c);
+        return 0;
+    }
     struct weft_matmul_sizes sizes = sizes_of(a, b, c);
     int threads = threads_share();
     if (a->dtype == WEFT_F64)
@@ -84,14 +94,19 @@ static int multiply(const weft_matrix *a, const weft_matrix *b, const weft_matri
     return library.f32(sizes, threads, a->data, b->data, c->data);
 }
 
-static bool native_inputs(weft_dtype dtype) {
-    return dtype == WEFT_F32 || dtype == WEFT_F64 || (dtype == WEFT_BF16 && library.bf16);
+/* The type as which a library takes a factor. */
+static weft_dtype taken_as(weft_dtype dtype) {
+    if (dtype == WEFT_F64)
+        return WEFT_F64;
+    bool fits_bf16 = dtype == WEFT_BF16 || dtype == WEFT_F8E4M3 || dtype == WEFT_F8E5M2;
+    return fits_bf16 && library.bf16 ? WEFT_BF16 : WEFT_F32;
 }
 
 /* Sizes of a block: large enough that packing inside the library does not show (512 rows cost
  * 3 %, 64 rows 20 %), small enough that the scratch stays at tens of megabytes. */
 struct blocks {
     bool widen, narrow;
+    weft_dtype taken; /* the type to which factors are widened */
     size_t k, rows, cols;
     float *a, *b, *c; /* scratch: rows x k, k x cols, rows x cols, as far as needed */
 };
@@ -102,9 +117,10 @@ static size_t clamp(size_t value, size_t low, size_t high) {
 
 static int blocks_plan(struct blocks *blocks, const weft_matrix *a, const weft_matrix *c) {
     enum { PANEL_ELEMS = 4 << 20 };
-    blocks->widen = !native_inputs(a->dtype);
+    blocks->taken = taken_as(a->dtype);
+    blocks->widen = a->dtype != blocks->taken;
     blocks->narrow = c->dtype != WEFT_F32;
-    blocks->k = a->cols;
+    blocks->k = a->cols > 0 ? a->cols : 1;
     blocks->rows = blocks->widen ? clamp(PANEL_ELEMS / 4 / blocks->k, 64, 512) : 512;
     blocks->cols = PANEL_ELEMS / (blocks->widen ? clamp(blocks->k, 512, PANEL_ELEMS / 256) : 512);
     if (blocks->rows > c->rows)
@@ -119,12 +135,17 @@ static int blocks_plan(struct blocks *blocks, const weft_matrix *a, const weft_m
     return blocks->b ? 0 : -ENOMEM;
 }
 
-/* `part` of `whole` as f32 in `room`, densely packed. */
-static weft_matrix widened(const weft_matrix *part, float *room) {
-    for (size_t row = 0; row < part->rows; row++)
-        weft_elements_widen(room + row * part->cols, weft_matrix_at(part, row, 0), part->dtype,
-                            part->cols);
-    return (weft_matrix){room, part->rows, part->cols, part->cols, WEFT_F32};
+/* A part of a factor in `room`, densely packed, as a library takes it. */
+static weft_matrix widened(const weft_matrix *part, weft_dtype taken, float *room) {
+    weft_matrix wide = {room, part->rows, part->cols, part->cols, taken};
+    for (size_t row = 0; row < part->rows; row++) {
+        const void *from = weft_matrix_at(part, row, 0);
+        if (taken == WEFT_BF16)
+            weft_elements_widen_bf16(weft_matrix_at(&wide, row, 0), from, part->dtype, part->cols);
+        else
+            weft_elements_widen(weft_matrix_at(&wide, row, 0), from, part->dtype, part->cols);
+    }
+    return wide;
 }
 
 static void narrow(const weft_matrix *part, const weft_matrix *floats) {
@@ -135,36 +156,39 @@ static void narrow(const weft_matrix *part, const weft_matrix *floats) {
 
 /* One block of c, from rows of a and a panel of b that the library takes. */
 static int multiply_block(const struct blocks *blocks, const weft_matrix *a, const weft_matrix *b,
-                          const weft_matrix *c) {
-    weft_matrix left = blocks->widen ? widened(a, blocks->a) : *a;
+                          const struct weft_scaling *scaling, const weft_matrix *c) {
+    weft_matrix left = blocks->widen ? widened(a, blocks->taken, blocks->a) : *a;
     weft_matrix floats = {blocks->c, c->rows, c->cols, c->cols, WEFT_F32};
-    int error = multiply(&left, b, blocks->narrow ? &floats : c);
-    if (!error && blocks->narrow)
-        narrow(c, &floats);
+    const weft_matrix *product = blocks->narrow ? &floats : c;
+    int error = multiply(&left, b, product);
+    if (!error && scaling)
+        weft_scaling_apply(scaling, c, product);
+    else if (!error && blocks->narrow)
+        narrow(c, product);
     return error;
 }
 
-static int multiply_blocks(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c) {
+static int multiply_blocks(const weft_matrix *a, const weft_matrix *b,
+                           const struct weft_scaling *scaling, const weft_matrix *c) {
     struct blocks blocks;
     int error = blocks_plan(&blocks, a, c);
     for (size_t col = 0; !error && col < c->cols; col += blocks.cols) {
         size_t cols = clamp(c->cols - col, 0, blocks.cols);
         weft_matrix panel = weft_matrix_cols(b, col, cols), strip = weft_matrix_cols(c, col, cols);
         if (blocks.widen)
-            panel = widened(&panel, blocks.b);
+            panel = widened(&panel, blocks.taken, blocks.b);
         for (size_t row = 0; !error && row < c->rows; row += blocks.rows) {
             size_t rows = clamp(c->rows - row, 0, blocks.rows);
             weft_matrix left = weft_matrix_rows(a, row, rows);
             weft_matrix out = weft_matrix_rows(&strip, row, rows);
-            error = multiply_block(&blocks, &left, &panel, &out);
+            struct weft_piece piece = {row, rows, col, cols};
+            struct weft_scaling part;
+            if (scaling)
+                part = weft_scaling_part(scaling, &piece);
+            error = multiply_block(&blocks, &left, &panel, scaling ? &part : NULL, &out);
         }
     }
     return error;
-}
-
-static void clear(const weft_matrix *c) {
-    for (size_t row = 0; row < c->rows; row++)
-        memset(weft_matrix_at(c, row, 0), 0, c->cols * weft_element_bytes(c->dtype));
 }
 
 static int failed(int error, const weft_matrix *a, const weft_matrix *c) {
@@ -191,20 +215,18 @@ struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows) {
 
 int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft_matrix *c) {
     if (!b->packed || c->rows == 0)
-        return weft_matmul(a, &b->b, c);
+        return weft_matmul(a, &b->b, NULL, c);
     int error = library.packed_f32(sizes_of(a, &b->b, c), b->threads, a->data, b->packed, c->data);
     return error ? failed(error, a, c) : 0;
 }
 
-int weft_matmul(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c) {
+int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_scaling *scaling,
+                const weft_matrix *c) {
     int error = weft_matmul_supports(a->dtype);
     if (error || c->rows == 0 || c->cols == 0)
         return error;
-    if (a->cols == 0) {
-        clear(c);
-        return 0;
-    }
-    bool direct = native_inputs(a->dtype) && (c->dtype == WEFT_F32 || c->dtype == WEFT_F64);
-    error = direct ? multiply(a, b, c) : multiply_blocks(a, b, c);
+    bool as_it_is = a->dtype == taken_as(a->dtype) && !scaling &&
+                    (c->dtype == WEFT_F32 || c->dtype == WEFT_F64);
+    error = as_it_is ? multiply(a, b, c) : multiply_blocks(a, b, scaling, c);
     return error ? failed(error, a, c) : 0;
 }

@@ -10,11 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weft.h>
+#include "ops/scaling.h"
 
-/* a: M x K, b: K x N of one type; c: M x N of the same type or, for 16-bit types, f32. Zero K gives
- * zeros. c must not overlap a or b. Thread safe. 0; -ENOTSUP where no library multiplies this
- * type; -ENOMEM, -EOVERFLOW; each with text. */
-int weft_matmul(const weft_matrix *a, const weft_matrix *b, const weft_matrix *c);
+/* a: M x K, b: K x N of one type, or each of an 8-bit one; c: M x N of the same type or f32, for
+ * 8-bit types f32 or a 16-bit type. scaling: of the product, c not being f64, or NULL. The product
+ * of zero K is zeros. c must not overlap a or b. Thread safe. 0; -ENOTSUP where no library
+ * multiplies this type; -ENOMEM, -EOVERFLOW; each with text. */
+int weft_matmul(const weft_matrix *a, const weft_matrix *b, const struct weft_scaling *scaling,
+                const weft_matrix *c);
 
 /* The second factor of several products, packed once for all of them where a library can do that,
  * and otherwise for each product. */
@@ -24,11 +27,11 @@ struct weft_factor {
     int threads;
 };
 
-/* For products of `rows` rows. Valid until this thread packs another one, or multiplies 16-bit
- * types. */
+/* For products of `rows` rows. Valid until this thread packs another one, or multiplies narrower
+ * types than f32. */
 struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows);
 
-/* weft_matmul. */
+/* weft_matmul, unscaled. */
 int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft_matrix *c);
 
 /* Whether weft_matmul can multiply this type: 0, or -ENOTSUP with text. */

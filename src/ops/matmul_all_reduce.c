@@ -111,7 +111,7 @@ int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_m
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_ALL_REDUCE, stream);
     if (error)
         return error;
-    struct weft_partials partials = {&meeting, a, b, op, 0, 0};
+    struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
     enum weft_product how = WEFT_PRODUCT_IN_PIECES;
     if (check(&partials, c)) {
         weft_partials_plan(&partials, weft_element_bytes(c->dtype));

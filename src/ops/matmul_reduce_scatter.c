@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_matmul_reduce_scatter: c_shard = the own rows of the sum of all members' a x b. */
+/* weft_matmul_reduce_scatter: c_shard = the own rows of the sum of all members' a x b; and the same
+ * with 8-bit factors and scales. */
 #include <errno.h>
 #include <weft.h>
 #include "coll/elements.h"
@@ -40,26 +41,46 @@ static int run(struct weft_partials *p, struct weft_piece *pieces, enum weft_pro
     return weft_meeting_settle(p->meeting, error);
 }
 
+/* Pieces of 8-bit factors are never made on their own: each would widen b again. */
+static bool at_once(const struct weft_partials *p) {
+    size_t npes = (size_t)p->meeting->team->npes;
+    return p->scales || weft_partials_at_once(npes, p->a->rows, p->b->cols);
+}
+
+static int call(struct weft_partials *p, const weft_matrix *c_shard) {
+    struct weft_meeting *meeting = p->meeting;
+    enum weft_product how = WEFT_PRODUCT_IN_PIECES;
+    if (weft_partials_check(p, "c_shard", c_shard)) {
+        meeting->mine.facts[WEFT_FACT_OWN] = c_shard->rows;
+        weft_partials_plan(p, 0);
+        how = weft_partials_begin(p, at_once(p));
+    }
+    weft_meeting_post(meeting);
+    int error = weft_meeting_agree(meeting);
+    struct weft_piece pieces[meeting->team->npes];
+    if (!error)
+        error = assign_rows(meeting, pieces);
+    if (!error)
+        error = run(p, pieces, how, c_shard);
+    return weft_meeting_close(meeting, error);
+}
+
 int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                                weft_op op, weft_matrix *c_shard, weft_stream stream) {
     struct weft_meeting meeting;
+    struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_REDUCE_SCATTER, stream);
-    if (error)
-        return error;
-    struct weft_partials partials = {&meeting, a, b, op, 0, 0};
-    enum weft_product how = WEFT_PRODUCT_IN_PIECES;
-    if (weft_partials_check(&partials, "c_shard", c_shard)) {
-        size_t npes = (size_t)meeting.team->npes;
-        meeting.mine.facts[WEFT_FACT_OWN] = c_shard->rows;
-        weft_partials_plan(&partials, 0);
-        how = weft_partials_begin(&partials, weft_partials_at_once(npes, a->rows, b->cols));
-    }
-    weft_meeting_post(&meeting);
-    error = weft_meeting_agree(&meeting);
-    struct weft_piece pieces[meeting.team->npes];
-    if (!error)
-        error = assign_rows(&meeting, pieces);
-    if (!error)
-        error = run(&partials, pieces, how, c_shard);
-    return weft_meeting_close(&meeting, error);
+    return error ? error : call(&partials, c_shard);
+}
+
+int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
+                                      const weft_matrix *a_scale, const weft_matrix *b,
+                                      const weft_matrix *b_scale, const weft_matrix *bias,
+                                      weft_op op, weft_matrix *c_shard, weft_stream stream) {
+    struct weft_meeting meeting;
+    struct weft_scales scales = {a_scale, b_scale, bias};
+    struct weft_partials partials = {
+        .meeting = &meeting, .a = a, .b = b, .scales = &scales, .op = op};
+    int error = weft_meeting_open(&meeting, team, WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER, stream);
+    return error ? error : call(&partials, c_shard);
 }

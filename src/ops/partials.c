@@ -16,18 +16,33 @@ static weft_dtype sum_dtype(const struct weft_partials *p) {
     return p->a->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
 }
 
+static bool check_unscaled(const struct weft_partials *p, const char *c_name,
+                           const weft_matrix *c) {
+    struct weft_meeting *meeting = p->meeting;
+    return weft_check_matrix(meeting, "a", -1, p->a) && weft_check_matrix(meeting, "b", -1, p->b) &&
+           weft_check_matrix(meeting, c_name, -1, c) &&
+           weft_check_dtype(meeting, "b", -1, p->b, p->a->dtype) &&
+           weft_check_dtype(meeting, c_name, -1, c, p->a->dtype);
+}
+
+static bool check_scaled(const struct weft_partials *p, const char *c_name, const weft_matrix *c) {
+    struct weft_meeting *meeting = p->meeting;
+    return weft_check_factor(meeting, "a", -1, p->a) && weft_check_factor(meeting, "b", -1, p->b) &&
+           weft_check_scale(meeting, "a_scale", -1, p->scales->a, p->a->rows, 1) &&
+           weft_check_scale(meeting, "b_scale", -1, p->scales->b, 1, p->b->cols) &&
+           weft_check_bias(meeting, -1, p->scales->bias, p->b->cols) &&
+           weft_check_result(meeting, c_name, -1, c);
+}
+
 bool weft_partials_check(const struct weft_partials *p, const char *c_name, const weft_matrix *c) {
     struct weft_meeting *meeting = p->meeting;
     const weft_matrix *a = p->a, *b = p->b;
-    if (!weft_check_matrix(meeting, "a", -1, a) || !weft_check_matrix(meeting, "b", -1, b) ||
-        !weft_check_matrix(meeting, c_name, -1, c) ||
-        !weft_check_dtype(meeting, "b", -1, b, a->dtype) ||
-        !weft_check_dtype(meeting, c_name, -1, c, a->dtype) ||
+    if (!(p->scales ? check_scaled : check_unscaled)(p, c_name, c) ||
         !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
         !weft_check_equal(meeting, c_name, -1, "cols", c->cols, "b->cols", b->cols) ||
-        !weft_check_sum(meeting, p->op) || !weft_check_matmul(meeting, a->dtype))
+        !weft_check_sum(meeting, p->op) || !weft_check_matmul(meeting, a->dtype, p->scales))
         return false;
-    meeting->mine.facts[WEFT_FACT_DTYPE] = (uint64_t)a->dtype;
+    meeting->mine.facts[WEFT_FACT_DTYPE] = (uint64_t)c->dtype;
     meeting->mine.facts[WEFT_FACT_OP] = (uint64_t)p->op;
     meeting->mine.facts[WEFT_FACT_ROWS] = a->rows;
     meeting->mine.facts[WEFT_FACT_COLS] = b->cols;
@@ -84,7 +99,11 @@ static int multiply(const struct weft_partials *p, size_t col, const struct weft
                     const weft_matrix *dest) {
     weft_matrix a = weft_matrix_rows(p->a, piece->row, piece->rows);
     weft_matrix b = weft_matrix_cols(p->b, col + piece->col, piece->cols);
-    return weft_matmul(&a, &b, dest);
+    if (!p->scales)
+        return weft_matmul(&a, &b, NULL, dest);
+    struct weft_piece whole = {piece->row, piece->rows, col + piece->col, piece->cols};
+    struct weft_scaling scaling = weft_scaling_of(p->scales, 0, &whole);
+    return weft_matmul(&a, &b, &scaling, dest);
 }
 
 enum weft_product weft_partials_begin(const struct weft_partials *p, bool at_once) {
@@ -186,7 +205,8 @@ static void plan_turns(struct work *w) {
     w->turns = rows ? (rows + w->rows - 1) / w->rows : 0;
     w->begin = weft_progress_begin(team, (uint32_t)w->turns * (uint32_t)(team->npes - 1));
     weft_matrix b = weft_matrix_cols(w->partials->b, w->col, w->cols);
-    w->factor = w->turns > 1 ? weft_matmul_pack(&b, w->rows) : (struct weft_factor){.b = b};
+    if (w->turns > 1)
+        w->factor = weft_matmul_pack(&b, w->rows);
 }
 
 /* The step that `maker` ends with a turn's part of the piece of the member `distance` after it. */
@@ -214,10 +234,10 @@ static void await_peers(const struct work *w, size_t turn) {
                            step_of(w, turn, meeting->team->npes - distance), meeting->name);
 }
 
-/* Pieces that have all columns share the packed b. */
+/* All share the packed b, if there is one. */
 static int multiply_part(const struct work *w, const struct weft_piece *part,
                          const weft_matrix *dest) {
-    if (part->cols < w->cols)
+    if (!w->factor.packed)
         return multiply(w->partials, w->col, part, dest);
     weft_matrix a = weft_matrix_rows(w->partials->a, part->row, part->rows);
     return weft_matmul_by(&a, &w->factor, dest);

@@ -15,15 +15,12 @@
 
 #include <weft.h>
 #include "coll/meeting.h"
-
-/* Which part of a band belongs to a member; columns count from the start of the band. */
-struct weft_piece {
-    size_t row, rows, col, cols;
-};
+#include "ops/scaling.h"
 
 struct weft_partials {
     struct weft_meeting *meeting;
     const weft_matrix *a, *b;
+    const struct weft_scales *scales; /* NULL: the products are not scaled */
     weft_op op;
     size_t band_cols; /* the same on all members */
     size_t free_at;   /* where the workspace is not taken by a band's product */
@@ -53,7 +50,8 @@ enum weft_product { WEFT_PRODUCT_IN_PIECES, WEFT_PRODUCT_AT_ONCE, WEFT_PRODUCT_M
 enum weft_product weft_partials_begin(const struct weft_partials *partials, bool at_once);
 
 /* The band of columns [col, col + cols) of the sum: dest, cut like pieces[me], receives this
- * member's piece. pieces has an entry for every member. On return peers may still read the
+ * member's piece. pieces, which has an entry for every member, says which part of the band belongs
+ * to whom; columns count from the start of the band. On return peers may still read the
  * workspace. */
 int weft_partials_band(const struct weft_partials *partials, size_t col, size_t cols,
                        const struct weft_piece *pieces, enum weft_product how,

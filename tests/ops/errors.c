@@ -17,6 +17,8 @@ static struct arguments {
     void *dest, *source;
     weft_matrix a, b, c, full;
     weft_matrix *a_at, *b_at, *c_at, *full_at;
+    weft_matrix a_scale, b_scale, bias; /* of scaled products */
+    weft_matrix *a_scale_at, *b_scale_at;
     int root;
     size_t to[PES_MAX], from[PES_MAX], offsets[PES_MAX], nparts; /* elements of all_to_allv */
     size_t *to_at, *from_at, *offsets_at;
@@ -61,19 +63,34 @@ static int matmul_all_reduce(void) {
     return weft_matmul_all_reduce(args.team, args.a_at, args.b_at, args.op, args.c_at, args.stream);
 }
 
+static int all_gather_scaled_matmul(void) {
+    return weft_all_gather_scaled_matmul(args.team, args.a_at, args.a_scale_at, args.b_at,
+                                         args.b_scale_at, 1, &args.bias, args.c_at, args.full_at,
+                                         args.stream);
+}
+static int scaled_matmul_reduce_scatter(void) {
+    return weft_scaled_matmul_reduce_scatter(args.team, args.a_at, args.a_scale_at, args.b_at,
+                                             args.b_scale_at, &args.bias, args.op, args.c_at,
+                                             args.stream);
+}
+
 /* Correct arguments: A is a_rows x K here, B is K x N, C is c_rows x N. */
+static weft_dtype factor_dtype = WEFT_F32; /* 8 bits for scaled products */
 static void prepare(size_t nelems, size_t a_rows, size_t c_rows) {
+    static const float scales[64];
     size_t all = (size_t)npes;
     tensors_reset();
     source = tensor_new(HEAP, 1, nelems * all, nelems * all, WEFT_F32);
     dest = tensor_new(HEAP, 1, nelems * all, nelems * all, WEFT_F32);
-    a = tensor_new(HEAP, a_rows, K, K + 1, WEFT_F32);
-    b = tensor_new(HEAP, K, N, N, WEFT_F32);
+    a = tensor_new(HEAP, a_rows, K, K + 1, factor_dtype);
+    b = tensor_new(HEAP, K, N, N, factor_dtype);
     c = tensor_new(HEAP, c_rows, N, N + 2, WEFT_F32);
-    full = tensor_new(HEAP, ROWS * all, K, K, WEFT_F32);
+    full = tensor_new(HEAP, ROWS * all, K, K, factor_dtype);
     tensor_fill(&source, 1);
-    tensor_fill(&a, 2);
-    tensor_fill(&b, 3);
+    memset(a.m.data, 1, a_rows * a.m.ld); /* fits all types */
+    memset(b.m.data, 1, K * N);
+    weft_matrix row_scales = {(void *)scales, a_rows, 1, 1, WEFT_F32};
+    weft_matrix col_scales = {(void *)scales, 1, N, N, WEFT_F32};
     args = (struct arguments){.team = SHMEM_TEAM_WORLD,
                               .stream = WEFT_STREAM_HOST,
                               .dtype = WEFT_F32,
@@ -89,6 +106,11 @@ static void prepare(size_t nelems, size_t a_rows, size_t c_rows) {
                               .b_at = &args.b,
                               .c_at = &args.c,
                               .full_at = &args.full,
+                              .a_scale = row_scales,
+                              .b_scale = col_scales,
+                              .bias = col_scales,
+                              .a_scale_at = &args.a_scale,
+                              .b_scale_at = &args.b_scale,
                               .root = npes - 1,
                               .nparts = 1,
                               .to_at = args.to,
@@ -250,6 +272,49 @@ static void other_m_and_c(void) {
     args.a.rows--;
     args.c.rows--;
 }
+static void no_a_scale(void) {
+    args.a_scale_at = NULL;
+}
+static void no_b_scale(void) {
+    args.b_scale_at = NULL;
+}
+static void a_scale_dtype(void) {
+    args.a_scale.dtype = WEFT_BF16;
+}
+static void a_scale_rows(void) {
+    args.a_scale.rows++;
+}
+static void a_scale_cols(void) {
+    args.a_scale.cols = args.a_scale.ld = 2;
+}
+static void b_scale_cols(void) {
+    args.b_scale.cols--;
+}
+static void b_scale_without_data(void) {
+    args.b_scale.data = NULL;
+}
+static void bias_cols(void) {
+    args.bias.cols--;
+}
+static void bias_rows(void) {
+    args.bias.rows = 2;
+}
+static void bias_dtype(void) {
+    args.bias.dtype = WEFT_I32;
+}
+static void c_eight_bits(void) {
+    args.c.dtype = WEFT_F8E4M3;
+}
+static void c_other_float(void) {
+    args.c.dtype = WEFT_F16;
+}
+static void a_wide(void) {
+    args.a.dtype = WEFT_BF16;
+    args.a.rows = args.a_scale.rows = 1; /* stays inside the memory */
+}
+static void other_eight_bits(void) {
+    args.a.dtype = args.full.dtype = WEFT_F8E5M2;
+}
 static void integers(void) {
     args.a.dtype = args.b.dtype = args.c.dtype = args.full.dtype = WEFT_I32;
 }
@@ -350,6 +415,52 @@ static const struct fault scatter_faults[] = {{no_team, "team", EINVAL, true},
                                               {other_n, "b->cols", EINVAL, true},
                                               {all_f64, "dtype", EINVAL, true},
                                               {c_dtype, "c_shard->dtype", EINVAL, false}};
+static const struct fault gather_scaled_faults[] = {
+    {no_team, "team", EINVAL, true},
+    {no_a, "a_shard is NULL", EINVAL, false},
+    {no_b, "b is NULL", EINVAL, false},
+    {no_c, "c is NULL", EINVAL, false},
+    {no_a_scale, "a_scale is NULL", EINVAL, false},
+    {no_b_scale, "b_scale is NULL", EINVAL, false},
+    {a_scale_dtype, "a_scale->dtype is WEFT_BF16, not WEFT_F32", EINVAL, false},
+    {a_scale_rows, "a_scale->rows x cols is 4 x 1, not 1 x 1 or 3 x 1", EINVAL, false},
+    {a_scale_cols, "a_scale->rows x cols", EINVAL, false},
+    {b_scale_cols, "b_scale[0].rows x cols is 1 x 4, not 1 x 1 or 1 x 5", EINVAL, false},
+    {b_scale_without_data, "b_scale[0].data", EINVAL, false},
+    {bias_cols, "bias[0].cols is 4", EINVAL, false},
+    {bias_rows, "bias[0].rows is 2", EINVAL, false},
+    {bias_dtype, "bias[0].dtype is WEFT_I32", EINVAL, false},
+    {c_eight_bits, "c[0].dtype is WEFT_F8E4M3", EINVAL, false},
+    {a_wide, "a_shard->dtype is WEFT_BF16, not WEFT_F8E4M3", EINVAL, false},
+    {b_dtype, "b[0].dtype is WEFT_F64", EINVAL, false},
+    {other_eight_bits, "dtype", EINVAL, true},
+    {b_rows, "b[0].rows", EINVAL, false},
+    {c_rows, "c[0].rows", EINVAL, false},
+    {c_rows_without_full, "c[0].rows", EINVAL, false},
+    {c_cols, "c[0].cols", EINVAL, false},
+    {full_rows, "rows", EINVAL, false},
+    {other_k, "a_shard->cols", EINVAL, true},
+    {device_stream, "stream", ENOTSUP, false}};
+static const struct fault scatter_scaled_faults[] = {
+    {no_team, "team", EINVAL, true},
+    {no_a, "a is NULL", EINVAL, false},
+    {no_b, "b is NULL", EINVAL, false},
+    {no_c, "c_shard is NULL", EINVAL, false},
+    {no_a_scale, "a_scale is NULL", EINVAL, false},
+    {no_b_scale, "b_scale is NULL", EINVAL, false},
+    {a_scale_rows, "a_scale->rows x cols", EINVAL, false},
+    {b_scale_cols, "b_scale->rows x cols is 1 x 4, not 1 x 1 or 1 x 5", EINVAL, false},
+    {bias_cols, "bias->cols is 4", EINVAL, false},
+    {c_eight_bits, "c_shard->dtype is WEFT_F8E4M3", EINVAL, false},
+    {c_other_float, "c_shard->dtype is WEFT_F", EINVAL, true},
+    {a_wide, "a->dtype is WEFT_BF16", EINVAL, false},
+    {b_dtype, "b->dtype is WEFT_F64", EINVAL, false},
+    {b_rows, "b->rows", EINVAL, false},
+    {c_cols, "c_shard->cols", EINVAL, false},
+    {c_rows, "c_shards have", EINVAL, false},
+    {op_max, "op", EINVAL, false},
+    {other_op, "op", EINVAL, true},
+    {device_stream, "stream", ENOTSUP, false}};
 static const struct fault product_faults[] = {
     {no_team, "team", EINVAL, true},    {wild_team, "team", EINVAL, true},
     {no_a, "a is NULL", EINVAL, false}, {no_b, "b is NULL", EINVAL, false},
@@ -476,6 +587,12 @@ int main(void) {
     expect_faults("weft_matmul_reduce_scatter", matmul_reduce_scatter, FAULTS(scatter_faults), 8,
                   all, ROWS);
     expect_faults("weft_matmul_all_reduce", matmul_all_reduce, FAULTS(product_faults), 8, all, all);
+    factor_dtype = WEFT_F8E4M3;
+    expect_faults("weft_all_gather_scaled_matmul", all_gather_scaled_matmul,
+                  FAULTS(gather_scaled_faults), 8, ROWS, all);
+    expect_faults("weft_scaled_matmul_reduce_scatter", scaled_matmul_reduce_scatter,
+                  FAULTS(scatter_scaled_faults), 8, all, ROWS);
+    factor_dtype = WEFT_F32;
     expect_no_team();
     expect_team_found();
     expect_different_calls();

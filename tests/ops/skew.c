@@ -219,6 +219,50 @@ static void same_bits_in_every_run(void) {
     tensor_free(&c);
 }
 
+/* The same numbers in e4m3. */
+static uint8_t eight_bits(float x) {
+    static const uint8_t magnitudes[] = {0, 0x38, 0x40, 0x44};
+    return magnitudes[(int)fabsf(x)] | (x < 0 ? 0x80 : 0);
+}
+
+/* 640 x 256 x 1600 with 8-bit factors, whose b is so wide that A is gathered first: what was early
+ * is used all the same. */
+static void early_scaled_product(enum memory memory) {
+    enum { ROWS = 640, DEPTH = 256, COLS = 1600 };
+    tensors_reset();
+    struct tensor a = tensor_new(memory, ROWS, DEPTH, DEPTH, WEFT_F8E4M3);
+    struct tensor b = tensor_new(PRIVATE, DEPTH, COLS, COLS, WEFT_F8E4M3);
+    struct tensor c = tensor_new(PRIVATE, ROWS * (size_t)npes, COLS, COLS + 3, WEFT_F32);
+    uint8_t *x = a.m.data, *y = b.m.data;
+    for (size_t i = 0; i < ROWS * DEPTH; i++)
+        x[i] = eight_bits(number(1, me, i));
+    for (size_t i = 0; i < DEPTH * COLS; i++)
+        y[i] = eight_bits(number(2, me, i));
+    float row_scales[ROWS], half = 0.5f;
+    for (size_t i = 0; i < ROWS; i++)
+        row_scales[i] = ldexpf(1, me + (int)(i % 3));
+    weft_matrix a_scale = {row_scales, ROWS, 1, 1, WEFT_F32}, b_scale = {&half, 1, 1, 1, WEFT_F32};
+    shmem_barrier_all();
+    if (me == npes - 1)
+        delay(3000 + random_below(20000));
+    int error = weft_all_gather_scaled_matmul(SHMEM_TEAM_WORLD, &a.m, &a_scale, &b.m, &b_scale, 1,
+                                              NULL, &c.m, NULL, WEFT_STREAM_HOST);
+    EXPECT(error == 0, "%s", weft_last_error());
+    for (int probe = 0; probe < 2000; probe++) {
+        size_t i = random_below(c.m.rows), j = random_below(COLS);
+        float want = 0;
+        for (size_t k = 0; k < DEPTH; k++)
+            want += number(1, (int)(i / ROWS), i % ROWS * DEPTH + k) * number(2, me, k * COLS + j);
+        want *= ldexpf(0.5f, (int)(i / ROWS) + (int)(i % ROWS % 3));
+        EXPECT(tensor_get(&c, i, j) == (double)want, "c(%zu, %zu) is %g, not %g", i, j,
+               tensor_get(&c, i, j), (double)want);
+    }
+    EXPECT(tensor_guarded(&c), "wrote outside of c");
+    tensor_free(&a);
+    tensor_free(&b);
+    tensor_free(&c);
+}
+
 /* 640 x 256 x 640: about two milliseconds of work, in which the last PE is still missing. */
 static void early_product(enum memory memory) {
     enum { ROWS = 640, DEPTH = 256, COLS = 640 };
@@ -265,6 +309,9 @@ int main(void) {
     tap_case("the own shard is multiplied while a peer is missing");
     for (int run = 0; run < 4; run++)
         early_product(run % 2 ? HEAP : PRIVATE);
+    tap_case("the same with scales");
+    for (int run = 0; run < 4; run++)
+        early_scaled_product(run % 2 ? HEAP : PRIVATE);
     free(y);
     shmem_free(x);
     shmem_free(heap_arena);

@@ -112,6 +112,10 @@ static inline double element_get(weft_dtype dtype, const void *p) {
     case WEFT_F64:
         memcpy(&d, p, 8);
         return d;
+    case WEFT_F8E4M3:
+        return e4m3_value(*(const uint8_t *)p);
+    case WEFT_F8E5M2:
+        return half_value((uint16_t)(*(const uint8_t *)p << 8));
     case WEFT_BF16:
         memcpy(&h, p, 2);
         bits = (uint32_t)h << 16;
