@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The books: which blocks there are, which shares each has, who holds what. And how members attach:
- * all are ready; they show each other their blocks; all have mapped them. */
+ * all are ready; they show each other their blocks; all have mapped them, and tried. */
 #include "core/share.h"
 #include <errno.h>
 #include <pthread.h>
@@ -19,9 +19,79 @@ static pthread_cond_t attached = PTHREAD_COND_INITIALIZER;
 
 static void *blocks; /* a tree (tsearch) of ranges that do not overlap; each begins its block */
 
+/* What nobody holds any more, and is mapped still. */
+static struct weft_share *left_shares;
+static struct weft_block *left_blocks;
+
 /* In a forked child nothing of this is there, and the lock may be another thread's for ever. */
 static bool is_forked(void) {
     return weft_job.phase == WEFT_JOB_FORKED;
+}
+
+/* --- Letting go ------------------------------------------------------------------------------- */
+
+static void add_left_block(struct weft_block *block) {
+    block->next = left_blocks;
+    left_blocks = block;
+}
+
+static void add_left_share(struct weft_share *share) {
+    share->next = left_shares;
+    left_shares = share;
+}
+
+/* One holder less. Under the lock, as those above. */
+static void leave_block(struct weft_block *block) {
+    if (--block->holders == 0)
+        add_left_block(block);
+}
+
+static void leave_share(struct weft_share *share) {
+    if (--share->holders == 0)
+        add_left_share(share);
+}
+
+static void sweep_shares(struct weft_share *list) {
+    for (struct weft_share *share = list, *next; share; share = next) {
+        next = share->next;
+        bool gone = share->block->space->unmap(share) == 0;
+        pthread_mutex_lock(&changing);
+        if (gone)
+            leave_block(share->block);
+        else
+            add_left_share(share);
+        pthread_mutex_unlock(&changing);
+        if (gone)
+            free(share);
+    }
+}
+
+static void sweep_blocks(struct weft_block *list) {
+    for (struct weft_block *block = list, *next; block; block = next) {
+        next = block->next;
+        if (block->space->free(block) == 0) {
+            free(block);
+            continue;
+        }
+        pthread_mutex_lock(&changing);
+        add_left_block(block);
+        pthread_mutex_unlock(&changing);
+    }
+}
+
+/* Unmaps what is left: blocks behind the shares that held them. What cannot go now is for the next
+ * call. */
+static void sweep(void) {
+    pthread_mutex_lock(&changing);
+    struct weft_share *shares = left_shares;
+    left_shares = NULL;
+    pthread_mutex_unlock(&changing);
+    sweep_shares(shares);
+    pthread_mutex_lock(&changing);
+    struct weft_block *unheld = left_blocks;
+    left_blocks = NULL;
+    pthread_mutex_unlock(&changing);
+    sweep_blocks(unheld);
 }
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
@@ -34,70 +104,43 @@ static int compare(const void *a, const void *b) {
     return right->at + right->bytes <= left->at;
 }
 
-static const struct weft_share_space *space_of(shmemx_space_t space) {
-    return space == SHMEMX_SPACE_HOST ? &weft_share_host : NULL;
-}
-
+/* A block that cannot be listed goes again. */
 static int enlist(struct weft_block *block, const char *call) {
     pthread_mutex_lock(&changing);
     bool listed = tsearch(block, &blocks, compare) != NULL;
+    if (!listed)
+        leave_block(block);
     pthread_mutex_unlock(&changing);
     return listed ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
 }
 
-static int block_open(struct weft_block *block, const char *call) {
-    int error = block->space->alloc(block, call);
-    if (error == 0 && (error = enlist(block, call)) != 0)
-        block->space->free(block);
-    return error;
-}
-
 int weft_block_alloc(struct weft_block **block, shmemx_space_t space, size_t bytes,
                      const char *call) {
+    sweep();
     struct weft_block *made = calloc(1, sizeof *made);
     if (!made)
         return weft_fail(-ENOMEM, "%s: no memory", call);
     made->range.bytes = bytes;
-    made->space = space_of(space);
+    made->space = space == SHMEMX_SPACE_HOST ? &weft_share_host : &weft_share_device;
     made->holders = 1;
-    int error = made->space ? block_open(made, call)
-                            : weft_fail(-ENOTSUP, "%s: no blocks in GPU memory yet", call);
-    if (error)
+    int error = made->space->alloc(made, call);
+    if (error) {
         free(made);
-    else
+        return error;
+    }
+    if ((error = enlist(made, call)) == 0)
         *block = made;
     return error;
 }
 
-static void let_go(struct weft_block *block) {
-    pthread_mutex_lock(&changing);
-    bool last = --block->holders == 0;
-    pthread_mutex_unlock(&changing);
-    if (!last)
-        return;
-    block->space->free(block);
-    free(block);
-}
-
-static void drop(struct weft_share *share) {
-    share->block->space->unmap(share);
-    let_go(share->block);
-    free(share);
-}
-
-/* Takes its shares from a block that goes; a list of those that nobody holds any more. */
-static struct weft_share *unlist_shares(struct weft_block *block) {
-    struct weft_share *orphans = NULL;
+/* The block gives no share again. */
+static void unlist_shares(struct weft_block *block) {
     for (struct weft_share *share = block->shares, *next; share; share = next) {
         next = share->next;
         share->listed = false;
-        if (--share->holders > 0)
-            continue;
-        share->next = orphans;
-        orphans = share;
+        leave_share(share);
     }
     block->shares = NULL;
-    return orphans;
 }
 
 void weft_block_free(struct weft_block *block) {
@@ -105,13 +148,10 @@ void weft_block_free(struct weft_block *block) {
         return;
     pthread_mutex_lock(&changing);
     tdelete(block, &blocks, compare);
-    struct weft_share *orphans = unlist_shares(block);
+    unlist_shares(block);
+    leave_block(block);
     pthread_mutex_unlock(&changing);
-    for (struct weft_share *next; orphans; orphans = next) {
-        next = orphans->next;
-        drop(orphans);
-    }
-    let_go(block);
+    sweep();
 }
 
 void *weft_block_at(const struct weft_block *block) {
@@ -135,17 +175,19 @@ struct weft_block *weft_block_of(const void *p) {
 
 /* --- Attaching -------------------------------------------------------------------------------- */
 
-/* What members tell each other of their blocks. */
-struct facts {
-    uint64_t bytes;
-    char space[16];
-};
+static struct weft_block_facts facts_of(const struct weft_block *block) {
+    struct weft_block_facts facts = {.bytes = block->range.bytes,
+                                     .whole_bytes = block->whole_bytes};
+    strncpy(facts.space, block->space->name, sizeof facts.space - 1);
+    memcpy(facts.gpu, block->gpu, sizeof facts.gpu);
+    return facts;
+}
 
 /* The same on all members: whose block differs from that of the first one. */
-static int check_facts(const struct weft_boot_circle *circle, const struct facts *all,
+static int check_facts(const struct weft_boot_circle *circle, const struct weft_block_facts *all,
                        const char *call) {
     for (int i = 1; i < circle->count; i++)
-        if (memcmp(&all[i], &all[0], sizeof *all) != 0)
+        if (memcmp(&all[i], &all[0], offsetof(struct weft_block_facts, gpu)) != 0)
             return weft_fail(-EINVAL,
                              "%s: the block of PE %d has %llu bytes of %s memory and that of PE %d "
                              "%llu of %s memory: give blocks of the same size and space",
@@ -154,28 +196,20 @@ static int check_facts(const struct weft_boot_circle *circle, const struct facts
     return 0;
 }
 
-static int map_members(struct weft_share *share, const struct weft_boot_circle *circle,
-                       const int *fds, const char *call) {
-    const struct weft_share_space *space = share->block->space;
-    int own = space->map(share, fds, call), error = weft_boot_agree_among(circle, own, call);
-    if (error && own == 0)
-        space->unmap(share);
-    return error;
-}
-
 static int exchange_blocks(struct weft_share *share, const struct weft_boot_circle *circle, int fd,
                            const char *call) {
-    struct facts mine = {.bytes = share->block->range.bytes}, all[circle->count];
+    const struct weft_share_space *space = share->block->space;
+    struct weft_block_facts mine = facts_of(share->block), all[circle->count];
     int fds[circle->count];
-    strncpy(mine.space, share->block->space->name, sizeof mine.space - 1);
     int error = weft_boot_exchange_among(circle, &mine, sizeof mine, all, &fd, 1, fds);
     if (error)
         return error;
     error = check_facts(circle, all, call);
-    error = error ? error : map_members(share, circle, fds, call);
+    if (error == 0)
+        error = weft_boot_agree_among(circle, space->map(share, all, fds, call), call);
     for (int i = 0; i < circle->count; i++)
         close(fds[i]);
-    return error;
+    return error == 0 && space->prove ? space->prove(share, circle, call) : error;
 }
 
 /* `share` is NULL where there was no memory for it: then the others hear of it. */
@@ -252,19 +286,19 @@ static void unlist(struct weft_share *share) {
         at = &(*at)->next;
     *at = share->next;
     share->listed = false;
+    leave_share(share);
 }
 
+/* It is there, or it goes, with what has been mapped of it. */
 static void conclude(struct weft_share *share, int error) {
     pthread_mutex_lock(&changing);
     share->ready = true;
     if (error && share->listed)
         unlist(share);
+    if (error)
+        leave_share(share);
     pthread_cond_broadcast(&attached);
     pthread_mutex_unlock(&changing);
-    if (error) {
-        let_go(share->block);
-        free(share);
-    }
 }
 
 int weft_share_attach(struct weft_share **share, struct weft_block *block,
@@ -283,6 +317,8 @@ int weft_share_attach(struct weft_share **share, struct weft_block *block,
         conclude(made, error);
     if (error == 0)
         *share = made;
+    else
+        sweep();
     return error;
 }
 
@@ -290,10 +326,9 @@ void weft_share_release(struct weft_share *share) {
     if (is_forked())
         return;
     pthread_mutex_lock(&changing);
-    bool last = --share->holders == 0;
+    leave_share(share);
     pthread_mutex_unlock(&changing);
-    if (last)
-        drop(share);
+    sweep();
 }
 
 void *weft_share_at(const struct weft_share *share, int member) {

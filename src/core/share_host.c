@@ -52,13 +52,15 @@ static int host_alloc(struct weft_block *block, const char *call) {
                          "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
                          call, block->range.bytes, strerror(-error));
     block->range.at = block->host.base;
+    block->whole_bytes = block->host.slot_bytes;
     if ((error = commit(block, call)) != 0)
         weft_segment_free(&block->host);
     return error;
 }
 
-static void host_free(struct weft_block *block) {
+static int host_free(struct weft_block *block) {
     weft_segment_free(&block->host);
+    return 0;
 }
 
 static int host_show(const struct weft_block *block, int *fd, const char *call) {
@@ -72,13 +74,15 @@ static int host_show(const struct weft_block *block, int *fd, const char *call) 
                : weft_fail(-errno, "%s: no descriptor for the block: %s", call, strerror(errno));
 }
 
-static int host_map(struct weft_share *share, const int *fds, const char *call) {
+static int host_map(struct weft_share *share, const struct weft_block_facts *facts, const int *fds,
+                    const char *call) {
+    (void)facts;
     const struct weft_block *block = share->block;
     const struct weft_segment *own = &block->host;
     int error = weft_segment_alloc_at(&share->host, (uint32_t)share->count, (uint32_t)share->member,
                                       own->base, own->slot_bytes, own->fd);
-    if (error == 0 && (error = weft_segment_attach(&share->host, fds, own->slot_bytes)) != 0)
-        weft_segment_free(&share->host);
+    if (error == 0)
+        error = weft_segment_attach(&share->host, fds, own->slot_bytes);
     if (error)
         return weft_fail(error, "%s: cannot map %d blocks of %zu bytes: %s", call, share->count,
                          block->range.bytes, strerror(-error));
@@ -87,15 +91,16 @@ static int host_map(struct weft_share *share, const int *fds, const char *call) 
     return 0;
 }
 
-static void host_unmap(struct weft_share *share) {
+static int host_unmap(struct weft_share *share) {
     weft_segment_free(&share->host);
+    return 0;
 }
 
 const struct weft_share_space weft_share_host = {
     .name = "host",
     .alloc = host_alloc,
-    .free = host_free,
     .show = host_show,
     .map = host_map,
     .unmap = host_unmap,
+    .free = host_free,
 };

@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "boot/boot.h"
 #include "core/window.h"
+#include "transport/gpu_memory.h"
+#include "transport/gpu_window.h"
 
 struct weft_share_space;
 
@@ -20,37 +23,65 @@ struct weft_block {
     struct weft_range range; /* as asked for */
     const struct weft_share_space *space;
     struct weft_share *shares; /* those that it gives again: NULL when it is freed */
+    struct weft_block *next;   /* of those that nobody holds any more */
     unsigned holders;          /* the one who has not freed it; its shares; who attaches it */
-    struct weft_segment host;  /* of one slot */
+    size_t whole_bytes;        /* of its memory */
+    unsigned char gpu[16];     /* the UUID; 0 in memory of the host */
+    union {
+        struct weft_segment host; /* of one slot */
+        struct {
+            struct weft_gpu_memory memory;
+            weft_cu_context context; /* kept alive as long, behind shmem_finalize, too */
+            weft_cu_device gpu;
+        } device;
+    };
 };
 
 struct weft_share {
     struct weft_window window;
     struct weft_block *block;
-    struct weft_share *next; /* of the block's */
+    struct weft_share *next; /* of the block's, or of those that nobody holds any more */
     unsigned holders;        /* the block is one, while it lists the share */
     bool listed, ready;
-    struct weft_segment host;
+    union {
+        struct weft_segment host;
+        struct weft_gpu_window device;
+    };
     int member, count;
     uint64_t tag;
     int pes[];
 };
 
-/* All are local. Errors are -errno with text. */
+/* What members tell each other of their blocks, besides a descriptor. */
+struct weft_block_facts {
+    char space[16];
+    uint64_t bytes, whole_bytes;
+    unsigned char gpu[16];
+};
+
+/* Errors are -errno with text. All but `prove` are local. */
 struct weft_share_space {
     const char *name;
 
     /* Makes zeroed memory for the block's bytes, and says where it is. */
     int (*alloc)(struct weft_block *block, const char *call);
-    void (*free)(struct weft_block *block);
 
     /* A new descriptor of the block's memory, close-on-exec. */
     int (*show)(const struct weft_block *block, int *fd, const char *call);
 
-    /* Maps what the members have shown into a window; the descriptors stay the caller's. */
-    int (*map)(struct weft_share *share, const int *fds, const char *call);
-    void (*unmap)(struct weft_share *share);
+    /* Maps what the members have shown into a window, whose own addresses are the block's; the
+     * descriptors stay the caller's. What a failure leaves is for unmap. */
+    int (*map)(struct weft_share *share, const struct weft_block_facts *facts, const int *fds,
+               const char *call);
+
+    /* May be NULL. Tries what has been mapped with data: collective over the circle, the same
+     * result on all. */
+    int (*prove)(struct weft_share *share, const struct weft_boot_circle *circle, const char *call);
+
+    /* 0; -EAGAIN: not now, because work is under way that may need it. */
+    int (*unmap)(struct weft_share *share);
+    int (*free)(struct weft_block *block);
 };
-extern const struct weft_share_space weft_share_host;
+extern const struct weft_share_space weft_share_host, weft_share_device;
 
 #endif

@@ -133,14 +133,18 @@ void weft_gpu_close(void) {
     weft_gpu = (struct weft_gpu){.open = false};
 }
 
-struct weft_gpu_scope weft_gpu_enter(void) {
+struct weft_gpu_scope weft_gpu_enter_context(weft_cu_context context) {
     struct weft_gpu_scope scope = {.pushed = false, .capture_mode = WEFT_CU_CAPTURE_RELAXED};
     weft_cu_context current = NULL;
     weft_cuda.cuCtxGetCurrent(&current);
-    if (current != weft_gpu.context)
-        scope.pushed = weft_cuda.cuCtxPushCurrent(weft_gpu.context) == 0;
+    if (current != context)
+        scope.pushed = weft_cuda.cuCtxPushCurrent(context) == 0;
     weft_cuda.cuThreadExchangeStreamCaptureMode(&scope.capture_mode);
     return scope;
+}
+
+struct weft_gpu_scope weft_gpu_enter(void) {
+    return weft_gpu_enter_context(weft_gpu.context);
 }
 
 void weft_gpu_leave(struct weft_gpu_scope scope) {

@@ -46,6 +46,7 @@ struct weft_gpu_scope {
     int capture_mode;
 };
 struct weft_gpu_scope weft_gpu_enter(void);
+struct weft_gpu_scope weft_gpu_enter_context(weft_cu_context context); /* another GPU's */
 void weft_gpu_leave(struct weft_gpu_scope scope);
 
 /* Of memory that is to be in a window. */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include "base/log.h"
-#include "core/device_share.h"
+#include "core/share.h"
 #include "gpu.h"
 
 enum { PES_MAX = 8, ROUNDS = 12, THREADS = 3 };
@@ -37,19 +37,18 @@ static void draw_group(struct group *group, uint64_t key) {
     group->circle = (struct weft_boot_circle){group->pes, group->count, key};
 }
 
-static struct weft_device_block *new_block(size_t bytes) {
-    struct weft_device_block *block = NULL;
-    int rc = weft_device_block_alloc(&block, bytes, "attach");
+static struct weft_block *new_block(size_t bytes) {
+    struct weft_block *block = NULL;
+    int rc = weft_block_alloc(&block, SHMEMX_SPACE_DEVICE, bytes, "attach");
     EXPECT(rc == 0, "rc is %d: %s", rc, weft_fail_text());
     if (rc)
         exit(1);
     return block;
 }
 
-static struct weft_device_share *attach(struct weft_device_block *block,
-                                        const struct group *group) {
-    struct weft_device_share *share = NULL;
-    int rc = weft_device_share_attach(&share, block, &group->circle, "attach");
+static struct weft_share *attach(struct weft_block *block, const struct group *group) {
+    struct weft_share *share = NULL;
+    int rc = weft_share_attach(&share, block, &group->circle, "attach");
     EXPECT(rc == 0, "rc is %d: %s", rc, weft_fail_text());
     if (rc)
         exit(1);
@@ -61,10 +60,10 @@ static uint64_t key_of(uint64_t round, int from, int to) {
     return round * 10000 + (uint64_t)from * 100 + (uint64_t)to;
 }
 
-static void write_to_all(struct weft_device_share *share, const struct group *group, size_t part,
+static void write_to_all(struct weft_share *share, const struct group *group, size_t part,
                          uint64_t round) {
     for (int i = 0; i < group->count; i++) {
-        char *to = (char *)weft_device_share_at(share, i) + group->offset;
+        char *to = (char *)weft_share_at(share, i) + group->offset;
         gpu_write(to + (size_t)group->member * part,
                   gpu_data(part, key_of(round, me, group->pes[i])), part);
     }
@@ -83,24 +82,24 @@ static void check_parts(const char *block, const struct group *group, size_t par
                    (int)round, group->pes[i]);
 }
 
-static void use(struct weft_device_share *share, const char *block, const struct group *group,
-                size_t part, uint64_t round) {
+static void use(struct weft_share *share, const char *block, const struct group *group, size_t part,
+                uint64_t round) {
     write_to_all(share, group, part, round);
     meet(group);
     check_parts(block, group, part, round);
-    check_parts(weft_device_share_at(share, group->member), group, part, round);
+    check_parts(weft_share_at(share, group->member), group, part, round);
     meet(group);
 }
 
 /* The formula, from the own addresses, says the same. */
-static void check_formula(struct weft_device_share *share, const char *block,
-                          const struct group *group, size_t part, uint64_t round) {
-    const struct weft_window *window = weft_device_share_window(share);
+static void check_formula(struct weft_share *share, const char *block, const struct group *group,
+                          size_t part, uint64_t round) {
+    const struct weft_window *window = weft_share_window(share);
     EXPECT(weft_window_holds(window, block, part) && window->count == (uint32_t)group->count,
            "%zu bytes, %u slots", window->bytes, window->count);
     for (int i = 0; i < group->count; i++) {
         char *there = weft_window_at(window, block, (uint32_t)i);
-        EXPECT(i == group->member || there == weft_device_share_at(share, i), "member %d", i);
+        EXPECT(i == group->member || there == weft_share_at(share, i), "member %d", i);
         gpu_expect(there + (size_t)group->member * part,
                    gpu_data(part, key_of(round, me, group->pes[i])), part, "of member %d", i);
     }
@@ -113,41 +112,41 @@ static void random_groups(void) {
         size_t part = 1 + gpu_draw(round * 7, round % 4 == 0 ? 300000 : 5000);
         if (group.member < 0)
             continue;
-        struct weft_device_block *block = new_block(part * (size_t)group.count);
-        char *at = weft_device_block_at(block), zero[64] = {0};
+        struct weft_block *block = new_block(part * (size_t)group.count);
+        char *at = weft_block_at(block), zero[64] = {0};
         gpu_expect(at, zero, part < sizeof zero ? part : sizeof zero, "a new block is zero");
-        struct weft_device_share *share = attach(block, &group);
+        struct weft_share *share = attach(block, &group);
         use(share, at, &group, part, round);
         check_formula(share, at, &group, part, round);
         meet(&group);
-        weft_device_share_release(share);
-        weft_device_block_free(block);
+        weft_share_release(share);
+        weft_block_free(block);
     }
 }
 
 /* A block in two groups at once; the second attach of each says nothing to anyone. */
 static void again(void) {
     enum { PART = 4096 };
-    struct weft_device_block *block = new_block((size_t)2 * PART * (size_t)npes);
-    char *at = weft_device_block_at(block);
+    struct weft_block *block = new_block((size_t)2 * PART * (size_t)npes);
+    char *at = weft_block_at(block);
     for (uint64_t round = 50; round < 56; round++) {
         struct group group;
         draw_group(&group, round % 2); /* three times each */
         group.offset = round % 2 * PART * (size_t)npes;
         if (group.member < 0)
             continue;
-        struct weft_device_share *share = attach(block, &group);
-        struct weft_device_share *same = attach(block, &group);
+        struct weft_share *share = attach(block, &group);
+        struct weft_share *same = attach(block, &group);
         EXPECT(share == same, "round %d", (int)round);
-        weft_device_share_release(same);
+        weft_share_release(same);
         use(share, at, &group, PART, round);
-        weft_device_share_release(share);
-        EXPECT(weft_device_block_of(at + PART / 2) == block, "%p", (void *)at);
+        weft_share_release(share);
+        EXPECT(weft_block_of(at + PART / 2) == block, "%p", (void *)at);
     }
-    EXPECT(!weft_device_block_of(at - 1) && !weft_device_block_of(&npes), "not in a block");
+    EXPECT(!weft_block_of(at - 1) && !weft_block_of(&npes), "not in a block");
     shmem_barrier_all();
-    weft_device_block_free(block);
-    EXPECT(!weft_device_block_of(at), "it is gone");
+    weft_block_free(block);
+    EXPECT(!weft_block_of(at), "it is gone");
 }
 
 /* Odd PEs free their block first, and all still reach what the share has mapped. */
@@ -157,16 +156,16 @@ static void free_first(void) {
     for (int pe = 0; pe < npes; pe++)
         group.pes[pe] = pe;
     group.circle = (struct weft_boot_circle){group.pes, npes, 77};
-    struct weft_device_block *block = new_block((size_t)PART * (size_t)npes);
-    struct weft_device_share *share = attach(block, &group);
+    struct weft_block *block = new_block((size_t)PART * (size_t)npes);
+    struct weft_share *share = attach(block, &group);
     if (me % 2)
-        weft_device_block_free(block);
-    use(share, weft_device_share_at(share, me), &group, PART, 60);
+        weft_block_free(block);
+    use(share, weft_share_at(share, me), &group, PART, 60);
     if (me % 2 == 0)
-        weft_device_block_free(block);
-    use(share, weft_device_share_at(share, me), &group, PART, 61);
+        weft_block_free(block);
+    use(share, weft_share_at(share, me), &group, PART, 61);
     shmem_barrier_all();
-    weft_device_share_release(share);
+    weft_share_release(share);
 }
 
 static void *in_thread(void *number) {
@@ -175,11 +174,11 @@ static void *in_thread(void *number) {
         draw_group(&group, 1000 + (uintptr_t)number * 10 + round);
         if (group.member < 0)
             continue;
-        struct weft_device_block *block = new_block(10000);
-        struct weft_device_share *share = attach(block, &group);
+        struct weft_block *block = new_block(10000);
+        struct weft_share *share = attach(block, &group);
         meet(&group);
-        weft_device_block_free(block);
-        weft_device_share_release(share);
+        weft_block_free(block);
+        weft_share_release(share);
     }
     return NULL;
 }
@@ -197,29 +196,29 @@ static void misfits(void) {
     for (int pe = 0; pe < npes; pe++)
         group.pes[pe] = pe;
     group.circle = (struct weft_boot_circle){group.pes, npes, 88};
-    struct weft_device_block *block = new_block(me ? 1000 : 2000);
-    struct weft_device_share *share = NULL;
-    int rc = weft_device_share_attach(&share, block, &group.circle, "attach");
+    struct weft_block *block = new_block(me ? 1000 : 2000);
+    struct weft_share *share = NULL;
+    int rc = weft_share_attach(&share, block, &group.circle, "attach");
     EXPECT(npes == 1 ? rc == 0 : rc == -EINVAL && strstr(weft_fail_text(), "2000"), "rc is %d: %s",
            rc, weft_fail_text());
     if (share)
-        weft_device_share_release(share);
-    weft_device_block_free(block);
+        weft_share_release(share);
+    weft_block_free(block);
 }
 
 /* The driver gives the capture up; the memory is unmapped by the first call behind it. */
 static void freed_in_capture(void) {
-    struct weft_device_block *block = new_block(5000);
-    void *at = weft_device_block_at(block);
+    struct weft_block *block = new_block(5000);
+    void *at = weft_block_at(block);
     weft_cu_graph graph = NULL;
     gpu_enter();
     GPU(cuStreamBeginCapture(gpu_stream, WEFT_CU_CAPTURE_GLOBAL));
-    weft_device_block_free(block);
+    weft_block_free(block);
     if (gpu.cuStreamEndCapture(gpu_stream, &graph) == 0)
         GPU(cuGraphDestroy(graph));
     gpu_leave();
-    EXPECT(!weft_device_block_of(at), "it is found no more");
-    weft_device_block_free(new_block(5000));
+    EXPECT(!weft_block_of(at), "it is found no more");
+    weft_block_free(new_block(5000));
     gpu_enter();
     EXPECT(!gpu_is_device(at), "%p is mapped still", at);
     gpu_leave();

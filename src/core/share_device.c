@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Blocks in the memory of GPUs. Behind each lies a page that no user sees, with a word for each PE:
+ * links are tried there while users work in the blocks already.
+ *
+ * Nothing is unmapped while the GPU works. A block holds the context of its GPU, so that it is
+ * still good, and can go, when the job is over. */
+#include <errno.h>
+#include <string.h>
+#include "base/log.h"
+#include "core/device.h"
+#include "core/device_links.h"
+#include "core/job.h"
+#include "core/share.h"
+#include "core/share_space.h"
+
+enum { TRIED_MAX = 1024, TAIL_BYTES = TRIED_MAX * sizeof(uint32_t) };
+
+/* --- Blocks ----------------------------------------------------------------------------------- */
+
+static int hold_context(struct weft_block *block, const char *call) {
+    block->device.gpu = weft_gpu.device;
+    return weft_cuda_check(
+        weft_cuda.cuDevicePrimaryCtxRetain(&block->device.context, weft_gpu.device), call,
+        "cuDevicePrimaryCtxRetain");
+}
+
+static int device_alloc(struct weft_block *block, const char *call) {
+    int error = weft_device_begin(call);
+    error = error ? error : hold_context(block, call);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    error = weft_gpu_memory_alloc(&block->device.memory, block->range.bytes + TAIL_BYTES, call);
+    weft_gpu_leave(scope);
+    if (error)
+        weft_cuda.cuDevicePrimaryCtxRelease(block->device.gpu);
+    block->range.at = block->device.memory.at;
+    block->whole_bytes = block->device.memory.bytes;
+    memcpy(block->gpu, &weft_gpu.uuid, sizeof block->gpu);
+    return error;
+}
+
+/* The block may be of a job before this one. */
+static int device_show(const struct weft_block *block, int *fd, const char *call) {
+    int error = weft_device_begin(call);
+    if (error == 0 && memcmp(&weft_gpu.uuid, block->gpu, sizeof block->gpu) != 0)
+        error = weft_fail(-EINVAL, "%s: the block is not in the memory of this PE's GPU, %s", call,
+                          weft_gpu.name);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    error = weft_gpu_memory_export(block->device.memory.handle, fd, call);
+    weft_gpu_leave(scope);
+    return error;
+}
+
+/* Whether the job is over for this PE: then nothing is waited for, and the process about to end. */
+static bool is_over(void) {
+    return weft_job.control && weft_job_aborted();
+}
+
+/* While a stream is being captured the driver does not wait. */
+static bool is_idle(void) {
+    return weft_cuda.cuCtxSynchronize() == WEFT_CU_SUCCESS;
+}
+
+static int device_free(struct weft_block *block) {
+    if (is_over())
+        return 0;
+    struct weft_gpu_scope scope = weft_gpu_enter_context(block->device.context);
+    bool idle = is_idle();
+    if (idle)
+        weft_gpu_memory_free(&block->device.memory);
+    weft_gpu_leave(scope);
+    if (idle)
+        weft_cuda.cuDevicePrimaryCtxRelease(block->device.gpu);
+    return idle ? 0 : -EAGAIN;
+}
+
+/* --- Shares ----------------------------------------------------------------------------------- */
+
+static int check_access(const struct weft_share *share, const struct weft_block_facts *facts,
+                        const char *call) {
+    int error = 0;
+    for (int i = 0; i < share->count && error == 0; i++) {
+        struct weft_cu_uuid uuid;
+        memcpy(&uuid, facts[i].gpu, sizeof uuid);
+        struct weft_gpu_peer peer = weft_gpu_peer_of(&uuid);
+        error = weft_device_links_check(&peer, share->pes[i], call);
+    }
+    return error;
+}
+
+static int map_slots(struct weft_share *share, const int *fds, const char *call) {
+    struct weft_gpu_window *window = &share->device;
+    size_t bytes = share->block->whole_bytes;
+    int error =
+        weft_gpu_window_alloc(window, (uint32_t)share->count, (uint32_t)share->member, bytes, call);
+    if (error)
+        return error;
+    weft_gpu_window_expect(window, bytes);
+    for (int i = 0; i < share->count && error == 0; i++)
+        error = weft_gpu_window_attach(window, (uint32_t)i, fds[i], call);
+    return error;
+}
+
+static int device_map(struct weft_share *share, const struct weft_block_facts *facts,
+                      const int *fds, const char *call) {
+    int error = check_access(share, facts, call);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    error = map_slots(share, fds, call);
+    weft_gpu_leave(scope);
+    share->window = share->device.window;
+    share->window.local = share->block->range.at;
+    share->window.shift = share->device.base - share->block->range.at;
+    share->window.bytes = share->block->range.bytes;
+    return error;
+}
+
+static int device_unmap(struct weft_share *share) {
+    if (is_over())
+        return 0;
+    struct weft_gpu_scope scope = weft_gpu_enter_context(share->block->device.context);
+    bool idle = is_idle();
+    if (idle)
+        weft_gpu_window_free(&share->device);
+    weft_gpu_leave(scope);
+    return idle ? 0 : -EAGAIN;
+}
+
+/* --- Trying ----------------------------------------------------------------------------------- */
+
+/* One try under way. */
+struct trial {
+    const struct weft_share *share;
+    const struct weft_boot_circle *circle;
+    const char *call;
+};
+
+/* The word of PE `from` in the tail of a member. */
+static void *word_of(const void *context, int from, int member) {
+    const struct trial *trial = context;
+    char *block = weft_share_at(trial->share, member);
+    size_t tail = trial->share->block->whole_bytes - TAIL_BYTES;
+    return block + tail + (size_t)from * sizeof(uint32_t);
+}
+
+static int agree(const void *context, int own) {
+    const struct trial *trial = context;
+    return weft_boot_agree_among(trial->circle, own, trial->call);
+}
+
+static int device_prove(struct weft_share *share, const struct weft_boot_circle *circle,
+                        const char *call) {
+    struct trial trial = {share, circle, call};
+    struct weft_device_links links = {.pes = circle->pes,
+                                      .count = circle->count,
+                                      .me = share->member,
+                                      .word = word_of,
+                                      .agree = agree,
+                                      .context = &trial,
+                                      .call = call};
+    if (weft_job.npes > TRIED_MAX)
+        return 0;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    int error = weft_device_links_try(&links);
+    weft_gpu_leave(scope);
+    return error;
+}
+
+const struct weft_share_space weft_share_device = {
+    .name = "device",
+    .alloc = device_alloc,
+    .show = device_show,
+    .map = device_map,
+    .prove = device_prove,
+    .unmap = device_unmap,
+    .free = device_free,
+};
