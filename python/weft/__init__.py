@@ -15,15 +15,18 @@ Symmetric is what weft.empty and weft.zeros make; variables of the program are n
 itself is not linked with the library.
 """
 from weft._core import (
-    Buffer, Team, all_gather, all_gather_matmul, all_reduce, barrier, device, empty, fence, finalize, get, initialized,
-    matmul_all_reduce, matmul_reduce_scatter, my_pe, n_pes, put, put_signal, quiet, reduce_scatter, reserve, signal,
-    sync, uniqueid, wait, world, zeros)
+    Block, Buffer, Share, Team, all_gather, all_gather_matmul, all_reduce, all_to_all, all_to_allv, barrier,
+    block_of, broadcast, device, empty, fence, finalize, get, initialized, matmul_all_reduce, matmul_reduce_scatter,
+    my_pe, n_pes, pad_barrier, pad_put, pad_wait, put, put_signal, quiet, reduce_scatter, reserve, signal, sync,
+    team, uniqueid, wait, world, zeros)
 from weft._place import get_include, get_library
 from weft._start import init
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Buffer", "Team", "all_gather", "all_gather_matmul", "all_reduce", "barrier", "device", "empty", "fence",
-    "finalize", "get", "get_include", "get_library", "init", "initialized", "matmul_all_reduce", "matmul_reduce_scatter", "my_pe", "n_pes", "put",
-    "put_signal", "quiet", "reduce_scatter", "reserve", "signal", "sync", "uniqueid", "wait", "world", "zeros"]
+    "Block", "Buffer", "Share", "Team", "all_gather", "all_gather_matmul", "all_reduce", "all_to_all",
+    "all_to_allv", "barrier", "block_of", "broadcast", "device", "empty", "fence", "finalize", "get", "get_include",
+    "get_library", "init", "initialized", "matmul_all_reduce", "matmul_reduce_scatter", "my_pe", "n_pes",
+    "pad_barrier", "pad_put", "pad_wait", "put", "put_signal", "quiet", "reduce_scatter", "reserve", "signal",
+    "sync", "team", "uniqueid", "wait", "world", "zeros"]

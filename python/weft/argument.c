@@ -141,6 +141,60 @@ bool weft_argument_pe(const char *call, PyObject *object, int *pe) {
     return false;
 }
 
+/* --- Sequences ------------------------------------------------------------------------------- */
+
+static Py_ssize_t sequence_length(const char *call, const char *name, PyObject *object) {
+    Py_ssize_t count = PySequence_Check(object) ? PySequence_Size(object) : -1;
+    if (count < 0) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%s: argument %s is %R: pass a sequence of numbers", call,
+                     name, object);
+    }
+    return count;
+}
+
+int *weft_argument_pes(const char *call, PyObject *object, int *count) {
+    Py_ssize_t length = sequence_length(call, "pes", object);
+    if (length < 0)
+        return NULL;
+    int *pes = length > INT_MAX ? NULL : PyMem_Malloc(((size_t)length + 1) * sizeof *pes);
+    bool right = pes != NULL;
+    if (!pes)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; right && i < length; i++) {
+        PyObject *pe = PySequence_GetItem(object, i);
+        right = pe && weft_argument_int(call, "pes", pe, &pes[i]);
+        Py_XDECREF(pe);
+    }
+    *count = (int)length;
+    if (right)
+        return pes;
+    PyMem_Free(pes);
+    return NULL;
+}
+
+size_t *weft_argument_sizes(const char *call, const char *name, PyObject *object, size_t count) {
+    Py_ssize_t length = sequence_length(call, name, object);
+    if (length < 0)
+        return NULL;
+    if ((size_t)length != count)
+        return PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd numbers, expected are %zu",
+                            call, name, length, count),
+               NULL;
+    size_t *sizes = PyMem_Malloc((count + 1) * sizeof *sizes);
+    if (!sizes)
+        PyErr_NoMemory();
+    for (size_t i = 0; sizes && i < count; i++) {
+        PyObject *size = PySequence_GetItem(object, (Py_ssize_t)i);
+        if (!size || !weft_argument_size(call, name, size, &sizes[i])) {
+            PyMem_Free(sizes);
+            sizes = NULL;
+        }
+        Py_XDECREF(size);
+    }
+    return sizes;
+}
+
 /* --- Streams --------------------------------------------------------------------------------- */
 
 /* (version, handle), as the protocol has it. */

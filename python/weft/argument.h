@@ -34,6 +34,13 @@ bool weft_argument_space(const char *call, PyObject *object, shmemx_space_t *spa
 /* A PE of the job. */
 bool weft_argument_pe(const char *call, PyObject *object, int *pe);
 
+/* A sequence of numbers of PEs, to be freed by PyMem_Free; NULL with an exception. Whether they are
+ * a proper list, the library looks at. */
+int *weft_argument_pes(const char *call, PyObject *object, int *count);
+
+/* `count` numbers of a sequence, at most, for arrays of sizes: NULL with an exception. */
+size_t *weft_argument_sizes(const char *call, const char *name, PyObject *object, size_t count);
+
 /* A stream: None (or NULL) is WEFT_STREAM_HOST, the calling thread. Else a number as CUDA's
  * cudaStream_t, or an object that has one: torch's (cuda_stream), cuda.core's (__cuda_stream__),
  * cupy's (ptr). */

@@ -154,22 +154,36 @@ WEFT_FUNCTION(peer) {
     return weft_buffer_make(buffer->memory, there, buffer->dtype, &shape);
 }
 
-/* A shape of None: all that is left, in one dimension. */
-static bool read_view(const struct weft_buffer *buffer, PyObject *const *in,
-                      struct weft_shape *shape, const struct weft_dtype_row **dtype,
-                      size_t *offset) {
-    *dtype = buffer->dtype;
+static bool read_view(const char *call, size_t bytes, PyObject *const *in, struct weft_shape *shape,
+                      const struct weft_dtype_row **dtype, size_t *offset) {
     *offset = 0;
-    if ((in[1] && !(*dtype = weft_dtype_find("Buffer.view", in[1]))) ||
-        !weft_argument_size("Buffer.view", "offset", in[2], offset))
+    if ((in[1] && !(*dtype = weft_dtype_find(call, in[1]))) ||
+        !weft_argument_size(call, "offset", in[2], offset))
         return false;
-    size_t left = *offset <= buffer->bytes ? buffer->bytes - *offset : 0;
     if (in[0] && in[0] != Py_None)
-        return weft_shape_read("Buffer.view", in[0], shape);
+        return weft_shape_read(call, in[0], shape);
     shape->ndim = 1;
-    shape->nelems = left / (*dtype)->bytes;
+    shape->nelems = *offset <= bytes ? (bytes - *offset) / (*dtype)->bytes : 0;
     shape->dims[0] = (int64_t)shape->nelems;
     return true;
+}
+
+PyObject *weft_buffer_view(const char *call, struct weft_memory *memory, char *data, size_t bytes,
+                           const struct weft_dtype_row *dtype, PyObject *const *in) {
+    struct weft_shape shape;
+    size_t offset;
+    if (!read_view(call, bytes, in, &shape, &dtype, &offset))
+        return NULL;
+    size_t wanted = shape.nelems * dtype->bytes;
+    if (offset > bytes || wanted > bytes - offset)
+        return PyErr_Format(PyExc_ValueError,
+                            "%s: asks for %zu bytes from byte %zu on, of %zu in all", call, wanted,
+                            offset, bytes);
+    if ((uintptr_t)(data + offset) % dtype->bytes != 0)
+        return PyErr_Format(PyExc_ValueError,
+                            "%s: argument offset is %zu, no multiple of the %zu bytes of %s", call,
+                            offset, dtype->bytes, dtype->name);
+    return weft_buffer_make(memory, data + offset, dtype, &shape);
 }
 
 WEFT_FUNCTION(view) {
@@ -177,24 +191,11 @@ WEFT_FUNCTION(view) {
         "Buffer.view", 0, 3, {"shape", "dtype", "offset"}};
     struct weft_buffer *buffer = (struct weft_buffer *)self;
     PyObject *in[3];
-    struct weft_shape shape;
-    const struct weft_dtype_row *dtype;
-    size_t offset;
     if (!weft_memory_check(buffer->memory, "Buffer.view", "this Buffer") ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !read_view(buffer, in, &shape, &dtype, &offset))
+        !weft_arguments_sort(&signature, args, nargs, names, in))
         return NULL;
-    size_t bytes = shape.nelems * dtype->bytes;
-    if (offset > buffer->bytes || bytes > buffer->bytes - offset)
-        return PyErr_Format(PyExc_ValueError,
-                            "Buffer.view: asks for %zu bytes from byte %zu on, of a Buffer of %zu",
-                            bytes, offset, buffer->bytes);
-    if ((uintptr_t)(buffer->data + offset) % dtype->bytes != 0)
-        return PyErr_Format(PyExc_ValueError,
-                            "Buffer.view: argument offset is %zu, no multiple of the %zu bytes of "
-                            "%s",
-                            offset, dtype->bytes, dtype->name);
-    return weft_buffer_make(buffer->memory, buffer->data + offset, dtype, &shape);
+    return weft_buffer_view(signature.call, buffer->memory, buffer->data, buffer->bytes,
+                            buffer->dtype, in);
 }
 
 static PyObject *free_buffer(PyObject *self, PyObject *unused) {

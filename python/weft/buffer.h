@@ -35,6 +35,11 @@ struct weft_buffer *weft_buffer_of(PyObject *object);
 PyObject *weft_buffer_make(struct weft_memory *memory, char *data,
                            const struct weft_dtype_row *dtype, const struct weft_shape *shape);
 
+/* What Buffer.view and its like share: `in` is shape, dtype and offset, each NULL where it is not
+ * given, over the `bytes` at `data`. A shape of None is all that is left, in one dimension. */
+PyObject *weft_buffer_view(const char *call, struct weft_memory *memory, char *data, size_t bytes,
+                           const struct weft_dtype_row *dtype, PyObject *const *in);
+
 /* What a Buffer gives to others (export.c). */
 PyObject *weft_buffer_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *names);

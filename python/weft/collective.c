@@ -1,103 +1,97 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on arrays: dest, then source, as in C. */
 #include "argument.h"
-#include "operator.h"
 #include "session.h"
-
-struct vectors {
-    struct weft_operator on;
-    struct weft_array dest, source;
-    size_t nelems; /* of one part */
-};
-
-/* dest and source of one type. A source of None is dest itself. */
-static bool take(struct vectors *vectors, PyObject *dest, PyObject *source) {
-    const struct weft_operator *on = &vectors->on;
-    if (!weft_array_take(&vectors->dest, on->call, "dest", dest, WEFT_ARRAY_WRITTEN, on->stream) ||
-        !weft_array_take(&vectors->source, on->call, "source",
-                         source && source != Py_None ? source : dest, WEFT_ARRAY_READ, on->stream))
-        return false;
-    return weft_array_check_dtype(on->call, "dest", &vectors->dest, "source", &vectors->source) &&
-           weft_operator_check_type(on, "source", &vectors->source);
-}
-
-/* The whole has a part for each member. */
-static bool divide(struct vectors *vectors, const char *whole_name, const struct weft_array *whole,
-                   const char *part_name, const struct weft_array *part) {
-    char because[96];
-    PyOS_snprintf(because, sizeof because, "the %zu of %s times %d members", part->nelems,
-                  part_name, vectors->on.size);
-    vectors->nelems = part->nelems;
-    return weft_array_check_nelems(vectors->on.call, whole_name, whole,
-                                   part->nelems * (size_t)vectors->on.size, because);
-}
-
-static PyObject *close_vectors(struct vectors *vectors, int error) {
-    weft_array_drop(&vectors->dest);
-    weft_array_drop(&vectors->source);
-    return weft_operator_close(&vectors->on, error);
-}
-
-/* A type that is none: the library tells the members. */
-static weft_dtype type(const struct vectors *vectors, bool right) {
-    return right ? vectors->source.dtype->operand : 0;
-}
+#include "vectors.h"
 
 WEFT_FUNCTION(all_reduce) {
     static const struct weft_signature signature = {
         "all_reduce", 1, 3, {"dest", "source", "op", "team", "stream"}};
-    struct vectors v = {.on.call = signature.call};
+    struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     int error;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    bool right = weft_operator_take_op(&v.on, in[2]) && take(&v, in[0], in[1]) &&
+    bool right = weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
                  weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
                                          "as many as source has");
     WEFT_BEGIN_UNLOCKED;
-    error = weft_all_reduce(v.on.team, v.dest.data, v.source.data, v.source.nelems, type(&v, right),
-                            v.on.op, v.on.stream);
+    error = weft_all_reduce(v.on.team, v.dest.data, v.source.data, v.source.nelems,
+                            weft_vectors_type(&v, right), v.on.op, v.on.stream);
     WEFT_END_UNLOCKED;
-    return close_vectors(&v, error);
+    return weft_vectors_close(&v, error);
 }
 
 WEFT_FUNCTION(all_gather) {
     static const struct weft_signature signature = {
         "all_gather", 2, 2, {"dest", "source", "team", "stream"}};
-    struct vectors v = {.on.call = signature.call};
+    struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[4];
     int error;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_operator_open(&v.on, in[2], in[3]))
         return NULL;
-    bool right = take(&v, in[0], in[1]) && divide(&v, "dest", &v.dest, "source", &v.source);
+    bool right = weft_vectors_take(&v, in[0], in[1]) &&
+                 weft_vectors_divide(&v, "dest", &v.dest, "source", &v.source);
     WEFT_BEGIN_UNLOCKED;
-    error = weft_all_gather(v.on.team, v.dest.data, v.source.data, v.nelems, type(&v, right),
-                            v.on.stream);
+    error = weft_all_gather(v.on.team, v.dest.data, v.source.data, v.nelems,
+                            weft_vectors_type(&v, right), v.on.stream);
     WEFT_END_UNLOCKED;
-    return close_vectors(&v, error);
+    return weft_vectors_close(&v, error);
 }
 
 WEFT_FUNCTION(reduce_scatter) {
     static const struct weft_signature signature = {
         "reduce_scatter", 2, 3, {"dest", "source", "op", "team", "stream"}};
-    struct vectors v = {.on.call = signature.call};
+    struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     int error;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    bool right = weft_operator_take_op(&v.on, in[2]) && take(&v, in[0], in[1]) &&
-                 divide(&v, "source", &v.source, "dest", &v.dest);
+    bool right = weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
+                 weft_vectors_divide(&v, "source", &v.source, "dest", &v.dest);
     WEFT_BEGIN_UNLOCKED;
-    error = weft_reduce_scatter(v.on.team, v.dest.data, v.source.data, v.nelems, type(&v, right),
-                                v.on.op, v.on.stream);
+    error = weft_reduce_scatter(v.on.team, v.dest.data, v.source.data, v.nelems,
+                                weft_vectors_type(&v, right), v.on.op, v.on.stream);
     WEFT_END_UNLOCKED;
-    return close_vectors(&v, error);
+    return weft_vectors_close(&v, error);
+}
+
+/* Who is not the root brings no source. */
+static bool take_broadcast(struct weft_vectors *v, PyObject *dest, PyObject *source, int root) {
+    bool gives = shmem_team_my_pe(v->on.team) == root;
+    if (root < 0 || root >= v->on.size) {
+        PyErr_Format(PyExc_ValueError, "%s: argument root is %d: the team has ranks 0 to %d",
+                     v->on.call, root, v->on.size - 1);
+        return false;
+    }
+    return weft_vectors_take(v, dest, gives ? source : NULL) &&
+           weft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
+                                   "as many as source has");
+}
+
+WEFT_FUNCTION(broadcast) {
+    static const struct weft_signature signature = {
+        "broadcast", 1, 3, {"dest", "source", "root", "team", "stream"}};
+    struct weft_vectors v = {.on.call = signature.call};
+    PyObject *in[5];
+    int error, root = 0;
+    (void)self;
+    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_operator_open(&v.on, in[3], in[4]))
+        return NULL;
+    bool right = weft_argument_int(signature.call, "root", in[2], &root) &&
+                 take_broadcast(&v, in[0], in[1], root);
+    WEFT_BEGIN_UNLOCKED;
+    error = weft_broadcast(v.on.team, v.dest.data, v.source.data, v.source.nelems,
+                           weft_vectors_type(&v, right), root, v.on.stream);
+    WEFT_END_UNLOCKED;
+    return weft_vectors_close(&v, error);
 }
 
 /* What was committed stays, so that a size that cannot be read asks for none. */
@@ -137,6 +131,10 @@ PyMethodDef weft_collective_methods[] = {
                 "reduce_scatter(dest, source, op='sum', *, team=weft.world, stream=None)\n--\n\n"
                 "source has a part for each member, one behind the other; dest = op over the\n"
                 "members of their part for this one." COLLECTIVE),
+    WEFT_METHOD(broadcast,
+                "broadcast(dest, source=None, root=0, *, team=weft.world, stream=None)\n--\n\n"
+                "dest = the source of the member of rank root. Only there source is looked at; None is\n"
+                "dest." COLLECTIVE),
     WEFT_METHOD(reserve,
                 "reserve(team, nbytes)\n--\n\n"
                 "Commits the team's workspace ahead of time, so that no later call has to.\n"

@@ -3,8 +3,9 @@
 #include "module.h"
 
 static PyMethodDef *const tables[] = {
-    weft_session_methods, weft_buffer_methods,     weft_team_methods,  weft_rma_methods,
-    weft_order_methods,   weft_collective_methods, weft_matmul_methods};
+    weft_session_methods, weft_buffer_methods,     weft_team_methods,   weft_rma_methods,
+    weft_order_methods,   weft_collective_methods, weft_matmul_methods, weft_exchange_methods,
+    weft_block_methods,   weft_pad_methods};
 
 /* One job a process, so one module: what it knows lies in static variables. */
 static struct PyModuleDef definition = {
@@ -15,7 +16,8 @@ static struct PyModuleDef definition = {
 };
 
 static bool fill(PyObject *module) {
-    if (!weft_buffer_define(module) || !weft_team_define(module))
+    if (!weft_buffer_define(module) || !weft_team_define(module) || !weft_block_define(module) ||
+        !weft_share_define(module))
         return false;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)

@@ -11,7 +11,7 @@ struct weft_dtype_row {
     uint8_t dlpack;      /* DLPack's code; its bits are those of `bytes` */
     const char *format;  /* of the buffer protocol; NULL: it has none */
     const char *typestr; /* of __cuda_array_interface__; NULL: it has none */
-    weft_dtype operand;  /* for operators; 0: they do not take it */
+    weft_dtype operand;  /* for operators */
 };
 
 /* A row by name: a string, or what has one (numpy's and torch's types, Python's float and int).

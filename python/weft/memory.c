@@ -23,6 +23,14 @@ void weft_memory_drop(struct weft_memory *memory) {
     free(memory);
 }
 
+bool weft_memory_hold_live(struct weft_memory *memory) {
+    int holders = atomic_load(&memory->holders);
+    while (holders > 0)
+        if (atomic_compare_exchange_weak(&memory->holders, &holders, holders + 1))
+            return true;
+    return false;
+}
+
 void weft_memory_view(struct weft_memory *memory) {
     weft_memory_hold(memory);
     atomic_fetch_add(&memory->views, 1);
@@ -34,7 +42,9 @@ void weft_memory_unview(struct weft_memory *memory) {
 }
 
 bool weft_memory_check(const struct weft_memory *memory, const char *call, const char *name) {
-    if (memory->session != weft_session.number || !weft_session.running) {
+    if (weft_session.forked)
+        return weft_session_check(call);
+    if (memory->symmetric && (memory->session != weft_session.number || !weft_session.running)) {
         if (weft_session_check(call))
             PyErr_Format(PyExc_RuntimeError, "%s: %s is of before finalize()", call, name);
         return false;
@@ -66,20 +76,6 @@ struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t s
         memory->owner = owner;
     }
     return memory;
-}
-
-/* --- Objects of Python ----------------------------------------------------------------------- */
-
-/* Dropped by CPython between two instructions of the main thread, which has the GIL then. Where its
- * queue is full, the object stays: a leak, and no crash. */
-static int drop_object(void *object) {
-    Py_DECREF((PyObject *)object);
-    return 0;
-}
-
-void weft_memory_release_object(void *object) {
-    if (Py_IsInitialized())
-        Py_AddPendingCall(drop_object, object);
 }
 
 /* --- Meetings -------------------------------------------------------------------------------- */

@@ -39,14 +39,13 @@ struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space,
 struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t space,
                                      void (*release)(void *), void *owner);
 
-/* `release` for a Python object, which is dropped by the next thread that has the GIL. */
-void weft_memory_release_object(void *object);
-
-/* RuntimeError after finalize(), ValueError if freed. */
+/* RuntimeError after finalize(), if it was symmetric, and in a forked child; ValueError if freed.
+ */
 bool weft_memory_check(const struct weft_memory *memory, const char *call, const char *name);
 
 /* These need no GIL. */
 void weft_memory_hold(struct weft_memory *memory);
+bool weft_memory_hold_live(struct weft_memory *memory); /* unless its last holder has let go */
 void weft_memory_drop(struct weft_memory *memory);
 void weft_memory_view(struct weft_memory *memory);
 void weft_memory_unview(struct weft_memory *memory);

@@ -28,8 +28,11 @@
 /* What the files add to the module; called once, in this order. */
 bool weft_buffer_define(PyObject *module);
 bool weft_team_define(PyObject *module);
+bool weft_block_define(PyObject *module);
+bool weft_share_define(PyObject *module);
 
 extern PyMethodDef weft_session_methods[], weft_buffer_methods[], weft_team_methods[],
-    weft_rma_methods[], weft_order_methods[], weft_collective_methods[], weft_matmul_methods[];
+    weft_rma_methods[], weft_order_methods[], weft_collective_methods[], weft_matmul_methods[],
+    weft_exchange_methods[], weft_block_methods[], weft_pad_methods[];
 
 #endif

@@ -22,12 +22,19 @@ bool weft_operator_take_op(struct weft_operator *on, PyObject *object) {
 
 bool weft_operator_check_type(const struct weft_operator *on, const char *name,
                               const struct weft_array *array) {
-    if (array->dtype->operand)
+    switch (array->dtype->operand) {
+    case WEFT_F32:
+    case WEFT_F64:
+    case WEFT_BF16:
+    case WEFT_F16:
         return true;
-    PyErr_Format(PyExc_ValueError,
-                 "%s: argument %s is of %s: this call takes float32, float64, bfloat16 and float16",
-                 on->call, name, array->dtype->name);
-    return false;
+    default:
+        PyErr_Format(PyExc_ValueError,
+                     "%s: argument %s is of %s: matrices are of float32, float64, bfloat16 or "
+                     "float16",
+                     on->call, name, array->dtype->name);
+        return false;
+    }
 }
 
 PyObject *weft_operator_close(const struct weft_operator *on, int error) {

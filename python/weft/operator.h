@@ -21,7 +21,7 @@ bool weft_operator_open(struct weft_operator *on, PyObject *team, PyObject *stre
 /* "sum", "avg", "max", "min", "prod". */
 bool weft_operator_take_op(struct weft_operator *on, PyObject *object);
 
-/* An array of a type that operators know; `moves`: any type will do, since nothing is computed. */
+/* A type that matrix products take. */
 bool weft_operator_check_type(const struct weft_operator *on, const char *name,
                               const struct weft_array *array);
 

@@ -243,7 +243,36 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-PyMethodDef weft_team_methods[] = {{NULL, NULL, 0, NULL}};
+WEFT_FUNCTION(team) {
+    static const struct weft_signature signature = {"team", 1, 2, {"pes", "tag"}};
+    PyObject *in[2];
+    uint64_t tag = 0;
+    int count, error;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_argument_uint64(signature.call, "tag", in[1], &tag))
+        return NULL;
+    int *pes = weft_argument_pes(signature.call, in[0], &count);
+    shmem_team_t made;
+    if (!pes)
+        return NULL;
+    WEFT_BEGIN_UNLOCKED;
+    error = shmemx_team_create(pes, count, tag, &made);
+    WEFT_END_UNLOCKED;
+    PyMem_Free(pes);
+    return error ? weft_error_raise(signature.call, error) : make(made, weft_session.number);
+}
+
+PyMethodDef weft_team_methods[] = {
+    WEFT_METHOD(
+        team, "team(pes, tag=0)\n--\n\n"
+              "A team of these PEs, in this order, made by them alone. Collective over them; all\n"
+              "give the same list and tag. Tags tell calls apart that are under way at once with\n"
+              "the same list. ValueError, on the caller alone, for a list that names a PE twice,\n"
+              "or not this one."),
+    {NULL, NULL, 0, NULL},
+};
 
 bool weft_team_define(PyObject *module) {
     team_type = (PyTypeObject *)PyType_FromSpec(&spec);

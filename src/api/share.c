@@ -52,6 +52,10 @@ size_t shmemx_block_bytes(shmemx_block_t block) {
     return block ? weft_block_bytes(inside_block(block)) : 0;
 }
 
+shmemx_space_t shmemx_block_space(shmemx_block_t block) {
+    return block ? weft_block_space(inside_block(block)) : SHMEMX_SPACE_HOST;
+}
+
 shmemx_block_t shmemx_block_find(const void *p) {
     return (shmemx_block_t)weft_block_of(p);
 }

@@ -99,7 +99,7 @@ def test_view():
     assert memoryview(buffer.view(dtype="uint32")).tolist() == [0, 1]
     assert memoryview(buffer.view(1, "uint32", 4)).tolist() == [1]
     assert buffer.view((2, 2), offset=2).shape == (2, 2)
-    with pytest.raises(ValueError, match="asks for 8 bytes from byte 4 on, of a Buffer of 8"):
+    with pytest.raises(ValueError, match="asks for 8 bytes from byte 4 on, of 8 in all"):
         buffer.view(8, offset=4)
     with pytest.raises(ValueError, match="offset is 2, no multiple of the 4 bytes of uint32"):
         buffer.view(1, "uint32", 2)

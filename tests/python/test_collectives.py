@@ -233,3 +233,87 @@ else:
         weft.matmul_reduce_scatter(piece, partial, b)
         expected = of_all(n, (rows * n, inner), dtype).sum(0) @ b
         np.testing.assert_allclose(piece, expected[rows * me:rows * (me + 1)])
+
+
+# --- All to all -------------------------------------------------------------------------------------
+
+def test_broadcast(me, n):
+    for root in range(n):
+        dest = np.full((2, 3), -1, "int16")
+        weft.broadcast(dest, of_pe(root, (2, 3), "int16") if me == root else None, root)
+        np.testing.assert_array_equal(dest, of_pe(root, (2, 3), "int16"))
+        dest[:] = me
+        weft.broadcast(dest, root=root)
+        assert (dest == root).all()
+    with pytest.raises(ValueError, match=f"argument root is {n}" if me == 0 else f"root is {n}|PE 0"):
+        weft.broadcast(dest, root=n if me == 0 else 0)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "bool", "complex128", "float32"])
+def test_every_type_moves(dtype, me, n):
+    mine = of_pe(me, (n, 3), dtype)
+    dest = np.zeros((n, 3), dtype)
+    weft.all_to_all(dest, mine)
+    np.testing.assert_array_equal(dest, of_all(n, (n, 3), dtype)[:, me])
+    gathered = np.zeros((n, n, 3), dtype)
+    weft.all_gather(gathered, mine)
+    np.testing.assert_array_equal(gathered, of_all(n, (n, 3), dtype))
+
+
+def test_integers_add_up(me, n):
+    for dtype in ("int8", "int64", "uint32"):
+        values = np.array([me + 1, 2, 3], dtype)
+        weft.all_reduce(values)
+        assert values.tolist() == [n * (n + 1) // 2, 2 * n, 3 * n]
+    with pytest.raises(ValueError):
+        weft.all_reduce(np.ones(3, "int32"), op="avg")
+
+
+def test_all_to_all_is_wrong(me, n):
+    with pytest.raises(ValueError, match="expected are 8"):
+        weft.all_to_all(np.zeros(4 * n + 8, "f")[:4], np.zeros(8, "f"))
+    if n > 1:
+        with pytest.raises(ValueError, match=f"source has {n + 1} elements, which {n} members cannot share alike"):
+            weft.all_to_all(np.zeros(n + 1, "f"), np.zeros(n + 1, "f"))
+
+
+def counts(n):
+    """counts[r][s]: what r sends to s."""
+    return np.array([[(3 * r + 5 * s) % 4 for s in range(n)] for r in range(n)])
+
+
+def test_all_to_allv(me, n):
+    sends = counts(n)
+    source = np.concatenate([np.full(sends[me][s], 100 * me + s, "int32") for s in range(n)])
+    dest = np.full(sends[:, me].sum() + 2, -1, "int32")
+    weft.all_to_allv(dest, source, sends[:, me], sends[me].tolist())
+    expected = np.concatenate([np.full(sends[r][me], 100 * r + me, "int32") for r in range(n)])
+    np.testing.assert_array_equal(dest, [*expected, -1, -1])
+
+
+def test_all_to_allv_with_offsets_and_parts(me, n):
+    """Two parts a pair; those of dest lie in reverse order."""
+    sizes = np.tile([1, 2], n)
+    source = np.arange(3 * n, dtype="float64") + 1000 * me
+    dest = np.zeros(3 * n, "float64")
+    ends = 3 * n - np.cumsum(sizes)
+    weft.all_to_allv(dest, source, sizes, sizes, dest_offsets=ends, nparts=2)
+    for r in range(n):
+        for k in range(2):
+            begin, size = 3 * me + k, k + 1
+            at = ends[2 * r + k]
+            np.testing.assert_array_equal(dest[at:at + size], 1000 * r + np.arange(begin, begin + size))
+
+
+def test_all_to_allv_is_wrong(me, n):
+    f = np.zeros(n, "f")
+    ones, twos = [1] * n, [2] * n
+    for wrong, message in [
+            ((f, f.copy(), ones, twos[:-1]), "source_nelems has"), ((f, f.copy(), ones, twos), "of source has 2 elements"),
+            ((f, f.copy(), [n + 1] * n, ones), "of dest has"), ((f, f.copy(), [-1] * n, ones), "dest_nelems is -1"),
+            ((f, f.copy(), ones, 3), "argument source_nelems is 3")]:
+        with pytest.raises((ValueError, TypeError)) as raised:
+            weft.all_to_allv(*(wrong if me == 0 else (f, f.copy(), ones, ones)))
+        assert (message if me == 0 else "PE 0") in str(raised.value)
+    with pytest.raises(ValueError):
+        weft.all_to_allv(f, f.copy(), [0] + ones[1:] if me == n - 1 else ones, ones)

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The type Block. Blocks that Python made live as long as a Block, a Buffer or an array of them
+ * does; one that C made is only looked at, and looked up again at each use. */
+#include "block.h"
+#include <pthread.h>
+#include "argument.h"
+#include "buffer.h"
+#include "error.h"
+#include "session.h"
+
+struct block {
+    PyObject_HEAD PyObject *weak;
+    struct weft_memory *memory;
+    shmemx_block_t handle;
+    bool borrowed; /* made by C */
+};
+
+static PyTypeObject *block_type;
+
+/* --- The blocks that Python made ------------------------------------------------------------- */
+
+/* The last holder of one may let go without the GIL. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static struct weft_memory *made;
+
+static void enlist(struct weft_memory *memory) {
+    pthread_mutex_lock(&changing);
+    memory->next = made;
+    made = memory;
+    pthread_mutex_unlock(&changing);
+}
+
+static void end_made(void *handle) {
+    pthread_mutex_lock(&changing);
+    struct weft_memory **link = &made;
+    while (*link && (*link)->owner != handle)
+        link = &(*link)->next;
+    if (*link)
+        *link = (*link)->next;
+    pthread_mutex_unlock(&changing);
+    shmemx_block_free(handle);
+}
+
+/* Held for the caller; NULL if it is none of ours, or about to go. */
+static struct weft_memory *find_made(shmemx_block_t handle, bool *known) {
+    pthread_mutex_lock(&changing);
+    struct weft_memory *memory = made;
+    while (memory && memory->owner != handle)
+        memory = memory->next;
+    *known = memory != NULL;
+    if (memory && !weft_memory_hold_live(memory))
+        memory = NULL;
+    pthread_mutex_unlock(&changing);
+    return memory;
+}
+
+/* --- Making ---------------------------------------------------------------------------------- */
+
+static PyObject *make(struct weft_memory *memory, shmemx_block_t handle, bool borrowed) {
+    struct block *block = PyObject_New(struct block, block_type);
+    if (!block) {
+        weft_memory_drop(memory);
+        return NULL;
+    }
+    block->weak = NULL;
+    block->memory = memory;
+    block->handle = handle;
+    block->borrowed = borrowed;
+    return (PyObject *)block;
+}
+
+static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *options) {
+    static char *names[] = {"space", "nbytes", NULL};
+    PyObject *in[2];
+    shmemx_space_t space = SHMEMX_SPACE_HOST;
+    shmemx_block_t handle;
+    size_t bytes = 0;
+    int error;
+    (void)type;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OO:Block", names, &in[0], &in[1]) ||
+        !weft_session_check("Block") || !weft_argument_space("Block", in[0], &space) ||
+        !weft_argument_size("Block", "nbytes", in[1], &bytes))
+        return NULL;
+    WEFT_BEGIN_UNLOCKED;
+    error = shmemx_block_alloc(space, bytes, &handle);
+    WEFT_END_UNLOCKED;
+    if (error)
+        return weft_error_raise("Block", error);
+    struct weft_memory *memory =
+        weft_memory_wrap(shmemx_block_ptr(handle), bytes, space, end_made, handle);
+    if (!memory) {
+        shmemx_block_free(handle);
+        return NULL;
+    }
+    enlist(memory);
+    return make(memory, handle, false);
+}
+
+static void dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_ClearWeakRefs(self);
+    weft_memory_drop(((struct block *)self)->memory);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *borrow(shmemx_block_t handle) {
+    struct weft_memory *memory =
+        weft_memory_wrap(shmemx_block_ptr(handle), shmemx_block_bytes(handle),
+                         shmemx_block_space(handle), NULL, NULL);
+    return memory ? make(memory, handle, true) : NULL;
+}
+
+WEFT_FUNCTION(block_of) {
+    static const struct weft_signature signature = {"block_of", 1, 1, {"ptr"}};
+    PyObject *in[1];
+    uint64_t address;
+    bool known;
+    (void)self;
+    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_argument_uint64(signature.call, "ptr", in[0], &address))
+        return NULL;
+    shmemx_block_t handle = shmemx_block_find((const void *)(uintptr_t)address);
+    if (!handle)
+        Py_RETURN_NONE;
+    struct weft_memory *memory = find_made(handle, &known);
+    if (!known)
+        return borrow(handle);
+    if (memory && !atomic_load(&memory->freed))
+        return make(memory, handle, false);
+    if (memory)
+        weft_memory_drop(memory);
+    Py_RETURN_NONE;
+}
+
+/* --- Methods and attributes ------------------------------------------------------------------ */
+
+static bool check(struct block *block, const char *call) {
+    if (!weft_memory_check(block->memory, call, "this Block"))
+        return false;
+    if (!block->borrowed || shmemx_block_find(block->memory->begin) == block->handle)
+        return true;
+    PyErr_Format(PyExc_ValueError, "%s: this Block was freed", call);
+    return false;
+}
+
+WEFT_FUNCTION(share) {
+    static const struct weft_signature signature = {"Block.share", 1, 2, {"pes", "tag"}};
+    struct block *block = (struct block *)self;
+    PyObject *in[2];
+    uint64_t tag = 0;
+    if (!weft_session_check(signature.call) || !check(block, signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_argument_uint64(signature.call, "tag", in[1], &tag))
+        return NULL;
+    return weft_share_make(block->handle, block->memory->space, in[0], tag);
+}
+
+/* Nobody says when a block of C's goes, so no array may depend on it. */
+WEFT_FUNCTION(view) {
+    static const struct weft_signature signature = {
+        "Block.view", 0, 3, {"shape", "dtype", "offset"}};
+    struct block *block = (struct block *)self;
+    PyObject *in[3];
+    if (!check(block, signature.call) || !weft_arguments_sort(&signature, args, nargs, names, in))
+        return NULL;
+    if (block->borrowed)
+        return PyErr_Format(PyExc_ValueError,
+                            "Block.view: this Block was not made here, so nothing "
+                            "keeps its memory");
+    return weft_buffer_view(signature.call, block->memory, block->memory->begin,
+                            block->memory->bytes, weft_dtype_of_format("B", 1), in);
+}
+
+static PyObject *free_block(PyObject *self, PyObject *unused) {
+    struct block *block = (struct block *)self;
+    (void)unused;
+    if (!check(block, "Block.free"))
+        return NULL;
+    if (block->borrowed)
+        return PyErr_Format(PyExc_ValueError, "Block.free: this Block was not made here");
+    atomic_store(&block->memory->freed, true);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_ptr(PyObject *self, void *unused) {
+    struct block *block = (struct block *)self;
+    (void)unused;
+    return check(block, "Block.ptr") ? PyLong_FromVoidPtr(block->memory->begin) : NULL;
+}
+
+static PyObject *get_handle(PyObject *self, void *unused) {
+    struct block *block = (struct block *)self;
+    (void)unused;
+    return check(block, "Block.handle") ? PyLong_FromVoidPtr(block->handle) : NULL;
+}
+
+static PyObject *get_nbytes(PyObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromSize_t(((struct block *)self)->memory->bytes);
+}
+
+static PyObject *get_space(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(
+        ((struct block *)self)->memory->space == SHMEMX_SPACE_DEVICE ? "device" : "host");
+}
+
+static PyObject *repr(PyObject *self) {
+    const struct weft_memory *memory = ((struct block *)self)->memory;
+    return PyUnicode_FromFormat("<weft.Block of %zu bytes, in memory of the %s%s>", memory->bytes,
+                                memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host",
+                                atomic_load(&memory->freed) ? ", freed" : "");
+}
+
+static PyObject *compare(PyObject *self, PyObject *other, int how) {
+    if (!Py_IS_TYPE(other, block_type) || (how != Py_EQ && how != Py_NE))
+        return Py_NewRef(Py_NotImplemented);
+    bool same = ((struct block *)self)->handle == ((struct block *)other)->handle;
+    return PyBool_FromLong(same == (how == Py_EQ));
+}
+
+static Py_hash_t hash(PyObject *self) {
+    return (Py_hash_t)((uintptr_t)((struct block *)self)->handle >> 4);
+}
+
+static PyMethodDef methods[] = {
+    WEFT_METHOD(
+        share,
+        "share(pes, tag=0)\n--\n\n"
+        "What the listed PEs have of each other's blocks, as a Share. Collective over them:\n"
+        "all give the same list and tag, and blocks of the same size and space. Given the\n"
+        "same list and tag again, the same memory without a message."),
+    WEFT_METHOD(view, "view(shape=None, dtype='uint8', offset=0)\n--\n\n"
+                      "A Buffer over the block, from byte `offset` on; it keeps the memory."),
+    {"free", free_block, METH_NOARGS,
+     "free()\n--\n\n"
+     "Gives the block up, at once and locally; the memory goes with its last Buffer, array and\n"
+     "Share. Need not be called: a Block that is gone has the same effect."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef attributes[] = {
+    {"ptr", get_ptr, NULL, "Address of the first byte.", NULL},
+    {"nbytes", get_nbytes, NULL, "Size in bytes.", NULL},
+    {"space", get_space, NULL, "\"host\" or \"device\".", NULL},
+    {"handle", get_handle, NULL, "The shmemx_block_t of C, as a number.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct block, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc,
+     "Block(space, nbytes)\n--\n\n"
+     "Memory of this PE in space \"host\" or \"device\", zero at first, that others may come to\n"
+     "share. Made and freed locally, at any time, in any thread."},
+    {Py_tp_new, create},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_repr, repr},
+    {Py_tp_richcompare, compare},
+    {Py_tp_hash, hash},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "weft.Block",
+    .basicsize = sizeof(struct block),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+PyMethodDef weft_block_methods[] = {
+    WEFT_METHOD(
+        block_of,
+        "block_of(ptr)\n--\n\n"
+        "The block of this PE that an address lies in, or None. Local; any address will do."),
+    {NULL, NULL, 0, NULL},
+};
+
+bool weft_block_define(PyObject *module) {
+    block_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return block_type && PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) == 0;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives in which every member has something for every other: all_to_all, all_to_allv. */
+#include "argument.h"
+#include "session.h"
+#include "vectors.h"
+
+WEFT_FUNCTION(all_to_all) {
+    static const struct weft_signature signature = {
+        "all_to_all", 2, 2, {"dest", "source", "team", "stream"}};
+    struct weft_vectors v = {.on.call = signature.call};
+    PyObject *in[4];
+    int error;
+    (void)self;
+    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_operator_open(&v.on, in[2], in[3]))
+        return NULL;
+    bool right = weft_vectors_take(&v, in[0], in[1]) &&
+                 weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
+                                         "as many as source has");
+    if (right && v.source.nelems % (size_t)v.on.size != 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: argument source has %zu elements, which %d members cannot share alike",
+                     signature.call, v.source.nelems, v.on.size);
+        right = false;
+    }
+    WEFT_BEGIN_UNLOCKED;
+    error =
+        weft_all_to_all(v.on.team, v.dest.data, v.source.data, v.source.nelems / (size_t)v.on.size,
+                        weft_vectors_type(&v, right), v.on.stream);
+    WEFT_END_UNLOCKED;
+    return weft_vectors_close(&v, error);
+}
+
+/* --- all_to_allv ----------------------------------------------------------------------------- */
+
+/* The parts of one array: how many elements each has, and where it begins; NULL: behind the one
+ * before. */
+struct parts {
+    size_t *nelems, *offsets;
+};
+
+static bool take_parts(struct parts *parts, const char *call, const char *const *names,
+                       PyObject *nelems, PyObject *offsets, size_t count) {
+    parts->nelems = weft_argument_sizes(call, names[0], nelems, count);
+    if (!parts->nelems)
+        return false;
+    if (!offsets || offsets == Py_None)
+        return true;
+    parts->offsets = weft_argument_sizes(call, names[1], offsets, count);
+    return parts->offsets != NULL;
+}
+
+static bool check_parts(const struct parts *parts, const char *call, const char *name,
+                        const struct weft_array *array, size_t count) {
+    size_t next = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t begin = parts->offsets ? parts->offsets[i] : next;
+        if (begin > array->nelems || parts->nelems[i] > array->nelems - begin) {
+            PyErr_Format(
+                PyExc_ValueError,
+                "%s: part %zu of %s has %zu elements from number %zu on, and the array %zu "
+                "in all",
+                call, i, name, parts->nelems[i], begin, array->nelems);
+            return false;
+        }
+        next = begin + parts->nelems[i];
+    }
+    return true;
+}
+
+static void drop_parts(struct parts *parts) {
+    PyMem_Free(parts->nelems);
+    PyMem_Free(parts->offsets);
+}
+
+struct exchange {
+    struct weft_vectors v;
+    struct parts dest, source;
+    size_t nparts;
+};
+
+static bool take_exchange(struct exchange *exchange, PyObject *const *in) {
+    static const char *const dest[] = {"dest_nelems", "dest_offsets"};
+    static const char *const source[] = {"source_nelems", "source_offsets"};
+    const char *call = exchange->v.on.call;
+    if (!weft_vectors_take(&exchange->v, in[0], in[1]) ||
+        !weft_argument_size(call, "nparts", in[6], &exchange->nparts))
+        return false;
+    if (exchange->nparts < 1 || exchange->nparts > 1 << 20) {
+        PyErr_Format(PyExc_ValueError, "%s: argument nparts is %zu: pass 1 or more", call,
+                     exchange->nparts);
+        return false;
+    }
+    size_t count = exchange->nparts * (size_t)exchange->v.on.size;
+    return take_parts(&exchange->dest, call, dest, in[2], in[4], count) &&
+           take_parts(&exchange->source, call, source, in[3], in[5], count) &&
+           check_parts(&exchange->dest, call, "dest", &exchange->v.dest, count) &&
+           check_parts(&exchange->source, call, "source", &exchange->v.source, count);
+}
+
+WEFT_FUNCTION(all_to_allv) {
+    static const struct weft_signature signature = {"all_to_allv",
+                                                    4,
+                                                    4,
+                                                    {"dest", "source", "dest_nelems",
+                                                     "source_nelems", "dest_offsets",
+                                                     "source_offsets", "nparts", "team", "stream"}};
+    struct exchange exchange = {.v.on.call = signature.call, .nparts = 1};
+    struct weft_vectors *v = &exchange.v;
+    PyObject *in[9];
+    int error;
+    (void)self;
+    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_operator_open(&v->on, in[7], in[8]))
+        return NULL;
+    bool right = take_exchange(&exchange, in);
+    WEFT_BEGIN_UNLOCKED;
+    error = weft_all_to_allv(v->on.team, v->dest.data, exchange.dest.nelems, exchange.dest.offsets,
+                             v->source.data, exchange.source.nelems, exchange.source.offsets,
+                             exchange.nparts, weft_vectors_type(v, right), v->on.stream);
+    WEFT_END_UNLOCKED;
+    drop_parts(&exchange.dest);
+    drop_parts(&exchange.source);
+    return weft_vectors_close(v, error);
+}
+
+PyMethodDef weft_exchange_methods[] = {
+    WEFT_METHOD(
+        all_to_all,
+        "all_to_all(dest, source, *, team=weft.world, stream=None)\n--\n\n"
+        "Both have a part for each member, one behind the other, all of one size: part r of\n"
+        "dest is this member's part of rank r's source. They may not overlap.\n\n"
+        "Collective over the team; a wrong argument on one member is a ValueError on all."),
+    WEFT_METHOD(
+        all_to_allv,
+        "all_to_allv(dest, source, dest_nelems, source_nelems, *, dest_offsets=None,\n"
+        "            source_offsets=None, nparts=1, team=weft.world, stream=None)\n--\n\n"
+        "Any number of elements from any member to any other: source_nelems[r] to rank r, from\n"
+        "element source_offsets[r] of source on, and dest_nelems[r] from it. Offsets of None:\n"
+        "the parts lie one behind the other. What one member sends has to be what the other\n"
+        "expects: ValueError on all if not. With nparts, entry r * nparts + k is part k for, or\n"
+        "of, rank r.\n\nCollective over the team."),
+    {NULL, NULL, 0, NULL},
+};

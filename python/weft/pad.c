@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signal pads, in the protocol of PyTorch's and Helion's kernels: by a stream, or by this thread.
+ */
+#include <string.h>
+#include "argument.h"
+#include "array.h"
+#include "error.h"
+#include "session.h"
+
+struct pad {
+    const char *call;
+    struct weft_array array; /* that has the addresses, where it is given as one */
+    uint32_t *const *pads;
+    int rank, n, peer, channel;
+    uint64_t timeout_ms;
+    weft_stream stream;
+};
+
+/* The addresses of n pads: a number, where they lie, or an array of n numbers. */
+static bool take_pads(struct pad *pad, PyObject *object) {
+    if (PyLong_Check(object)) {
+        pad->pads = PyLong_AsVoidPtr(object);
+        return !PyErr_Occurred();
+    }
+    if (!weft_array_take(&pad->array, pad->call, "pads", object, WEFT_ARRAY_READ, pad->stream))
+        return false;
+    pad->pads = (uint32_t *const *)pad->array.data;
+    if (pad->array.dtype->bytes == sizeof(void *) && pad->array.nelems == (size_t)pad->n)
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: argument pads has %zu elements of %s: pass the addresses of %d pads, in an "
+                 "array of uint64 or as the address of one",
+                 pad->call, pad->array.nelems, pad->array.dtype->name, pad->n);
+    return false;
+}
+
+/* in: pads, rank, n, then peer if the call has one, channel, timeout_ms, stream. */
+static bool take(struct pad *pad, PyObject *const *in, bool peer) {
+    PyObject *const *rest = in + (peer ? 4 : 3);
+    return weft_argument_stream(pad->call, rest[2], &pad->stream) &&
+           weft_argument_int(pad->call, "rank", in[1], &pad->rank) &&
+           weft_argument_int(pad->call, "n", in[2], &pad->n) &&
+           (!peer || weft_argument_int(pad->call, "peer", in[3], &pad->peer)) &&
+           weft_argument_int(pad->call, "channel", rest[0], &pad->channel) &&
+           weft_argument_uint64(pad->call, "timeout_ms", rest[1], &pad->timeout_ms) &&
+           take_pads(pad, in[0]);
+}
+
+typedef int to_peer(uint32_t *const *, int, int, int, int, uint64_t, shmemx_stream_t);
+
+/* `act` is put or wait; NULL is the barrier. */
+static PyObject *meet(const struct weft_signature *signature, PyObject *const *args,
+                      Py_ssize_t nargs, PyObject *names, to_peer *act) {
+    struct pad pad = {.call = signature->call};
+    PyObject *in[7];
+    int error;
+    if (!weft_session_check(signature->call) ||
+        !weft_arguments_sort(signature, args, nargs, names, in))
+        return NULL;
+    if (!take(&pad, in, act != NULL)) {
+        weft_array_drop(&pad.array);
+        return NULL;
+    }
+    shmemx_stream_t stream = (shmemx_stream_t)pad.stream;
+    WEFT_BEGIN_UNLOCKED;
+    if (act)
+        error = act(pad.pads, pad.rank, pad.n, pad.peer, pad.channel, pad.timeout_ms, stream);
+    else
+        error = shmemx_pad_barrier_on_stream(pad.pads, pad.rank, pad.n, pad.channel, pad.timeout_ms,
+                                             stream);
+    WEFT_END_UNLOCKED;
+    weft_array_drop(&pad.array);
+    return weft_error_result(signature->call, error);
+}
+
+_Static_assert(sizeof(weft_stream) == sizeof(shmemx_stream_t), "both are the thread where -1");
+
+WEFT_FUNCTION(pad_put) {
+    static const struct weft_signature signature = {
+        "pad_put", 5, 5, {"pads", "rank", "n", "peer", "channel", "timeout_ms", "stream"}};
+    (void)self;
+    return meet(&signature, args, nargs, names, shmemx_pad_put_on_stream);
+}
+
+WEFT_FUNCTION(pad_wait) {
+    static const struct weft_signature signature = {
+        "pad_wait", 5, 5, {"pads", "rank", "n", "peer", "channel", "timeout_ms", "stream"}};
+    (void)self;
+    return meet(&signature, args, nargs, names, shmemx_pad_wait_on_stream);
+}
+
+WEFT_FUNCTION(pad_barrier) {
+    static const struct weft_signature signature = {
+        "pad_barrier", 4, 4, {"pads", "rank", "n", "channel", "timeout_ms", "stream"}};
+    (void)self;
+    return meet(&signature, args, nargs, names, NULL);
+}
+
+#define PADS                                                                                    \
+    "\n\npads has the addresses of the n ranks' pads: an array of uint64, or the address of "   \
+    "one;\n"                                                                                    \
+    "in memory of the GPU with a stream, of the host without. pads[r] has 32-bit words, 0 at\n" \
+    "first; that of (channel, source) is word n * channel + source. TimeoutError after\n"       \
+    "timeout_ms (0: never) by this thread; a kernel that waits longer traps."
+
+PyMethodDef weft_pad_methods[] = {
+    WEFT_METHOD(pad_put,
+                "pad_put(pads, rank, n, peer, channel, *, timeout_ms=0, stream=None)\n--\n\n"
+                "Waits until the peer's word for this rank is 0, and sets it to 1." PADS),
+    WEFT_METHOD(pad_wait,
+                "pad_wait(pads, rank, n, peer, channel, *, timeout_ms=0, stream=None)\n--\n\n"
+                "Waits until this rank's word for the peer is 1, and sets it to 0." PADS),
+    WEFT_METHOD(pad_barrier,
+                "pad_barrier(pads, rank, n, channel, *, timeout_ms=0, stream=None)\n--\n\n"
+                "Both with all peers." PADS),
+    {NULL, NULL, 0, NULL},
+};

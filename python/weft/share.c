@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The type Share. What it shows stays as long as a Share, a Buffer or an array of it does, whoever
+ * frees a block meanwhile, and behind finalize(). */
+#include "argument.h"
+#include "block.h"
+#include "buffer.h"
+#include "error.h"
+#include "session.h"
+
+struct share {
+    PyObject_HEAD PyObject *weak;
+    struct weft_memory *memory; /* of the group: members' parts are found by the handle */
+    shmemx_share_t handle;
+    int size;
+};
+
+static PyTypeObject *share_type;
+
+static void release_share(void *handle) {
+    shmemx_share_release(handle);
+}
+
+/* --- Making ---------------------------------------------------------------------------------- */
+
+static PyObject *make(shmemx_share_t handle, shmemx_space_t space, size_t bytes, int size) {
+    struct weft_memory *memory = weft_memory_wrap(NULL, bytes, space, release_share, handle);
+    struct share *share = memory ? PyObject_New(struct share, share_type) : NULL;
+    if (!share) {
+        if (memory)
+            weft_memory_drop(memory);
+        else
+            shmemx_share_release(handle);
+        return NULL;
+    }
+    share->weak = NULL;
+    share->memory = memory;
+    share->handle = handle;
+    share->size = size;
+    return (PyObject *)share;
+}
+
+PyObject *weft_share_make(shmemx_block_t block, shmemx_space_t space, PyObject *list,
+                          uint64_t tag) {
+    shmemx_share_t handle;
+    int count, error;
+    int *pes = weft_argument_pes("Block.share", list, &count);
+    if (!pes)
+        return NULL;
+    WEFT_BEGIN_UNLOCKED;
+    error = shmemx_share_attach(block, pes, count, tag, &handle);
+    WEFT_END_UNLOCKED;
+    PyMem_Free(pes);
+    if (error)
+        return weft_error_raise("Block.share", error);
+    return make(handle, space, shmemx_block_bytes(block), count);
+}
+
+static void dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_ClearWeakRefs(self);
+    weft_memory_drop(((struct share *)self)->memory);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+/* --- Methods --------------------------------------------------------------------------------- */
+
+/* Where a member's block is; NULL with an exception. */
+static char *find(struct share *share, const char *call, PyObject *object) {
+    int member = -1;
+    if (!weft_memory_check(share->memory, call, "this Share") ||
+        !weft_argument_int(call, "member", object, &member))
+        return NULL;
+    char *at = member >= 0 && member < share->size ? shmemx_share_ptr(share->handle, member) : NULL;
+    if (!at)
+        PyErr_Format(PyExc_ValueError, "%s: argument member is %d: the share has members 0 to %d",
+                     call, member, share->size - 1);
+    return at;
+}
+
+WEFT_FUNCTION(ptr) {
+    static const struct weft_signature signature = {"Share.ptr", 1, 1, {"member"}};
+    PyObject *in[1];
+    if (!weft_arguments_sort(&signature, args, nargs, names, in))
+        return NULL;
+    char *at = find((struct share *)self, signature.call, in[0]);
+    return at ? PyLong_FromVoidPtr(at) : NULL;
+}
+
+WEFT_FUNCTION(view) {
+    static const struct weft_signature signature = {
+        "Share.view", 1, 4, {"member", "shape", "dtype", "offset"}};
+    struct share *share = (struct share *)self;
+    PyObject *in[4];
+    if (!weft_arguments_sort(&signature, args, nargs, names, in))
+        return NULL;
+    char *at = find(share, signature.call, in[0]);
+    if (!at)
+        return NULL;
+    return weft_buffer_view(signature.call, share->memory, at, share->memory->bytes,
+                            weft_dtype_of_format("B", 1), in + 1);
+}
+
+static PyObject *release(PyObject *self, PyObject *unused) {
+    struct share *share = (struct share *)self;
+    (void)unused;
+    if (!weft_memory_check(share->memory, "Share.release", "this Share"))
+        return NULL;
+    atomic_store(&share->memory->freed, true);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_size(PyObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromLong(((struct share *)self)->size);
+}
+
+static PyObject *get_nbytes(PyObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromSize_t(((struct share *)self)->memory->bytes);
+}
+
+static PyObject *get_handle(PyObject *self, void *unused) {
+    struct share *share = (struct share *)self;
+    (void)unused;
+    if (!weft_memory_check(share->memory, "Share.handle", "this Share"))
+        return NULL;
+    return PyLong_FromVoidPtr(share->handle);
+}
+
+static PyObject *repr(PyObject *self) {
+    const struct share *share = (struct share *)self;
+    return PyUnicode_FromFormat("<weft.Share of %d members, %zu bytes each%s>", share->size,
+                                share->memory->bytes,
+                                atomic_load(&share->memory->freed) ? ", released" : "");
+}
+
+/* --- The type -------------------------------------------------------------------------------- */
+
+static PyMethodDef methods[] = {
+    WEFT_METHOD(
+        ptr, "ptr(member)\n--\n\n"
+             "Where this PE, or for blocks on GPUs its GPU, finds the block of a member, by its\n"
+             "place in the list."),
+    WEFT_METHOD(view,
+                "view(member, shape=None, dtype='uint8', offset=0)\n--\n\n"
+                "A Buffer over the block of a member, from byte `offset` on; it keeps the memory."),
+    {"release", release, METH_NOARGS,
+     "release()\n--\n\n"
+     "Gives the share up, locally; its memory goes with the last Buffer and array of it. Need\n"
+     "not be called: a Share that is gone has the same effect."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef attributes[] = {
+    {"size", get_size, NULL, "Number of members.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of each member's block.", NULL},
+    {"handle", get_handle, NULL, "The shmemx_share_t of C, as a number.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct share, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "What a group of PEs has of each other's blocks; Block.share makes it."},
+    {Py_tp_dealloc, dealloc},
+    {Py_tp_repr, repr},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "weft.Share",
+    .basicsize = sizeof(struct share),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+bool weft_share_define(PyObject *module) {
+    share_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return share_type && PyModule_AddObjectRef(module, "Share", (PyObject *)share_type) == 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What collectives on arrays have in common: dest, then source, of one type. */
+#ifndef WEFT_PYTHON_VECTORS_H
+#define WEFT_PYTHON_VECTORS_H
+
+#include "operator.h"
+
+struct weft_vectors {
+    struct weft_operator on;
+    struct weft_array dest, source;
+    size_t nelems; /* of one part */
+};
+
+/* A source of None (or NULL) is dest itself. */
+bool weft_vectors_take(struct weft_vectors *vectors, PyObject *dest, PyObject *source);
+
+/* The whole has a part for each member: ValueError if it has not as many elements. */
+bool weft_vectors_divide(struct weft_vectors *vectors, const char *whole_name,
+                         const struct weft_array *whole, const char *part_name,
+                         const struct weft_array *part);
+
+/* The type, or one that is none, so that the library tells the members. */
+weft_dtype weft_vectors_type(const struct weft_vectors *vectors, bool right);
+
+PyObject *weft_vectors_close(struct weft_vectors *vectors, int error);
+
+#endif
