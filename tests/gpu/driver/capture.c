@@ -79,6 +79,7 @@ static void enter(struct CUstream_st *stream, struct capture *capture, int lane)
     stream->clock = (struct clock){{0}};
     capture->lanes[lane] = stream;
     capture->graph->nlanes = lane + 1;
+    capture->graph->contexts[lane] = stream->context;
 }
 
 static int begin(struct CUstream_st *stream, int mode) {

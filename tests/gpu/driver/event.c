@@ -12,6 +12,7 @@ struct CUevent_st {
     struct link link;
     unsigned flags;
     unsigned holds;
+    struct CUctx_st *context;   /* made in it, and recorded in its streams alone */
     struct CUstream_st *stream; /* NULL: never recorded */
     uint64_t ticket;
     int64_t ns;
@@ -35,6 +36,7 @@ static void event_drop(struct CUevent_st *event) {
 static int create(struct CUevent_st **made, unsigned flags) {
     struct CUevent_st *event = calloc(1, sizeof *event);
     event->flags = flags;
+    event->context = context_current();
     event->holds = 1;
     *made = link_add(&events, event);
     return 0;
@@ -94,7 +96,7 @@ static int record_now(struct CUevent_st *event, struct CUstream_st *stream) {
 }
 
 static int record(struct CUevent_st *event, struct CUstream_st *stream) {
-    if (!event || !stream)
+    if (!event || !stream || event->context != stream->context)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!stream->capture)
         return record_now(event, stream);

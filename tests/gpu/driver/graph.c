@@ -61,6 +61,7 @@ static struct CUgraph_st *copy_graph(const struct CUgraph_st *graph) {
         graph_add(copy, &graph->nodes[i]);
     }
     copy->nlanes = graph->nlanes;
+    memcpy(copy->contexts, graph->contexts, sizeof copy->contexts);
     return copy;
 }
 
@@ -70,7 +71,7 @@ static int instantiate(struct CUgraphExec_st **made, const struct CUgraph_st *gr
     struct CUgraphExec_st *exec = calloc(1, sizeof *exec);
     exec->graph = copy_graph(graph);
     for (int lane = 1; lane < graph->nlanes; lane++)
-        exec->lanes[lane] = stream_new(context_current(), false);
+        exec->lanes[lane] = stream_new(graph->contexts[lane], false);
     *made = link_add(&execs, exec);
     return 0;
 }

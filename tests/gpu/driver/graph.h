@@ -18,6 +18,7 @@ struct CUgraph_st {
     struct node *nodes;
     size_t nnodes;
     int nlanes;
+    struct CUctx_st *contexts[LANES_MAX]; /* of the lanes' streams */
 };
 
 struct CUgraph_st *graph_new(void);

@@ -4,46 +4,70 @@
 #include <string.h>
 #include <sys/mman.h>
 
+enum { GPUS = 32, KEYS = 16, NO_KEY = -1 };
+
 static struct range {
     uintptr_t at;
     size_t bytes;
+    uint32_t gpus; /* bit g: GPU g may */
+    int key;       /* NO_KEY: protected for the whole process */
 } * ranges;
 static size_t nranges;
-static unsigned running; /* kernels */
+static unsigned running[GPUS]; /* kernels */
 
-/* The protection key of GPU memory, or -1. */
-static int key(void) {
-    static int taken = -2;
-    if (taken == -2)
-        taken = pkey_alloc(0, PKEY_DISABLE_ACCESS);
-    return taken;
+/* One for each set of GPUs that there is. */
+static struct {
+    uint32_t gpus;
+    int key;
+} keys[KEYS];
+static int nkeys;
+
+static int key_of(uint32_t gpus) {
+    for (int i = 0; i < nkeys; i++)
+        if (keys[i].gpus == gpus)
+            return keys[i].key;
+    int key = nkeys < KEYS ? pkey_alloc(0, PKEY_DISABLE_ACCESS) : NO_KEY;
+    if (key < 0)
+        return NO_KEY;
+    keys[nkeys].gpus = gpus;
+    keys[nkeys++].key = key;
+    return key;
 }
 
-static void protect(const struct range *range, int access) {
+/* For the whole process, as long as a kernel runs that may. */
+static void protect(const struct range *range) {
+    int access = PROT_NONE;
+    for (int gpu = 0; gpu < GPUS; gpu++)
+        if (running[gpu] && range->gpus >> gpu & 1)
+            access = PROT_READ | PROT_WRITE;
     if (mprotect((void *)range->at, range->bytes, access) < 0)
         abort();
 }
 
-static void protect_all(int access) {
-    for (size_t i = 0; i < nranges; i++)
-        protect(&ranges[i], access);
+static bool open_range(struct range *range) {
+    range->key = key_of(range->gpus);
+    if (range->key == NO_KEY)
+        protect(range);
+    return range->key == NO_KEY ||
+           pkey_mprotect((void *)range->at, range->bytes, PROT_READ | PROT_WRITE, range->key) == 0;
 }
 
-static void note(uintptr_t at, size_t bytes) {
-    ranges = realloc(ranges, (nranges + 1) * sizeof *ranges);
-    ranges[nranges++] = (struct range){at, bytes};
-}
-
-bool guard_map(uintptr_t at, size_t bytes, int fd, size_t offset) {
+bool guard_map(uintptr_t at, size_t bytes, int fd, size_t offset, uint32_t gpus) {
     void *wanted = (void *)at;
     if (mmap(wanted, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) != wanted)
         return false;
-    if (key() >= 0)
-        return pkey_mprotect(wanted, bytes, PROT_READ | PROT_WRITE, key()) == 0;
-    note(at, bytes);
-    if (running)
-        protect(&ranges[nranges - 1], PROT_READ | PROT_WRITE);
-    return true;
+    ranges = realloc(ranges, (nranges + 1) * sizeof *ranges);
+    ranges[nranges] = (struct range){at, bytes, gpus, NO_KEY};
+    return open_range(&ranges[nranges++]);
+}
+
+bool guard_change(uintptr_t at, uint32_t gpus) {
+    for (size_t i = 0; i < nranges; i++)
+        if (ranges[i].at == at) {
+            ranges[i].gpus = gpus;
+            return open_range(&ranges[i]);
+        }
+    return false;
 }
 
 void guard_unmap(uintptr_t at, size_t bytes) {
@@ -55,16 +79,20 @@ void guard_unmap(uintptr_t at, size_t bytes) {
         abort();
 }
 
-void guard_kernel_begin(void) {
-    if (key() >= 0)
-        pkey_set(key(), 0);
-    else if (running++ == 0)
-        protect_all(PROT_READ | PROT_WRITE);
+/* The first kernel opens and the last one closes what is protected for the process. */
+static void change_all(int gpu, unsigned rights, bool whole) {
+    for (int i = 0; i < nkeys; i++)
+        if (keys[i].gpus >> gpu & 1)
+            pkey_set(keys[i].key, rights);
+    for (size_t i = 0; i < nranges && whole; i++)
+        if (ranges[i].key == NO_KEY && ranges[i].gpus >> gpu & 1)
+            protect(&ranges[i]);
 }
 
-void guard_kernel_end(void) {
-    if (key() >= 0)
-        pkey_set(key(), PKEY_DISABLE_ACCESS);
-    else if (--running == 0)
-        protect_all(PROT_NONE);
+void guard_kernel_begin(int gpu) {
+    change_all(gpu, 0, running[gpu]++ == 0);
+}
+
+void guard_kernel_end(int gpu) {
+    change_all(gpu, PKEY_DISABLE_ACCESS, --running[gpu] == 0);
 }

@@ -13,8 +13,17 @@ enum { THREADS_MAX = 1024, SHARED_BYTES_MAX = 48 << 10 };
 static struct kernel *kernels;
 struct CUmod_st {
     struct link link;
+    struct CUctx_st *context;
 };
-static struct link *modules;
+
+/* A kernel of a module: what launches name. It stays when the module goes, and is good for nothing
+ * then. */
+struct CUfunc_st {
+    struct link link;
+    struct kernel *kernel;
+    struct CUmod_st *module;
+};
+static struct link *modules, *functions;
 
 void kernel_register(struct kernel *kernel) {
     kernel->next = kernels;
@@ -28,6 +37,7 @@ static int load(struct CUmod_st **module, const void *image) {
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
     *module = link_add(&modules, malloc(sizeof **module));
+    (*module)->context = context_current();
     return 0;
 }
 
@@ -51,17 +61,21 @@ int cuModuleUnload(weft_cu_module module) {
     CALL(NO_CAPTURE, unload(module_of(module)));
 }
 
-static int find(weft_cu_function *function, const char *name) {
-    for (struct kernel *kernel = kernels; kernel; kernel = kernel->next)
-        if (strcmp(kernel->name, name) == 0) {
-            *function = (weft_cu_function)(void *)kernel;
-            return 0;
-        }
-    return CUDA_ERROR_NOT_FOUND;
+static int find(weft_cu_function *function, struct CUmod_st *module, const char *name) {
+    struct kernel *kernel = kernels;
+    while (kernel && strcmp(kernel->name, name) != 0)
+        kernel = kernel->next;
+    if (!kernel)
+        return CUDA_ERROR_NOT_FOUND;
+    *function = link_add(&functions, malloc(sizeof **function));
+    (*function)->kernel = kernel;
+    (*function)->module = module;
+    return 0;
 }
 
 int cuModuleGetFunction(weft_cu_function *function, weft_cu_module module, const char *name) {
-    CALL(CONTEXT, module_of(module) ? find(function, name) : CUDA_ERROR_INVALID_HANDLE);
+    CALL(CONTEXT,
+         module_of(module) ? find(function, module_of(module), name) : CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* --- Launches ----------------------------------------------------------------------------------
@@ -86,9 +100,9 @@ bool kernel_reaches(const void *p, int gpu) {
     return reaches;
 }
 
-static void guard(void (*change)(void)) {
+static void guard(void (*change)(int), int gpu) {
     pthread_mutex_lock(&driver_lock);
-    change();
+    change(gpu);
     pthread_mutex_unlock(&driver_lock);
 }
 
@@ -97,12 +111,12 @@ static int run(struct work *work, struct CUstream_st *stream) {
     if (!launch->kernel->reaches(launch->packed, stream->context->gpu))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     volatile int error = 0;
-    guard(guard_kernel_begin);
+    guard(guard_kernel_begin, stream->context->gpu);
     if (setjmp(out) == 0)
         launch->kernel->run(launch->packed);
     else
         error = CUDA_ERROR_LAUNCH_FAILED;
-    guard(guard_kernel_end);
+    guard(guard_kernel_end, stream->context->gpu);
     return error;
 }
 
@@ -111,11 +125,12 @@ static void drop(struct work *work) {
     launch->kernel->drop(launch->packed);
 }
 
-static struct kernel *kernel_of(weft_cu_function function) {
-    struct kernel *kernel = kernels;
-    while (kernel && (void *)kernel != (void *)function)
-        kernel = kernel->next;
-    return kernel;
+/* In another context than its own a function is none. */
+static struct kernel *kernel_of(weft_cu_function handle) {
+    struct CUfunc_st *function = link_find(functions, handle);
+    bool here =
+        function && module_of(function->module) && function->module->context == context_current();
+    return here ? function->kernel : NULL;
 }
 
 int cuFuncLoad(weft_cu_function function) {
@@ -123,7 +138,7 @@ int cuFuncLoad(weft_cu_function function) {
 }
 
 static int enqueue(struct kernel *kernel, struct CUstream_st *stream, void **arguments) {
-    if (!kernel || !stream)
+    if (!kernel || !stream || stream->context != context_current())
         return CUDA_ERROR_INVALID_HANDLE;
     struct launch *launch = work_new(sizeof *launch, run, drop);
     launch->kernel = kernel;

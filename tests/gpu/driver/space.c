@@ -157,10 +157,12 @@ static int grant(struct mapping *mapping, int gpu, int flags) {
     mapping->access = flags ? before | bit : before & ~bit;
     if (before && !mapping->access)
         guard_unmap(mapping->at, mapping->bytes);
-    if (!before && mapping->access &&
-        !guard_map(mapping->at, mapping->bytes, mapping->memory->fd, 0))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    return 0;
+    bool done = true;
+    if (!before && mapping->access)
+        done = guard_map(mapping->at, mapping->bytes, mapping->memory->fd, 0, mapping->access);
+    else if (before != mapping->access && mapping->access)
+        done = guard_change(mapping->at, mapping->access);
+    return done ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static int set_one(uintptr_t at, size_t bytes, const struct weft_cu_access *access) {
