@@ -5,9 +5,10 @@
 #
 # A C or C++ test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its
 # head, or 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular
-# expression on room/name. Scripts (tests/*/*.t) run once, for the first build only. With
-# WEFT_TEST_LONG=1 in the environment tests take their long forms: more time, and 5 and 8 PEs where
-# the head names none.
+# expression on room/name. A test of GPUs whose line says "also staged" is run once more, on 2 and 3
+# PEs, where the first two GPUs do not reach each other's memory. Scripts (tests/*/*.t) run once,
+# for the first build only. With WEFT_TEST_LONG=1 in the environment tests take their long forms:
+# more time, and 5 and 8 PEs where the head names none.
 set -eu
 if [ -n "${WEFT_TEST_LONG:-}" ]; then
     pes_default='1 2 3 4 5 8' patience=3600
@@ -37,12 +38,17 @@ add() {
 }
 add_gpu() {
     pretended="env LD_LIBRARY_PATH=$(realpath "$build")/tests/gpu/driver GPU_REQUIRED=1"
+    delays="WEFT_FAKE_DELAY_US=200 WEFT_FAKE_SEED=$$"
+    staged=$(sed -n 's/^.*PEs: .*also staged.*$/yes/p;15q' "$source" | head -n 1)
     if [ -n "$real_gpu" ]; then
         add ''
+        [ "$n$staged" != 2yes ] || add -staged "env SHMEMX_PEER_ACCESS=off"
         return
     fi
     add '' "$pretended"
-    [ "$n" != 2 ] || add -delays "$pretended WEFT_FAKE_DELAY_US=200 WEFT_FAKE_SEED=$$"
+    [ "$n" != 2 ] || add -delays "$pretended $delays"
+    [ "$n$staged" != 2yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 $delays"
+    [ "$n$staged" != 3yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 WEFT_FAKE_GPUS=3"
 }
 
 list=

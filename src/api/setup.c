@@ -92,11 +92,12 @@ static void *pointer(const void *dest, int pe) {
     return near && pe == weft_job.pe ? (void *)dest : near;
 }
 
-/* Kernels reach GPU memory that is mapped, and memory of the host that is registered. */
+/* Kernels reach GPU memory that is mapped for their GPU, and memory of the host that is registered.
+ */
 static void *device_pointer(const void *p, int pe) {
     void *near = weft_devices() ? weft_device_near(p, 0, pe) : NULL;
     if (!near || weft_device_holds(p))
-        return near;
+        return near && weft_device_staged(pe) ? NULL : near;
     struct weft_gpu_scope scope = weft_gpu_enter();
     bool reached = weft_gpu_memory_kind(near) != WEFT_MEMORY_HOST;
     weft_gpu_leave(scope);

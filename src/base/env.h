@@ -10,20 +10,23 @@
 /* X(kind, field, name, deprecated name or NULL, default, meaning). Kinds: flag, any value sets it,
  * also an empty one (OpenSHMEM 1.6, "Environment Variables"); size, as weft_env_parse_size has it;
  * text, checked by who acts on it. */
-#define WEFT_ENV(X)                                                                               \
-    X(flag, version, "SHMEM_VERSION", "SMA_VERSION", false,                                       \
-      "print the library's version at start-up")                                                  \
-    X(flag, info, "SHMEM_INFO", "SMA_INFO", false, "print the version and this list at start-up") \
-    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "look for all misuse that can be seen")     \
-    X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", 0,                      \
-      "symmetric heap that each PE commits at start-up, a number and k, m, g or t; it grows")     \
-    X(text, launcher, "WEFT_LAUNCHER", NULL, "auto",                                              \
-      "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")  \
-    X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                \
-      "the GPU of this PE, a number as CUDA counts them; auto: the current one, or PE modulo "    \
-      "GPUs")                                                                                     \
-    X(text, engine, "SHMEMX_ENGINE", NULL, "auto",                                                \
-      "what copies GPU memory: auto, sm (multiprocessors) or copy (copy engines)")
+#define WEFT_ENV(X)                                                                                \
+    X(flag, version, "SHMEM_VERSION", "SMA_VERSION", false,                                        \
+      "print the library's version at start-up")                                                   \
+    X(flag, info, "SHMEM_INFO", "SMA_INFO", false, "print the version and this list at start-up")  \
+    X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "look for all misuse that can be seen")      \
+    X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", 0,                       \
+      "symmetric heap that each PE commits at start-up, a number and k, m, g or t; it grows")      \
+    X(text, launcher, "WEFT_LAUNCHER", NULL, "auto",                                               \
+      "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")   \
+    X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \
+      "the GPU of this PE, a number as CUDA counts them; auto: the current one, or PE modulo "     \
+      "GPUs")                                                                                      \
+    X(text, engine, "SHMEMX_ENGINE", NULL, "auto",                                                 \
+      "what copies GPU memory: auto, sm (multiprocessors) or copy (copy engines)")                 \
+    X(text, peer_access, "SHMEMX_PEER_ACCESS", NULL, "auto",                                       \
+      "how a GPU comes to another one's memory: auto, directly where it can; off, always through " \
+      "memory of the host")
 
 typedef bool weft_env_flag;
 typedef size_t weft_env_size;

@@ -15,6 +15,7 @@
 struct arrays {
     char *first;
     ptrdiff_t step;
+    bool staged; /* in GPU memory that not every GPU of the job reaches: the same on all members */
 };
 
 static char *array_of(const struct arrays *arrays, int member) {
@@ -23,7 +24,7 @@ static char *array_of(const struct arrays *arrays, int member) {
 
 static int find_arrays(struct arrays *arrays, const struct weft_on_stream *on, const char *argument,
                        const void *p, size_t bytes) {
-    *arrays = (struct arrays){NULL, 0};
+    *arrays = (struct arrays){.staged = weft_device.staged && weft_device_holds(p)};
     for (int i = 0; i < on->team->npes; i++) {
         void *at;
         int rc =
@@ -89,9 +90,9 @@ static int push_to(const struct weft_on_stream *on, const struct push *push, int
     const char *from = push->from + member * push->from_step;
     if (to == from)
         return 0;
-    enum weft_direction direction =
-        weft_device_direction(to, from, weft_team_world_pe(on->team, member));
-    return weft_gpu_copy(to, from, push->bytes, direction, stream, on->call);
+    int pe = weft_team_world_pe(on->team, member);
+    bool staged = push->to.staged && weft_device_staged(pe);
+    return weft_stream_push(to, from, push->bytes, pe, staged, stream, on->call);
 }
 
 /* To the next member first: no two members push to the same one at a time. */
@@ -112,7 +113,7 @@ static int push_by_kernel(const struct weft_on_stream *on, const struct push *pu
 static enum weft_engine engine_of(const struct push *push) {
     enum weft_engine engine = weft_engine_choose(WEFT_TO_PEER, push->bytes);
     bool reached = weft_stream_reaches(push->from) && weft_stream_reaches(push->to.first);
-    return reached ? engine : WEFT_ENGINE_COPY;
+    return reached && !push->to.staged ? engine : WEFT_ENGINE_COPY;
 }
 
 /* `push` is NULL on a member that only receives. */
@@ -229,44 +230,91 @@ static void take_chunk(struct weft_fold_task *task, const struct weft_team *team
     task->nelems = nelems - first < chunk ? nelems - first : chunk;
 }
 
-/* A fold of all members' source into all members' dest, whole; source has `times` its bytes. */
-static int find_task(struct weft_fold_task *task, const struct weft_on_stream *on, void *dest,
-                     const void *source, size_t bytes, size_t times) {
+/* Both arrays of a reduction on all members; source has `times` the bytes of dest. */
+struct reduced {
     struct arrays to, from;
-    int n = on->team->npes, rc = find_arrays(&to, on, "dest", dest, bytes);
-    rc = rc ? rc : find_arrays(&from, on, "source", source, saturated(bytes, times));
-    if (rc)
-        return rc;
-    task->sources = from.first, task->source_step = from.step, task->nsources = n;
-    task->dests = to.first, task->dest_step = to.step, task->ndests = n;
-    return 0;
+    size_t nelems, elem_bytes, times;
+    struct weft_fold_task task; /* of all members' sources into all members' dests, whole */
+};
+
+static int find_reduced(struct reduced *reduced, const struct weft_on_stream *on, void *dest,
+                        const void *source) {
+    size_t bytes = saturated(reduced->nelems, reduced->elem_bytes);
+    int rc = find_arrays(&reduced->to, on, "dest", dest, bytes), n = on->team->npes;
+    rc = rc ? rc
+            : find_arrays(&reduced->from, on, "source", source, saturated(bytes, reduced->times));
+    struct weft_fold_task *task = &reduced->task;
+    task->sources = reduced->from.first, task->source_step = reduced->from.step;
+    task->dests = reduced->to.first, task->dest_step = reduced->to.step;
+    task->nsources = task->ndests = n;
+    return rc;
+}
+
+/* Elements [first, first + nelems) of each block of the own source, side by side in `piece`. */
+static int bring_piece(const struct weft_on_stream *on, const struct reduced *reduced, char *piece,
+                       size_t block_bytes, size_t first, size_t nelems) {
+    size_t elem = reduced->elem_bytes;
+    const char *source = array_of(&reduced->from, on->team->my_pe);
+    int rc = 0;
+    for (size_t block = 0; block < reduced->times && rc == 0; block++)
+        rc = weft_gpu_copy(piece + block * block_bytes,
+                           source + (block * reduced->nelems + first) * elem, nelems * elem,
+                           WEFT_TO_HOST, on->stream, on->call);
+    return rc;
+}
+
+/* Where GPUs do not reach each other's arrays: each member copies its source to memory of the host,
+ * and folds what all have brought for its own dest. Pieces come in two halves in turns: who has
+ * come to the next meeting reads the half before no more. */
+static int fold_staged(const struct weft_on_stream *on, struct reduced *reduced) {
+    struct weft_device_area area;
+    int me = on->team->my_pe, rc = weft_device_area(&area, on->team, on->call);
+    size_t elem = reduced->elem_bytes, half = area.bytes / 2;
+    size_t block = half / reduced->times / 128 * 128, step = block / elem;
+    struct weft_fold_task task = reduced->task;
+    task.ndests = 1;
+    task.source_step = area.stride;
+    for (size_t first = 0, turn = 0; first < reduced->nelems && rc == 0; first += step, turn++) {
+        char *piece = area.own + turn % 2 * half;
+        task.nelems = reduced->nelems - first < step ? reduced->nelems - first : step;
+        task.sources = piece - me * area.stride + (reduced->times > 1 ? (size_t)me * block : 0);
+        task.dests = array_of(&reduced->to, me) + first * elem;
+        rc = bring_piece(on, reduced, piece, block, first, task.nelems);
+        rc = rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
+        rc = rc ? rc : fold(on, &task, elem);
+    }
+    return rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
 }
 
 int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
                           size_t nelems, enum weft_fold_op op, enum weft_number number) {
-    struct weft_fold_task task = {.op = op, .number = number};
-    size_t elem_bytes = weft_folds[op][number].elem_bytes;
-    if (nelems == 0)
-        return 0;
-    int rc = find_task(&task, on, dest, source, saturated(nelems, elem_bytes), 1);
-    if (rc)
+    struct reduced reduced = {.nelems = nelems,
+                              .elem_bytes = weft_folds[op][number].elem_bytes,
+                              .times = 1,
+                              .task = {.op = op, .number = number}};
+    int rc = nelems == 0 ? 0 : find_reduced(&reduced, on, dest, source);
+    if (rc || nelems == 0)
         return rc;
-    take_chunk(&task, on->team, nelems, elem_bytes);
-    return fold_between(on, &task, elem_bytes);
+    if (reduced.to.staged || reduced.from.staged)
+        return fold_staged(on, &reduced);
+    take_chunk(&reduced.task, on->team, nelems, reduced.elem_bytes);
+    return fold_between(on, &reduced.task, reduced.elem_bytes);
 }
 
 int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
                                  size_t nelems, enum weft_fold_op op, enum weft_number number) {
-    struct weft_fold_task task = {.nelems = nelems, .op = op, .number = number};
-    size_t elem_bytes = weft_folds[op][number].elem_bytes;
-    size_t bytes = saturated(nelems, elem_bytes);
-    if (nelems == 0)
-        return 0;
-    int rc = find_task(&task, on, dest, source, bytes, (size_t)on->team->npes);
-    if (rc)
+    struct reduced reduced = {.nelems = nelems,
+                              .elem_bytes = weft_folds[op][number].elem_bytes,
+                              .times = (size_t)on->team->npes,
+                              .task = {.nelems = nelems, .op = op, .number = number}};
+    int rc = nelems == 0 ? 0 : find_reduced(&reduced, on, dest, source);
+    if (rc || nelems == 0)
         return rc;
-    task.sources += bytes * (size_t)on->team->my_pe;
-    task.dests += on->team->my_pe * task.dest_step;
-    task.ndests = 1;
-    return fold_between(on, &task, elem_bytes);
+    if (reduced.to.staged || reduced.from.staged)
+        return fold_staged(on, &reduced);
+    struct weft_fold_task *task = &reduced.task;
+    task->sources += nelems * reduced.elem_bytes * (size_t)on->team->my_pe;
+    task->dests += on->team->my_pe * task->dest_step;
+    task->ndests = 1;
+    return fold_between(on, task, reduced.elem_bytes);
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,11 +14,11 @@
 #include "base/log.h"
 #include "base/private.h"
 #include "boot/boot.h"
-#include "core/device_links.h"
 #include "core/job.h"
 #include "core/team.h"
 #include "core/window.h"
 #include "transport/gpu_kernel.h"
+#include "transport/gpu_lane.h"
 #include "transport/gpu_rescue.h"
 #include "transport/gpu_side.h"
 
@@ -78,11 +79,24 @@ static void take_facts(const struct facts *all, size_t *slot_bytes) {
     }
 }
 
-static int check_access(const char *call) {
+const struct weft_gpu_agent *weft_device_agent(int pe, const char *call) {
+    return weft_gpu_agent_of(weft_device.peers[pe].ordinal, call);
+}
+
+/* Those that this PE cannot do without. */
+static int open_agents(const char *call) {
     int error = 0;
     for (int pe = 0; pe < weft_job.npes && error == 0; pe++)
-        error = weft_device_links_check(&weft_device.peers[pe], pe, call);
+        if (weft_gpu_peer_staged(&weft_device.peers[pe]) && !weft_device_agent(pe, call))
+            error = -ENODEV;
     return error;
+}
+
+static bool has_staged(void) {
+    bool has = false;
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        has |= weft_gpu_peer_staged(&weft_device.peers[pe]);
+    return has;
 }
 
 static int meet(size_t *slot_bytes, const char *call) {
@@ -95,16 +109,34 @@ static int meet(size_t *slot_bytes, const char *call) {
     if (error == 0 && (error = weft_boot_exchange(&mine, sizeof mine, all, NULL, 0, NULL)) == 0)
         take_facts(all, slot_bytes);
     free(all);
-    return error ? error : agree(check_access(call), call);
+    if (error)
+        return error;
+    weft_device.staged = weft_sync_min(world(), !has_staged(), call) == 0;
+    return agree(open_agents(call), call);
 }
 
 /* --- Windows ---------------------------------------------------------------------------------- */
 
+/* What the driver says of memory that it cannot give to this PE's GPU is not enough. */
+static int explain(int error, int pe, const char *call) {
+    char text[256];
+    snprintf(text, sizeof text, "%s", weft_fail_text());
+    if (weft_device.peers[pe].ordinal >= 0)
+        return error;
+    return weft_fail(error,
+                     "%s: the GPU of PE %d is hidden from this PE (CUDA_VISIBLE_DEVICES), and its "
+                     "memory seems to be out of reach: show all GPUs to all PEs, then what cannot "
+                     "go directly goes through memory of the host (%s)",
+                     call, pe, text);
+}
+
 static int attach_peers(struct weft_gpu_window *window, const int *fds, const char *call) {
     int error = 0;
     for (int pe = 0; pe < weft_job.npes; pe++) {
-        if (pe != weft_job.pe && error == 0)
-            error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe], call);
+        const struct weft_gpu_peer *peer = &weft_device.peers[pe];
+        if (pe != weft_job.pe && error == 0 &&
+            (error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe], peer, call)) != 0)
+            error = explain(error, pe, call);
         close(fds[pe]);
     }
     return error;
@@ -139,56 +171,38 @@ int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char 
     return error;
 }
 
-static int open_windows(size_t slot_bytes, const char *call) {
-    uint32_t npes = (uint32_t)weft_job.npes, pe = (uint32_t)weft_job.pe;
-    size_t words_bytes = WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words);
-    int error = weft_gpu_window_alloc(&weft_device.heap, npes, pe, slot_bytes, call);
-    if (error == 0)
-        error = weft_gpu_window_alloc(&weft_device.words, npes, pe, words_bytes, call);
-    error = agree(error, call);
-    if (error == 0)
-        error = weft_device_extend(&weft_device.words, words_bytes, call);
-    return error ? error : agree(weft_device_heap_open(call), call);
-}
-
-/* --- Pairs, tried with data ------------------------------------------------------------------- */
-
-/* Among the words of WORLD, which nobody uses yet. */
-static void *world_word(const void *unused, int from, int pe) {
-    const struct weft_window *w = &weft_device.words.window;
-    struct weft_gpu_team_words *words =
-        weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
-    (void)unused;
-    return &words->arrived[from];
-}
-
 static int agree_in_world(const void *call, int own) {
     return agree(own, call);
 }
 
-static int try_pairs(const char *call) {
-    struct weft_device_links links = {.count = weft_job.npes,
-                                      .me = weft_job.pe,
-                                      .word = world_word,
-                                      .agree = agree_in_world,
-                                      .context = call,
-                                      .call = call};
-    int error = weft_device_links_try(&links);
+static int open_windows(size_t slot_bytes, const char *call) {
+    int error = weft_gpu_window_alloc(&weft_device.heap, (uint32_t)weft_job.npes,
+                                      (uint32_t)weft_job.pe, slot_bytes, call);
+    error = agree(error, call);
     if (error == 0)
-        weft_device_words_reset(world(), call);
-    return error ? error : agree(0, call); /* nobody uses them before all have reset theirs */
+        error = weft_device_words_open(agree_in_world, call);
+    return error ? error : agree(weft_device_heap_open(call), call);
 }
 
 /* --- Up and down ------------------------------------------------------------------------------ */
 
+static int check_peer_access(const char *call) {
+    if (strcmp(weft_env.peer_access, "auto") == 0 || strcmp(weft_env.peer_access, "off") == 0)
+        return 0;
+    return weft_fail(-EINVAL, "%s: SHMEMX_PEER_ACCESS is '%s': set it to auto or off", call,
+                     weft_env.peer_access);
+}
+
 int weft_device_inspect(const char *call) {
-    int wanted, error = wanted_ordinal(&wanted, call);
+    int wanted, error = check_peer_access(call);
+    error = error ? error : wanted_ordinal(&wanted, call);
     return error ? error : weft_gpu_inspect(wanted, weft_job.pe);
 }
 
 static int begin(const char *call) {
-    int wanted, error = wanted_ordinal(&wanted, call);
-    if (error || (error = weft_gpu_open(wanted, weft_job.pe)))
+    int wanted, error = check_peer_access(call);
+    if (error || (error = wanted_ordinal(&wanted, call)) ||
+        (error = weft_gpu_open(wanted, weft_job.pe)))
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter();
     if ((error = weft_gpu_kernels_open()) == 0)
@@ -225,9 +239,11 @@ void weft_device_heap_grown(void) {
 
 /* What bring_up made. */
 static void take_down(void) {
-    weft_gpu_window_free(&weft_device.words);
+    weft_device_words_close();
     weft_gpu_window_free(&weft_device.heap);
     weft_device_heap_close();
+    weft_gpu_lanes_close();
+    weft_gpu_agents_close();
     free(weft_device.peers);
     weft_device = (struct weft_device){.open = false};
 }
@@ -238,8 +254,8 @@ static int bring_up(const char *call) {
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter();
-    if ((error = meet(&slot_bytes, call)) == 0 && (error = open_windows(slot_bytes, call)) == 0)
-        error = try_pairs(call);
+    if ((error = meet(&slot_bytes, call)) == 0)
+        error = open_windows(slot_bytes, call);
     if (error) /* the GPU stays open: this PE may use it alone, on streams and in graphs */
         take_down();
     weft_gpu_leave(scope);
@@ -330,19 +346,4 @@ enum weft_direction weft_device_direction(const void *to, const void *from, int 
     if (near)
         return WEFT_WITHIN;
     return in_device_heap(to) && !weft_device_holds(to) ? WEFT_TO_PEER : WEFT_FROM_PEER;
-}
-
-struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride) {
-    struct weft_gpu_team_words *all = (void *)weft_device.words.window.local;
-    *stride = (ptrdiff_t)weft_device.words.window.stride * team->roster.stride;
-    return &all[team->slot];
-}
-
-void weft_device_words_reset(const struct weft_team *team, const char *call) {
-    ptrdiff_t stride;
-    if (weft_window_bytes(&weft_device.words.window) == 0)
-        return;
-    struct weft_gpu_scope scope = weft_gpu_enter();
-    weft_device_clear(weft_device_words(team, &stride), sizeof(struct weft_gpu_team_words), call);
-    weft_gpu_leave(scope);
 }

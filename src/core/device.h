@@ -12,18 +12,32 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/sync.h"
+#include "transport/gpu_agent.h"
 #include "transport/gpu_copy.h"
 #include "transport/gpu_window.h"
 #include "transport/gpu_word.h"
 
 struct weft_device {
     bool open;
+    bool staged;                  /* the GPUs of some PEs do not reach each other's memory */
     struct weft_gpu_window heap;  /* SHMEMX_SPACE_DEVICE */
     struct weft_gpu_window words; /* WEFT_TEAMS_MAX times struct weft_gpu_team_words */
     struct weft_gpu_peer *peers;  /* of each PE of the job */
     int neighbours;               /* PEs on this PE's GPU, itself among them */
 };
 extern struct weft_device weft_device;
+
+/* Whether this PE's GPU does not reach the memory of pe's, which then has to work for this process
+ * (core/device_stage.h). Only with GPUs up. */
+static inline bool weft_device_staged(int pe) {
+    return weft_device.staged && weft_gpu_peer_staged(&weft_device.peers[pe]);
+}
+
+/* Whether this PE's GPU itself changes words in the memory of pe's: with `modify` reading, changing
+ * and writing them back in one, else only writing. Where it does not, that GPU has to. */
+static inline bool weft_device_changes(int pe, bool modify) {
+    return !weft_device_staged(pe) && (!modify || weft_device.peers[pe].atomics);
+}
 
 /* Opens this PE's GPU, as SHMEMX_DEVICE says, unless it is open: it reaches the host heap and the
  * statics of all PEs then. Local, by any thread; 0 or -errno with text. Every entry that needs a
@@ -54,11 +68,20 @@ static inline bool weft_device_holds(const void *p) {
     return weft_window_holds(&weft_device.heap.window, p, 1);
 }
 
+/* Whether a copy is staged whose symmetric side is at p, of pe's. */
+static inline bool weft_device_stages(const void *p, int pe) {
+    return weft_device.staged && weft_device_holds(p) && weft_device_staged(pe);
+}
+
+/* The GPU of `pe`, which this process sees, as an agent; opened if need be. NULL with text. */
+const struct weft_gpu_agent *weft_device_agent(int pe, const char *call);
+
 /* The live object that p lies in, as weft_heap_find. */
 bool weft_device_find(const void *p, void **begin, size_t *bytes);
 
 /* Where `pe` keeps its copy of the symmetric [p, p + bytes) - of the device heap, the host heap or
- * the statics - for this PE's GPU and its copy engines; NULL as weft_near. */
+ * the statics - for this PE's GPU and its copy engines, or, of the device heap of a PE that is
+ * staged, for that PE's GPU alone; NULL as weft_near. */
 void *weft_device_near(const void *p, size_t bytes, int pe);
 
 /* Whether a copy between this local address and a symmetric one has a GPU's memory on either side:
@@ -69,8 +92,25 @@ bool weft_device_concerns(const void *symmetric, const void *local);
  */
 enum weft_direction weft_device_direction(const void *to, const void *from, int pe);
 
+/* The words that GPUs synchronise teams with, reset and in place: in GPU memory, or in memory of
+ * the host where some GPUs do not reach each other's. Collective over WORLD; `agree` as in
+ * core/device_links.h. */
+int weft_device_words_open(int (*agree)(const void *call, int own), const char *call);
+void weft_device_words_close(void);
+
 /* The words of this PE in a team, and how far those of the next member lie from them. */
 struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride);
+
+/* Memory of the host of this PE and a team, whole pages that the GPUs of all its members reach, and
+ * how far that of the next member lies from it: what passes through where GPUs do not reach each
+ * other's memory (weft_device.staged). The first call of a team registers it. Local; 0 or -errno
+ * with text; between weft_gpu_enter and _leave. */
+struct weft_device_area {
+    char *own;
+    ptrdiff_t stride;
+    size_t bytes;
+};
+int weft_device_area(struct weft_device_area *area, const struct weft_team *team, const char *call);
 
 /* The team ends: its words are 0 again for the next one in its slot. Before the members part;
  * their streams have done with it. Local; nothing where there is no device. */

@@ -3,6 +3,7 @@
 #include "core/device_links.h"
 #include <errno.h>
 #include "base/log.h"
+#include "core/device.h"
 #include "core/job.h"
 #include "transport/gpu_memory.h"
 
@@ -15,12 +16,19 @@ static uint32_t token(int from, int to) {
     return (uint32_t)(from * weft_job.npes + to) * 2654435761u + 1;
 }
 
+/* By the GPU that reaches the member's memory. */
+static int copy(const struct weft_device_links *links, int member, void *to, const void *from) {
+    if (!links->staged || !weft_device_staged(member))
+        return weft_gpu_memory_copy(to, from, sizeof(uint32_t), links->call);
+    return weft_gpu_agent_copy(weft_device_agent(member, links->call), to, from, sizeof(uint32_t),
+                               links->call);
+}
+
 static int write_tokens(const struct weft_device_links *links) {
     int error = 0;
     for (int i = 0; i < links->count && error == 0; i++) {
         uint32_t value = token(weft_job.pe, pe_of(links, i));
-        error = weft_gpu_memory_copy(links->word(links->context, weft_job.pe, i), &value,
-                                     sizeof value, links->call);
+        error = copy(links, i, links->word(links->context, weft_job.pe, i), &value);
     }
     return error;
 }
@@ -29,8 +37,7 @@ static int write_tokens(const struct weft_device_links *links) {
 static int check_token(const struct weft_device_links *links, int from, int member) {
     uint32_t value = 0;
     int in = pe_of(links, member);
-    int error = weft_gpu_memory_copy(&value, links->word(links->context, from, member),
-                                     sizeof value, links->call);
+    int error = copy(links, member, &value, links->word(links->context, from, member));
     if (error == 0 && value != token(from, in))
         error = weft_fail(-EIO,
                           "%s: what PE %d wrote to the GPU of PE %d is not what PE %d reads there: "

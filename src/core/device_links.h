@@ -11,6 +11,7 @@
 struct weft_device_links {
     const int *pes; /* of members; NULL: member i is PE i */
     int count, me;
+    bool staged; /* members are PEs of WORLD, and may be staged */
     /* The word of PE `from` in the memory of a member, 4 bytes, as this PE's GPU finds it. */
     void *(*word)(const void *context, int from, int member);
     int (*agree)(const void *context, int own);

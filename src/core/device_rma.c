@@ -6,6 +6,7 @@
  * buffer; large ones are left to the driver's own. */
 #include "core/device_rma.h"
 #include "core/device_queue.h"
+#include "core/device_stage.h"
 
 /* A copy between addresses as this PE's GPU has them. */
 static void enqueue(void *to, const void *from, size_t bytes, int pe, const char *call) {
@@ -77,7 +78,9 @@ int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool n
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter();
     bool is_word = bytes <= sizeof(uint64_t) && weft_gpu_memory_kind(source) != WEFT_MEMORY_DEVICE;
-    if (!is_word || !put_word(to, dest, source, bytes, call))
+    if (weft_device_stages(dest, pe))
+        weft_stage_put(to, source, bytes, pe, call);
+    else if (!is_word || !put_word(to, dest, source, bytes, call))
         put_to(to, source, bytes, pe, nbi, call);
     weft_gpu_leave(scope);
     return 0;
@@ -88,7 +91,9 @@ int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe, c
     if (!to)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter();
-    if (!put_word(to, dest, value, bytes, call))
+    if (weft_device_stages(dest, pe))
+        weft_stage_put(to, value, bytes, pe, call);
+    else if (!put_word(to, dest, value, bytes, call))
         put_to(to, value, bytes, pe, false, call);
     weft_gpu_leave(scope);
     return 0;
@@ -100,7 +105,10 @@ int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool n
     if (!from || bytes == 0)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter();
-    get_from(dest, from, bytes, pe, nbi, call);
+    if (weft_device_stages(source, pe))
+        weft_stage_get(dest, from, bytes, pe, call);
+    else
+        get_from(dest, from, bytes, pe, nbi, call);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -110,7 +118,9 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe,
     if (!from)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter();
-    if (!get_bounced(value, from, bytes, pe, call))
+    if (weft_device_stages(source, pe))
+        weft_stage_get(value, from, bytes, pe, call);
+    else if (!get_bounced(value, from, bytes, pe, call))
         get_from(value, from, bytes, pe, false, call);
     weft_gpu_leave(scope);
     return 0;
@@ -118,36 +128,29 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe,
 
 /* --- Blocks ---------------------------------------------------------------------------------- */
 
-struct blocks {
-    char *to;
-    const char *from;
-    ptrdiff_t to_step, from_step;
-    size_t bytes, nblocks;
-};
-
-static void enqueue_blocks(const struct blocks *b, const char *call) {
+static void enqueue_blocks(const struct weft_device_blocks *b, const char *call) {
     weft_device_must(weft_gpu_copy_blocks(b->to, b->to_step, b->from, b->from_step, b->bytes,
                                           b->nblocks, weft_gpu.stream, call));
     weft_device_note();
 }
 
-static void copy_each(const struct blocks *b, int pe, const char *call) {
+static void copy_each(const struct weft_device_blocks *b, int pe, const char *call) {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
         enqueue(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe, call);
     weft_device_complete(call);
 }
 
 /* Blocks [first, first + nblocks) of `b`, with one side packed in the bounce buffer. */
-static void bounce_blocks(const struct blocks *b, size_t first, size_t nblocks, char *bounce,
-                          bool pack, const char *call) {
+static void bounce_blocks(const struct weft_device_blocks *b, size_t first, size_t nblocks,
+                          char *bounce, bool pack, const char *call) {
     ptrdiff_t i = (ptrdiff_t)first, packed = (ptrdiff_t)b->bytes;
-    struct blocks part = {b->to + i * b->to_step,
-                          b->from + i * b->from_step,
-                          b->to_step,
-                          b->from_step,
-                          b->bytes,
-                          nblocks};
-    struct blocks in = part, out = part;
+    struct weft_device_blocks part = {b->to + i * b->to_step,
+                                      b->from + i * b->from_step,
+                                      b->to_step,
+                                      b->from_step,
+                                      b->bytes,
+                                      nblocks};
+    struct weft_device_blocks in = part, out = part;
     in.to = bounce, in.to_step = packed;
     out.from = bounce, out.from_step = packed;
     if (pack)
@@ -158,7 +161,7 @@ static void bounce_blocks(const struct blocks *b, size_t first, size_t nblocks, 
         weft_copy_blocks(out.to, out.to_step, out.from, out.from_step, out.bytes, nblocks);
 }
 
-static void copy_packed(const struct blocks *b, bool pack, int pe, const char *call) {
+static void copy_packed(const struct weft_device_blocks *b, bool pack, int pe, const char *call) {
     size_t most = WEFT_DEVICE_BOUNCE_BYTES / b->bytes;
     char *bounce = most ? weft_device_bounce_take() : NULL;
     if (!bounce) {
@@ -171,8 +174,7 @@ static void copy_packed(const struct blocks *b, bool pack, int pe, const char *c
     weft_device_bounce_give();
 }
 
-static void copy_blocks(const struct blocks *b, int pe, const char *call) {
-    struct weft_gpu_scope scope = weft_gpu_enter();
+static void copy_blocks(const struct weft_device_blocks *b, int pe, const char *call) {
     bool pack = out_of_reach(b->from), unpack = out_of_reach(b->to);
     if (pack || unpack) {
         copy_packed(b, pack, pe, call);
@@ -180,7 +182,6 @@ static void copy_blocks(const struct blocks *b, int pe, const char *call) {
         enqueue_blocks(b, call);
         weft_device_complete(call);
     }
-    weft_gpu_leave(scope);
 }
 
 /* Where `pe` keeps the blocks whose first is at `first`; NULL and *error where it does not. */
@@ -196,13 +197,15 @@ static void *near_blocks(const void *first, const struct weft_strided *shape, pt
     return near ? near + ((const char *)first - (const char *)lowest) : NULL;
 }
 
-static int move_blocks(void *to, const void *from, const struct weft_strided *shape, int pe,
-                       const char *call) {
+static struct weft_device_blocks blocks_of(void *to, const void *from,
+                                           const struct weft_strided *shape) {
     ptrdiff_t elem = (ptrdiff_t)shape->elem_bytes;
-    copy_blocks(&(struct blocks){to, from, shape->dest_stride * elem, shape->source_stride * elem,
-                                 shape->bsize * shape->elem_bytes, shape->nblocks},
-                pe, call);
-    return 0;
+    return (struct weft_device_blocks){to,
+                                       from,
+                                       shape->dest_stride * elem,
+                                       shape->source_stride * elem,
+                                       shape->bsize * shape->elem_bytes,
+                                       shape->nblocks};
 }
 
 static bool is_empty(const struct weft_strided *shape) {
@@ -223,7 +226,14 @@ int weft_device_put_strided(void *dest, const void *source, const struct weft_st
     void *to = near_blocks(dest, shape, shape->dest_stride, pe, &error);
     if (!to || !has_extent(shape, shape->source_stride))
         return to ? -EFAULT : error;
-    return move_blocks(to, source, shape, pe, call);
+    struct weft_device_blocks blocks = blocks_of(to, source, shape);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if (weft_device_stages(dest, pe))
+        weft_stage_put_blocks(&blocks, pe, call);
+    else
+        copy_blocks(&blocks, pe, call);
+    weft_gpu_leave(scope);
+    return 0;
 }
 
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
@@ -234,7 +244,14 @@ int weft_device_get_strided(void *dest, const void *source, const struct weft_st
     const void *from = near_blocks(source, shape, shape->source_stride, pe, &error);
     if (!from || !has_extent(shape, shape->dest_stride))
         return from ? -EFAULT : error;
-    return move_blocks(dest, from, shape, pe, call);
+    struct weft_device_blocks blocks = blocks_of(dest, from, shape);
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if (weft_device_stages(source, pe))
+        weft_stage_get_blocks(&blocks, pe, call);
+    else
+        copy_blocks(&blocks, pe, call);
+    weft_gpu_leave(scope);
+    return 0;
 }
 
 /* --- Announced puts -------------------------------------------------------------------------- */
@@ -268,14 +285,19 @@ static void announce_private(void *to, const void *from, size_t bytes, uint64_t 
     weft_device_note();
 }
 
-/* A word in the memory of the host is for processors to change: when the payload has arrived. */
+/* Where it is not the same GPU that brings the payload and changes the word: that of the host is
+ * for processors to change, that of a GPU which is staged is for that GPU. When the payload has
+ * arrived.
+ */
 static int put_then_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
                            uint64_t signal, enum weft_signal_op op, int pe, const char *call) {
-    int error = weft_device_put(dest, source, bytes, pe, true, call);
+    int error = weft_device_concerns(dest, source)
+                    ? weft_device_put(dest, source, bytes, pe, true, call)
+                    : weft_put(dest, source, bytes, pe);
     if (error)
         return error;
     weft_device_quiet(call);
-    return weft_signal(sig_addr, signal, op, pe);
+    return weft_device_signal(sig_addr, signal, op, pe, call);
 }
 
 int weft_device_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
@@ -286,7 +308,7 @@ int weft_device_put_signal(void *dest, const void *source, size_t bytes, uint64_
     bool add = op == WEFT_SIGNAL_ADD;
     if (!word || (!to && bytes != 0))
         return weft_near_error(word ? bytes : sizeof *sig_addr, pe);
-    if (!weft_device_holds(sig_addr))
+    if (!weft_device_holds(sig_addr) || !weft_device_changes(pe, add))
         return put_then_signal(dest, source, bytes, sig_addr, signal, op, pe, call);
     if (bytes != 0 && !weft_device_concerns(dest, source)) {
         weft_put(dest, source, bytes, pe); /* by this processor, and seen before the signal */

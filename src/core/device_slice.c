@@ -3,6 +3,7 @@
 #include "core/device_slice.h"
 #include <errno.h>
 #include "base/log.h"
+#include "transport/gpu_lane.h"
 #include "transport/gpu_slice.h"
 
 /* --- Numbers ---------------------------------------------------------------------------------- */
@@ -44,7 +45,8 @@ struct task {
     void *to;
     const void *from;
     struct weft_gpu_slices slices;
-    bool known;   /* all numbers: to and from are the first elements then */
+    bool known; /* all numbers: to and from are the first elements then */
+    bool put, staged;
     size_t bytes; /* at most */
     enum weft_direction direction;
 };
@@ -71,7 +73,13 @@ static size_t most_bytes(const struct weft_slice_copy *copy) {
 }
 
 /* Kernels have to reach both sides: a copy engine cannot be told how much there is. */
-static int check_reach(const struct task *task, const char *call) {
+static int check_reach(const struct task *task, int pe, const char *call) {
+    if (task->staged)
+        return weft_fail(
+            -ENOTSUP,
+            "%s: no kernel reaches both arrays, for the GPUs of this PE and of PE %d do "
+            "not reach each other's memory: numbers have to be known to the host",
+            call, pe);
     if (weft_stream_reaches(task->to) && weft_stream_reaches(task->from))
         return 0;
     return weft_fail(-ENOTSUP,
@@ -89,24 +97,27 @@ static int find_task(struct task *task, const struct weft_slice_copy *copy, bool
         rc = find_array(&from, "source", copy->source, copy);
     if (rc)
         return rc;
-    *task = (struct task){.to = to,
-                          .from = from,
-                          .slices = {copy->dest->begin, copy->source->begin, copy->nelems,
-                                     copy->dest->nelems, copy->source->nelems, copy->elem_bytes,
-                                     weft_job.pe},
-                          .bytes = most_bytes(copy),
-                          .direction = weft_device_direction(to, from, copy->pe)};
+    *task = (struct task){
+        .to = to,
+        .from = from,
+        .slices = {copy->dest->begin, copy->source->begin, copy->nelems, copy->dest->nelems,
+                   copy->source->nelems, copy->elem_bytes, weft_job.pe},
+        .put = put,
+        .staged = weft_device_stages(put ? copy->dest->array : copy->source->array, copy->pe),
+        .bytes = most_bytes(copy),
+        .direction = weft_device_direction(to, from, copy->pe)};
     task->known = !copy->dest->begin.at && !copy->source->begin.at && !copy->nelems.at;
-    return task->known || task->bytes == 0 ? 0 : check_reach(task, copy->call);
+    return task->known || task->bytes == 0 ? 0 : check_reach(task, copy->pe, copy->call);
 }
 
 static int run_task(const struct task *task, const struct weft_slice_copy *copy) {
-    size_t elem = copy->elem_bytes;
     if (!task->known)
         return weft_gpu_copy_slice(task->to, task->from, &task->slices, copy->stream, copy->call);
-    return weft_gpu_copy((char *)task->to + (size_t)copy->dest->begin.value * elem,
-                         (const char *)task->from + (size_t)copy->source->begin.value * elem,
-                         task->bytes, task->direction, copy->stream, copy->call);
+    char *to = (char *)task->to + (size_t)copy->dest->begin.value * copy->elem_bytes;
+    const char *from =
+        (const char *)task->from + (size_t)copy->source->begin.value * copy->elem_bytes;
+    return (task->put ? weft_stream_push : weft_stream_pull)(
+        to, from, task->bytes, copy->pe, task->staged, copy->stream, copy->call);
 }
 
 static int move(const struct weft_slice_copy *copy, bool put) {
@@ -139,6 +150,29 @@ static int check_host_word(bool add, const char *call) {
     return 0;
 }
 
+/* A signal of this GPU's, or of an agent's, which reads no numbers that lie in this GPU's memory.
+ */
+struct signal {
+    struct weft_gpu_signal32 give;
+    const struct weft_gpu_agent *agent;
+};
+
+static int find_agent(struct signal *signal, int pe, const char *call) {
+    if (weft_device.peers[pe].ordinal < 0 || signal->give.word.index.at || signal->give.value.at)
+        return weft_fail(-ENOTSUP,
+                         "%s: the GPU of PE %d has to give this signal itself, because this PE's "
+                         "%s its memory: numbers have to be known to the host, and the GPU visible "
+                         "here",
+                         call, pe, weft_device_staged(pe) ? "does not reach" : "has no atomics on");
+    signal->agent = weft_device_agent(pe, call);
+    return signal->agent ? 0 : -ENODEV;
+}
+
+static int give(const struct signal *signal, weft_cu_stream stream, const char *call) {
+    return signal->agent ? weft_gpu_lane_signal32(signal->agent, &signal->give, stream, call)
+                         : weft_gpu_signal32(&signal->give, stream, call);
+}
+
 static int find_word(struct weft_gpu_word32 *word, const shmemx_slice_t *words, int pe, bool add,
                      const char *call) {
     void *at;
@@ -149,59 +183,58 @@ static int find_word(struct weft_gpu_word32 *word, const shmemx_slice_t *words, 
     if (rc)
         return rc;
     *word = (struct weft_gpu_word32){at, words->nelems, words->begin, weft_job.pe};
-    if (!weft_device_holds(words->array))
-        return check_host_word(add, call);
-    if (add && !weft_device.peers[pe].atomics)
-        return weft_fail(-ENOTSUP, "%s: this GPU has no atomics on that of PE %d: set the signal",
-                         call, pe);
-    return 0;
+    return weft_device_holds(words->array) ? 0 : check_host_word(add, call);
 }
 
-static int find_signal(struct weft_gpu_signal32 *found, const struct weft_slice_signal *signal,
+static int find_signal(struct signal *found, const struct weft_slice_signal *signal,
                        const char *call) {
     int64_t value = known(signal->value);
-    found->value = signal->value;
-    found->add = signal->op == WEFT_SIGNAL_ADD;
+    bool add = signal->op == WEFT_SIGNAL_ADD;
+    *found = (struct signal){.give = {.value = signal->value, .add = add}};
     if (value != (int32_t)value)
         return weft_fail(-EINVAL, "%s: argument signal is %lld: a signal has 32 bits", call,
                          (long long)value);
     int rc = check_number(call, "signal", signal->value);
-    return rc ? rc : find_word(&found->word, signal->words, signal->pe, found->add, call);
+    rc = rc ? rc : find_word(&found->give.word, signal->words, signal->pe, add, call);
+    if (rc || !weft_device_holds(signal->words->array) || weft_device_changes(signal->pe, add))
+        return rc;
+    return find_agent(found, signal->pe, call);
 }
 
 int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream,
                          const char *call) {
-    struct weft_gpu_signal32 found;
+    struct signal found;
     int rc = find_signal(&found, signal, call);
-    return rc ? rc : weft_gpu_signal32(&found, stream, call);
+    return rc ? rc : give(&found, stream, call);
 }
 
 /* What has gone by a copy engine is announced without a multiprocessor, too: those may all be busy
  * with what the copy hides behind. */
-static int announce(const struct weft_gpu_signal32 *signal, bool by_engine, bool device_word,
+static int announce(const struct signal *signal, bool by_engine, bool device_word,
                     weft_cu_stream stream, const char *call) {
-    if (by_engine && device_word && !signal->add && !signal->word.index.at && !signal->value.at)
-        return weft_gpu_write32(signal->word.words + signal->word.index.value,
-                                (int32_t)signal->value.value, stream, call);
-    return weft_gpu_signal32(signal, stream, call);
+    const struct weft_gpu_signal32 *s = &signal->give;
+    if (!signal->agent && by_engine && device_word && !s->add && !s->word.index.at && !s->value.at)
+        return weft_gpu_write32(s->word.words + s->word.index.value, (int32_t)s->value.value,
+                                stream, call);
+    return give(signal, stream, call);
 }
 
 int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
                                  const struct weft_slice_signal *signal) {
-    struct weft_gpu_signal32 found;
+    struct signal found;
     struct task task;
     int rc = find_task(&task, copy, true);
     rc = rc ? rc : find_signal(&found, signal, copy->call);
     if (rc)
         return rc;
     if (task.bytes == 0 && task.known)
-        return weft_gpu_signal32(&found, copy->stream, copy->call);
+        return give(&found, copy->stream, copy->call);
     bool by_engine =
         task.known && weft_engine_choose(task.direction, task.bytes) == WEFT_ENGINE_COPY;
-    if (!by_engine && task.bytes <= WEFT_GPU_SMALL && weft_stream_reaches(task.from) &&
-        weft_stream_reaches(task.to))
-        return weft_gpu_put_slice_signal(task.to, task.from, &task.slices, &found, copy->stream,
-                                         copy->call);
+    if (!by_engine && !task.staged && !found.agent && task.bytes <= WEFT_GPU_SMALL &&
+        weft_stream_reaches(task.from) && weft_stream_reaches(task.to))
+        return weft_gpu_put_slice_signal(task.to, task.from, &task.slices, &found.give,
+                                         copy->stream, copy->call);
     rc = run_task(&task, copy);
     return rc ? rc
               : announce(&found, by_engine, weft_device_holds(signal->words->array), copy->stream,

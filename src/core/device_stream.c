@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "base/log.h"
+#include "transport/gpu_lane.h"
 
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe,
                      const char *call) {
@@ -24,13 +25,29 @@ bool weft_stream_reaches(const void *p) {
     return weft_device_holds(p) || weft_gpu_memory_kind(p) != WEFT_MEMORY_HOST;
 }
 
+int weft_stream_push(void *to, const void *from, size_t bytes, int pe, bool staged,
+                     weft_cu_stream stream, const char *call) {
+    if (!staged)
+        return weft_gpu_copy(to, from, bytes, weft_device_direction(to, from, pe), stream, call);
+    const struct weft_gpu_agent *agent = weft_device_agent(pe, call);
+    return agent ? weft_gpu_lane_put(agent, to, from, bytes, stream, call) : -ENODEV;
+}
+
+int weft_stream_pull(void *to, const void *from, size_t bytes, int pe, bool staged,
+                     weft_cu_stream stream, const char *call) {
+    if (!staged)
+        return weft_gpu_copy(to, from, bytes, weft_device_direction(to, from, pe), stream, call);
+    const struct weft_gpu_agent *agent = weft_device_agent(pe, call);
+    return agent ? weft_gpu_lane_get(agent, to, from, bytes, stream, call) : -ENODEV;
+}
+
 int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
                     const char *call) {
     void *to;
     int rc = bytes == 0 ? 0 : weft_stream_near(&to, "dest", dest, bytes, pe, call);
     if (bytes == 0 || rc)
         return rc;
-    return weft_gpu_copy(to, source, bytes, weft_device_direction(to, source, pe), stream, call);
+    return weft_stream_push(to, source, bytes, pe, weft_device_stages(dest, pe), stream, call);
 }
 
 int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
@@ -39,7 +56,7 @@ int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_c
     int rc = bytes == 0 ? 0 : weft_stream_near(&from, "source", source, bytes, pe, call);
     if (bytes == 0 || rc)
         return rc;
-    return weft_gpu_copy(dest, from, bytes, weft_device_direction(dest, from, pe), stream, call);
+    return weft_stream_pull(dest, from, bytes, pe, weft_device_stages(source, pe), stream, call);
 }
 
 /* --- Signals --------------------------------------------------------------------------------- */
@@ -85,56 +102,85 @@ static int send_errand(uint64_t *word, uint64_t value, enum weft_signal_op op,
     return weft_cuda_check(error, call, "cuLaunchHostFunc");
 }
 
-/* Whether the processor has to signal; `sig_addr` is the symmetric address. */
+/* A signal on its way, and who gives it: the processor, the GPU of the PE that gets it, or, without
+ * either, this one. */
+struct signal {
+    uint64_t *word, value;
+    enum weft_signal_op op;
+    bool errand;
+    const struct weft_gpu_agent *agent;
+};
+
+/* `sig_addr` is the symmetric address. */
 static bool needs_errand(const uint64_t *sig_addr, enum weft_signal_op op) {
     return !weft_device_holds(sig_addr) &&
            (!weft_gpu.sees_registered_memory || (op == WEFT_SIGNAL_ADD && !weft_gpu.host_atomics));
 }
 
-static int find_word(void **at, const uint64_t *sig_addr, enum weft_signal_op op, int pe,
-                     const char *call) {
-    int rc = weft_stream_near(at, "sig_addr", sig_addr, sizeof *sig_addr, pe, call);
-    if (rc == 0 && op == WEFT_SIGNAL_ADD && weft_device_holds(sig_addr) &&
-        !weft_device.peers[pe].atomics)
-        return weft_fail(-ENOTSUP,
-                         "%s: this GPU has no atomics on that of PE %d: set the signal, or keep it "
-                         "in memory of the host",
-                         call, pe);
-    return rc;
+static int find_agent(struct signal *signal, int pe, const char *call) {
+    if (weft_device.peers[pe].ordinal < 0)
+        return weft_fail(
+            -ENOTSUP,
+            "%s: the link to the GPU of PE %d carries no atomics, and this PE does not "
+            "see that GPU (CUDA_VISIBLE_DEVICES): show it, set the signal, or keep it "
+            "in memory of the host",
+            call, pe);
+    signal->agent = weft_device_agent(pe, call);
+    return signal->agent ? 0 : -ENODEV;
 }
 
-static int announce(uint64_t *word, bool errand, uint64_t signal, enum weft_signal_op op,
-                    weft_cu_stream stream, const char *call) {
-    return errand ? send_errand(word, signal, op, stream, call)
-                  : weft_gpu_signal(word, signal, op == WEFT_SIGNAL_ADD, stream, call);
+static int find_signal(struct signal *signal, const uint64_t *sig_addr, int pe, const char *call) {
+    void *at;
+    int rc = weft_stream_near(&at, "sig_addr", sig_addr, sizeof *sig_addr, pe, call);
+    if (rc)
+        return rc;
+    signal->word = at;
+    signal->errand = needs_errand(sig_addr, signal->op);
+    if (!weft_device_holds(sig_addr) || weft_device_changes(pe, signal->op == WEFT_SIGNAL_ADD))
+        return 0;
+    return find_agent(signal, pe, call);
+}
+
+static int announce(const struct signal *s, weft_cu_stream stream, const char *call) {
+    bool add = s->op == WEFT_SIGNAL_ADD;
+    if (s->errand)
+        return send_errand(s->word, s->value, s->op, stream, call);
+    return s->agent ? weft_gpu_lane_signal(s->agent, s->word, s->value, add, stream, call)
+                    : weft_gpu_signal(s->word, s->value, add, stream, call);
 }
 
 int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                        weft_cu_stream stream, const char *call) {
-    void *word;
-    int rc = find_word(&word, sig_addr, op, pe, call);
-    return rc ? rc : announce(word, needs_errand(sig_addr, op), signal, op, stream, call);
+    struct signal s = {.value = signal, .op = op};
+    int rc = find_signal(&s, sig_addr, pe, call);
+    return rc ? rc : announce(&s, stream, call);
+}
+
+/* By one kernel, which reaches both sides. */
+static bool is_small(const void *to, const void *source, size_t bytes, int pe) {
+    enum weft_direction direction = weft_device_direction(to, source, pe);
+    return bytes <= WEFT_GPU_SMALL && weft_stream_reaches(source) && weft_stream_reaches(to) &&
+           weft_engine_choose(direction, bytes) == WEFT_ENGINE_SM;
 }
 
 int weft_stream_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
                            uint64_t signal, enum weft_signal_op op, int pe, weft_cu_stream stream,
                            const char *call) {
-    void *word, *to;
-    int rc = find_word(&word, sig_addr, op, pe, call);
+    struct signal s = {.value = signal, .op = op};
+    void *to;
+    int rc = find_signal(&s, sig_addr, pe, call);
     if (rc == 0 && bytes > 0)
         rc = weft_stream_near(&to, "dest", dest, bytes, pe, call);
     if (rc)
         return rc;
-    bool errand = needs_errand(sig_addr, op);
     if (bytes == 0)
-        return announce(word, errand, signal, op, stream, call);
-    enum weft_direction direction = weft_device_direction(to, source, pe);
-    if (!errand && bytes <= WEFT_GPU_SMALL && weft_stream_reaches(source) &&
-        weft_stream_reaches(to) && weft_engine_choose(direction, bytes) == WEFT_ENGINE_SM)
-        return weft_gpu_put_signal(to, source, bytes, word, signal, op == WEFT_SIGNAL_ADD, stream,
+        return announce(&s, stream, call);
+    bool staged = weft_device_stages(dest, pe);
+    if (!staged && !s.errand && !s.agent && is_small(to, source, bytes, pe))
+        return weft_gpu_put_signal(to, source, bytes, s.word, signal, op == WEFT_SIGNAL_ADD, stream,
                                    call);
-    rc = weft_gpu_copy(to, source, bytes, direction, stream, call);
-    return rc ? rc : announce(word, errand, signal, op, stream, call);
+    rc = weft_stream_push(to, source, bytes, pe, staged, stream, call);
+    return rc ? rc : announce(&s, stream, call);
 }
 
 int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream,

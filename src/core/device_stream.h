@@ -35,7 +35,14 @@ int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const 
 /* Quiet and sync. */
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call);
 
-/* Where `pe` has its copy of a symmetric argument, for this PE's GPU and copy engines. */
+/* to <- from, where `to` (push) or `from` (pull) is of pe's as weft_stream_near gives it: in GPU
+ * memory of a PE that is staged (weft_device_stages), or not. */
+int weft_stream_push(void *to, const void *from, size_t bytes, int pe, bool staged,
+                     weft_cu_stream stream, const char *call);
+int weft_stream_pull(void *to, const void *from, size_t bytes, int pe, bool staged,
+                     weft_cu_stream stream, const char *call);
+
+/* Where `pe` has its copy of a symmetric argument, as weft_device_near. */
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe,
                      const char *call);
 

@@ -4,6 +4,9 @@
 #include <string.h>
 #include "core/device_queue.h"
 #include "core/device_rma.h"
+#include "core/device_stage.h"
+#include "core/job.h"
+#include "transport/gpu_memory.h"
 
 #define SAME_NUMBER(OP) \
     _Static_assert((int)WEFT_AMO_##OP == (int)WEFT_GPU_##OP, "kernels number atomics alike")
@@ -16,6 +19,27 @@ SAME_NUMBER(AND);
 SAME_NUMBER(OR);
 SAME_NUMBER(XOR);
 
+/* The GPU of `pe`, which changes its words where this PE's does not; that one has come to the end
+ * of what may have to come before. */
+static const struct weft_gpu_agent *must_change(int pe, const char *call) {
+    if (weft_device.peers[pe].ordinal < 0)
+        weft_job_panic("%s: the link to the GPU of PE %d carries no atomics, and this PE does not "
+                       "see that GPU (CUDA_VISIBLE_DEVICES): show it, or keep the word in the "
+                       "host's memory",
+                       call, pe);
+    if (!weft_device_drained())
+        weft_device_drain(call);
+    return weft_device_must_agent(pe, call);
+}
+
+static void signal_by_agent(uint64_t *word, uint64_t signal, bool add, int pe, const char *call) {
+    const struct weft_gpu_agent *agent = must_change(pe, call);
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
+    weft_device_must(weft_gpu_signal(word, signal, add, agent->stream, call));
+    weft_gpu_leave(scope);
+    weft_device_agent_complete(agent, call);
+}
+
 int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                        const char *call) {
     uint64_t *word = weft_device_near(sig_addr, sizeof *sig_addr, pe);
@@ -25,7 +49,9 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
         return weft_signal(sig_addr, signal, op, pe);
     struct weft_gpu_scope scope = weft_gpu_enter();
     bool add = op == WEFT_SIGNAL_ADD;
-    if (add || !weft_device_write_word(word, signal, sizeof *word, call)) {
+    if (!weft_device_changes(pe, add)) {
+        signal_by_agent(word, signal, add, pe, call);
+    } else if (add || !weft_device_write_word(word, signal, sizeof *word, call)) {
         weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
         weft_device_note();
     }
@@ -42,27 +68,23 @@ struct atomic {
     uint64_t value, cond;
 };
 
-static void check_peer(enum weft_amo_op op, int pe, const char *call) {
-    const struct weft_gpu_peer *peer = &weft_device.peers[pe];
-    if (peer->same || peer->atomics || op == WEFT_AMO_FETCH || op == WEFT_AMO_SET)
-        return;
-    weft_job_panic("%s: the link to the GPU of PE %d carries no atomics: keep the word in the "
-                   "host's memory",
-                   call, pe);
-}
-
 static void enqueue(const struct atomic *atomic, void *fetched, const char *call) {
     weft_device_must(weft_gpu_amo((enum weft_gpu_amo_op)atomic->op, atomic->bytes, atomic->word,
                                   atomic->value, atomic->cond, fetched, weft_gpu.stream, call));
     weft_device_note();
 }
 
-static void fetch_bounced(const struct atomic *atomic, void *fetched, const char *call) {
+static void *must_bounce(const char *call) {
     void *bounce = weft_device_bounce_take();
     if (!bounce)
         weft_job_panic("%s: atomics on GPU memory need host memory that the GPU sees, and this one "
                        "(%s) sees none",
                        call, weft_gpu.name);
+    return bounce;
+}
+
+static void fetch_bounced(const struct atomic *atomic, void *fetched, const char *call) {
+    void *bounce = must_bounce(call);
     enqueue(atomic, bounce, call);
     weft_device_complete(call);
     memcpy(fetched, bounce, atomic->bytes);
@@ -81,6 +103,24 @@ static void execute(const struct atomic *atomic, void *fetched, const char *call
         enqueue(atomic, fetched, call);
         weft_device_complete(call);
     }
+}
+
+/* Complete on return; what was in the word comes through memory that both GPUs reach. */
+static void execute_by_agent(const struct atomic *atomic, void *fetched, int pe, const char *call) {
+    const struct weft_gpu_agent *agent = must_change(pe, call);
+    void *bounce = fetched ? must_bounce(call) : NULL;
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
+    weft_device_must(weft_gpu_amo((enum weft_gpu_amo_op)atomic->op, atomic->bytes, atomic->word,
+                                  atomic->value, atomic->cond, bounce, agent->stream, call));
+    weft_gpu_leave(scope);
+    weft_device_agent_complete(agent, call);
+    if (!fetched)
+        return;
+    if (weft_gpu_memory_kind(fetched) == WEFT_MEMORY_DEVICE)
+        weft_device_must(weft_gpu_memory_copy(fetched, bounce, atomic->bytes, call));
+    else
+        memcpy(fetched, bounce, atomic->bytes);
+    weft_device_bounce_give();
 }
 
 /* The word is the host's, and what was in it goes to GPU memory. */
@@ -104,13 +144,15 @@ int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *v
         return -EFAULT;
     if (!weft_device_holds(dest))
         return fetch_to_device(op, bytes, dest, value, cond, fetched, pe, call);
-    check_peer(op, pe, call);
     if (value)
         memcpy(&atomic.value, value, bytes);
     if (cond)
         memcpy(&atomic.cond, cond, bytes);
     struct weft_gpu_scope scope = weft_gpu_enter();
-    execute(&atomic, fetched, call);
+    if (weft_device_changes(pe, op != WEFT_AMO_FETCH && op != WEFT_AMO_SET))
+        execute(&atomic, fetched, call);
+    else
+        execute_by_agent(&atomic, fetched, pe, call);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -147,6 +189,7 @@ void weft_device_rma_close(void) {
     if (!weft_gpu.open)
         return;
     struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_stage_close();
     weft_device_queue_close();
     weft_gpu_leave(scope);
 }

@@ -100,7 +100,7 @@ static int map_slots(struct weft_share *share, const int *fds, const char *call)
         return error;
     weft_gpu_window_expect(window, bytes);
     for (int i = 0; i < share->count && error == 0; i++)
-        error = weft_gpu_window_attach(window, (uint32_t)i, fds[i], call);
+        error = weft_gpu_window_attach(window, (uint32_t)i, fds[i], NULL, call);
     return error;
 }
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/env.h"
 #include "base/log.h"
 #include "base/private.h"
 
@@ -260,8 +261,8 @@ struct weft_gpu_peer weft_gpu_peer_of(const struct weft_cu_uuid *uuid) {
         weft_cuda.cuDeviceGetP2PAttribute(&atomics, WEFT_CU_PAIR_ATOMICS, weft_gpu.device, device);
         weft_cuda.cuDeviceGetP2PAttribute(&peer.rank, WEFT_CU_PAIR_RANK, weft_gpu.device, device);
         peer.ordinal = ordinal;
-        peer.access = access != 0;
-        peer.atomics = atomics != 0;
+        peer.access = access != 0 && strcmp(weft_env.peer_access, "off") != 0;
+        peer.atomics = peer.access && atomics != 0;
     }
     return peer;
 }

@@ -76,10 +76,17 @@ size_t weft_gpu_run(const void *p, size_t bytes);
 struct weft_gpu_peer {
     int ordinal;  /* here; -1 when it is not visible in this process */
     bool same;    /* the very GPU of this PE */
-    bool access;  /* its memory can be mapped here */
-    bool atomics; /* atomics on its memory are atomic */
+    bool access;  /* this PE's GPU can be given its memory; where it is not visible nobody knows */
+    bool atomics; /* atomics on its memory are atomic; where it is not visible nobody knows */
     int rank;     /* of the link; 0 is the fastest */
 };
+
+/* Its memory is out of this PE's GPU's reach, but not of this process: that GPU itself can be made
+ * to copy (transport/gpu_agent.h). */
+static inline bool weft_gpu_peer_staged(const struct weft_gpu_peer *peer) {
+    return peer->ordinal >= 0 && !peer->access;
+}
+
 struct weft_gpu_peer weft_gpu_peer_of(const struct weft_cu_uuid *uuid);
 
 #endif

@@ -21,6 +21,7 @@ static const struct row {
     [WEFT_FROM_PEER] = {"from a peer", 8 << 20, 64},
     [WEFT_TO_HOST] = {"to the host", 2 << 20, 16},
     [WEFT_FROM_HOST] = {"from the host", 64 << 10, 16},
+    [WEFT_BY_AGENT] = {"staged", 0, 16}, /* a kernel would take turns with those of its PE */
 };
 
 /* --- Which engine ----------------------------------------------------------------------------- */
@@ -102,7 +103,7 @@ static size_t word_bytes(const void *to, const void *from) {
 }
 
 static bool reaches(const void *to, const void *from, enum weft_direction direction) {
-    if (direction != WEFT_TO_HOST && direction != WEFT_FROM_HOST)
+    if (direction < WEFT_TO_HOST)
         return true;
     return weft_gpu_memory_kind(to) != WEFT_MEMORY_HOST &&
            weft_gpu_memory_kind(from) != WEFT_MEMORY_HOST;

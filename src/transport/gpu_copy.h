@@ -17,6 +17,7 @@ enum weft_direction {
     WEFT_FROM_PEER, /* from another GPU's memory */
     WEFT_TO_HOST,   /* to registered host memory */
     WEFT_FROM_HOST,
+    WEFT_BY_AGENT, /* between host memory and a GPU's, by that GPU (transport/gpu_agent.h) */
     WEFT_DIRECTIONS,
 };
 

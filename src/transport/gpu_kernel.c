@@ -3,14 +3,21 @@
 #include "transport/gpu_kernel.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 
 struct weft_gpu_abort weft_gpu_abort;
 
-static weft_cu_module module;
-static weft_cu_function functions[WEFT_KERNELS];
+/* What is loaded, by context: this PE's GPU's first. Whoever looks finds whole entries. */
+static struct loaded {
+    weft_cu_context context;
+    weft_cu_module module;
+    weft_cu_function functions[WEFT_KERNELS];
+    struct loaded *_Atomic next;
+} * _Atomic first_loaded;
 
 static const char *const names[WEFT_KERNELS] = {
 #define NAME(name) #name,
@@ -36,18 +43,19 @@ static void *open_image_library(void) {
 
 /* Loaded for good: a kernel that is loaded when it is first launched waits for all that the GPU has
  * under way, which may be a kernel that waits for what this one brings. */
-static int find_functions(void) {
+static int find_functions(struct loaded *loaded) {
     for (int kernel = 0; kernel < WEFT_KERNELS; kernel++) {
-        int error = weft_cuda.cuModuleGetFunction(&functions[kernel], module, names[kernel]);
+        weft_cu_function *function = &loaded->functions[kernel];
+        int error = weft_cuda.cuModuleGetFunction(function, loaded->module, names[kernel]);
         if (error == WEFT_CU_SUCCESS)
-            error = weft_cuda.cuFuncLoad(functions[kernel]);
+            error = weft_cuda.cuFuncLoad(*function);
         if (error != WEFT_CU_SUCCESS)
             return weft_cuda_check(error, "libweft_cuda.so", names[kernel]);
     }
     return 0;
 }
 
-int weft_gpu_kernels_open(void) {
+static int load(struct loaded *loaded) {
     void *library = open_image_library();
     const void *image = library ? dlsym(library, "weft_cuda_image") : NULL;
     if (!image)
@@ -55,15 +63,55 @@ int weft_gpu_kernels_open(void) {
                          "libweft_cuda.so, which holds Weft's kernels, is not there: build Weft "
                          "where nvcc is (%s)",
                          dlerror());
-    int error = weft_cuda_check(weft_cuda.cuModuleLoadData(&module, image), "cuModuleLoadData",
-                                "libweft_cuda.so");
-    return error ? error : find_functions();
+    weft_cuda.cuCtxGetCurrent(&loaded->context);
+    int error = weft_cuda_check(weft_cuda.cuModuleLoadData(&loaded->module, image),
+                                "cuModuleLoadData", "libweft_cuda.so");
+    return error ? error : find_functions(loaded);
+}
+
+static void drop(struct loaded *loaded) {
+    if (loaded->module)
+        weft_cuda.cuModuleUnload(loaded->module);
+    free(loaded);
+}
+
+int weft_gpu_kernels_open(void) {
+    struct loaded *loaded = calloc(1, sizeof *loaded), *_Atomic *at = &first_loaded;
+    int error = loaded ? load(loaded) : weft_fail(-ENOMEM, "no memory for the names of kernels");
+    if (error) {
+        if (loaded)
+            drop(loaded);
+        return error;
+    }
+    while (atomic_load(at))
+        at = &atomic_load(at)->next;
+    atomic_store(at, loaded);
+    return 0;
 }
 
 void weft_gpu_kernels_close(void) {
-    if (module)
-        weft_cuda.cuModuleUnload(module);
-    module = NULL;
+    weft_cu_context context = NULL;
+    weft_cuda.cuCtxGetCurrent(&context);
+    struct loaded *_Atomic *at = &first_loaded, *loaded;
+    while ((loaded = atomic_load(at)) && loaded->context != context)
+        at = &loaded->next;
+    if (!loaded)
+        return;
+    atomic_store(at, atomic_load(&loaded->next));
+    drop(loaded);
+}
+
+/* The driver is not asked where there is one context only. */
+static const struct loaded *loaded_here(void) {
+    struct loaded *first = atomic_load_explicit(&first_loaded, memory_order_acquire),
+                  *loaded = first;
+    weft_cu_context context = NULL;
+    if (!atomic_load_explicit(&first->next, memory_order_acquire))
+        return first;
+    weft_cuda.cuCtxGetCurrent(&context);
+    while (loaded && loaded->context != context)
+        loaded = atomic_load_explicit(&loaded->next, memory_order_acquire);
+    return loaded ? loaded : first;
 }
 
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
@@ -72,7 +120,7 @@ int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threa
     void *all[ARGUMENTS_MAX] = {&weft_gpu_abort};
     for (int i = 0; arguments[i]; i++)
         all[i + 1] = arguments[i];
-    return weft_cuda_check(weft_cuda.cuLaunchKernel(functions[kernel], blocks, 1, 1, threads, 1, 1,
-                                                    0, stream, all, NULL),
+    return weft_cuda_check(weft_cuda.cuLaunchKernel(loaded_here()->functions[kernel], blocks, 1, 1,
+                                                    threads, 1, 1, 0, stream, all, NULL),
                            call, names[kernel]);
 }

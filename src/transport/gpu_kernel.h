@@ -44,12 +44,14 @@ struct weft_gpu_abort {
 };
 extern struct weft_gpu_abort weft_gpu_abort;
 
-/* Loads libweft_cuda.so from beside libweft.so (or from the loader's path) and its kernels.
- * The primary context is current. -ENOSYS with text when it is not installed. */
+/* Loads libweft_cuda.so from beside libweft.so (or from the loader's path) and its kernels, into
+ * the current context; close unloads them from there. Once a context, by one thread at a time.
+ * -ENOSYS with text when it is not installed. */
 int weft_gpu_kernels_open(void);
 void weft_gpu_kernels_close(void);
 
-/* Enqueues a kernel. `arguments` points to its arguments behind the first, NULL behind the last. */
+/* Enqueues a kernel on a stream of the current context. `arguments` points to its arguments behind
+ * the first, NULL behind the last. */
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments, const char *call);
 

@@ -15,15 +15,31 @@ int weft_gpu_memory_create(weft_cu_memory *handle, size_t bytes, const char *cal
                            "cuMemCreate");
 }
 
-int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle, const char *call) {
-    struct weft_cu_access access = {
-        .location = {WEFT_CU_LOCATION_DEVICE, weft_gpu.device},
-        .flags = WEFT_CU_ACCESS_READ_WRITE,
-    };
+static struct weft_cu_access access_of(weft_cu_device device) {
+    return (struct weft_cu_access){.location = {WEFT_CU_LOCATION_DEVICE, device},
+                                   .flags = WEFT_CU_ACCESS_READ_WRITE};
+}
+
+/* At most two; how many. */
+static size_t find_workers(struct weft_cu_access *workers, const struct weft_gpu_peer *owner) {
+    weft_cu_device device = weft_gpu.device;
+    size_t count = 0;
+    if (!owner || !weft_gpu_peer_staged(owner))
+        workers[count++] = access_of(weft_gpu.device);
+    if (owner && owner->ordinal >= 0 && !owner->atomics &&
+        weft_cuda.cuDeviceGet(&device, owner->ordinal) == WEFT_CU_SUCCESS)
+        workers[count++] = access_of(device);
+    return count;
+}
+
+int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle,
+                        const struct weft_gpu_peer *owner, const char *call) {
+    struct weft_cu_access workers[2];
+    size_t count = find_workers(workers, owner);
     int error = weft_cuda_check(weft_cuda.cuMemMap(at, bytes, 0, handle, 0), call, "cuMemMap");
     if (error)
         return error;
-    error = weft_cuda_check(weft_cuda.cuMemSetAccess(at, bytes, &access, 1), call,
+    error = weft_cuda_check(weft_cuda.cuMemSetAccess(at, bytes, workers, count), call,
                             "cuMemSetAccess (is there peer access between the GPUs?)");
     if (error)
         weft_cuda.cuMemUnmap(at, bytes);
@@ -62,7 +78,7 @@ static int place(struct weft_gpu_memory *memory, const char *call) {
                                 call, "cuMemAddressReserve");
     if (error)
         return error;
-    error = weft_gpu_memory_map(memory->at, memory->bytes, memory->handle, call);
+    error = weft_gpu_memory_map(memory->at, memory->bytes, memory->handle, NULL, call);
     if (error)
         weft_cuda.cuMemAddressFree(memory->at, memory->bytes);
     return error;

@@ -19,11 +19,14 @@ int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, size_t bytes, const ch
 /* The address is gone at once; the memory with the last mapping, of whichever process. */
 void weft_gpu_memory_free(struct weft_gpu_memory *memory);
 
-/* The steps that windows take one by one. map: for this PE's GPU alone, whichever GPU's memory it
- * is. clear: has happened when it returns. export: a new descriptor, close-on-exec. import: a
- * handle of what another process (or this one) has exported; closes nothing. */
+/* The steps that windows take one by one. map: for this PE's GPU, whichever GPU's memory it is; but
+ * if the owner is given, for those GPUs that are to work there: this PE's where it can, and the
+ * owner itself where it has to. clear: has happened when it returns. export: a new descriptor,
+ * close-on-exec. import: a handle of what another process (or this one) has exported; closes
+ * nothing. */
 int weft_gpu_memory_create(weft_cu_memory *handle, size_t bytes, const char *call);
-int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle, const char *call);
+int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle,
+                        const struct weft_gpu_peer *owner, const char *call);
 int weft_gpu_memory_clear(weft_cu_address at, size_t bytes, const char *call);
 int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call);
 int weft_gpu_memory_import(weft_cu_memory *handle, int fd, const char *call);

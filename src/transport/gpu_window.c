@@ -59,7 +59,7 @@ int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd
     if (error)
         return error;
     weft_cu_address at = slot_at(window, window->mine) + offset;
-    error = weft_gpu_memory_map(at, bytes, memory, call);
+    error = weft_gpu_memory_map(at, bytes, memory, NULL, call);
     if (error == 0) {
         window->extents[window->nextents++] = (struct weft_gpu_extent){offset, bytes};
         error = weft_gpu_memory_clear(at, bytes, call);
@@ -73,13 +73,14 @@ int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd
 }
 
 int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd,
-                           const char *call) {
+                           const struct weft_gpu_peer *owner, const char *call) {
     const struct weft_gpu_extent *last = &window->extents[window->nextents - 1];
     weft_cu_memory memory;
     int error = weft_gpu_memory_import(&memory, fd, call);
     if (error)
         return error;
-    error = weft_gpu_memory_map(slot_at(window, slot) + last->offset, last->bytes, memory, call);
+    error =
+        weft_gpu_memory_map(slot_at(window, slot) + last->offset, last->bytes, memory, owner, call);
     weft_cuda.cuMemRelease(memory);
     return error;
 }

@@ -33,8 +33,10 @@ int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32
  * the GPU has none left, -ENOSPC when the slot or the list of extents is full. */
 int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd, const char *call);
 
-/* Maps the last extent of the member in `slot`. Consumes nothing: the caller closes fd. */
-int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd, const char *call);
+/* Maps the last extent of the member in `slot`, for the GPUs that work there
+ * (transport/gpu_memory.h has them by `owner`). Consumes nothing: the caller closes fd. */
+int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd,
+                           const struct weft_gpu_peer *owner, const char *call);
 
 /* In place of a commit: all members have made an extent of `bytes`, whole granules, elsewhere. The
  * own one is attached like the others then. */

@@ -2,7 +2,7 @@
 /* Description: calls on a stream captured once into a CUDA graph and replayed, with new data each
  * time and eager calls in between: puts, gets, signals in device and host words, each collective by
  * each engine, several in one graph, and odd and even numbers of barriers. 1000 replays each, or 60
- * where PEs share a GPU or it is a pretended one. PEs: 1 2 3 4 */
+ * where PEs share a GPU or it is a pretended one. PEs: 1 2 3 4, also staged */
 #include "graph.h"
 #include "on_stream.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: puts and gets in the order of a stream, by both engines, between device heap, host
  * heap, statics and the program's own memory of either kind, to every PE, of odd sizes at odd
- * offsets, with what lies around them left alone; and what arguments are refused. PEs: 1 2 3 4 */
+ * offsets, with what lies around them left alone; and what arguments are refused.
+ * PEs: 1 2 3 4, also staged */
 #include <errno.h>
 #include "on_stream.h"
 #include "own_memory.h"

@@ -2,7 +2,8 @@
 /* Description: collectives in the order of a stream, on all PEs, on a team with a stride and on one
  * of the last PEs. Broadcast, fcollect and all-to-all by either engine, and by different ones on
  * different members; every reduction of every type, and reduce-scatter, with the same bits as the
- * host's; in place; in device and host memory; at odd sizes and offsets. PEs: 1 2 3 4 */
+ * host's; in place; in device and host memory; at odd sizes and offsets. PEs: 1 2 3 4, also staged
+ */
 #include <errno.h>
 #include <math.h>
 #include "on_stream.h"

@@ -2,7 +2,7 @@
 /* Description: signals and waits in the order of a stream. A ring of puts with signal that no host
  * has a part in, by words in each kind of symmetric memory, set and added; all six comparisons,
  * which hold the stream until they are met; and sums of many PEs' additions, from streams and from
- * hosts at once. PEs: 1 2 3 4 */
+ * hosts at once. PEs: 1 2 3 4, also staged */
 #include "on_stream.h"
 #include <time.h>
 

@@ -58,6 +58,15 @@ def info_with(problems):
         expect(problems, pattern, re.search(pattern, section), result)
 
 
+def info_staged(problems):
+    if not DRIVER.exists():
+        return
+    for name, value in (("WEFT_FAKE_NO_PEER", "0-1"), ("SHMEMX_PEER_ACCESS", "off")):
+        result = weft(2, "info", environment=dict(GPUS, **{name: value}))
+        expect(problems, name, "links        staged through memory of the host (no peer access): 0-1 1-0\n" in
+               gpu_section(result), result)
+
+
 def check_perf(problems, result, columns, calls=CALLS):
     expect(problems, "status", result.returncode == 0 and not result.stderr, result)
     heads = re.findall(r"^(\w+) +host memory", result.stdout, re.M)
@@ -108,6 +117,7 @@ def wrong_arguments(problems):
 tap.run([
     ("weft info says why there is no GPU", info_without),
     ("weft info shows GPUs, links and engines", info_with),
+    ("weft info names pairs that are staged", info_staged),
     ("weft perf measures the host, as table and drawing", perf_on_the_host),
     ("weft perf measures GPUs", perf_on_gpus),
     ("weft perf measures what is named", perf_of_some),

@@ -29,10 +29,10 @@ CORE_RANKS = [
     {"sync", "static", "pad"},
     {"team"},
     {"arena"},
-    {"device", "device_queue", "device_heap", "device_host", "device_links"},
+    {"device", "device_queue", "device_heap", "device_host", "device_links", "device_words"},
     {"heap", "ctx", "share", "share_space", "share_host", "share_device"},
     {"rma", "amo", "ivar"},
-    {"device_rma", "device_word", "device_stream", "device_slice"},
+    {"device_rma", "device_stage", "device_word", "device_stream", "device_slice"},
     {"init"},
     {"lock"},
 ]

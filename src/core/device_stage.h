@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Staging: calls of the host on memory of a GPU that this PE's GPU does not reach.
+ *
+ *   this GPU's memory --own copy engine--> a piece of host memory --agent's--> the other's memory
+ *   memory of the host -------------------------------------------agent's--> the other's memory
+ *
+ * Nobody at the other end has to help: that GPU works for this process, as its agent
+ * (transport/gpu_agent.h). Everything is complete on return. Called between weft_gpu_enter and
+ * _leave; a failure of the driver ends the job. `to` and `from` are as weft_device_near gives them.
+ */
+#ifndef WEFT_CORE_DEVICE_STAGE_H
+#define WEFT_CORE_DEVICE_STAGE_H
+
+#include "core/device.h"
+
+/* weft_device_agent, where its absence is the end of the job. */
+const struct weft_gpu_agent *weft_device_must_agent(int pe, const char *call);
+
+/* Waits for what the host has begun on an agent. */
+void weft_device_agent_complete(const struct weft_gpu_agent *agent, const char *call);
+
+void weft_stage_put(void *to, const void *from, size_t bytes, int pe, const char *call);
+void weft_stage_get(void *to, const void *from, size_t bytes, int pe, const char *call);
+
+/* nblocks blocks of `bytes`, which begin to_step and from_step bytes apart. */
+struct weft_device_blocks {
+    char *to;
+    const char *from;
+    ptrdiff_t to_step, from_step;
+    size_t bytes, nblocks;
+};
+void weft_stage_put_blocks(const struct weft_device_blocks *blocks, int pe, const char *call);
+void weft_stage_get_blocks(const struct weft_device_blocks *blocks, int pe, const char *call);
+
+/* Gives the pieces back; with the GPU open. */
+void weft_stage_close(void);
+
+#endif

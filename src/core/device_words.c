@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every pair of GPUs is tried with data among these words, which nobody uses yet. Those in GPU
+ * memory are there in any case; where GPUs have to meet in memory of the host, there is a segment
+ * of it, which the GPUs of all PEs reach. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "boot/boot.h"
+#include "core/device.h"
+#include "core/device_links.h"
+#include "core/job.h"
+#include "core/team.h"
+#include "core/window.h"
+
+#define WORDS_BYTES (WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words))
+#define AREA_BYTES  ((size_t)512 << 10)
+#define SLOT_BYTES  (WORDS_BYTES + WEFT_TEAMS_MAX * AREA_BYTES)
+_Static_assert(WORDS_BYTES % 4096 == 0, "pages are registered");
+
+/* A slot: the words of all teams, and behind them the teams' areas, which are committed and
+ * registered one by one. */
+static struct weft_segment host_words;
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+static bool *registered; /* by slot and team */
+
+/* --- In memory of the host -------------------------------------------------------------------- */
+
+static void *host_slot(uint32_t slot) {
+    return (char *)host_words.base + slot * host_words.window.stride;
+}
+
+static int make_host_words(const char *call) {
+    int error = weft_segment_alloc(&host_words, "weft-gpu-words", (uint32_t)weft_job.npes,
+                                   (uint32_t)weft_job.pe, SLOT_BYTES, SLOT_BYTES);
+    if (error == 0)
+        error = weft_segment_commit(&host_words, WORDS_BYTES);
+    registered = calloc((size_t)weft_job.npes * WEFT_TEAMS_MAX, sizeof *registered);
+    if (error == 0 && !registered)
+        error = -ENOMEM;
+    return error ? weft_fail(error, "%s: no memory for words that GPUs meet with", call) : 0;
+}
+
+static int register_host_words(void) {
+    int error = 0;
+    for (uint32_t slot = 0; slot < host_words.window.count && error == 0; slot++)
+        error = weft_gpu_register(host_slot(slot), WORDS_BYTES);
+    return error;
+}
+
+static int attach_host_words(const int *fds, const char *call) {
+    int error = weft_segment_attach(&host_words, fds, SLOT_BYTES);
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        close(fds[pe]);
+    return error ? weft_fail(error, "%s: words of another PE", call) : register_host_words();
+}
+
+static int open_host_words(int (*agree)(const void *, int), const char *call) {
+    size_t npes = (size_t)weft_job.npes;
+    int error = agree(call, make_host_words(call)), *fds = calloc(npes, sizeof *fds);
+    char mine = 0, *all = malloc(npes); /* a message has something in it */
+    if (error == 0)
+        error = agree(call, fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call));
+    if (error == 0)
+        error = weft_boot_exchange(&mine, sizeof mine, all, &host_words.fd, 1, fds);
+    if (error == 0)
+        error = agree(call, attach_host_words(fds, call));
+    free(all);
+    free(fds);
+    return error;
+}
+
+static char *area_of(uint32_t slot, int team) {
+    return (char *)host_slot(slot) + WORDS_BYTES + (size_t)team * AREA_BYTES;
+}
+
+static void close_host_words(void) {
+    for (uint32_t slot = 0; host_words.base && slot < host_words.window.count; slot++) {
+        weft_gpu_unregister(host_slot(slot));
+        for (int team = 0; registered && team < WEFT_TEAMS_MAX; team++)
+            if (registered[slot * WEFT_TEAMS_MAX + (uint32_t)team])
+                weft_gpu_unregister(area_of(slot, team));
+    }
+    if (host_words.base)
+        weft_segment_free(&host_words);
+    free(registered);
+    registered = NULL;
+}
+
+/* Memory that a peer has not committed yet is there as soon as anybody registers it. */
+static int register_area(uint32_t slot, int team) {
+    bool *is = &registered[slot * WEFT_TEAMS_MAX + (uint32_t)team];
+    int error = *is ? 0 : weft_gpu_register(area_of(slot, team), AREA_BYTES);
+    *is = error == 0;
+    return error;
+}
+
+int weft_device_area(struct weft_device_area *area, const struct weft_team *team,
+                     const char *call) {
+    const struct weft_window *window = &host_words.window;
+    char *own = area_of(host_words.mine, team->slot);
+    int error = 0;
+    pthread_mutex_lock(&registering);
+    if (!registered[host_words.mine * WEFT_TEAMS_MAX + (uint32_t)team->slot])
+        error = weft_segment_commit_range(&host_words, (size_t)(own - (char *)window->local),
+                                          AREA_BYTES);
+    if (error)
+        weft_fail(error, "%s: no memory for copies through memory of the host", call);
+    for (int member = 0; member < team->npes && error == 0; member++)
+        error =
+            register_area(weft_window_slot(window, weft_team_world_pe(team, member)), team->slot);
+    pthread_mutex_unlock(&registering);
+    *area =
+        (struct weft_device_area){own, (ptrdiff_t)window->stride * team->roster.stride, AREA_BYTES};
+    return error;
+}
+
+/* --- In the memory of GPUs -------------------------------------------------------------------- */
+
+static void *world_word(const void *unused, int from, int pe) {
+    const struct weft_window *w = &weft_device.words.window;
+    struct weft_gpu_team_words *words =
+        weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
+    (void)unused;
+    return &words->arrived[from];
+}
+
+static int try_pairs(int (*agree)(const void *, int), const char *call) {
+    struct weft_device_links links = {.count = weft_job.npes,
+                                      .me = weft_job.pe,
+                                      .staged = true,
+                                      .word = world_word,
+                                      .agree = agree,
+                                      .context = call,
+                                      .call = call};
+    int error = weft_device_links_try(&links);
+    if (error == 0)
+        weft_device_clear((void *)weft_device.words.window.local, WORDS_BYTES, call);
+    return error ? error : agree(call, 0); /* nobody uses them before all have reset theirs */
+}
+
+int weft_device_words_open(int (*agree)(const void *call, int own), const char *call) {
+    int error = weft_gpu_window_alloc(&weft_device.words, (uint32_t)weft_job.npes,
+                                      (uint32_t)weft_job.pe, WORDS_BYTES, call);
+    error = agree(call, error);
+    if (error == 0)
+        error = weft_device_extend(&weft_device.words, WORDS_BYTES, call);
+    if (error == 0)
+        error = try_pairs(agree, call);
+    return error || !weft_device.staged ? error : open_host_words(agree, call);
+}
+
+void weft_device_words_close(void) {
+    close_host_words();
+    weft_gpu_window_free(&weft_device.words);
+}
+
+/* --- Of teams --------------------------------------------------------------------------------- */
+
+struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride) {
+    const struct weft_window *window =
+        weft_device.staged ? &host_words.window : &weft_device.words.window;
+    struct weft_gpu_team_words *all = (void *)window->local;
+    *stride = (ptrdiff_t)window->stride * team->roster.stride;
+    return &all[team->slot];
+}
+
+void weft_device_words_reset(const struct weft_team *team, const char *call) {
+    ptrdiff_t stride;
+    if (weft_window_bytes(&weft_device.words.window) == 0)
+        return;
+    struct weft_gpu_team_words *words = weft_device_words(team, &stride);
+    if (weft_device.staged) {
+        memset(words, 0, sizeof *words);
+        atomic_thread_fence(memory_order_seq_cst);
+        return;
+    }
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_device_clear(words, sizeof *words, call);
+    weft_gpu_leave(scope);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A list that only grows; looks at it take the lock, which is nothing beside what an agent does. */
+#include "transport/gpu_agent.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include "base/log.h"
+#include "transport/gpu_kernel.h"
+
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static struct weft_gpu_agent *agents;
+
+static void end_work(struct weft_gpu_agent *agent) {
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
+    weft_gpu_kernels_close();
+    if (agent->stream)
+        weft_cuda.cuStreamDestroy(agent->stream);
+    weft_gpu_leave(scope);
+}
+
+static int begin_work(struct weft_gpu_agent *agent, const char *call) {
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
+    int error = weft_cuda_check(
+        weft_cuda.cuStreamCreateWithPriority(&agent->stream, WEFT_CU_STREAM_NON_BLOCKING, 0), call,
+        "a stream on the GPU of another PE");
+    if (error == 0)
+        error = weft_gpu_kernels_open();
+    weft_gpu_leave(scope);
+    if (error)
+        end_work(agent);
+    return error;
+}
+
+static int begin(struct weft_gpu_agent *agent, const char *call) {
+    weft_cu_device device;
+    int error =
+        weft_cuda_check(weft_cuda.cuDeviceGet(&device, agent->ordinal), call, "cuDeviceGet");
+    if (error == 0)
+        error = weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&agent->context, device), call,
+                                "a context on the GPU of another PE");
+    if (error == 0 && (error = begin_work(agent, call)) != 0)
+        weft_cuda.cuDevicePrimaryCtxRelease(device);
+    return error;
+}
+
+static struct weft_gpu_agent *add(int ordinal, const char *call) {
+    struct weft_gpu_agent *agent = calloc(1, sizeof *agent);
+    if (!agent) {
+        weft_fail(-ENOMEM, "%s: no memory", call);
+        return NULL;
+    }
+    agent->ordinal = ordinal;
+    if (begin(agent, call) != 0) {
+        free(agent);
+        return NULL;
+    }
+    agent->next = agents;
+    return agents = agent;
+}
+
+const struct weft_gpu_agent *weft_gpu_agent_of(int ordinal, const char *call) {
+    pthread_mutex_lock(&changing);
+    struct weft_gpu_agent *agent = agents;
+    while (agent && agent->ordinal != ordinal)
+        agent = agent->next;
+    if (!agent)
+        agent = add(ordinal, call);
+    pthread_mutex_unlock(&changing);
+    return agent;
+}
+
+int weft_gpu_agent_copy(const struct weft_gpu_agent *agent, void *to, const void *from,
+                        size_t bytes, const char *call) {
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
+    int error = weft_cuda_check(
+        weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, agent->stream), call,
+        "cuMemcpyAsync");
+    if (error == 0)
+        error = weft_gpu_synchronize(agent->stream, call);
+    weft_gpu_leave(scope);
+    return error;
+}
+
+void weft_gpu_agents_close(void) {
+    while (agents) {
+        struct weft_gpu_agent *agent = agents;
+        weft_cu_device device;
+        agents = agent->next;
+        end_work(agent);
+        if (weft_cuda.cuDeviceGet(&device, agent->ordinal) == WEFT_CU_SUCCESS)
+            weft_cuda.cuDevicePrimaryCtxRelease(device);
+        free(agent);
+    }
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Events are recorded and waited for under the lock, because threads may share a lane. An event
+ * belongs to the context that it is recorded in: "here" is the program's stream, "there" the lane.
+ *
+ * The pieces of a lane are free again when a call of it has been joined, by the order of the
+ * program's stream alone: so no call waits for what another one has recorded, which captures would
+ * forbid. */
+#include "transport/gpu_lane.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include "base/log.h"
+#include "transport/gpu_copy.h"
+#include "transport/gpu_slice.h"
+#include "transport/gpu_word.h"
+
+enum { PIECE_BYTES = 1 << 20, PIECES = 2, JOINT = PIECES, EVENTS, PAGE_BYTES = 4096 };
+#define STREAM_PER_THREAD ((weft_cu_stream)2) /* one handle for a stream of each thread */
+
+struct lane {
+    weft_cu_stream of, stream;
+    const struct weft_gpu_agent *agent;
+    pthread_t thread;            /* whose STREAM_PER_THREAD it is */
+    weft_cu_event here[EVENTS];  /* one a piece, and one of the fork */
+    weft_cu_event there[EVENTS]; /* ... of the join */
+    char *pieces;                /* NULL: not needed yet */
+    struct lane *next;
+};
+
+/* Host memory that GPUs copy through. */
+struct buffer {
+    char *at;
+    struct buffer *next;
+};
+
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static struct lane *lanes;
+static struct buffer *buffers;
+
+/* --- Making ----------------------------------------------------------------------------------- */
+
+static char *new_buffer(size_t bytes, const char *call) {
+    struct buffer *buffer = malloc(sizeof *buffer);
+    char *at = aligned_alloc(PAGE_BYTES, (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
+    if (!buffer || !at)
+        weft_fail(-ENOMEM, "%s: no memory to copy through", call);
+    else if (weft_gpu_register(at, (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES) == 0) {
+        *buffer = (struct buffer){at, buffers};
+        buffers = buffer;
+        return at;
+    }
+    free(buffer);
+    free(at);
+    return NULL;
+}
+
+static int create_events(weft_cu_event *events) {
+    int error = 0;
+    for (int i = 0; i < EVENTS && error == 0; i++)
+        error = weft_cuda.cuEventCreate(&events[i], WEFT_CU_EVENT_NO_TIMING);
+    return error;
+}
+
+static void destroy_events(weft_cu_event *events) {
+    for (int i = 0; i < EVENTS; i++)
+        if (events[i])
+            weft_cuda.cuEventDestroy(events[i]);
+}
+
+static void destroy(struct lane *lane) {
+    destroy_events(lane->here);
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(lane->agent);
+    destroy_events(lane->there);
+    if (lane->stream)
+        weft_cuda.cuStreamDestroy(lane->stream);
+    weft_gpu_leave(scope);
+    free(lane);
+}
+
+static int create(struct lane *lane) {
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(lane->agent);
+    int error = weft_cuda.cuStreamCreateWithPriority(&lane->stream, WEFT_CU_STREAM_NON_BLOCKING, 0);
+    if (error == 0)
+        error = create_events(lane->there);
+    weft_gpu_leave(scope);
+    return error ? error : create_events(lane->here);
+}
+
+static struct lane *add(const struct weft_gpu_agent *agent, weft_cu_stream of, const char *call) {
+    struct lane *lane = calloc(1, sizeof *lane);
+    if (!lane) {
+        weft_fail(-ENOMEM, "%s: no memory", call);
+        return NULL;
+    }
+    *lane = (struct lane){.of = of, .agent = agent, .thread = pthread_self(), .next = lanes};
+    int error = weft_cuda_check(create(lane), call, "a stream on the GPU of another PE");
+    if (error) {
+        destroy(lane);
+        return NULL;
+    }
+    return lanes = lane;
+}
+
+static struct lane *find(const struct weft_gpu_agent *agent, weft_cu_stream of, const char *call) {
+    for (struct lane *lane = lanes; lane; lane = lane->next)
+        if (lane->of == of && lane->agent == agent &&
+            (of != STREAM_PER_THREAD || pthread_equal(lane->thread, pthread_self())))
+            return lane;
+    return add(agent, of, call);
+}
+
+/* --- Steps ------------------------------------------------------------------------------------ */
+
+/* One call: errors of the driver are kept, and nothing is enqueued behind the first. */
+struct passage {
+    struct lane *lane;
+    char *pieces;
+    int error; /* -errno */
+    const char *call;
+};
+
+static void note(struct passage *p, int error) {
+    if (p->error == 0)
+        p->error = weft_cuda_check(error, p->call, "a copy through memory of the host");
+}
+
+/* The lane goes on behind what the program's stream has come to. */
+static void lead_there(struct passage *p, int event) {
+    note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+    note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
+    weft_gpu_leave(scope);
+}
+
+/* And the other way round. */
+static void lead_here(struct passage *p, int event) {
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+    note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
+    weft_gpu_leave(scope);
+    note(p, weft_cuda.cuStreamWaitEvent(p->lane->of, p->lane->there[event], 0));
+}
+
+static void copy_here(struct passage *p, void *to, const void *from, size_t bytes,
+                      enum weft_direction direction) {
+    if (p->error == 0)
+        p->error = weft_gpu_copy(to, from, bytes, direction, p->lane->of, p->call);
+}
+
+static void copy_there(struct passage *p, void *to, const void *from, size_t bytes) {
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+    if (p->error == 0)
+        p->error = weft_gpu_copy(to, from, bytes, WEFT_BY_AGENT, p->lane->stream, p->call);
+    weft_gpu_leave(scope);
+}
+
+static char *piece_of(const struct passage *p, size_t turn) {
+    return p->pieces + turn % PIECES * PIECE_BYTES;
+}
+
+static size_t part_of(size_t bytes, size_t at) {
+    return bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+}
+
+/* --- Passages --------------------------------------------------------------------------------- */
+
+/* A piece is filled here once it has been emptied there, two turns before. */
+static void pass_there(struct passage *p, char *to, const char *from, size_t bytes) {
+    for (size_t at = 0, turn = 0; at < bytes && p->error == 0; at += PIECE_BYTES, turn++) {
+        int event = (int)(turn % PIECES);
+        size_t part = part_of(bytes, at);
+        if (turn >= PIECES)
+            note(p, weft_cuda.cuStreamWaitEvent(p->lane->of, p->lane->there[event], 0));
+        copy_here(p, piece_of(p, turn), from + at, part, WEFT_TO_HOST);
+        lead_there(p, event);
+        copy_there(p, to + at, piece_of(p, turn), part);
+        struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+        note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
+        weft_gpu_leave(scope);
+    }
+}
+
+static void pass_here(struct passage *p, char *to, const char *from, size_t bytes) {
+    for (size_t at = 0, turn = 0; at < bytes && p->error == 0; at += PIECE_BYTES, turn++) {
+        int event = (int)(turn % PIECES);
+        size_t part = part_of(bytes, at);
+        struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+        if (turn >= PIECES)
+            note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
+        weft_gpu_leave(scope);
+        copy_there(p, piece_of(p, turn), from + at, part);
+        lead_here(p, event);
+        copy_here(p, to + at, piece_of(p, turn), part, WEFT_FROM_HOST);
+        note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
+    }
+}
+
+/* What is captured has pieces of its own. */
+static int take_pieces(struct passage *p, size_t bytes) {
+    size_t whole = (size_t)PIECES * PIECE_BYTES;
+    if (weft_gpu_capturing(p->lane->of))
+        p->pieces = new_buffer(bytes < whole ? bytes : whole, p->call);
+    else if (!p->lane->pieces)
+        p->pieces = p->lane->pieces = new_buffer(whole, p->call);
+    else
+        p->pieces = p->lane->pieces;
+    return p->pieces ? 0 : -ENOMEM;
+}
+
+/* One side is in the agent's memory; the other one is this GPU's, which needs pieces, or the
+ * host's. Joined always, once forked: a capture has to be. */
+static int pass(struct passage *p, void *to, const void *from, size_t bytes, bool put) {
+    bool through = weft_gpu_memory_kind(put ? from : to) == WEFT_MEMORY_DEVICE;
+    if (through && (p->error = take_pieces(p, bytes)) != 0)
+        return p->error;
+    lead_there(p, JOINT);
+    if (!through)
+        copy_there(p, to, from, bytes);
+    else
+        (put ? pass_there : pass_here)(p, to, from, bytes);
+    lead_here(p, JOINT);
+    return p->error;
+}
+
+static int enqueue(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
+                   bool put, weft_cu_stream stream, const char *call) {
+    pthread_mutex_lock(&changing);
+    struct passage passage = {.lane = find(agent, stream, call), .call = call};
+    int error = passage.lane ? pass(&passage, to, from, bytes, put) : -ENODEV;
+    pthread_mutex_unlock(&changing);
+    return error;
+}
+
+int weft_gpu_lane_put(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
+                      weft_cu_stream stream, const char *call) {
+    return enqueue(agent, to, from, bytes, true, stream, call);
+}
+
+int weft_gpu_lane_get(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
+                      weft_cu_stream stream, const char *call) {
+    return enqueue(agent, to, from, bytes, false, stream, call);
+}
+
+/* --- Signals ---------------------------------------------------------------------------------- */
+
+/* A write needs no multiprocessor, which a kernel of this process would have to take turns for with
+ * the kernels of that GPU's PE. */
+static int change(const struct lane *lane, uint64_t *word, uint64_t value, bool add,
+                  const char *call) {
+    union weft_cu_word_op op = {.operation = WEFT_CU_OP_WRITE_64,
+                                .address = (weft_cu_address)word,
+                                .value64 = value,
+                                .flags = WEFT_CU_WRITE_ORDERED};
+    int error = add ? WEFT_CU_NOT_SUPPORTED : weft_cuda.cuStreamBatchMemOp(lane->stream, 1, &op, 0);
+    if (error != WEFT_CU_NOT_SUPPORTED)
+        return weft_cuda_check(error, call, "cuStreamBatchMemOp");
+    return weft_gpu_signal(word, value, add, lane->stream, call);
+}
+
+static int signal(struct passage *p, uint64_t *word, uint64_t value, bool add) {
+    lead_there(p, JOINT);
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+    if (p->error == 0)
+        p->error = change(p->lane, word, value, add, p->call);
+    weft_gpu_leave(scope);
+    lead_here(p, JOINT);
+    return p->error;
+}
+
+int weft_gpu_lane_signal(const struct weft_gpu_agent *agent, uint64_t *word, uint64_t value,
+                         bool add, weft_cu_stream stream, const char *call) {
+    pthread_mutex_lock(&changing);
+    struct passage passage = {.lane = find(agent, stream, call), .call = call};
+    int error = passage.lane ? signal(&passage, word, value, add) : -ENODEV;
+    pthread_mutex_unlock(&changing);
+    return error;
+}
+
+static int signal32(struct passage *p, const struct weft_gpu_signal32 *s) {
+    lead_there(p, JOINT);
+    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+    if (p->error == 0)
+        p->error = s->add ? weft_gpu_signal32(s, p->lane->stream, p->call)
+                          : weft_gpu_write32(s->word.words + s->word.index.value,
+                                             (int32_t)s->value.value, p->lane->stream, p->call);
+    weft_gpu_leave(scope);
+    lead_here(p, JOINT);
+    return p->error;
+}
+
+int weft_gpu_lane_signal32(const struct weft_gpu_agent *agent, const struct weft_gpu_signal32 *s,
+                           weft_cu_stream stream, const char *call) {
+    pthread_mutex_lock(&changing);
+    struct passage passage = {.lane = find(agent, stream, call), .call = call};
+    int error = passage.lane ? signal32(&passage, s) : -ENODEV;
+    pthread_mutex_unlock(&changing);
+    return error;
+}
+
+void weft_gpu_lanes_close(void) {
+    while (lanes) {
+        struct lane *lane = lanes;
+        lanes = lane->next;
+        destroy(lane);
+    }
+    while (buffers) {
+        struct buffer *buffer = buffers;
+        buffers = buffer->next;
+        weft_gpu_unregister(buffer->at);
+        free(buffer->at);
+        free(buffer);
+    }
+}
