@@ -150,7 +150,7 @@ static void stage(const struct gather *g, size_t first) {
     weft_elements_copy(&to, &from);
 }
 
-/* What all members have for shards in their workspaces: half, where scales may have the other. */
+/* What all members have for shards in their workspaces; scales may take half of them. */
 static size_t shard_capacity(const struct gather *g) {
     return weft_team_workspace_capacity() / (g->scales ? 2 : 1);
 }
@@ -187,13 +187,14 @@ static weft_matrix shown_scales(const struct gather *g, int member) {
 static void offer_scales(struct gather *g) {
     size_t rows = g->shard->rows, claim = g->meeting.mine.facts[CLAIM];
     size_t all = claim == NO_CLAIM ? 0 : claim, bytes = whole_pages(rows * sizeof(float));
-    size_t most = weft_team_workspace_capacity() / 2 / sizeof(float);
+    size_t most = (weft_team_workspace_capacity() / 4 - PAGE_BYTES) / sizeof(float);
     g->row_scales = *g->scales->a;
     if (g->meeting.team->npes == 1)
         return;
-    if (all > most || bytes / sizeof(float) > most - all)
+    if (rows > most || all > most)
         weft_meeting_refuse(&g->meeting, -ENOMEM,
-                            "the scales of %zu rows are more than a workspace", rows + all);
+                            "the scales of %zu rows are more than half a workspace",
+                            rows > most ? rows : all);
     weft_meeting_commit(&g->meeting, bytes + all * sizeof(float));
     if (weft_meeting_refused(&g->meeting))
         return;
@@ -345,7 +346,8 @@ static int multiply_own(const struct gather *g, size_t first) {
 }
 
 /* Whether to gather A first, and where to. Packing b once more for every member costs about as much
- * per byte as copying A; pieces of many rows are large enough not to mind. */
+ * per byte as copying A; pieces of many rows are large enough not to mind. 8-bit factors are a
+ * quarter of what is packed, and b would be widened again, too. */
 static bool gather_first(const struct gather *g, weft_matrix *full) {
     enum { ROWS_ENOUGH = 1024 };
     size_t npes = (size_t)g->meeting.team->npes, rows = first_row(g, (int)npes);
@@ -353,8 +355,8 @@ static bool gather_first(const struct gather *g, weft_matrix *full) {
         *full = *g->full;
         return true;
     }
-    if (npes == 1 || (rows / npes >= ROWS_ENOUGH && !g->scales) ||
-        (npes - 1) * cols_of_all_b(g) <= rows)
+    size_t packed = (npes - 1) * cols_of_all_b(g), copied = g->scales ? rows / 4 : rows;
+    if (npes == 1 || (rows / npes >= ROWS_ENOUGH && !g->scales) || packed <= copied)
         return false;
     size_t cols = g->shard->cols, bytes = rows * cols * weft_element_bytes(g->shard->dtype);
     if (weft_team_workspace_commit(g->meeting.team, g->free_at + bytes))

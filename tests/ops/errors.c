@@ -308,6 +308,11 @@ static void c_eight_bits(void) {
 static void c_other_float(void) {
     args.c.dtype = WEFT_F16;
 }
+static void a_vast_rows(void) { /* which a matrix without columns may have */
+    args.a.rows = SIZE_MAX / 2;
+    args.a.cols = args.a.ld = args.b.rows = args.full.cols = 0;
+    args.a_scale.rows = 1;
+}
 static void a_wide(void) {
     args.a.dtype = WEFT_BF16;
     args.a.rows = args.a_scale.rows = 1; /* stays inside the memory */
@@ -431,6 +436,7 @@ static const struct fault gather_scaled_faults[] = {
     {bias_rows, "bias[0].rows is 2", EINVAL, false},
     {bias_dtype, "bias[0].dtype is WEFT_I32", EINVAL, false},
     {c_eight_bits, "c[0].dtype is WEFT_F8E4M3", EINVAL, false},
+    {a_vast_rows, "the scales of", ENOMEM, true},
     {a_wide, "a_shard->dtype is WEFT_BF16, not WEFT_F8E4M3", EINVAL, false},
     {b_dtype, "b[0].dtype is WEFT_F64", EINVAL, false},
     {other_eight_bits, "dtype", EINVAL, true},
