@@ -43,6 +43,7 @@ int weft_refuse_list(const char *call, const int *pes, int npes, uint64_t tag,
     }
     if (rc == 0 && !member)
         rc = weft_fail(-EINVAL, "%s: argument pes does not name this PE, %d", call, weft_job.pe);
-    *circle = (struct weft_boot_circle){.pes = pes, .count = npes, .tag = tag};
+    *circle = (struct weft_boot_circle){
+        .pes = pes, .count = npes, .tag = tag, .call = call, .over = weft_job_die_aborted};
     return rc;
 }

@@ -70,7 +70,7 @@ int shmemx_share_attach(shmemx_block_t block, const int *pes, int npes, uint64_t
     rc = rc ? rc : weft_refuse_null(__func__, "block", block);
     rc = rc ? rc : weft_refuse_phase(__func__);
     rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &circle);
-    rc = rc ? rc : weft_share_attach(&attached, inside_block(block), &circle, __func__);
+    rc = rc ? rc : weft_share_attach(&attached, inside_block(block), &circle);
     if (share)
         *share = (shmemx_share_t)attached;
     return rc;

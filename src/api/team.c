@@ -135,7 +135,7 @@ int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *tea
     *team = SHMEM_TEAM_INVALID;
     rc = weft_refuse_phase(__func__);
     rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &circle);
-    return rc ? rc : weft_team_create(&circle, team, __func__);
+    return rc ? rc : weft_team_create(&circle, team);
 }
 
 /* The team's contexts go with it, those too that the standard wants destroyed before. */

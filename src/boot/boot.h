@@ -66,13 +66,15 @@ struct weft_boot_circle {
     const int *pes;
     int count;
     uint64_t tag;
+    const char *call;               /* that the program has made, for texts */
+    void (*over)(const char *call); /* the job is over: does not return. NULL: at once */
 };
 int weft_boot_exchange_among(const struct weft_boot_circle *circle, const void *mine, size_t bytes,
                              void *all, const int *fds, int nfds, int *all_fds);
 
 /* Whether all members have come so far: 0, or the error of the first one that has not, with text on
  * all of them; a PE's own error has its text already. */
-int weft_boot_agree_among(const struct weft_boot_circle *circle, int own, const char *call);
+int weft_boot_agree_among(const struct weft_boot_circle *circle, int own);
 
 /* Stops being a PE in order: state LEFT, `alive` released, launcher told. Local. */
 void weft_boot_leave(void);

@@ -37,9 +37,12 @@ struct call {
 #define CALL_BYTES(bytes) (offsetof(struct call, mine) + (bytes))
 
 /* Every turn of every wait. */
-static void look_at_abort(void) {
-    if (weft_control_aborted(weft_attachment.control))
-        weft_boot_end_self("");
+static void look_at_abort(const struct weft_boot_circle *circle) {
+    if (!weft_control_aborted(weft_attachment.control))
+        return;
+    if (circle->over)
+        circle->over(circle->call);
+    weft_boot_end_self("");
 }
 
 static struct weft_control_pe *entry_of(int pe) {
@@ -49,8 +52,8 @@ static struct weft_control_pe *entry_of(int pe) {
 static int check_present(const struct weft_boot_circle *circle) {
     for (int i = 0; i < circle->count; i++)
         if (atomic_load(&entry_of(circle->pes[i])->state) == WEFT_PE_LEFT)
-            return weft_fail(-ECONNABORTED, "PE %d has finalized and comes to no exchange any more",
-                             circle->pes[i]);
+            return weft_fail(-ECONNABORTED, "%s: PE %d has finalized and comes no more",
+                             circle->call, circle->pes[i]);
     return 0;
 }
 
@@ -72,10 +75,10 @@ static int try_claim(void) {
 }
 
 /* More threads than places: somebody will be done. */
-static int claim(void) {
+static int claim(const struct weft_boot_circle *circle) {
     int place;
     while ((place = try_claim()) < 0) {
-        look_at_abort();
+        look_at_abort(circle);
         weft_clock_sleep_ms(1);
     }
     return place;
@@ -197,7 +200,7 @@ static void gather_turn(struct host *host) {
 static int gather(struct host *host) {
     int rc = 0;
     while (rc == 0 && host->seated < host->circle->count - 1) {
-        look_at_abort();
+        look_at_abort(host->circle);
         rc = check_present(host->circle);
         if (rc == 0)
             gather_turn(host);
@@ -238,7 +241,7 @@ static void distribute(struct host *host) {
     int count = host->circle->count, position[count], waiting = count - 1;
     memset(position, 0, sizeof position);
     for (bool again = false; waiting > 0; again = true) {
-        look_at_abort();
+        look_at_abort(host->circle);
         if (again)
             weft_clock_sleep_ms(1);
         for (int i = 1; i < count; i++)
@@ -278,7 +281,7 @@ static int run_host(struct host *host, const void *mine, const int *fds) {
     host->door = weft_door_open_private(&name);
     if (host->door < 0)
         return give_up(host->door, "open a door");
-    host->place = claim();
+    host->place = claim(host->circle);
     post(host->place, host->number, name);
     int rc = gather(host);
     unpost(host->place);
@@ -304,8 +307,9 @@ static int be_host(const struct weft_boot_circle *circle, uint64_t number,
 
 /* --- A guest ---------------------------------------------------------------------------------- */
 
-static int send_call(int host, uint64_t number, uint32_t member,
-                     const struct weft_exchange *exchange, const void *mine, const int *fds) {
+static int send_call(const struct weft_boot_circle *circle, int host, uint64_t number,
+                     uint32_t member, const struct weft_exchange *exchange, const void *mine,
+                     const int *fds) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_CALL, .first = member};
     struct call call = {.circle = number};
     if (exchange->bytes)
@@ -315,18 +319,19 @@ static int send_call(int host, uint64_t number, uint32_t member,
                                 exchange->nfds, MSG_DONTWAIT);
         if (rc != -ETOOMANYREFS)
             return rc;
-        look_at_abort();
+        look_at_abort(circle);
         weft_machine_raise_descriptors();
         weft_clock_sleep_ms(1);
     }
 }
 
 /* -EPIPE: the host has shut the door before us, or refused us, or is dead. */
-static int take_all(int host, struct weft_exchange *exchange) {
+static int take_all(const struct weft_boot_circle *circle, int host,
+                    struct weft_exchange *exchange) {
     struct pollfd line = {.fd = host, .events = POLLIN};
     int rc = 0;
     while (rc == 0 && exchange->arrived < exchange->members) {
-        look_at_abort();
+        look_at_abort(circle);
         poll(&line, 1, LOOK_MS);
         rc = weft_exchange_take(exchange, host, MSG_DONTWAIT);
         rc = rc == -EAGAIN ? 0 : rc;
@@ -344,7 +349,7 @@ static int enter(const struct weft_boot_circle *circle, uint64_t number) {
         uint64_t name;
         uint32_t seen = atomic_load(&entry_of(circle->pes[0])->openings);
         int rc = -EACCES;
-        look_at_abort();
+        look_at_abort(circle);
         if (find_door(circle->pes[0], number, &name))
             rc = weft_door_enter_private(name);
         if (rc != -EACCES)
@@ -358,9 +363,9 @@ static int enter(const struct weft_boot_circle *circle, uint64_t number) {
 
 /* The host was in the middle of it: either the job is over, or something has become of the host
  * that nobody will ever notice. */
-static int await_abort(void) {
+static int await_abort(const struct weft_boot_circle *circle) {
     for (int waited_ms = 0; waited_ms < LAST_WORDS_MS; waited_ms++) {
-        look_at_abort();
+        look_at_abort(circle);
         weft_clock_sleep_ms(1);
     }
     return -EPIPE;
@@ -372,9 +377,9 @@ static int be_guest(const struct weft_boot_circle *circle, uint64_t number, uint
         int host = enter(circle, number);
         if (host < 0)
             return host;
-        int rc = send_call(host, number, member, exchange, mine, fds);
+        int rc = send_call(circle, host, number, member, exchange, mine, fds);
         if (rc == 0)
-            rc = take_all(host, exchange);
+            rc = take_all(circle, host, exchange);
         close(host);
         if (rc == 0)
             return 0;
@@ -383,7 +388,7 @@ static int be_guest(const struct weft_boot_circle *circle, uint64_t number, uint
         if (rc != -EPIPE)
             return rc;
         if (begun)
-            return await_abort();
+            return await_abort(circle);
         weft_clock_sleep_ms(1);
     }
 }
@@ -397,13 +402,13 @@ static int check_circle(const struct weft_boot_circle *circle) {
     for (int i = 0; i < circle->count; i++) {
         int pe = circle->pes[i];
         if (pe < 0 || pe >= weft_attachment.npes || named[pe / CHAR_BIT] & 1 << pe % CHAR_BIT)
-            return weft_fail(-EINVAL, "the PEs of an exchange: %d is none of %d, or named twice",
-                             pe, weft_attachment.npes);
+            return weft_fail(-EINVAL, "%s: PE %d is none of %d, or named twice", circle->call, pe,
+                             weft_attachment.npes);
         named[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
         if (pe == weft_attachment.pe)
             member = i;
     }
-    return member >= 0 ? member : weft_fail(member, "this PE is no member of its exchange");
+    return member >= 0 ? member : weft_fail(member, "%s: this PE is no member", circle->call);
 }
 
 static uint64_t number_of(const struct weft_boot_circle *circle) {
@@ -418,7 +423,7 @@ int weft_boot_exchange_among(const struct weft_boot_circle *circle, const void *
         .members = circle->count, .bytes = bytes, .nfds = nfds, .all = all, .all_fds = all_fds};
     int rc = weft_exchange_check(&exchange), member = rc ? rc : check_circle(circle);
     if (rc || member < 0)
-        return rc ? weft_fail(rc, "an exchange among PEs: %s", strerror(-rc)) : member;
+        return rc ? weft_fail(rc, "%s: an exchange: %s", circle->call, strerror(-rc)) : member;
     if (circle->count == 1)
         rc = weft_exchange_alone(&exchange, mine, fds);
     else if (member == 0)
@@ -426,11 +431,12 @@ int weft_boot_exchange_among(const struct weft_boot_circle *circle, const void *
     else
         rc = be_guest(circle, number_of(circle), (uint32_t)member, &exchange, mine, fds);
     if (rc && rc != -ECONNABORTED)
-        weft_fail(rc, "an exchange among %d PEs: %s", circle->count, strerror(-rc));
+        weft_fail(rc, "%s: an exchange among %d PEs: %s", circle->call, circle->count,
+                  strerror(-rc));
     return rc;
 }
 
-int weft_boot_agree_among(const struct weft_boot_circle *circle, int own, const char *call) {
+int weft_boot_agree_among(const struct weft_boot_circle *circle, int own) {
     int all[circle->count], first = 0;
     int rc = weft_boot_exchange_among(circle, &own, sizeof own, all, NULL, 0, NULL);
     while (rc == 0 && first < circle->count && all[first] == 0)
@@ -438,7 +444,7 @@ int weft_boot_agree_among(const struct weft_boot_circle *circle, int own, const 
     if (rc || first == circle->count)
         return rc;
     if (own == 0)
-        weft_fail(all[first], "%s: PE %d could not: %s", call, circle->pes[first],
+        weft_fail(all[first], "%s: PE %d could not: %s", circle->call, circle->pes[first],
                   strerror(-all[first]));
     return all[first];
 }

@@ -188,43 +188,42 @@ static struct weft_block_facts facts_of(const struct weft_block *block) {
 }
 
 /* The same on all members: whose block differs from that of the first one. */
-static int check_facts(const struct weft_boot_circle *circle, const struct weft_block_facts *all,
-                       const char *call) {
+static int check_facts(const struct weft_boot_circle *circle, const struct weft_block_facts *all) {
     for (int i = 1; i < circle->count; i++)
         if (memcmp(&all[i], &all[0], offsetof(struct weft_block_facts, gpu)) != 0)
             return weft_fail(-EINVAL,
                              "%s: the block of PE %d has %llu bytes of %s memory and that of PE %d "
                              "%llu of %s memory: give blocks of the same size and space",
-                             call, circle->pes[i], (unsigned long long)all[i].bytes, all[i].space,
-                             circle->pes[0], (unsigned long long)all[0].bytes, all[0].space);
+                             circle->call, circle->pes[i], (unsigned long long)all[i].bytes,
+                             all[i].space, circle->pes[0], (unsigned long long)all[0].bytes,
+                             all[0].space);
     return 0;
 }
 
-static int exchange_blocks(struct weft_share *share, const struct weft_boot_circle *circle, int fd,
-                           const char *call) {
+static int exchange_blocks(struct weft_share *share, const struct weft_boot_circle *circle,
+                           int fd) {
     const struct weft_share_space *space = share->block->space;
     struct weft_block_facts mine = facts_of(share->block), all[circle->count];
     int fds[circle->count];
     int error = weft_boot_exchange_among(circle, &mine, sizeof mine, all, &fd, 1, fds);
     if (error)
         return error;
-    error = check_facts(circle, all, call);
+    error = check_facts(circle, all);
     if (error == 0)
-        error = weft_boot_agree_among(circle, space->map(share, all, fds, call), call);
+        error = weft_boot_agree_among(circle, space->map(share, all, fds, circle->call));
     for (int i = 0; i < circle->count; i++)
         close(fds[i]);
-    return error == 0 && space->prove ? space->prove(share, circle, call) : error;
+    return error == 0 && space->prove ? space->prove(share, circle) : error;
 }
 
 /* `share` is NULL where there was no memory for it: then the others hear of it. */
-static int build(struct weft_share *share, const struct weft_boot_circle *circle,
-                 const char *call) {
+static int build(struct weft_share *share, const struct weft_boot_circle *circle) {
     int fd = -1;
-    int own = share ? share->block->space->show(share->block, &fd, call)
-                    : weft_fail(-ENOMEM, "%s: no memory", call);
-    int error = weft_boot_agree_among(circle, own, call);
+    int own = share ? share->block->space->show(share->block, &fd, circle->call)
+                    : weft_fail(-ENOMEM, "%s: no memory", circle->call);
+    int error = weft_boot_agree_among(circle, own);
     if (error == 0)
-        error = exchange_blocks(share, circle, fd, call);
+        error = exchange_blocks(share, circle, fd);
     if (fd >= 0)
         close(fd);
     return error;
@@ -306,7 +305,7 @@ static void conclude(struct weft_share *share, int error) {
 }
 
 int weft_share_attach(struct weft_share **share, struct weft_block *block,
-                      const struct weft_boot_circle *circle, const char *call) {
+                      const struct weft_boot_circle *circle) {
     struct weft_boot_circle shares_circle = *circle;
     shares_circle.tag = weft_hash(circle->tag, "share", 5); /* no call of another kind is met */
     struct weft_share *made = share_new(block, &shares_circle);
@@ -316,7 +315,7 @@ int weft_share_attach(struct weft_share **share, struct weft_block *block,
         *share = known;
         return 0;
     }
-    int error = build(made, &shares_circle, call);
+    int error = build(made, &shares_circle);
     if (made)
         conclude(made, error);
     if (error == 0)

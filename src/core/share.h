@@ -39,7 +39,7 @@ struct weft_block *weft_block_of(const void *p);
  * as long as each other. *share is released as often as it was attached. 0 or the same -errno on
  * all members, with text. */
 int weft_share_attach(struct weft_share **share, struct weft_block *block,
-                      const struct weft_boot_circle *circle, const char *call);
+                      const struct weft_boot_circle *circle);
 
 /* When the last holder is gone, and the block is freed, the peers' memory is unmapped. Local. */
 void weft_share_release(struct weft_share *share);

@@ -136,7 +136,6 @@ static int device_unmap(struct weft_share *share) {
 struct trial {
     const struct weft_share *share;
     const struct weft_boot_circle *circle;
-    const char *call;
 };
 
 /* The word of PE `from` in the tail of a member. */
@@ -149,19 +148,18 @@ static void *word_of(const void *context, int from, int member) {
 
 static int agree(const void *context, int own) {
     const struct trial *trial = context;
-    return weft_boot_agree_among(trial->circle, own, trial->call);
+    return weft_boot_agree_among(trial->circle, own);
 }
 
-static int device_prove(struct weft_share *share, const struct weft_boot_circle *circle,
-                        const char *call) {
-    struct trial trial = {share, circle, call};
+static int device_prove(struct weft_share *share, const struct weft_boot_circle *circle) {
+    struct trial trial = {share, circle};
     struct weft_device_links links = {.pes = circle->pes,
                                       .count = circle->count,
                                       .me = share->member,
                                       .word = word_of,
                                       .agree = agree,
                                       .context = &trial,
-                                      .call = call};
+                                      .call = circle->call};
     if (weft_job.npes > TRIED_MAX)
         return 0;
     struct weft_gpu_scope scope = weft_gpu_enter();

@@ -76,7 +76,7 @@ struct weft_share_space {
 
     /* May be NULL. Tries what has been mapped with data: collective over the circle, the same
      * result on all. */
-    int (*prove)(struct weft_share *share, const struct weft_boot_circle *circle, const char *call);
+    int (*prove)(struct weft_share *share, const struct weft_boot_circle *circle);
 
     /* 0; -EAGAIN: not now, because work is under way that may need it. */
     int (*unmap)(struct weft_share *share);

@@ -321,7 +321,7 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
 
 /* One attempt, as split_try. */
 static int create_try(const struct weft_boot_circle *circle, struct weft_team *shape,
-                      unsigned first, struct weft_team **team, const char *call) {
+                      unsigned first, struct weft_team **team) {
     struct slots mine = free_slots(), all[circle->count];
     int result = weft_boot_exchange_among(circle, &mine, sizeof mine, all, NULL, 0, NULL);
     for (int i = 0; i < circle->count && result == 0; i++)
@@ -330,20 +330,19 @@ static int create_try(const struct weft_boot_circle *circle, struct weft_team *s
         result = weft_fail(-ENOSPC,
                            "%s: the PEs of the new team have no team left in common, of %d: "
                            "destroy some first",
-                           call, WEFT_TEAMS_MAX);
+                           circle->call, WEFT_TEAMS_MAX);
     if (result)
         return result;
     int own = team_open(shape, team);
     if (own == -ENOMEM)
-        weft_fail(own, "%s: no memory for the words of a new team", call);
-    result = weft_boot_agree_among(circle, own, call);
+        weft_fail(own, "%s: no memory for the words of a new team", circle->call);
+    result = weft_boot_agree_among(circle, own);
     if (result && own == 0)
         team_drop(*team);
     return result;
 }
 
-int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_team,
-                     const char *call) {
+int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_team) {
     struct weft_boot_circle teams_circle = *circle;
     teams_circle.tag = weft_hash(circle->tag, "team", 4); /* no call of another kind is met */
     struct weft_team shape = {.my_pe = position_in_list(circle->pes, circle->count, weft_job.pe),
@@ -355,7 +354,7 @@ int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_te
     int result;
     *new_team = SHMEM_TEAM_INVALID;
     do
-        result = create_try(&teams_circle, &shape, first++, &team, call);
+        result = create_try(&teams_circle, &shape, first++, &team);
     while (result == -EAGAIN);
     if (result == 0)
         *new_team = handle_of(team);

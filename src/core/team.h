@@ -42,8 +42,7 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
 
 /* shmemx_team_create: of the members of the circle, in its order. Collective over them alone, in
  * any thread; 0 or the same -errno on all of them, with text: -ENOSPC, -ENOMEM, -ECONNABORTED. */
-int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_team,
-                     const char *call);
+int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_team);
 
 void weft_team_destroy(struct weft_team *team);
 

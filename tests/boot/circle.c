@@ -80,7 +80,8 @@ static bool is_file(int fd, const struct round *round, int pe, int which) {
 static int exchange(const struct round *round) {
     unsigned char mine[BYTES_MAX], *all = malloc((size_t)round->count * round->bytes + 1);
     int fds[4], all_fds[PES_MAX * 4], wrong = 0;
-    struct weft_boot_circle circle = {.pes = round->pes, .count = round->count, .tag = round->tag};
+    struct weft_boot_circle circle = {
+        .pes = round->pes, .count = round->count, .tag = round->tag, .call = "test"};
     for (size_t at = 0; at < round->bytes; at++)
         mine[at] = byte_of(round, weft_boot.pe, at);
     for (int i = 0; i < round->nfds; i++)
@@ -157,18 +158,18 @@ static void misfits(void) {
     int twice[2] = {weft_boot.pe, weft_boot.pe}, beyond[2] = {weft_boot.pe, weft_boot.npes};
     int other = (weft_boot.pe + 1) % weft_boot.npes, all_pes[PES_MAX];
     unsigned char mine[16] = {0}, all[PES_MAX * 16];
-    struct weft_boot_circle circle = {.pes = twice, .count = 2};
+    struct weft_boot_circle circle = {.pes = twice, .count = 2, .call = "test"};
     int rc = weft_boot_exchange_among(&circle, mine, 8, all, NULL, 0, NULL);
     EXPECT(rc == -EINVAL, "rc is %d", rc);
     circle.pes = beyond;
     rc = weft_boot_exchange_among(&circle, mine, 8, all, NULL, 0, NULL);
     EXPECT(rc == -EINVAL, "rc is %d", rc);
-    circle = (struct weft_boot_circle){.pes = &other, .count = 1};
+    circle = (struct weft_boot_circle){.pes = &other, .count = 1, .call = "test"};
     rc = weft_boot_exchange_among(&circle, mine, 8, all, NULL, 0, NULL);
     EXPECT(rc == (weft_boot.npes > 1 ? -EINVAL : 0), "rc is %d", rc);
     for (int pe = 0; pe < weft_boot.npes; pe++)
         all_pes[pe] = pe;
-    circle = (struct weft_boot_circle){.pes = all_pes, .count = weft_boot.npes};
+    circle = (struct weft_boot_circle){.pes = all_pes, .count = weft_boot.npes, .call = "test"};
     rc = weft_boot_exchange_among(&circle, mine, weft_boot.pe ? 8 : 9, all, NULL, 0, NULL);
     EXPECT(rc == (weft_boot.npes > 1 ? -EPROTO : 0), "rc is %d", rc);
 }

@@ -7,6 +7,7 @@
  * PE that will die, and dies when the others have had time to get into the call. No test of its
  * own. PEs: none */
 #include <shmem.h>
+#include <shmemx.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,31 @@ static void split(void) {
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &all);
 }
 
+/* All PEs, the last one first: that one is their host. */
+static const int *backwards(void) {
+    static int pes[64];
+    for (int i = 0; i < npes; i++)
+        pes[i] = npes - 1 - i;
+    return pes;
+}
+
+static void create_team(void) {
+    shmem_team_t all;
+    shmemx_team_create(backwards(), npes, 0, &all);
+}
+
+static void attach_share(void) {
+    shmemx_block_t block;
+    shmemx_share_t share;
+    if (shmemx_block_alloc(SHMEMX_SPACE_HOST, 100, &block) == 0)
+        shmemx_share_attach(block, backwards(), npes, 0, &share);
+}
+
+static void pad_wait(void) {
+    uint32_t pad[2] = {0}, *const pads[] = {pad, pad};
+    shmemx_pad_wait_on_stream(pads, 0, 2, 1, 0, 0, SHMEMX_STREAM_HOST);
+}
+
 /* The others wait for the PE of the pair, which waits for the victim. */
 static void team_sync(void) {
     if (pair != SHMEM_TEAM_INVALID)
@@ -157,6 +183,9 @@ static const struct scene {
     {"free", release},
     {"team_split_strided", split},
     {"team_sync", team_sync},
+    {"team_create", create_team},
+    {"share_attach", attach_share},
+    {"pad_wait", pad_wait},
     {"broadcast", broadcast},
     {"broadcast_much", broadcast_much},
     {"alltoall", alltoall},

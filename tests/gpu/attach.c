@@ -34,7 +34,7 @@ static void draw_group(struct group *group, uint64_t key) {
     for (int i = 0; i < group->count; i++)
         if (group->pes[i] == me)
             group->member = i;
-    group->circle = (struct weft_boot_circle){group->pes, group->count, key};
+    group->circle = (struct weft_boot_circle){group->pes, group->count, key, "attach", NULL};
 }
 
 static struct weft_block *new_block(size_t bytes) {
@@ -48,7 +48,7 @@ static struct weft_block *new_block(size_t bytes) {
 
 static struct weft_share *attach(struct weft_block *block, const struct group *group) {
     struct weft_share *share = NULL;
-    int rc = weft_share_attach(&share, block, &group->circle, "attach");
+    int rc = weft_share_attach(&share, block, &group->circle);
     EXPECT(rc == 0, "rc is %d: %s", rc, weft_fail_text());
     if (rc)
         exit(1);
@@ -155,7 +155,7 @@ static void free_first(void) {
     struct group group = {.count = npes, .member = me};
     for (int pe = 0; pe < npes; pe++)
         group.pes[pe] = pe;
-    group.circle = (struct weft_boot_circle){group.pes, npes, 77};
+    group.circle = (struct weft_boot_circle){group.pes, npes, 77, "attach", NULL};
     struct weft_block *block = new_block((size_t)PART * (size_t)npes);
     struct weft_share *share = attach(block, &group);
     if (me % 2)
@@ -195,10 +195,10 @@ static void misfits(void) {
     struct group group = {.count = npes, .member = me};
     for (int pe = 0; pe < npes; pe++)
         group.pes[pe] = pe;
-    group.circle = (struct weft_boot_circle){group.pes, npes, 88};
+    group.circle = (struct weft_boot_circle){group.pes, npes, 88, "attach", NULL};
     struct weft_block *block = new_block(me ? 1000 : 2000);
     struct weft_share *share = NULL;
-    int rc = weft_share_attach(&share, block, &group.circle, "attach");
+    int rc = weft_share_attach(&share, block, &group.circle);
     EXPECT(npes == 1 ? rc == 0 : rc == -EINVAL && strstr(weft_fail_text(), "2000"), "rc is %d: %s",
            rc, weft_fail_text());
     if (share)
