@@ -216,7 +216,7 @@ PARALLEL := $(MAKE) --no-print-directory --output-sync -j$(shell nproc)
 CLANG_ROOMS  := core api ops conformance
 SAN_ROOMS    := core api coll ops conformance random gpu
 one_of        = $(subst $() ,|,$(1))
-THREAD_TESTS := boot/circle api/threads api/ctx conformance/threads core/lock core/sync
+THREAD_TESTS := boot/circle api/threads api/ctx api/share api/team_create api/pad conformance/threads core/lock core/sync
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@tools/setup.sh check
 	$(PARALLEL) all tests benches python

@@ -15,25 +15,33 @@ static size_t whole_pages(size_t bytes) {
     return (bytes + page - 1) / page * page;
 }
 
-/* The machine kills who commits more than it has, so it is looked at before each step; the other
- * PEs may be about to make a step, too. */
+enum { STEP = 32 << 20 };
+
+/* Whether the machine has `left` more bytes, while each of the other PEs takes a step. */
+static int check_room(const struct weft_block *block, size_t left, const char *call) {
+    const char *limit;
+    size_t room = weft_machine_memory_available(&limit), others = (size_t)weft_job.npes - 1;
+    if (left <= room && others * (left < STEP ? left : STEP) <= room - left)
+        return 0;
+    return weft_fail(-ENOMEM, "%s of %zu bytes: %zu more are needed, and the machine has %zu (%s)",
+                     call, block->range.bytes, left, room, limit);
+}
+
+/* The machine kills who commits more than it has, and other PEs may be at it, too: it is looked at
+ * before each step. */
 static int commit(struct weft_block *block, const char *call) {
-    enum { STEP = 32 << 20 };
-    size_t bytes = block->host.slot_bytes, npes = (size_t)weft_job.npes;
-    int result = 0;
-    for (size_t done = 0, step; done < bytes && result == 0; done += step) {
-        const char *limit;
-        size_t left = bytes - done, room = weft_machine_memory_available(&limit);
-        step = left < STEP ? left : STEP;
-        if (left > room || (npes - 1) * step > room - left)
-            return weft_fail(-ENOMEM,
-                             "%s of %zu bytes: %zu more are needed, and the machine has %zu (%s)",
-                             call, block->range.bytes, left, room, limit);
-        result = weft_segment_commit_range(&block->host, done, step);
+    size_t bytes = block->host.slot_bytes, done = 0;
+    int error = 0;
+    while (done < bytes && error == 0) {
+        size_t step = bytes - done < STEP ? bytes - done : STEP;
+        error = weft_segment_commit_range(&block->host, done, step);
+        if (error)
+            return weft_fail(error, "%s of %zu bytes: cannot commit them: %s", call,
+                             block->range.bytes, strerror(-error));
+        done += step;
+        error = done < bytes ? check_room(block, bytes - done, call) : 0;
     }
-    return result == 0 ? 0
-                       : weft_fail(result, "%s of %zu bytes: cannot commit them: %s", call,
-                                   block->range.bytes, strerror(-result));
+    return error;
 }
 
 static int make_segment(struct weft_segment *segment, size_t bytes) {
@@ -45,7 +53,11 @@ static int make_segment(struct weft_segment *segment, size_t bytes) {
 }
 
 static int host_alloc(struct weft_block *block, const char *call) {
-    int error = make_segment(&block->host, whole_pages(block->range.bytes));
+    size_t bytes = whole_pages(block->range.bytes);
+    int error = check_room(block, bytes, call);
+    if (error)
+        return error;
+    error = make_segment(&block->host, bytes);
     if (error)
         return weft_fail(error,
                          "%s of %zu bytes: %s; limits of this process are address space (ulimit "
