@@ -227,14 +227,14 @@ static Py_hash_t hash(PyObject *self) {
 static PyMethodDef methods[] = {
     WEFT_METHOD(
         share,
-        "share(pes, tag=0)\n--\n\n"
+        "share($self, /, pes, tag=0)\n--\n\n"
         "What the listed PEs have of each other's blocks, as a Share. Collective over them:\n"
         "all give the same list and tag, and blocks of the same size and space. Given the\n"
         "same list and tag again, the same memory without a message."),
-    WEFT_METHOD(view, "view(shape=None, dtype='uint8', offset=0)\n--\n\n"
+    WEFT_METHOD(view, "view($self, /, shape=None, dtype='uint8', offset=0)\n--\n\n"
                       "A Buffer over the block, from byte `offset` on; it keeps the memory."),
     {"free", free_block, METH_NOARGS,
-     "free()\n--\n\n"
+     "free($self, /)\n--\n\n"
      "Gives the block up, at once and locally; the memory goes with its last Buffer, array and\n"
      "Share. Need not be called: a Block that is gone has the same effect."},
     {NULL, NULL, 0, NULL},

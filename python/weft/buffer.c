@@ -286,26 +286,27 @@ WEFT_FUNCTION(leave) {
 
 static PyMethodDef methods[] = {
     WEFT_METHOD(peer,
-                "peer(pe)\n--\n\n"
+                "peer($self, /, pe)\n--\n\n"
                 "A Buffer that shows PE pe's copy of this one: by the processor in memory of\n"
                 "the host, by this PE's GPU in memory of a GPU."),
     WEFT_METHOD(view,
-                "view(shape=None, dtype=None, offset=0)\n--\n\n"
+                "view($self, /, shape=None, dtype=None, offset=0)\n--\n\n"
                 "A Buffer over a part of this one, from byte `offset` on. A shape of None is\n"
                 "all that is left, in one dimension."),
     {"free", free_buffer, METH_NOARGS,
-     "free()\n--\n\n"
+     "free($self, /)\n--\n\n"
      "Gives the memory up; this Buffer and its views raise ValueError from then on. Local. The\n"
      "memory is used anew once every PE has given it up, or has no Buffer of it any more, and\n"
      "no array shows it: then, the next weft.empty or weft.zeros takes it."},
     WEFT_METHOD_AS(
         "__dlpack__", weft_buffer_dlpack,
-        "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+        "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
         "DLPack's capsule. Nothing is waited for: order work on the memory by Weft's calls."),
     {"__dlpack_device__", weft_buffer_dlpack_device, METH_NOARGS,
-     "__dlpack_device__()\n--\n\n(1, 0) for the host, (2, number) for a CUDA GPU."},
+     "__dlpack_device__($self, /)\n--\n\n(1, 0) for the host, (2, number) for a CUDA GPU."},
     {"__enter__", enter, METH_NOARGS, NULL},
-    WEFT_METHOD_AS("__exit__", leave, NULL),
+    WEFT_METHOD_AS("__exit__", leave,
+                   "__exit__($self, /, kind, value, traceback)\n--\n\nfree(), if it has not been."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,46 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on arrays: dest, then source, as in C. */
 #include "argument.h"
+#include "on_stream.h"
 #include "session.h"
-#include "vectors.h"
+
+static int all_reduce_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+    return weft_all_reduce(v->on.team, v->dest.data, v->source.data, v->source.nelems, dtype,
+                           v->on.op, WEFT_STREAM_HOST);
+}
 
 WEFT_FUNCTION(all_reduce) {
     static const struct weft_signature signature = {
         "all_reduce", 1, 3, {"dest", "source", "op", "team", "stream"}};
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
-    int error;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
     bool right = weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
                  weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
-                                         "as many as source has");
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_all_reduce(v.on.team, v.dest.data, v.source.data, v.source.nelems,
-                            weft_vectors_type(&v, right), v.on.op, v.on.stream);
-    WEFT_END_UNLOCKED;
-    return weft_vectors_close(&v, error);
+                                         "as many as source has") &&
+                 weft_on_stream_check(&v);
+    return weft_vectors_run(&v, right, all_reduce_by_thread, weft_on_stream_all_reduce);
 }
 
-WEFT_FUNCTION(all_gather) {
-    static const struct weft_signature signature = {
-        "all_gather", 2, 2, {"dest", "source", "team", "stream"}};
-    struct weft_vectors v = {.on.call = signature.call};
-    PyObject *in[4];
-    int error;
-    (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&v.on, in[2], in[3]))
-        return NULL;
-    bool right = weft_vectors_take(&v, in[0], in[1]) &&
-                 weft_vectors_divide(&v, "dest", &v.dest, "source", &v.source);
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_all_gather(v.on.team, v.dest.data, v.source.data, v.nelems,
-                            weft_vectors_type(&v, right), v.on.stream);
-    WEFT_END_UNLOCKED;
-    return weft_vectors_close(&v, error);
+static int reduce_scatter_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+    return weft_reduce_scatter(v->on.team, v->dest.data, v->source.data, v->nelems, dtype, v->on.op,
+                               WEFT_STREAM_HOST);
 }
 
 WEFT_FUNCTION(reduce_scatter) {
@@ -48,26 +35,41 @@ WEFT_FUNCTION(reduce_scatter) {
         "reduce_scatter", 2, 3, {"dest", "source", "op", "team", "stream"}};
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
-    int error;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
     bool right = weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
-                 weft_vectors_divide(&v, "source", &v.source, "dest", &v.dest);
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_reduce_scatter(v.on.team, v.dest.data, v.source.data, v.nelems,
-                                weft_vectors_type(&v, right), v.on.op, v.on.stream);
-    WEFT_END_UNLOCKED;
-    return weft_vectors_close(&v, error);
+                 weft_vectors_divide(&v, "source", &v.source, "dest", &v.dest) &&
+                 weft_on_stream_check(&v);
+    return weft_vectors_run(&v, right, reduce_scatter_by_thread, weft_on_stream_reduce_scatter);
+}
+
+static int all_gather_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+    return weft_all_gather(v->on.team, v->dest.data, v->source.data, v->nelems, dtype,
+                           WEFT_STREAM_HOST);
+}
+
+WEFT_FUNCTION(all_gather) {
+    static const struct weft_signature signature = {
+        "all_gather", 2, 2, {"dest", "source", "team", "stream"}};
+    struct weft_vectors v = {.on.call = signature.call};
+    PyObject *in[4];
+    (void)self;
+    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_operator_open(&v.on, in[2], in[3]))
+        return NULL;
+    bool right = weft_vectors_take(&v, in[0], in[1]) &&
+                 weft_vectors_divide(&v, "dest", &v.dest, "source", &v.source);
+    return weft_vectors_run(&v, right, all_gather_by_thread, weft_on_stream_all_gather);
 }
 
 /* Who is not the root brings no source. */
-static bool take_broadcast(struct weft_vectors *v, PyObject *dest, PyObject *source, int root) {
-    bool gives = shmem_team_my_pe(v->on.team) == root;
-    if (root < 0 || root >= v->on.size) {
+static bool take_broadcast(struct weft_vectors *v, PyObject *dest, PyObject *source) {
+    bool gives = shmem_team_my_pe(v->on.team) == v->root;
+    if (v->root < 0 || v->root >= v->on.size) {
         PyErr_Format(PyExc_ValueError, "%s: argument root is %d: the team has ranks 0 to %d",
-                     v->on.call, root, v->on.size - 1);
+                     v->on.call, v->root, v->on.size - 1);
         return false;
     }
     return weft_vectors_take(v, dest, gives ? source : NULL) &&
@@ -75,23 +77,23 @@ static bool take_broadcast(struct weft_vectors *v, PyObject *dest, PyObject *sou
                                    "as many as source has");
 }
 
+static int broadcast_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+    return weft_broadcast(v->on.team, v->dest.data, v->source.data, v->source.nelems, dtype,
+                          v->root, WEFT_STREAM_HOST);
+}
+
 WEFT_FUNCTION(broadcast) {
     static const struct weft_signature signature = {
         "broadcast", 1, 3, {"dest", "source", "root", "team", "stream"}};
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
-    int error, root = 0;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    bool right = weft_argument_int(signature.call, "root", in[2], &root) &&
-                 take_broadcast(&v, in[0], in[1], root);
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_broadcast(v.on.team, v.dest.data, v.source.data, v.source.nelems,
-                           weft_vectors_type(&v, right), root, v.on.stream);
-    WEFT_END_UNLOCKED;
-    return weft_vectors_close(&v, error);
+    bool right = weft_argument_int(signature.call, "root", in[2], &v.root) &&
+                 take_broadcast(&v, in[0], in[1]);
+    return weft_vectors_run(&v, right, broadcast_by_thread, weft_on_stream_broadcast);
 }
 
 /* What was committed stays, so that a size that cannot be read asks for none. */
@@ -113,28 +115,31 @@ WEFT_FUNCTION(reserve) {
 }
 
 #define COLLECTIVE                                                                                \
-    "\n\nCollective over the team. The arrays may be any contiguous memory; symmetric ones are\n" \
-    "not copied on the way. On return dest is complete and source may be overwritten. A wrong\n"  \
-    "argument on one member is a ValueError on all, and nothing has been written then."
+    "\n\nCollective over the team. By this thread, the arrays are any contiguous memory of the\n" \
+    "host; symmetric ones are not copied on the way. On return dest is complete and source may\n" \
+    "be overwritten; a wrong argument on one member is a ValueError on all, and nothing has "     \
+    "been\n"                                                                                      \
+    "written then. With a stream, the arrays are symmetric, and errors this member's alone."
 
 PyMethodDef weft_collective_methods[] = {
     WEFT_METHOD(
         all_reduce,
-        "all_reduce(dest, source=None, op='sum', *, team=weft.world, stream=None)\n--\n\n"
+        "all_reduce(dest, source=None, op='sum', *, team=None, stream=None)\n--\n\n"
         "dest[i] = op over the members' source[i]: 'sum', 'avg', 'max', 'min' or 'prod'.\n"
         "A source of None is dest. The same bits on all members and in every run." COLLECTIVE),
     WEFT_METHOD(all_gather,
-                "all_gather(dest, source, *, team=weft.world, stream=None)\n--\n\n"
+                "all_gather(dest, source, *, team=None, stream=None)\n--\n\n"
                 "dest is the members' sources, one behind the other in order of rank: it has\n"
                 "team.size times as many elements." COLLECTIVE),
     WEFT_METHOD(reduce_scatter,
-                "reduce_scatter(dest, source, op='sum', *, team=weft.world, stream=None)\n--\n\n"
+                "reduce_scatter(dest, source, op='sum', *, team=None, stream=None)\n--\n\n"
                 "source has a part for each member, one behind the other; dest = op over the\n"
                 "members of their part for this one." COLLECTIVE),
-    WEFT_METHOD(broadcast,
-                "broadcast(dest, source=None, root=0, *, team=weft.world, stream=None)\n--\n\n"
-                "dest = the source of the member of rank root. Only there source is looked at; None is\n"
-                "dest." COLLECTIVE),
+    WEFT_METHOD(
+        broadcast,
+        "broadcast(dest, source=None, root=0, *, team=None, stream=None)\n--\n\n"
+        "dest = the source of the member of rank root. Only there source is looked at; None is\n"
+        "dest." COLLECTIVE),
     WEFT_METHOD(reserve,
                 "reserve(team, nbytes)\n--\n\n"
                 "Commits the team's workspace ahead of time, so that no later call has to.\n"

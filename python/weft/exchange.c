@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives in which every member has something for every other: all_to_all, all_to_allv. */
 #include "argument.h"
+#include "on_stream.h"
 #include "session.h"
-#include "vectors.h"
+
+static bool check_shares(const struct weft_vectors *v) {
+    if (v->source.nelems % (size_t)v->on.size == 0)
+        return weft_array_check_nelems(v->on.call, "dest", &v->dest, v->source.nelems,
+                                       "as many as source has");
+    PyErr_Format(PyExc_ValueError,
+                 "%s: argument source has %zu elements, which %d members cannot share alike",
+                 v->on.call, v->source.nelems, v->on.size);
+    return false;
+}
+
+static int all_to_all_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+    return weft_all_to_all(v->on.team, v->dest.data, v->source.data,
+                           v->source.nelems / (size_t)v->on.size, dtype, WEFT_STREAM_HOST);
+}
 
 WEFT_FUNCTION(all_to_all) {
     static const struct weft_signature signature = {
         "all_to_all", 2, 2, {"dest", "source", "team", "stream"}};
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[4];
-    int error;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_operator_open(&v.on, in[2], in[3]))
         return NULL;
-    bool right = weft_vectors_take(&v, in[0], in[1]) &&
-                 weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
-                                         "as many as source has");
-    if (right && v.source.nelems % (size_t)v.on.size != 0) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: argument source has %zu elements, which %d members cannot share alike",
-                     signature.call, v.source.nelems, v.on.size);
-        right = false;
-    }
-    WEFT_BEGIN_UNLOCKED;
-    error =
-        weft_all_to_all(v.on.team, v.dest.data, v.source.data, v.source.nelems / (size_t)v.on.size,
-                        weft_vectors_type(&v, right), v.on.stream);
-    WEFT_END_UNLOCKED;
-    return weft_vectors_close(&v, error);
+    bool right = weft_vectors_take(&v, in[0], in[1]) && check_shares(&v);
+    return weft_vectors_run(&v, right, all_to_all_by_thread, weft_on_stream_all_to_all);
 }
 
 /* --- all_to_allv ----------------------------------------------------------------------------- */
@@ -127,14 +128,14 @@ WEFT_FUNCTION(all_to_allv) {
 PyMethodDef weft_exchange_methods[] = {
     WEFT_METHOD(
         all_to_all,
-        "all_to_all(dest, source, *, team=weft.world, stream=None)\n--\n\n"
+        "all_to_all(dest, source, *, team=None, stream=None)\n--\n\n"
         "Both have a part for each member, one behind the other, all of one size: part r of\n"
         "dest is this member's part of rank r's source. They may not overlap.\n\n"
         "Collective over the team; a wrong argument on one member is a ValueError on all."),
     WEFT_METHOD(
         all_to_allv,
         "all_to_allv(dest, source, dest_nelems, source_nelems, *, dest_offsets=None,\n"
-        "            source_offsets=None, nparts=1, team=weft.world, stream=None)\n--\n\n"
+        "            source_offsets=None, nparts=1, team=None, stream=None)\n--\n\n"
         "Any number of elements from any member to any other: source_nelems[r] to rank r, from\n"
         "element source_offsets[r] of source on, and dest_nelems[r] from it. Offsets of None:\n"
         "the parts lie one behind the other. What one member sends has to be what the other\n"

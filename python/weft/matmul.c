@@ -159,19 +159,19 @@ WEFT_FUNCTION(all_gather_matmul) {
 
 PyMethodDef weft_matmul_methods[] = {
     WEFT_METHOD(all_gather_matmul,
-                "all_gather_matmul(c, a_shard, b, a_full=None, *, team=weft.world, stream=None)\n"
+                "all_gather_matmul(c, a_shard, b, a_full=None, *, team=None, stream=None)\n"
                 "--\n\n"
                 "c = A @ b, where A is the members' a_shard (rows x K), stacked in order of rank.\n"
                 "b (K x N) and c (all rows x N) may be lists of matrices of any N. a_full, if\n"
                 "given, receives A." PRODUCT),
     WEFT_METHOD(
         matmul_reduce_scatter,
-        "matmul_reduce_scatter(c_shard, a, b, op='sum', *, team=weft.world, stream=None)\n"
+        "matmul_reduce_scatter(c_shard, a, b, op='sum', *, team=None, stream=None)\n"
         "--\n\n"
         "c_shard = this member's rows of the sum (op 'avg': mean) over members of a @ b.\n"
         "a is M x K, b K x N with any K; the rows of the members' c_shard add up to M." PRODUCT),
     WEFT_METHOD(matmul_all_reduce,
-                "matmul_all_reduce(c, a, b, op='sum', *, team=weft.world, stream=None)\n--\n\n"
+                "matmul_all_reduce(c, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
                 "c = the sum (op 'avg': mean) over members of a @ b, on every member." PRODUCT),
     {NULL, NULL, 0, NULL},
 };

@@ -85,10 +85,10 @@ PyMethodDef weft_order_methods[] = {
     WEFT_METHOD(quiet, "quiet(*, stream=None)\n--\n\n"
                        "What this PE has put and signalled is there, on all PEs."),
     WEFT_METHOD_AS("sync", sync_team,
-                   "sync(team=weft.world, *, stream=None)\n--\n\n"
+                   "sync(team=None, *, stream=None)\n--\n\n"
                    "No member goes on before all have come. Collective over the team."),
     WEFT_METHOD(barrier,
-                "barrier(team=weft.world, *, stream=None)\n--\n\n"
+                "barrier(team=None, *, stream=None)\n--\n\n"
                 "sync(), and what the members have put is there. Collective over the team."),
     {NULL, NULL, 0, NULL},
 };

@@ -139,14 +139,14 @@ static PyObject *repr(PyObject *self) {
 
 static PyMethodDef methods[] = {
     WEFT_METHOD(
-        ptr, "ptr(member)\n--\n\n"
+        ptr, "ptr($self, /, member)\n--\n\n"
              "Where this PE, or for blocks on GPUs its GPU, finds the block of a member, by its\n"
              "place in the list."),
     WEFT_METHOD(view,
-                "view(member, shape=None, dtype='uint8', offset=0)\n--\n\n"
+                "view($self, /, member, shape=None, dtype='uint8', offset=0)\n--\n\n"
                 "A Buffer over the block of a member, from byte `offset` on; it keeps the memory."),
     {"release", release, METH_NOARGS,
-     "release()\n--\n\n"
+     "release($self, /)\n--\n\n"
      "Gives the share up, locally; its memory goes with the last Buffer and array of it. Need\n"
      "not be called: a Share that is gone has the same effect."},
     {NULL, NULL, 0, NULL},

@@ -27,7 +27,7 @@ static bool check(struct team *team, const char *call) {
 bool weft_team_take(const char *call, PyObject *object, shmem_team_t *team, int *size) {
     *team = SHMEM_TEAM_WORLD;
     *size = weft_session.npes;
-    if (!object)
+    if (!object || object == Py_None)
         return weft_session_check(call);
     if (!Py_IS_TYPE(object, team_type)) {
         PyErr_Format(PyExc_TypeError, "%s: argument team is %R: pass a weft.Team", call, object);
@@ -197,19 +197,19 @@ WEFT_FUNCTION(leave) {
 
 static PyMethodDef methods[] = {
     WEFT_METHOD(split,
-                "split(start, stride, size)\n--\n\n"
+                "split($self, /, start, stride, size)\n--\n\n"
                 "A team of the ranks start, start + stride, ... of this one, `size` of them.\n"
                 "Collective over this team; None on its members that are not in the new one."),
     {"sync", sync_team, METH_NOARGS,
-     "sync()\n--\n\nNo member goes on before all have come. Collective."},
+     "sync($self, /)\n--\n\nNo member goes on before all have come. Collective."},
     {"barrier", barrier, METH_NOARGS,
-     "barrier()\n--\n\nsync(), and what this PE has put is there. Collective."},
+     "barrier($self, /)\n--\n\nsync(), and what this PE has put is there. Collective."},
     {"destroy", destroy, METH_NOARGS,
-     "destroy()\n--\n\nEnds the team. Collective over it; all teams end with the job."},
+     "destroy($self, /)\n--\n\nEnds the team. Collective over it; all teams end with the job."},
     {"__enter__", enter, METH_NOARGS, NULL},
     WEFT_METHOD_AS(
         "__exit__", leave,
-        "__exit__(kind, value, traceback)\n--\n\ndestroy(), unless behind an exception."),
+        "__exit__($self, /, kind, value, traceback)\n--\n\ndestroy(), unless behind an exception."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -5,8 +5,8 @@
 
 #include "module.h"
 
-/* The team behind an argument, NULL being weft.world; `size` receives its number of members.
- * TypeError, ValueError for one that was destroyed, RuntimeError outside of the job. */
+/* The team behind an argument, NULL and None being weft.world; `size` receives its number of
+ * members. TypeError, ValueError for one that was destroyed, RuntimeError outside of the job. */
 bool weft_team_take(const char *call, PyObject *object, shmem_team_t *team, int *size);
 
 #endif

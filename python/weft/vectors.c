@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arrays of collectives. */
 #include "vectors.h"
+#include <errno.h>
+#include "session.h"
 
 bool weft_vectors_take(struct weft_vectors *vectors, PyObject *dest, PyObject *source) {
     const struct weft_operator *on = &vectors->on;
@@ -30,4 +32,16 @@ PyObject *weft_vectors_close(struct weft_vectors *vectors, int error) {
     weft_array_drop(&vectors->dest);
     weft_array_drop(&vectors->source);
     return weft_operator_close(&vectors->on, error);
+}
+
+PyObject *weft_vectors_run(struct weft_vectors *vectors, bool right,
+                           weft_vectors_by_thread *by_thread, weft_vectors_by_stream *by_stream) {
+    int error;
+    WEFT_BEGIN_UNLOCKED;
+    if (vectors->on.stream == WEFT_STREAM_HOST)
+        error = by_thread(vectors, weft_vectors_type(vectors, right));
+    else
+        error = right ? by_stream(vectors) : -EINVAL;
+    WEFT_END_UNLOCKED;
+    return weft_vectors_close(vectors, error);
 }

@@ -9,6 +9,7 @@ struct weft_vectors {
     struct weft_operator on;
     struct weft_array dest, source;
     size_t nelems; /* of one part */
+    int root;
 };
 
 /* A source of None (or NULL) is dest itself. */
@@ -22,6 +23,12 @@ bool weft_vectors_divide(struct weft_vectors *vectors, const char *whole_name,
 /* The type, or one that is none, so that the library tells the members. */
 weft_dtype weft_vectors_type(const struct weft_vectors *vectors, bool right);
 
+/* Calls the library, by this thread or on the stream, and drops the arrays. If the arguments are
+ * not `right` an exception is set, and the members hear of it from the call by thread. */
+typedef int weft_vectors_by_thread(const struct weft_vectors *vectors, weft_dtype dtype);
+typedef int weft_vectors_by_stream(const struct weft_vectors *vectors);
+PyObject *weft_vectors_run(struct weft_vectors *vectors, bool right,
+                           weft_vectors_by_thread *by_thread, weft_vectors_by_stream *by_stream);
 PyObject *weft_vectors_close(struct weft_vectors *vectors, int error);
 
 #endif

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory of GPUs from Python: what a Buffer of it shows, calls of the host, and calls on streams. On
+the machine's GPUs, or on the pretended one of tests/gpu/driver (device.t).
+"""
+import array
+
+import pytest
+import weft
+
+try:
+    weft.empty(1, space="device").free()
+except (RuntimeError, MemoryError) as missing:
+    pytest.skip(f"no GPU: {missing}", allow_module_level=True)
+
+DEFAULT = 0  # CUDA's default stream
+
+
+def on_device(values, code="f", dtype="float32"):
+    buffer = weft.empty(len(values), dtype, "device")
+    weft.put(buffer, array.array(code, values), weft.my_pe())
+    return buffer
+
+
+def values_of(buffer, code="f"):
+    got = array.array(code, [0] * buffer.size)
+    weft.get(got, buffer, weft.my_pe())
+    return got.tolist()
+
+
+class Dlpack:
+    """A tensor of a library that knows DLPack alone; it keeps the stream that it was asked with."""
+
+    def __init__(self, buffer):
+        self.buffer, self.streams = buffer, []
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        self.streams.append(stream)
+        return self.buffer.__dlpack__(stream=stream, max_version=max_version)
+
+    def __dlpack_device__(self):
+        return self.buffer.__dlpack_device__()
+
+
+class Cuda:
+    """An array of a library that knows __cuda_array_interface__ alone."""
+
+    def __init__(self, buffer, **changes):
+        self.__cuda_array_interface__ = {**buffer.__cuda_array_interface__, **changes}
+
+
+def test_attributes():
+    buffer = weft.zeros((2, 3), "float16", "device")
+    assert (buffer.space, buffer.shape, buffer.nbytes) == ("device", (2, 3), 12)
+    assert "memory of the GPU" in repr(buffer)
+    assert buffer.__dlpack_device__() == (2, weft.device())
+    interface = buffer.__cuda_array_interface__
+    assert interface["data"] == (buffer.ptr, False) and interface["typestr"] == "<f2" and interface["version"] == 3
+    assert interface["shape"] == (2, 3) and interface["strides"] is None
+    with pytest.raises(BufferError, match="memory of a GPU cannot be shown to processors"):
+        memoryview(buffer)
+    assert not hasattr(weft.zeros(4, "bfloat16", "device"), "__cuda_array_interface__")
+
+
+def test_zeros_and_put_and_get(me, n):
+    assert values_of(weft.zeros(5, space="device")) == [0] * 5
+    buffer = on_device([me] * 4)
+    weft.barrier()
+    got = array.array("f", [0] * 4)
+    weft.get(got, buffer, (me + 1) % n)
+    assert got.tolist() == [(me + 1) % n] * 4
+    other = weft.empty(4, space="device")
+    weft.put(other, buffer, (me + 1) % n)
+    weft.barrier()
+    assert values_of(other) == [(me - 1) % n] * 4
+
+
+def test_peers(me, n):
+    buffer = weft.zeros(4, space="device")
+    for pe in range(n):
+        peer = buffer.peer(pe)
+        assert peer.__dlpack_device__() == buffer.__dlpack_device__() and (peer.ptr == buffer.ptr) == (pe == me)
+
+
+def test_arrays_of_other_libraries(me):
+    source = on_device([1, 2, 3, 4])
+    for other in (Dlpack(source), Cuda(source), Cuda(source, strides=(4,))):
+        dest = weft.zeros(4, space="device")
+        weft.put(dest, other, me)
+        assert values_of(dest) == [1, 2, 3, 4]
+    asked = Dlpack(source)
+    weft.put(dest, asked, me)
+    weft.put(dest, asked, me, stream=DEFAULT)
+    assert asked.streams == [-1, 1]
+
+
+def test_wrong_arrays(me):
+    buffer = weft.zeros(4, space="device")
+    for other, message in [
+            (Cuda(buffer, typestr=">f4"), "elements of typestr >f4"), (Cuda(buffer, strides=(8,)), "not contiguous"),
+            (Cuda(buffer, data=(buffer.ptr, True)), "argument dest is read-only"), (Cuda(buffer, shape=(5,)), "5 of float32")]:
+        with pytest.raises(ValueError, match=message):
+            weft.get(*(other, buffer) if "dest" in message else (buffer, other), me)
+            weft.put(buffer, other, me)
+    elsewhere = Dlpack(buffer)
+    elsewhere.__class__ = type("Elsewhere", (Dlpack,), {"__dlpack_device__": lambda self: (10, 0)})
+    with pytest.raises(ValueError, match="a device of DLPack's type 10"):
+        weft.put(buffer, elsewhere, me)
+
+
+def test_streams(me, n):
+    """The stream moves data and signals; the host waits for the word that the stream sets at the end."""
+    data, word = weft.zeros(4, space="device"), weft.zeros(1, "uint64")
+    source = on_device([me + 1] * 4)
+    for turn in range(1, 5):
+        weft.put_signal(data, source, word, turn, (me + 1) % n, stream=DEFAULT)
+        weft.wait(word, turn)
+        assert values_of(data) == [(me - 1) % n + 1] * 4
+        weft.barrier(stream=DEFAULT)
+        weft.signal(word, 0, me, stream=DEFAULT)
+        weft.wait(word, 0)
+        weft.sync(stream=DEFAULT)
+        weft.fence(stream=DEFAULT)
+        weft.quiet(stream=DEFAULT)
+        weft.barrier()
+
+
+def test_the_stream_waits(me, n):
+    go, done = weft.zeros(1, "uint64", "device"), weft.zeros(1, "uint64")
+    weft.barrier()
+    assert weft.wait(go, 1, stream=DEFAULT) is None
+    weft.signal(done, 1, me, stream=DEFAULT)
+    assert memoryview(done).tolist() == [0]
+    weft.signal(go, 1, (me + 1) % n)
+    assert weft.wait(done, 1) == 1
+
+
+@pytest.mark.parametrize("dtype, code", [("float32", "f"), ("float64", "d"), ("int32", "i"), ("uint8", "B")])
+def test_collectives_on_a_stream(dtype, code, me, n):
+    source, word = on_device([me + 1, 2], code, dtype), weft.zeros(1, "uint64")
+    whole = on_device([10 * me + i for i in range(2 * n)], code, dtype)
+
+    def result(call, *arguments, size=2, **options):
+        dest = weft.zeros(size, dtype, "device")
+        call(dest, *arguments, stream=DEFAULT, **options)
+        weft.barrier(stream=DEFAULT)
+        weft.signal(word, 1, me, op="add", stream=DEFAULT)
+        result.calls += 1
+        weft.wait(word, result.calls)
+        return values_of(dest, code)
+    result.calls = 0
+    assert result(weft.all_reduce, source) == [n * (n + 1) // 2, 2 * n]
+    assert result(weft.all_reduce, source, "max") == [n, 2]
+    assert result(weft.all_gather, source, size=2 * n) == [x for pe in range(n) for x in (pe + 1, 2)]
+    assert result(weft.broadcast, source, n - 1) == [n, 2]
+    assert result(weft.reduce_scatter, whole) == [sum(10 * pe + 2 * me + i for pe in range(n)) for i in range(2)]
+    assert result(weft.all_to_all, whole, size=2 * n) == [10 * pe + 2 * me + i for pe in range(n) for i in range(2)]
+
+
+def test_what_is_not_there():
+    f, h = weft.zeros(4, space="device"), weft.zeros(4, "bfloat16", "device")
+    for use, message in [
+            (lambda: weft.all_reduce(f, op="avg", stream=DEFAULT), "not float32 by avg"),
+            (lambda: weft.all_reduce(h, stream=DEFAULT), "not bfloat16"),
+            (lambda: weft.all_reduce(f), "memory of a GPU"),
+            (lambda: weft.matmul_all_reduce(f.view((2, 2)), f.view((2, 2)), f.view((2, 2)), stream=DEFAULT), "")]:
+        with pytest.raises(NotImplementedError, match=message):
+            use()
+    with pytest.raises(ValueError, match="not symmetric"):
+        weft.all_gather(array.array("f", [0] * 4 * weft.n_pes()), array.array("f", [0] * 4), stream=DEFAULT)
+
+
+def test_streams_of_other_libraries(me):
+    class Torch:
+        cuda_stream = DEFAULT
+
+    class Protocol:
+        def __cuda_stream__(self):
+            return 0, DEFAULT
+
+    class Cupy:
+        ptr = DEFAULT
+    for stream in (Torch(), Protocol(), Cupy()):
+        weft.quiet(stream=stream)
+    Torch.cuda_stream = "x"
+    for wrong in (Torch(), object(), "1", 1.5):
+        with pytest.raises(ValueError, match="argument stream is"):
+            weft.quiet(stream=wrong)
+
+
+def test_freed_and_forgotten(me):
+    first = weft.empty(1 << 20, "uint8", "device")
+    place = first.ptr
+    first.free()
+    with pytest.raises(ValueError, match="was freed"):
+        first.__dlpack__()
+    second = weft.empty(1 << 20, "uint8", "device")
+    assert second.ptr == place
+    interface = second.__cuda_array_interface__
+    second.free()  # who has its address says nothing: the object decides
+    third = weft.empty(1 << 20, "uint8", "device")
+    assert third.ptr != interface["data"][0]
