@@ -5,7 +5,7 @@
 static PyMethodDef *const tables[] = {
     weft_session_methods, weft_buffer_methods,     weft_team_methods,   weft_rma_methods,
     weft_order_methods,   weft_collective_methods, weft_matmul_methods, weft_exchange_methods,
-    weft_block_methods,   weft_pad_methods};
+    weft_block_methods,   weft_pad_methods,        weft_slice_methods};
 
 /* One job a process, so one module: what it knows lies in static variables. */
 static struct PyModuleDef definition = {

@@ -33,6 +33,6 @@ bool weft_share_define(PyObject *module);
 
 extern PyMethodDef weft_session_methods[], weft_buffer_methods[], weft_team_methods[],
     weft_rma_methods[], weft_order_methods[], weft_collective_methods[], weft_matmul_methods[],
-    weft_exchange_methods[], weft_block_methods[], weft_pad_methods[];
+    weft_exchange_methods[], weft_block_methods[], weft_pad_methods[], weft_slice_methods[];
 
 #endif

@@ -3,9 +3,9 @@
  * looked at before. */
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 #include "argument.h"
 #include "array.h"
+#include "await.h"
 #include "error.h"
 #include "session.h"
 
@@ -237,29 +237,21 @@ WEFT_FUNCTION(signal) {
 
 /* --- wait ------------------------------------------------------------------------------------ */
 
-/* Looks at the word for a while, without the GIL: in a hurry at first, later by timer. */
-static bool look(uint64_t *word, int cmp, uint64_t value, bool hurry) {
-    const struct timespec pause = {.tv_nsec = 50000};
-    bool met = false;
-    WEFT_BEGIN_UNLOCKED;
-    for (int turns = hurry ? 4000 : 400; turns > 0 && weft_session.running; turns--) {
-        if ((met = shmem_uint64_test(word, cmp, value)))
-            break;
-        if (!hurry)
-            nanosleep(&pause, NULL);
-    }
-    WEFT_END_UNLOCKED;
-    return met;
+struct condition {
+    uint64_t *word, value;
+    int cmp;
+};
+
+static bool holds(const void *of) {
+    const struct condition *condition = of;
+    return shmem_uint64_test(condition->word, condition->cmp, condition->value);
 }
 
-/* Between the looks, Python may take an interrupt, and another thread may have ended the job. */
 static PyObject *wait_by_thread(uint64_t *word, int cmp, uint64_t value) {
-    bool hurry = true;
-    if (!shmem_uint64_test(word, cmp, value))
-        for (; !look(word, cmp, value, hurry); hurry = false)
-            if (PyErr_CheckSignals() < 0 || !weft_session_check("wait"))
-                return NULL;
-    return PyLong_FromUnsignedLongLong(shmem_signal_fetch(word));
+    const struct condition condition = {word, value, cmp};
+    return weft_await("wait", holds, &condition)
+               ? PyLong_FromUnsignedLongLong(shmem_signal_fetch(word))
+               : NULL;
 }
 
 static PyObject *wait_by_stream(uint64_t *word, int cmp, uint64_t value, weft_stream stream) {
