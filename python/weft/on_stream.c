@@ -26,13 +26,14 @@ int weft_on_stream_broadcast(const struct weft_vectors *v) {
 
 /* --- Reductions ------------------------------------------------------------------------------ */
 
-#define TYPES(X)                                                                               \
-    X(WEFT_F32, float, float)                                                                  \
-    X(WEFT_F64, double, double)                                                                \
-    X(WEFT_I8, int8, int8_t)                                                                   \
-    X(WEFT_I16, int16, int16_t) X(WEFT_I32, int32, int32_t) X(WEFT_I64, int64, int64_t)        \
-        X(WEFT_U8, uint8, uint8_t) X(WEFT_U16, uint16, uint16_t) X(WEFT_U32, uint32, uint32_t) \
-            X(WEFT_U64, uint64, uint64_t)
+/* clang-format off */
+#define TYPES(X)                                                                                   \
+    X(WEFT_F32, float, float)    X(WEFT_F64, double, double)                                       \
+    X(WEFT_I8, int8, int8_t)     X(WEFT_I16, int16, int16_t)                                       \
+    X(WEFT_I32, int32, int32_t)  X(WEFT_I64, int64, int64_t)                                       \
+    X(WEFT_U8, uint8, uint8_t)   X(WEFT_U16, uint16, uint16_t)                                     \
+    X(WEFT_U32, uint32, uint32_t) X(WEFT_U64, uint64, uint64_t)
+/* clang-format on */
 
 /* One function for a type: VERB is reduce or reducescatter. */
 #define CALL(N, T, OP, VERB)                \
