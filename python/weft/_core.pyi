@@ -17,6 +17,7 @@ class _Cuda(Protocol):
 _Array: TypeAlias = Buffer | bytes | bytearray | memoryview | _Dlpack | _Cuda | Any
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _Space: TypeAlias = Literal["host", "device"]
+_Number: TypeAlias = SupportsIndex | _Array
 _Stream: TypeAlias = int | Any | None
 _Dtype: TypeAlias = str | type | Any
 
@@ -154,6 +155,57 @@ def wait(
     *,
     stream: _Stream = None,
 ) -> int | None: ...
+def put_slice(
+    dest: _Array,
+    source: _Array,
+    nelems: _Number,
+    pe: SupportsIndex,
+    dest_begin: _Number = 0,
+    source_begin: _Number = 0,
+    *,
+    stream: _Stream = None,
+) -> None: ...
+def get_slice(
+    dest: _Array,
+    source: _Array,
+    nelems: _Number,
+    pe: SupportsIndex,
+    dest_begin: _Number = 0,
+    source_begin: _Number = 0,
+    *,
+    stream: _Stream = None,
+) -> None: ...
+def put_slice_signal(
+    dest: _Array,
+    source: _Array,
+    nelems: _Number,
+    pe: SupportsIndex,
+    dest_begin: _Number,
+    source_begin: _Number,
+    signals: _Array,
+    value: _Number,
+    *,
+    op: Literal["set", "add"] = "set",
+    index: _Number = 0,
+    stream: _Stream = None,
+) -> None: ...
+def signal32(
+    signals: _Array,
+    value: _Number,
+    pe: SupportsIndex,
+    *,
+    op: Literal["set", "add"] = "set",
+    index: _Number = 0,
+    stream: _Stream = None,
+) -> None: ...
+def wait32(
+    signals: _Array,
+    value: _Number,
+    cmp: Literal["==", "!=", ">", ">=", "<", "<="] = "==",
+    *,
+    index: _Number = 0,
+    stream: _Stream = None,
+) -> None: ...
 def fence(*, stream: _Stream = None) -> None: ...
 def quiet(*, stream: _Stream = None) -> None: ...
 def sync(team: Team | None = None, *, stream: _Stream = None) -> None: ...

@@ -20,7 +20,7 @@ def on(pes):
             print("# no pytest, or no pretended driver (make tests): not tried")
             return
         done = subprocess.run([interpreter.BUILD / "bin/oshrun", "-n", str(pes), PYTHON, HERE / "run.py",
-                               HERE / "test_device.py"], capture_output=True, text=True, timeout=120,
+                               HERE / "test_device.py", HERE / "test_slice.py"], capture_output=True, text=True, timeout=120,
                               env=interpreter.environment(LD_LIBRARY_PATH=str(DRIVER)))
         lines = done.stdout.splitlines()
         print(f"# {pes} PEs: {lines[-1] if lines else 'nothing'}")
