@@ -130,6 +130,7 @@ def test_the_stream_waits(me, n):
     assert weft.wait(go, 1, stream=DEFAULT) is None
     weft.signal(done, 1, me, stream=DEFAULT)
     assert memoryview(done).tolist() == [0]
+    weft.barrier()
     weft.signal(go, 1, (me + 1) % n)
     assert weft.wait(done, 1) == 1
 
