@@ -151,6 +151,21 @@ WEFT_DEVICE void weft_block_sync(void) {
 #define __launch_bounds__(...)
 #endif
 
+/* Whoever pretends a GPU may say that its atomics on a word are none. */
+#ifndef WEFT_HOST_TORN
+#define WEFT_HOST_TORN(word) false
+#endif
+
+#define WEFT_HOST_CHANGE(T, name, after, atomically)        \
+    WEFT_DEVICE T name(T *word, T value) {                  \
+        if (!WEFT_HOST_TORN(word))                          \
+            return atomically;                              \
+        T before = __atomic_load_n(word, __ATOMIC_SEQ_CST); \
+        sched_yield();                                      \
+        __atomic_store_n(word, after, __ATOMIC_SEQ_CST);    \
+        return before;                                      \
+    }
+
 #define WEFT_HOST_WORD(T)                                                        \
     WEFT_DEVICE T weft_ld_relaxed_sys(const T *word) {                           \
         return __atomic_load_n(word, __ATOMIC_RELAXED);                          \
@@ -164,25 +179,27 @@ WEFT_DEVICE void weft_block_sync(void) {
     WEFT_DEVICE void weft_st_release_sys(T *word, T value) {                     \
         __atomic_store_n(word, value, __ATOMIC_RELEASE);                         \
     }                                                                            \
+    WEFT_HOST_CHANGE(T, weft_atom_add_sys, (T)(before + value),                  \
+                     __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL))          \
+    WEFT_HOST_CHANGE(T, weft_atom_and_sys, (T)(value & before),                  \
+                     __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL))          \
+    WEFT_HOST_CHANGE(T, weft_atom_or_sys, value | before,                        \
+                     __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL))           \
+    WEFT_HOST_CHANGE(T, weft_atom_xor_sys, value ^ before,                       \
+                     __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL))          \
+    WEFT_HOST_CHANGE(T, weft_atom_exch_sys, value,                               \
+                     __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL))         \
     WEFT_DEVICE void weft_red_add_sys(T *word, T value) {                        \
-        __atomic_fetch_add(word, value, __ATOMIC_RELEASE);                       \
-    }                                                                            \
-    WEFT_DEVICE T weft_atom_add_sys(T *word, T value) {                          \
-        return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);                \
-    }                                                                            \
-    WEFT_DEVICE T weft_atom_and_sys(T *word, T value) {                          \
-        return __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL);                \
-    }                                                                            \
-    WEFT_DEVICE T weft_atom_or_sys(T *word, T value) {                           \
-        return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);                 \
-    }                                                                            \
-    WEFT_DEVICE T weft_atom_xor_sys(T *word, T value) {                          \
-        return __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL);                \
-    }                                                                            \
-    WEFT_DEVICE T weft_atom_exch_sys(T *word, T value) {                         \
-        return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);               \
+        weft_atom_add_sys(word, value);                                          \
     }                                                                            \
     WEFT_DEVICE T weft_atom_cas_sys(T *word, T cond, T value) {                  \
+        if (WEFT_HOST_TORN(word)) {                                              \
+            T before = __atomic_load_n(word, __ATOMIC_SEQ_CST);                  \
+            sched_yield();                                                       \
+            if (before == cond)                                                  \
+                __atomic_store_n(word, value, __ATOMIC_SEQ_CST);                 \
+            return before;                                                       \
+        }                                                                        \
         __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, \
                                     __ATOMIC_ACQUIRE);                           \
         return cond;                                                             \
@@ -190,6 +207,7 @@ WEFT_DEVICE void weft_block_sync(void) {
 WEFT_HOST_WORD(uint32_t)
 WEFT_HOST_WORD(uint64_t)
 #undef WEFT_HOST_WORD
+#undef WEFT_HOST_CHANGE
 #define weft_atom_cas_acquire_sys weft_atom_cas_sys
 #define weft_atom_cas_release_sys weft_atom_cas_sys
 

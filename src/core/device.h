@@ -98,6 +98,10 @@ enum weft_direction weft_device_direction(const void *to, const void *from, int 
 int weft_device_words_open(int (*agree)(const void *call, int own), const char *call);
 void weft_device_words_close(void);
 
+/* Finds out by trying which GPUs that are hidden here this PE's GPU has atomics on. Collective over
+ * WORLD, with its words 0, as they are again behind it. */
+int weft_device_try_atomics(int (*agree)(const void *call, int own), const char *call);
+
 /* The words of this PE in a team, and how far those of the next member lie from them. */
 struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride);
 

@@ -139,7 +139,8 @@ static int try_pairs(int (*agree)(const void *, int), const char *call) {
     int error = weft_device_links_try(&links);
     if (error == 0)
         weft_device_clear((void *)weft_device.words.window.local, WORDS_BYTES, call);
-    return error ? error : agree(call, 0); /* nobody uses them before all have reset theirs */
+    error = error ? error : agree(call, 0); /* nobody uses them before all have reset theirs */
+    return error ? error : weft_device_try_atomics(agree, call);
 }
 
 int weft_device_words_open(int (*agree)(const void *call, int own), const char *call) {

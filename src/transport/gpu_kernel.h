@@ -17,6 +17,7 @@
     X(weft_amo)         /* transport/word.cu: one atomic on one word */              \
     X(weft_signal)      /* transport/word.cu: set or add, behind all earlier work */ \
     X(weft_wait)        /* transport/word.cu: until a word compares */               \
+    X(weft_try_atomics) /* transport/trial.cu: whether those of a link are atomic */ \
     X(weft_put_signal)  /* transport/copy.cu: a small copy, and the signal */        \
     X(weft_barrier)     /* transport/barrier.cu: of a team */                        \
     X(weft_copy_slice)  /* transport/slice.cu: numbers that the GPU reads */         \

@@ -35,6 +35,14 @@ int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream str
     return weft_gpu_launch(WEFT_KERNEL_weft_signal, 1, 1, stream, arguments, call);
 }
 
+int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream,
+                         const char *call) {
+    int owns = owner;
+    void *arguments[] = {&trial, &owns, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weft_try_atomics, 1, owner ? WARP : 1, stream, arguments,
+                           call);
+}
+
 int weft_gpu_put_signal(void *to, const void *from, size_t bytes, uint64_t *word, uint64_t value,
                         bool add, weft_cu_stream stream, const char *call) {
     assert(bytes <= WEFT_GPU_SMALL);

@@ -30,6 +30,15 @@ int weft_gpu_amo(enum weft_gpu_amo_op op, size_t bytes, void *word, uint64_t val
 int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
                     const char *call);
 
+/* Whether the atomics of a link are atomic, found out by trying: the owner of `trial`, which is 0
+ * at first, adds to its word until the other GPU, who does so over the link, has seen enough of it.
+ * They run at the same time. At the end word == made + added, and added is not 0, if so. */
+struct weft_gpu_trial {
+    uint32_t word, begun, stop, made, added;
+};
+int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream,
+                         const char *call);
+
 /* A copy of at most WEFT_GPU_SMALL bytes by one block, and then the signal: one kernel. */
 enum { WEFT_GPU_SMALL = 32 << 10 };
 int weft_gpu_put_signal(void *to, const void *from, size_t bytes, uint64_t *word, uint64_t value,

@@ -19,6 +19,8 @@
 #define abort()  kernel_trap()
 #define __trap() kernel_trap()
 
+#define WEFT_HOST_TORN(word) kernel_tears(word)
+
 struct dim3 {
     unsigned x, y, z;
 };

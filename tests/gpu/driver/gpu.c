@@ -10,7 +10,7 @@ enum { STACK_MAX = 32, LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
 
 static int in_machine;
 static int visible[GPUS_MAX], nvisible; /* GPUs of the machine by ordinal */
-static bool initialised, unreachable[GPUS_MAX][GPUS_MAX];
+static bool initialised, unreachable[GPUS_MAX][GPUS_MAX], torn[GPUS_MAX][GPUS_MAX];
 static struct CUctx_st contexts[GPUS_MAX];
 size_t gpu_used_bytes[GPUS_MAX];
 
@@ -36,11 +36,11 @@ static void read_visible(const char *list) {
     }
 }
 
-static void read_unreachable(const char *list) {
+static void read_pairs(bool pairs[GPUS_MAX][GPUS_MAX], const char *list) {
     int one, other, read;
     for (; list && sscanf(list, "%d-%d%n", &one, &other, &read) == 2; list += *list == ',') {
         if (one >= 0 && other >= 0 && one < GPUS_MAX && other < GPUS_MAX)
-            unreachable[one][other] = unreachable[other][one] = true;
+            pairs[one][other] = pairs[other][one] = true;
         list += read;
     }
 }
@@ -53,7 +53,8 @@ static int open_all(void) {
         in_machine = GPUS_MAX;
     const char *list = getenv("CUDA_VISIBLE_DEVICES");
     read_visible(list ? list : "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15");
-    read_unreachable(getenv("WEFT_FAKE_NO_PEER"));
+    read_pairs(unreachable, getenv("WEFT_FAKE_NO_PEER"));
+    read_pairs(torn, getenv("WEFT_FAKE_NO_ATOMICS"));
     for (int i = 0; i < GPUS_MAX; i++)
         contexts[i].gpu = i;
     initialised = nvisible > 0;
@@ -70,6 +71,10 @@ int gpu_of(weft_cu_device device) {
 
 bool gpu_reaches(int gpu, int owner) {
     return !unreachable[gpu][owner];
+}
+
+bool gpu_tears(int gpu, int owner) {
+    return torn[gpu][owner];
 }
 
 size_t gpu_memory_bytes(void) {
@@ -164,6 +169,8 @@ static int tell_pair(int *value, int attribute, int gpu, int peer) {
     if (attribute < WEFT_CU_PAIR_RANK || attribute > WEFT_CU_PAIR_ATOMICS)
         return CUDA_ERROR_INVALID_VALUE;
     *value = attribute == WEFT_CU_PAIR_RANK ? 0 : gpu_reaches(gpu, peer);
+    if (attribute == WEFT_CU_PAIR_ATOMICS)
+        *value = *value && !gpu_tears(gpu, peer);
     return 0;
 }
 

@@ -24,6 +24,9 @@ int gpu_of(weft_cu_device device);
 /* Whether `gpu` reaches memory of `owner`; itself included. */
 bool gpu_reaches(int gpu, int owner);
 
+/* Whether atomics of `gpu` on memory of `owner` are a load and a store. */
+bool gpu_tears(int gpu, int owner);
+
 /* Bytes of each GPU's memory, and what this process has of them. */
 size_t gpu_memory_bytes(void);
 extern size_t gpu_used_bytes[GPUS_MAX];

@@ -88,6 +88,19 @@ struct launch {
 };
 
 static _Thread_local jmp_buf out; /* of the kernel */
+static _Thread_local int running_on;
+
+bool kernel_tears(const void *word) {
+    static int possible = -1;
+    if (possible < 0)
+        possible = getenv("WEFT_FAKE_NO_ATOMICS") != NULL;
+    if (!possible)
+        return false;
+    pthread_mutex_lock(&driver_lock);
+    int owner = space_owner((uintptr_t)word);
+    pthread_mutex_unlock(&driver_lock);
+    return owner >= 0 && gpu_tears(running_on, owner);
+}
 
 void kernel_trap(void) {
     longjmp(out, 1);
@@ -111,6 +124,7 @@ static int run(struct work *work, struct CUstream_st *stream) {
     if (!launch->kernel->reaches(launch->packed, stream->context->gpu))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     volatile int error = 0;
+    running_on = stream->context->gpu;
     guard(guard_kernel_begin, stream->context->gpu);
     if (setjmp(out) == 0)
         launch->kernel->run(launch->packed);

@@ -24,6 +24,9 @@ void kernel_register(struct kernel *kernel);
 /* Whether a kernel on the GPU may touch what is at p. */
 bool kernel_reaches(const void *p, int gpu);
 
+/* Whether atomics of the kernel that runs in this thread on this word are none. */
+bool kernel_tears(const void *word);
+
 /* Ends the kernel that runs in this thread: the context fails. */
 __attribute__((noreturn)) void kernel_trap(void);
 

@@ -207,6 +207,11 @@ static struct mapping *mapping_at(uintptr_t address) {
     return NULL;
 }
 
+int space_owner(uintptr_t address) {
+    struct mapping *mapping = mapping_at(address);
+    return mapping ? mapping->memory->gpu : -1;
+}
+
 static bool touches_reserved(uintptr_t at, size_t bytes) {
     for (struct reservation *known = reservations; known; known = known->next)
         if (overlap(at, bytes, known->at, known->bytes))

@@ -19,6 +19,9 @@ int space_place(uintptr_t address, size_t bytes, int gpu, enum place *place);
 /* As space_place, for what kernels and stream memory operations reach: not pageable memory. */
 bool space_reaches(uintptr_t address, size_t bytes, int gpu);
 
+/* The GPU whose memory is mapped at an address, or -1. */
+int space_owner(uintptr_t address);
+
 /* The first of `bytes` at an address as engines find them, all within one memory, which stays until
  * it is dropped. ILLEGAL_ADDRESS if it is gone by now. */
 struct piece {
