@@ -2,6 +2,7 @@
 """all-MiniLM-L6-v2 in numpy, from the papers and not from the example's C: the reference its test
 compares with. Its tokenizer knows all of Unicode, through Python's own tables."""
 import json
+import math
 import pathlib
 import struct
 import unicodedata
@@ -65,10 +66,13 @@ def pieces_of(word, vocabulary):
     return pieces if start == len(word) else [vocabulary["[UNK]"]]
 
 
+ERF_AT = numpy.linspace(-6, 6, 3 * 2 ** 14 + 1)  # beyond, it is -1 or 1
+ERF = numpy.array([math.erf(x) for x in ERF_AT])
+
+
 def erf(x):
-    """Exact to double precision, by the standard library: numpy has none."""
-    import math
-    return numpy.vectorize(math.erf, otypes=[x.dtype])(x)
+    """Between the standard library's values, numpy having none: within 1e-8, an eighth of an F32's last bit."""
+    return numpy.interp(x, ERF_AT, ERF).astype(x.dtype)
 
 
 class Model:
