@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Without oshrun the PEs watch over each other: whoever dies, the others name it and end within two
 seconds, also those that compute; the launcher hears of it by their status; nothing is left."""
+import os
 import random
 import re
 import signal
@@ -16,21 +17,27 @@ ENDING = BUILD / "tests/boot/ending"
 LOOP = BUILD / "tests/core/loop"
 
 
-def expect_end(job, dead, status, others=70, seconds_max=2.0):
-    """All are over soon, the dead with its status, the others with theirs."""
-    job.wait()
-    for pe, was in enumerate(job.status):
-        assert was == (status if pe == dead else others), (pe, job.status, job.err)
-    assert job.seconds < seconds_max, (job.seconds, job.err)
+def expect_ends(jobs, dead, status, others=70, seconds_max=2.0):
+    """All PEs of jobs side by side are over soon, the dead with its status, the others with theirs."""
+    seconds = sum(job.wait().seconds for job in jobs)
+    for job in jobs:
+        for pe, was in enumerate(job.status):
+            assert was == (status if pe == dead else others), (pe, job.status, job.err)
+    assert seconds < seconds_max, (seconds, [job.err for job in jobs])
     assert not settled_leftovers(), settled_leftovers()
+
+
+def expect_end(job, *expected, **more):
+    expect_ends([job], *expected, **more)
     return job
 
 
 @case("a PE killed by a signal, one that exits in a hurry, one that becomes another program")
 def deaths():
-    for way in (torchrun, pmi1_manager):
-        for how, number, status in (("raise", 9, -9), ("raise", 11, -11), ("_exit", 5, 5), ("_exit", 0, 0)):
-            job = expect_end(way(4, [ENDING, how, number]), 1, status)
+    for how, number, status in (("raise", 9, -9), ("raise", 11, -11), ("_exit", 5, 5), ("_exit", 0, 0)):
+        jobs = [way(4, [ENDING, how, number]) for way in (torchrun, pmi1_manager)]
+        expect_ends(jobs, 1, status)
+        for job in jobs:
             for pe in (0, 2, 3):
                 assert re.search(rf"weft: PE {pe} \(pid \d+\): .*PE 1 \(pid {job.processes[1].pid}\) died; leaving", job.err[pe]), job.err
     job = torchrun(3, [ENDING, "exec", 0])
@@ -133,7 +140,7 @@ def junk():
     assert job.seconds < 2 and not settled_leftovers(), (job.seconds, job.status)
 
 
-TURNS = 30
+TURNS = 30 if os.environ.get("WEFT_TEST_LONG") else 10
 
 
 @case(f"{TURNS} times a random PE of a program that does everything is killed")
