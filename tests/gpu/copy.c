@@ -6,13 +6,14 @@
 #include "base/env.h"
 #include "transport/gpu_copy.h"
 
-enum { LARGE = 3 << 20, MARGIN = 64, AREA = LARGE + 4 * MARGIN, ROUNDS = 60 };
+enum { LARGE = 3 << 20, MARGIN = 64, AREA = LARGE + 4 * MARGIN };
 
 static char *device, *target; /* in this PE's own GPU memory */
 static char *lent;            /* of which the PE before this one has the use */
 static char *registered;      /* in the host heap */
 static char *plain;           /* in memory that CUDA knows nothing of */
 static uint64_t keys;         /* one for each draw */
+static int rounds;            /* of each kind of copy */
 static weft_cu_stream stream; /* not that of host calls, which prefer copy engines */
 
 static uint64_t draw(uint64_t limit) {
@@ -60,7 +61,7 @@ static void copies(enum weft_engine engine, const char *name) {
     tap_case(name);
     weft_engine_set(engine);
     for (size_t way = 0; way < sizeof ways / sizeof ways[0]; way++)
-        for (int round = 0; round < ROUNDS; round++)
+        for (int round = 0; round < rounds; round++)
             copy_once(ways[way].to, ways[way].from, round < 24 ? (size_t)round : draw_bytes(LARGE),
                       ways[way].direction, ways[way].what);
     weft_engine_set(WEFT_ENGINE_AUTO);
@@ -139,7 +140,7 @@ static void blocks_once(char *to, char *from) {
 static void blocks(void) {
     tap_case("blocks apart, steps of either sign");
     char *peer = weft_device_near(lent, AREA, next);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         blocks_once(peer, device);
         blocks_once(target, peer);
         blocks_once(registered, device);
@@ -170,7 +171,7 @@ static void put_signals(void) {
     tap_case("small copies with a signal, set or added");
     char *peer = weft_device_near(lent, AREA, next);
     uint64_t *word = (uint64_t *)(peer + AREA - 8);
-    for (int round = 0; round < ROUNDS; round++)
+    for (int round = 0; round < rounds; round++)
         put_signal_once(peer, word, draw_bytes(WEFT_GPU_SMALL + 1), round % 2);
     put_signal_once(peer, word, 0, true);
     put_signal_once(peer, word, WEFT_GPU_SMALL, false);
@@ -202,6 +203,7 @@ int main(void) {
     shmem_init();
     inside_start();
     stream = gpu_stream_new();
+    rounds = gpu_rounds(60, 32);
     device = inside_malloc(AREA);
     target = inside_malloc(AREA);
     lent = inside_malloc(AREA);

@@ -76,6 +76,11 @@ static inline bool gpu_is_pretended(void) {
     return strncmp(name, "Pretended", 9) == 0;
 }
 
+/* How often to repeat something: a few times on pretended GPUs, unless WEFT_TEST_LONG is set. */
+static inline int gpu_rounds(int all, int few) {
+    return gpu_is_pretended() && !getenv("WEFT_TEST_LONG") ? few : all;
+}
+
 /* The test's context is current in between. */
 static inline void gpu_enter(void) {
     GPU(cuCtxPushCurrent(gpu_context));
