@@ -78,7 +78,8 @@ def among():
             for pe in (2, 3):
                 assert f"PE {victim} (pid " in job.err[pe], job.err
     job = torchrun(3, [PE, "join", "exchange", "1@leave", "1@exit:0", "among:2"]).wait()
-    assert job.status == [71, 0, 71] and job.seconds < 2, (job.status, job.seconds)
+    survivors = {job.status[0], job.status[2]}  # whoever is late finds the job over
+    assert job.status[1] == 0 and survivors in ({71}, {70, 71}) and job.seconds < 2, (job.status, job.seconds)
 
 
 @case("two neighbours die at once; all but one die at once")
