@@ -15,20 +15,20 @@ Symmetric is what weft.empty and weft.zeros make; variables of the program are n
 itself is not linked with the library.
 """
 from weft._core import (
-    Block, Buffer, Share, Team, all_gather, all_gather_matmul, all_reduce, all_to_all, all_to_allv, barrier,
-    block_of, broadcast, device, empty, fence, finalize, get, get_slice, initialized, matmul_all_reduce,
-    matmul_reduce_scatter, my_pe, n_pes, pad_barrier, pad_put, pad_wait, put, put_signal, put_slice,
-    put_slice_signal, quiet, reduce_scatter, reserve, signal, signal32, sync, team, uniqueid, wait, wait32, world,
-    zeros)
+    Block, Buffer, Share, Team, all_gather, all_gather_matmul, all_gather_scaled_matmul, all_reduce, all_to_all,
+    all_to_allv, barrier, block_of, broadcast, device, empty, fence, finalize, get, get_slice, initialized,
+    matmul_all_reduce, matmul_reduce_scatter, my_pe, n_pes, pad_barrier, pad_put, pad_wait, put, put_signal,
+    put_slice, put_slice_signal, quiet, reduce_scatter, reserve, scaled_matmul_reduce_scatter, signal, signal32,
+    sync, team, uniqueid, wait, wait32, world, zeros)
 from weft._place import get_include, get_library
 from weft._start import init
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Block", "Buffer", "Share", "Team", "all_gather", "all_gather_matmul", "all_reduce", "all_to_all",
-    "all_to_allv", "barrier", "block_of", "broadcast", "device", "empty", "fence", "finalize", "get", "get_include",
-    "get_library", "get_slice", "init", "initialized", "matmul_all_reduce", "matmul_reduce_scatter", "my_pe",
-    "n_pes", "pad_barrier", "pad_put", "pad_wait", "put", "put_signal", "put_slice", "put_slice_signal", "quiet",
-    "reduce_scatter", "reserve", "signal", "signal32", "sync", "team", "uniqueid", "wait", "wait32", "world",
-    "zeros"]
+    "Block", "Buffer", "Share", "Team", "all_gather", "all_gather_matmul", "all_gather_scaled_matmul", "all_reduce",
+    "all_to_all", "all_to_allv", "barrier", "block_of", "broadcast", "device", "empty", "fence", "finalize", "get",
+    "get_include", "get_library", "get_slice", "init", "initialized", "matmul_all_reduce", "matmul_reduce_scatter",
+    "my_pe", "n_pes", "pad_barrier", "pad_put", "pad_wait", "put", "put_signal", "put_slice", "put_slice_signal",
+    "quiet", "reduce_scatter", "reserve", "scaled_matmul_reduce_scatter", "signal", "signal32", "sync", "team",
+    "uniqueid", "wait", "wait32", "world", "zeros"]

@@ -252,6 +252,30 @@ def all_gather_matmul(
     team: Team | None = None,
     stream: _Stream = None,
 ) -> None: ...
+def all_gather_scaled_matmul(
+    c: _Array | Sequence[_Array],
+    a_shard: _Array,
+    b: _Array | Sequence[_Array],
+    a_scale: _Array | float,
+    b_scale: _Array | float | Sequence[_Array | float],
+    bias: _Array | None | Sequence[_Array | None] = None,
+    a_full: _Array | None = None,
+    *,
+    team: Team | None = None,
+    stream: _Stream = None,
+) -> None: ...
+def scaled_matmul_reduce_scatter(
+    c_shard: _Array,
+    a: _Array,
+    b: _Array,
+    a_scale: _Array | float,
+    b_scale: _Array | float,
+    bias: _Array | None = None,
+    op: _Mean = "sum",
+    *,
+    team: Team | None = None,
+    stream: _Stream = None,
+) -> None: ...
 def matmul_reduce_scatter(
     c_shard: _Array, a: _Array, b: _Array, op: _Mean = "sum", *, team: Team | None = None, stream: _Stream = None
 ) -> None: ...

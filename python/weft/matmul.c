@@ -1,53 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrix products that go through communication. Matrices are arrays of two dimensions whose rows
- * are contiguous; the distance from row to row is free. */
-#include <stdlib.h>
-#include <string.h>
-#include "argument.h"
-#include "operator.h"
+/* Matrix products that go through communication, plain and with scales. A member whose arguments
+ * are wrong passes no first factor, which the library refuses on all. */
+#include "matrices.h"
 #include "session.h"
 
-enum { PRODUCTS_MAX = 64 };
-
-static bool take(const struct weft_operator *on, struct weft_array *array, const char *name,
-                 PyObject *object, enum weft_array_use use) {
-    return weft_array_take_matrix(array, on->call, name, object, use, on->stream) &&
-           weft_operator_check_type(on, name, array);
-}
-
-static weft_matrix matrix(const struct weft_array *array) {
-    return (weft_matrix){.data = array->data,
-                         .rows = array->rows,
-                         .cols = array->cols,
-                         .ld = array->ld,
-                         .dtype = array->dtype ? array->dtype->operand : 0};
-}
-
 /* --- Products that are reduced --------------------------------------------------------------- */
+
+struct reduced {
+    struct weft_operator on;
+    struct weft_matrices c, a, b, a_scale, b_scale, bias;
+};
+
+static bool take_factors(struct reduced *r, const char *c_name, PyObject *const *in,
+                         enum weft_matrix_kind kind) {
+    return weft_matrices_take_one(&r->c, &r->on, c_name, in[0], WEFT_ARRAY_WRITTEN,
+                                  WEFT_MATRIX_PLAIN) &&
+           weft_matrices_take_one(&r->a, &r->on, "a", in[1], WEFT_ARRAY_READ, kind) &&
+           weft_matrices_take_one(&r->b, &r->on, "b", in[2], WEFT_ARRAY_READ, kind);
+}
+
+static PyObject *close_reduced(struct reduced *r, int error) {
+    struct weft_matrices *all[] = {&r->c, &r->a, &r->b, &r->a_scale, &r->b_scale, &r->bias};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        weft_matrices_drop(all[i]);
+    return weft_operator_close(&r->on, error);
+}
 
 typedef int reduced_product(shmem_team_t, const weft_matrix *, const weft_matrix *, weft_op,
                             weft_matrix *, weft_stream);
 
 static PyObject *multiply(const struct weft_signature *signature, PyObject *const *args,
                           Py_ssize_t nargs, PyObject *names, reduced_product *product) {
-    struct weft_operator on = {.call = signature->call};
-    struct weft_array arrays[3] = {{0}};
+    struct reduced r = {.on.call = signature->call};
     PyObject *in[6];
     int error;
     if (!weft_arguments_sort(signature, args, nargs, names, in) ||
-        !weft_operator_open(&on, in[4], in[5]))
+        !weft_operator_open(&r.on, in[4], in[5]))
         return NULL;
-    bool right = weft_operator_take_op(&on, in[3]) &&
-                 take(&on, &arrays[0], signature->names[0], in[0], WEFT_ARRAY_WRITTEN) &&
-                 take(&on, &arrays[1], "a", in[1], WEFT_ARRAY_READ) &&
-                 take(&on, &arrays[2], "b", in[2], WEFT_ARRAY_READ);
-    weft_matrix c = matrix(&arrays[0]), a = matrix(&arrays[1]), b = matrix(&arrays[2]);
+    bool right = weft_operator_take_op(&r.on, in[3]) &&
+                 take_factors(&r, signature->names[0], in, WEFT_MATRIX_PLAIN);
     WEFT_BEGIN_UNLOCKED;
-    error = product(on.team, right ? &a : NULL, &b, on.op, &c, on.stream);
+    error = product(r.on.team, right ? weft_matrices_one(&r.a) : NULL, weft_matrices_one(&r.b),
+                    r.on.op, weft_matrices_one(&r.c), r.on.stream);
     WEFT_END_UNLOCKED;
-    for (int i = 0; i < 3; i++)
-        weft_array_drop(&arrays[i]);
-    return weft_operator_close(&on, error);
+    return close_reduced(&r, error);
 }
 
 WEFT_FUNCTION(matmul_reduce_scatter) {
@@ -64,112 +60,161 @@ WEFT_FUNCTION(matmul_all_reduce) {
     return multiply(&signature, args, nargs, names, weft_matmul_all_reduce);
 }
 
+/* in: c_shard, a, b, a_scale, b_scale, bias, op. */
+static bool take_scaled(struct reduced *r, PyObject *const *in) {
+    return weft_operator_take_op(&r->on, in[6]) &&
+           take_factors(r, "c_shard", in, WEFT_MATRIX_EIGHT_BITS) &&
+           weft_matrices_take_one(&r->a_scale, &r->on, "a_scale", in[3], WEFT_ARRAY_READ,
+                                  WEFT_MATRIX_ROW_SCALES) &&
+           weft_matrices_take_one(&r->b_scale, &r->on, "b_scale", in[4], WEFT_ARRAY_READ,
+                                  WEFT_MATRIX_COL_SCALES) &&
+           weft_matrices_take_one(&r->bias, &r->on, "bias", in[5], WEFT_ARRAY_READ,
+                                  WEFT_MATRIX_BIAS);
+}
+
+WEFT_FUNCTION(scaled_matmul_reduce_scatter) {
+    static const struct weft_signature signature = {
+        "scaled_matmul_reduce_scatter",
+        5,
+        7,
+        {"c_shard", "a", "b", "a_scale", "b_scale", "bias", "op", "team", "stream"}};
+    struct reduced r = {.on.call = signature.call};
+    PyObject *in[9];
+    int error;
+    (void)self;
+    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_operator_open(&r.on, in[7], in[8]))
+        return NULL;
+    bool right = take_scaled(&r, in);
+    WEFT_BEGIN_UNLOCKED;
+    error = weft_scaled_matmul_reduce_scatter(
+        r.on.team, right ? weft_matrices_one(&r.a) : NULL, weft_matrices_one(&r.a_scale),
+        weft_matrices_one(&r.b), weft_matrices_one(&r.b_scale), weft_matrices_one(&r.bias), r.on.op,
+        weft_matrices_one(&r.c), r.on.stream);
+    WEFT_END_UNLOCKED;
+    return close_reduced(&r, error);
+}
+
 /* --- Products of what is gathered ------------------------------------------------------------ */
 
-/* One matrix or a sequence of them. */
-struct matrices {
-    size_t count;
-    struct weft_array *arrays;
-    weft_matrix *matrices;
+struct gathered {
+    struct weft_operator on;
+    struct weft_matrices c, shard, b, full, a_scale, b_scale, bias;
 };
 
-static bool take_each(const struct weft_operator *on, struct matrices *all, const char *name,
-                      PyObject *object, enum weft_array_use use) {
-    char text[32];
-    for (size_t i = 0; i < all->count; i++) {
-        PyOS_snprintf(text, sizeof text, "%s[%zu]", name, i);
-        PyObject *one = PySequence_GetItem(object, (Py_ssize_t)i);
-        bool right = one && take(on, &all->arrays[i], text, one, use);
-        Py_XDECREF(one);
-        if (!right)
-            return false;
-        all->matrices[i] = matrix(&all->arrays[i]);
-    }
-    return true;
+static bool check_count(const struct gathered *g, const char *name, size_t count) {
+    if (count == g->b.count)
+        return true;
+    PyErr_Format(PyExc_ValueError, "%s: got %zu matrices b and %zu %s: pass as many", g->on.call,
+                 g->b.count, count, name);
+    return false;
 }
 
-static bool take_several(const struct weft_operator *on, struct matrices *all, const char *name,
-                         PyObject *object, enum weft_array_use use) {
-    bool several = PyList_Check(object) || PyTuple_Check(object);
-    Py_ssize_t count = several ? PySequence_Size(object) : 1;
-    if (count < 0 || count > PRODUCTS_MAX) {
-        PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd matrices: pass at most %d",
-                     on->call, name, count, PRODUCTS_MAX);
-        return false;
-    }
-    all->count = (size_t)count;
-    all->arrays = calloc(all->count + 1, sizeof *all->arrays);
-    all->matrices = calloc(all->count + 1, sizeof *all->matrices);
-    if (!all->arrays || !all->matrices) {
-        PyErr_NoMemory();
-        return false;
-    }
-    if (several)
-        return take_each(on, all, name, object, use);
-    bool right = take(on, &all->arrays[0], name, object, use);
-    all->matrices[0] = matrix(&all->arrays[0]);
-    return right;
+static bool take_gathered(struct gathered *g, PyObject *const *in, PyObject *full,
+                          enum weft_matrix_kind kind) {
+    return weft_matrices_take(&g->c, &g->on, "c", in[0], WEFT_ARRAY_WRITTEN, WEFT_MATRIX_PLAIN) &&
+           weft_matrices_take_one(&g->shard, &g->on, "a_shard", in[1], WEFT_ARRAY_READ, kind) &&
+           weft_matrices_take(&g->b, &g->on, "b", in[2], WEFT_ARRAY_READ, kind) &&
+           weft_matrices_take_one(&g->full, &g->on, "a_full", full, WEFT_ARRAY_WRITTEN, kind) &&
+           check_count(g, "c", g->c.count);
 }
 
-static void drop_several(struct matrices *all) {
-    for (size_t i = 0; all->arrays && i < all->count; i++)
-        weft_array_drop(&all->arrays[i]);
-    free(all->arrays);
-    free(all->matrices);
+static PyObject *close_gathered(struct gathered *g, int error) {
+    struct weft_matrices *all[] = {&g->c,       &g->shard,   &g->b,   &g->full,
+                                   &g->a_scale, &g->b_scale, &g->bias};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        weft_matrices_drop(all[i]);
+    return weft_operator_close(&g->on, error);
 }
 
 WEFT_FUNCTION(all_gather_matmul) {
     static const struct weft_signature signature = {
         "all_gather_matmul", 3, 4, {"c", "a_shard", "b", "a_full", "team", "stream"}};
-    struct weft_operator on = {.call = signature.call};
-    struct matrices b = {0}, c = {0};
-    struct weft_array shard = {0}, full = {0};
+    struct gathered g = {.on.call = signature.call};
     PyObject *in[6];
     int error;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&on, in[4], in[5]))
+        !weft_operator_open(&g.on, in[4], in[5]))
         return NULL;
-    bool wants_full = in[3] && in[3] != Py_None;
-    bool right = take_several(&on, &c, "c", in[0], WEFT_ARRAY_WRITTEN) &&
-                 take(&on, &shard, "a_shard", in[1], WEFT_ARRAY_READ) &&
-                 take_several(&on, &b, "b", in[2], WEFT_ARRAY_READ) &&
-                 (!wants_full || take(&on, &full, "a_full", in[3], WEFT_ARRAY_WRITTEN));
-    if (right && b.count != c.count) {
-        PyErr_Format(PyExc_ValueError, "%s: got %zu matrices b and %zu c: pass as many",
-                     signature.call, b.count, c.count);
-        right = false;
-    }
-    weft_matrix a = matrix(&shard), a_full = matrix(&full);
+    bool right = take_gathered(&g, in, in[3], WEFT_MATRIX_PLAIN);
     WEFT_BEGIN_UNLOCKED;
-    error = weft_all_gather_matmul(on.team, right ? &a : NULL, b.matrices, right ? b.count : 0,
-                                   c.matrices, right && wants_full ? &a_full : NULL, on.stream);
+    error = weft_all_gather_matmul(g.on.team, right ? weft_matrices_one(&g.shard) : NULL,
+                                   g.b.matrices, right ? g.b.count : 0, g.c.matrices,
+                                   weft_matrices_one(&g.full), g.on.stream);
     WEFT_END_UNLOCKED;
-    drop_several(&b);
-    drop_several(&c);
-    weft_array_drop(&shard);
-    weft_array_drop(&full);
-    return weft_operator_close(&on, error);
+    return close_gathered(&g, error);
+}
+
+/* in: c, a_shard, b, a_scale, b_scale, bias, a_full. */
+static bool take_gathered_scaled(struct gathered *g, PyObject *const *in) {
+    bool biased = in[5] && in[5] != Py_None;
+    return take_gathered(g, in, in[6], WEFT_MATRIX_EIGHT_BITS) &&
+           weft_matrices_take_one(&g->a_scale, &g->on, "a_scale", in[3], WEFT_ARRAY_READ,
+                                  WEFT_MATRIX_ROW_SCALES) &&
+           weft_matrices_take(&g->b_scale, &g->on, "b_scale", in[4], WEFT_ARRAY_READ,
+                              WEFT_MATRIX_COL_SCALES) &&
+           check_count(g, "b_scale", g->b_scale.count) &&
+           (!biased || (weft_matrices_take(&g->bias, &g->on, "bias", in[5], WEFT_ARRAY_READ,
+                                           WEFT_MATRIX_BIAS) &&
+                        check_count(g, "bias", g->bias.count)));
+}
+
+WEFT_FUNCTION(all_gather_scaled_matmul) {
+    static const struct weft_signature signature = {
+        "all_gather_scaled_matmul",
+        5,
+        7,
+        {"c", "a_shard", "b", "a_scale", "b_scale", "bias", "a_full", "team", "stream"}};
+    struct gathered g = {.on.call = signature.call};
+    PyObject *in[9];
+    int error;
+    (void)self;
+    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_operator_open(&g.on, in[7], in[8]))
+        return NULL;
+    bool right = take_gathered_scaled(&g, in);
+    WEFT_BEGIN_UNLOCKED;
+    error = weft_all_gather_scaled_matmul(
+        g.on.team, right ? weft_matrices_one(&g.shard) : NULL, weft_matrices_one(&g.a_scale),
+        g.b.matrices, g.b_scale.matrices, right ? g.b.count : 0, g.bias.matrices, g.c.matrices,
+        weft_matrices_one(&g.full), g.on.stream);
+    WEFT_END_UNLOCKED;
+    return close_gathered(&g, error);
 }
 
 #define PRODUCT                                                                                 \
     "\n\nMatrices of float32, float64, bfloat16 or float16, all of one type, with contiguous\n" \
     "rows. Collective over the team; a wrong argument on one member is a ValueError on all.\n"  \
     "NotImplementedError without a library for matrix products (oneDNN or OpenBLAS)."
+#define SCALED                                                                                     \
+    "\n\nFactors are float8_e4m3fn or float8_e5m2, results float32, bfloat16 or float16. Scales\n" \
+    "are numbers, or float32 arrays: one, or one for each row of a and column of b. A bias has\n"  \
+    "a number for each column. All else as without scales."
 
 PyMethodDef weft_matmul_methods[] = {
     WEFT_METHOD(all_gather_matmul,
-                "all_gather_matmul(c, a_shard, b, a_full=None, *, team=None, stream=None)\n"
-                "--\n\n"
+                "all_gather_matmul(c, a_shard, b, a_full=None, *, team=None, stream=None)\n--\n\n"
                 "c = A @ b, where A is the members' a_shard (rows x K), stacked in order of rank.\n"
                 "b (K x N) and c (all rows x N) may be lists of matrices of any N. a_full, if\n"
                 "given, receives A." PRODUCT),
     WEFT_METHOD(
+        all_gather_scaled_matmul,
+        "all_gather_scaled_matmul(c, a_shard, b, a_scale, b_scale, bias=None, a_full=None, *,\n"
+        "                         team=None, stream=None)\n--\n\n"
+        "c = (A @ b) * a_scale * b_scale + bias. a_scale is about this member's shard; b,\n"
+        "b_scale, bias and c may be lists." SCALED),
+    WEFT_METHOD(
         matmul_reduce_scatter,
-        "matmul_reduce_scatter(c_shard, a, b, op='sum', *, team=None, stream=None)\n"
-        "--\n\n"
+        "matmul_reduce_scatter(c_shard, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
         "c_shard = this member's rows of the sum (op 'avg': mean) over members of a @ b.\n"
         "a is M x K, b K x N with any K; the rows of the members' c_shard add up to M." PRODUCT),
+    WEFT_METHOD(
+        scaled_matmul_reduce_scatter,
+        "scaled_matmul_reduce_scatter(c_shard, a, b, a_scale, b_scale, bias=None, op='sum', *,\n"
+        "                             team=None, stream=None)\n--\n\n"
+        "The same of (a @ b) * a_scale * b_scale + bias. Biases are summed like all else: for\n"
+        "one in all, one member brings it and the others None." SCALED),
     WEFT_METHOD(matmul_all_reduce,
                 "matmul_all_reduce(c, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
                 "c = the sum (op 'avg': mean) over members of a @ b, on every member." PRODUCT),

@@ -20,23 +20,6 @@ bool weft_operator_take_op(struct weft_operator *on, PyObject *object) {
     return true;
 }
 
-bool weft_operator_check_type(const struct weft_operator *on, const char *name,
-                              const struct weft_array *array) {
-    switch (array->dtype->operand) {
-    case WEFT_F32:
-    case WEFT_F64:
-    case WEFT_BF16:
-    case WEFT_F16:
-        return true;
-    default:
-        PyErr_Format(PyExc_ValueError,
-                     "%s: argument %s is of %s: matrices are of float32, float64, bfloat16 or "
-                     "float16",
-                     on->call, name, array->dtype->name);
-        return false;
-    }
-}
-
 PyObject *weft_operator_close(const struct weft_operator *on, int error) {
     if (PyErr_Occurred())
         return NULL;

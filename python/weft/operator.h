@@ -5,6 +5,7 @@
 #ifndef WEFT_PYTHON_OPERATOR_H
 #define WEFT_PYTHON_OPERATOR_H
 
+#include "argument.h"
 #include "array.h"
 
 struct weft_operator {
@@ -20,10 +21,6 @@ bool weft_operator_open(struct weft_operator *on, PyObject *team, PyObject *stre
 
 /* "sum", "avg", "max", "min", "prod". */
 bool weft_operator_take_op(struct weft_operator *on, PyObject *object);
-
-/* A type that matrix products take. */
-bool weft_operator_check_type(const struct weft_operator *on, const char *name,
-                              const struct weft_array *array);
 
 /* The result of a call: keeps the exception of this member, if it has one. */
 PyObject *weft_operator_close(const struct weft_operator *on, int error);

@@ -141,6 +141,60 @@ def test_reduced_products(op, me, n):
     np.testing.assert_allclose(c, expected, rtol=1e-6)
 
 
+# --- Products of 8 bits ------------------------------------------------------------------------------
+
+# The bytes of small whole numbers in float8_e4m3fn.
+EIGHT = {0: 0x00, 1: 0x38, 2: 0x40, 3: 0x44, 4: 0x48, -1: 0xb8, -2: 0xc0, -3: 0xc4, -4: 0xc8}
+
+
+def eight_bits(values):
+    """The same numbers as a Buffer of float8_e4m3fn."""
+    buffer = weft.empty(values.shape, "float8_e4m3fn")
+    np.asarray(buffer.view(values.shape, "uint8"))[:] = np.vectorize(EIGHT.get, otypes=["uint8"])(values)
+    return buffer
+
+
+def test_all_gather_scaled_matmul(me, n):
+    a, b1, b2 = of_pe(me, (2, 4)), of_pe(7, (4, 3)), of_pe(8, (4, 2))
+    whole = of_all(n, (2, 4)).reshape(-1, 4)
+    rows, cols = np.arange(2, dtype="f") + me + 1, np.arange(3, dtype="f") + 1
+    all_rows = np.concatenate([np.arange(2) + pe + 1 for pe in range(n)])[:, None]
+    c1, c2, full = np.zeros((2 * n, 3), "f"), np.zeros((2 * n, 2), "f"), weft.empty((2 * n, 4), "float8_e4m3fn")
+    bias = np.array([10, 20], "f")
+    shards = eight_bits(a), [eight_bits(b1), eight_bits(b2)]
+    weft.all_gather_scaled_matmul([c1, c2], *shards, rows, [cols, 0.5], [None, bias], full)
+    np.testing.assert_allclose(c1, whole @ b1 * all_rows * cols)
+    np.testing.assert_allclose(c2, whole @ b2 * all_rows * 0.5 + bias)
+    assert bytes(memoryview(full.view(dtype="uint8")))[8 * me:8 * me + 8] == bytes(memoryview(shards[0].view(dtype="uint8")))
+    weft.all_gather_scaled_matmul(c1, shards[0], shards[1][0], 1, cols.reshape(1, 3), np.ones((1, 3), "f"))
+    np.testing.assert_allclose(c1, whole @ b1 * cols + 1)
+
+
+def test_scaled_matmul_reduce_scatter(me, n):
+    a, b = of_all(n, (2 * n, 3)), of_all(n, (3, 5))
+    bias = np.arange(5, dtype="f")
+    c = np.zeros((2, 5), "f")
+    weft.scaled_matmul_reduce_scatter(c, eight_bits(a[me]), eight_bits(b[me]), 0.5, 2.0, bias if me == 0 else None)
+    np.testing.assert_allclose(c, ((a @ b).sum(0) + bias)[2 * me:2 * me + 2])
+    weft.scaled_matmul_reduce_scatter(c, eight_bits(a[me]), eight_bits(b[me]), np.full((2 * n, 1), 2, "f"), 1, op="avg")
+    np.testing.assert_allclose(c, 2 * (a @ b).mean(0)[2 * me:2 * me + 2], rtol=1e-6)
+
+
+def test_scaled_products_are_wrong(me, n):
+    a, b = eight_bits(of_pe(me, (2 * n, 3))), eight_bits(of_pe(7, (3, 5)))
+    c, plain = np.zeros((2, 5), "f"), np.zeros((3, 5), "f")
+    for wrong, message in [((c, a, plain, 1, 1), "argument b is of float32: pass float8_e4m3fn or float8_e5m2"),
+                           ((c, a, b, np.ones(1), 1), "argument a_scale is of float64: pass float32"),
+                           ((c, a, b, "1", 1), "argument a_scale is '1'"),
+                           ((c, a, b, np.ones(3, "f"), 1), "a_scale"), ((c, a, b, 1, np.ones(2, "f")), "b_scale"),
+                           ((c, a, b, 1, 1, np.ones(2, "f")), "bias"), ((c, a, b, None, 1), "a_scale")]:
+        with pytest.raises((ValueError, TypeError)) as raised:
+            weft.scaled_matmul_reduce_scatter(*(wrong if me == 0 else (c, a, b, 1, 1)))
+        assert (message if me == 0 or n == 1 else "PE 0") in str(raised.value)
+    with pytest.raises(ValueError, match="got 1 matrices b and 2 b_scale"):
+        weft.all_gather_scaled_matmul(np.zeros((2 * n * n, 5), "f"), a, b, 1, [1, 1])
+
+
 # --- A wrong argument on one member -----------------------------------------------------------------
 
 def wrong_calls():
@@ -159,7 +213,7 @@ def wrong_calls():
         ("matmul_all_reduce", (m, m, m), (m, m, f), "argument b has 1 dimensions: pass a matrix"),
         ("matmul_all_reduce", (m, m, m), (m, m, m[:3]), "b->rows is 3"),
         ("matmul_reduce_scatter", (m, np.ones((4 * weft.n_pes(), 4), "f"), m), (m, m, m.astype("i")),
-         "argument b is of int32"),
+         "argument b is of int32: pass float32"),
         ("all_gather_matmul", (np.ones((4 * weft.n_pes(), 4), "f"), m, m), ([m, m], m, [m]), "got 1 matrices b and 2 c"),
         ("all_reduce", (f,), (i[::2],), "not contiguous"),
     ]
