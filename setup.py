@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What pyproject.toml cannot say: library and extension are built by make, and lie side by side in
 the package. Nothing but a C compiler, GNU make and Python's headers is needed; kernels for GPUs come
-along where nvcc is (NVCC= in the environment leaves them out).
+along where nvcc is (NVCC= in the environment leaves them out). WEFT_BUILD names a build folder to use
+instead of a new one.
 """
+import os
 import pathlib
 import shutil
 import subprocess
@@ -18,7 +20,7 @@ class Make(build_ext):
     """The extension, and beside it what it loads and what others compile against."""
 
     def build_extension(self, extension):
-        build = pathlib.Path(self.build_temp).resolve() / "make"
+        build = ROOT / os.environ.get("WEFT_BUILD", pathlib.Path(self.build_temp).resolve() / "make")
         jobs = self.parallel or 2
         subprocess.run(["make", f"-j{jobs}", f"BUILD={build}", f"PYTHON={sys.executable}", "python-package"],
                        cwd=ROOT, check=True)

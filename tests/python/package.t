@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""pip install of a clean checkout into a fresh environment: what is there then, and that it runs far
+from the checkout. The library is the one that is built already; with WEFT_TEST_LONG=1 pip has it built
+from nothing, and once more from a source distribution.
+"""
+import atexit
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+LONG = os.environ.get("WEFT_TEST_LONG")
+PYTHON = next((python for python in interpreter.CANDIDATES if interpreter.has(python, "setuptools", "wheel", "venv", "pip")
+               and subprocess.run([python, "-c", "import sysconfig; open(sysconfig.get_path('include') + '/Python.h')"],
+                                  capture_output=True).returncode == 0), None)
+WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-package-"))
+atexit.register(shutil.rmtree, WORK)
+SCRIPTS = WORK / "fresh/bin"
+PROGRAM = """
+import weft
+weft.init()
+total = weft.zeros(1)
+memoryview(total)[0] = 1
+weft.all_reduce(total)
+assert memoryview(total)[0] == weft.n_pes()
+print(f"{weft.my_pe()} of {weft.n_pes()} in {weft.get_library()} {weft.get_include()}")
+"""
+
+
+def environment(build):
+    kept = {name: value for name, value in os.environ.items()
+            if name not in ("MAKEFLAGS", "MAKELEVEL", "PYTHONPATH", "WEFT_BUILD")}
+    return {**kept, "NVCC": "", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **({"WEFT_BUILD": str(build)} if build else {})}
+
+
+def run(problems, *command, build=None, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment(build), **options)
+    if done.returncode:
+        problems += [f"{' '.join(map(str, command))}: status {done.returncode}",
+                     *(done.stdout + done.stderr).splitlines()[-30:]]
+    return done.stdout
+
+
+def checkout():
+    """What git knows of, with its times, so that make finds what it has built up to date."""
+    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=interpreter.ROOT, capture_output=True,
+                           text=True).stdout.split("\n")
+    for name in filter(None, names):
+        if (interpreter.ROOT / name).is_file():
+            (WORK / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(interpreter.ROOT / name, WORK / "checkout" / name)
+
+
+def pip(problems, *arguments, build=None):
+    return run(problems, SCRIPTS / "python", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index",
+               *arguments, build=build, cwd=WORK, timeout=1200)
+
+
+def installs(problems):
+    checkout()
+    run(problems, PYTHON, "-m", "venv", "--system-site-packages", WORK / "fresh")
+    pip(problems, WORK / "checkout", build=None if LONG else interpreter.BUILD)
+
+
+def runs(problems):
+    for command, pes in ([SCRIPTS / "oshrun", "-n", "2", SCRIPTS / "python"], 2), ([SCRIPTS / "python"], 1):
+        out = run(problems, *command, "-c", PROGRAM, cwd=WORK, timeout=60)
+        problems += [f"no PE {pe} of {pes} in the environment: {out}" for pe in range(pes)
+                     if f"{pe} of {pes} in {WORK}/fresh/" not in out]
+    if "Weft" not in (out := run(problems, SCRIPTS / "weft", "info", cwd=WORK)):
+        problems.append(f"weft info: {out[:200]}")
+
+
+def compiles(problems):
+    """Headers and library serve who compiles against them."""
+    (WORK / "program.c").write_text("#include <weft.h>\nint main(void) { shmem_init(); return shmem_n_pes() != 2; }\n")
+    ask = "import weft; print(weft.get_include(), weft.get_library())"
+    include, library = run(problems, SCRIPTS / "python", "-c", ask, cwd=WORK).split()
+    run(problems, "gcc", WORK / "program.c", "-o", WORK / "program", f"-I{include}", library,
+        f"-Wl,-rpath,{pathlib.Path(library).parent}")
+    run(problems, SCRIPTS / "oshrun", "-n", "2", WORK / "program", timeout=60)
+
+
+def contents(problems):
+    found = next((WORK / "fresh/lib").glob("python3*/site-packages/weft"))
+    for name in ("py.typed", "_core.pyi", "_core.abi3.so", "libweft.so.0", "include/shmem.h", "include/weft/addr.h"):
+        if not (found / name).exists():
+            problems.append(f"no {name}")
+    problems += [f"{path.name} is none of the package's" for path in found.rglob("*.[ch]") if path.parent == found]
+    entry = "import importlib.metadata as m; print([e.value for e in m.entry_points(group='torch.backends')])"
+    if "weft.torch._autoload:load" not in (out := run(problems, SCRIPTS / "python", "-c", entry, cwd=WORK)):
+        problems.append(f"torch's entry points: {out}")
+    tags = [line for path in found.parent.glob("weft-*.dist-info/WHEEL") for line in path.read_text().splitlines()]
+    if not any(line.startswith("Tag: cp311-abi3-linux") for line in tags):
+        problems.append(f"tags: {tags}")
+
+
+def source_distribution(problems):
+    if not LONG:
+        print("# not tried (WEFT_TEST_LONG=1)")
+        return
+    run(problems, SCRIPTS / "python", "setup.py", "-q", "sdist", cwd=WORK / "checkout")
+    pip(problems, "--force-reinstall", next((WORK / "checkout/dist").glob("weft-*.tar.gz")))
+    runs(problems)
+
+
+def leaves(problems):
+    run(problems, SCRIPTS / "python", "-m", "pip", "uninstall", "-y", "weft", cwd=WORK)
+    problems += [f"{path} is left" for path in (WORK / "fresh").rglob("*weft*") if "__pycache__" not in str(path)]
+
+
+if PYTHON is None:
+    print("1..0 # SKIP no Python from 3.11 on has its headers, setuptools, wheel and venv")
+    sys.exit(0)
+tap.run([
+    ("pip install", installs),
+    ("programs run far from the checkout", runs),
+    ("C compiles against it", compiles),
+    ("what a package has", contents),
+    ("a source distribution", source_distribution),
+    ("pip uninstall", leaves),
+])
