@@ -119,7 +119,7 @@ static inline uint64_t gpu_agreed_seed(void) {
 
 /* Ends a test that this machine's GPUs are not made for. */
 static inline void gpu_skip(const char *reason) {
-    if (tap_pe == 0)
+    if (shmem_my_pe() == 0)
         printf("1..0 # SKIP %s\n", reason);
     shmem_finalize();
     exit(0);
@@ -129,7 +129,7 @@ static inline void gpu_skip(const char *reason) {
 static inline void gpu_miss(const char *reason) {
     if (!getenv("GPU_REQUIRED"))
         gpu_skip(reason);
-    if (tap_pe == 0)
+    if (shmem_my_pe() == 0)
         printf("Bail out! %s\n", reason);
     shmem_finalize();
     exit(1);
