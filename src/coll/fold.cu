@@ -133,15 +133,14 @@ template <class Operation, class T, class Word> WEFT_DEVICE Word fold_word(Word 
 template <class Operation, class T, class Word>
 WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
     enum { AHEAD = 4 };
-    const char *source = task.sources + at;
-    Word so_far = *(const Word *)source;
+    Word so_far = *(const Word *)(weft_gpu_array_of(&task.sources, 0) + at);
     ROLLED
     for (int s = 1; s < task.nsources; s += AHEAD) {
         Word next[AHEAD];
         WEFT_UNROLL
         for (int k = 0; k < AHEAD; k++)
             if (s + k < task.nsources)
-                next[k] = *(const Word *)(source + (s + k) * task.source_step);
+                next[k] = *(const Word *)(weft_gpu_array_of(&task.sources, s + k) + at);
         WEFT_UNROLL
         for (int k = 0; k < AHEAD; k++)
             if (s + k < task.nsources)
@@ -149,14 +148,14 @@ WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
     }
     ROLLED
     for (int d = 0; d < task.ndests; d++)
-        *(Word *)(task.dests + at + d * task.dest_step) = so_far;
+        *(Word *)(weft_gpu_array_of(&task.dests, d) + at) = so_far;
 }
 
 /* Vectors, and element by element what is before the first and behind the last: all, where arrays
  * do not begin alike. */
 template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold_task &task) {
-    uintptr_t begin = (uintptr_t)task.sources, unlike = begin ^ (uintptr_t)task.dests;
-    unlike |= (uintptr_t)task.source_step | (uintptr_t)task.dest_step;
+    uintptr_t begin = (uintptr_t)task.sources.first, unlike = begin ^ (uintptr_t)task.dests.first;
+    unlike |= (uintptr_t)task.sources.step | (uintptr_t)task.dests.step;
     size_t before = (16 - begin % 16) % 16 / sizeof(T);
     if (unlike % 16 != 0 || begin % sizeof(T) != 0 || before > task.nelems)
         before = task.nelems;

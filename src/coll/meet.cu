@@ -6,21 +6,22 @@
 #include "transport/gpu_spin.cuh"
 #include "transport/gpu_word.h"
 
-/* `words`: this member's array for the half; member i's begins (i - me) * stride bytes on. */
+/* `words`: the members' arrays of the half. */
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
-    weft_meet(struct weft_gpu_abort abort, uint32_t *words, ptrdiff_t stride, int me, int n) {
+    weft_meet(struct weft_gpu_abort abort, struct weft_gpu_array words, int me, int n) {
     if (weft_block() != 0)
         return;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
     for (int i = id; i < n; i += count) {
-        uint32_t *member = (uint32_t *)((char *)words + (i - me) * stride);
+        uint32_t *member = (uint32_t *)weft_gpu_array_of(&words, i);
         weft_st_release_sys(&member[me], 1u);
     }
+    uint32_t *mine = (uint32_t *)weft_gpu_array_of(&words, me);
     struct weft_spin spin = {};
     for (int i = id; i < n; i += count) {
-        while (weft_ld_acquire_sys(&words[i]) != 1)
+        while (weft_ld_acquire_sys(&mine[i]) != 1)
             if (!weft_spin(&spin, abort))
                 break;
-        weft_st_relaxed_sys(&words[i], 0u);
+        weft_st_relaxed_sys(&mine[i], 0u);
     }
 }

@@ -4,6 +4,7 @@
 #define WEFT_COLL_NUMBER_H
 
 #include <stddef.h>
+#include "transport/gpu_array.h"
 
 /* What numbers the C types are: several are the same. */
 enum weft_number {
@@ -35,12 +36,9 @@ enum weft_fold_op {
 };
 
 /* What kernel weft_fold does: element i of all destinations becomes the fold of element i of all
- * sources, in their order. Array k of either kind begins k steps behind the first. A destination
- * may be one of the sources, all of it. */
+ * sources, in their order. A destination may be one of the sources, all of it. */
 struct weft_fold_task {
-    const char *sources;
-    char *dests;
-    ptrdiff_t source_step, dest_step; /* bytes */
+    struct weft_gpu_array sources, dests;
     size_t nelems;
     int nsources, ndests;
     int op, number; /* enum weft_fold_op, enum weft_number but long double */

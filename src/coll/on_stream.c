@@ -11,32 +11,39 @@
 #include "transport/gpu_rescue.h"
 #include "transport/gpu_side.h"
 
-/* An array as this GPU reaches it on all members: member i's begins at first + i * step. */
+/* An array as this GPU reaches it on all members. */
 struct arrays {
-    char *first;
-    ptrdiff_t step;
+    struct weft_gpu_array all;
     bool staged; /* in GPU memory that not every GPU of the job reaches: the same on all members */
 };
 
-static char *array_of(const struct arrays *arrays, int member) {
-    return arrays->first + member * arrays->step;
+static char *array_of(const struct weft_on_stream *on, const struct weft_gpu_array *all,
+                      int member) {
+    return weft_gpu_array_at(all, weft_team_place(on->team, member));
+}
+
+/* Two members tell how far apart the places are. */
+static void set_array(struct weft_gpu_array *all, const struct weft_team *team, char *of_0,
+                      char *of_1) {
+    int place = weft_team_place(team, 0);
+    all->step = team->npes > 1 ? (of_1 - of_0) / (weft_team_place(team, 1) - place) : 0;
+    all->first = of_0 - place * all->step;
 }
 
 static int find_arrays(struct arrays *arrays, const struct weft_on_stream *on, const char *argument,
                        const void *p, size_t bytes) {
+    const struct weft_team *team = on->team;
+    void *at, *two[2] = {NULL, NULL};
     *arrays = (struct arrays){.staged = weft_device.staged && weft_device_holds(p)};
-    for (int i = 0; i < on->team->npes; i++) {
-        void *at;
-        int rc =
-            weft_stream_near(&at, argument, p, bytes, weft_team_world_pe(on->team, i), on->call);
-        if (rc)
-            return rc;
-        if (i == 0)
-            arrays->first = at;
-        else if (i == 1)
-            arrays->step = (char *)at - arrays->first;
+    int rc = team->npes > 1 ? weft_device_words(&arrays->all, team, on->call) : 0;
+    for (int i = 0; i < team->npes && rc == 0; i++) {
+        rc = weft_stream_near(&at, argument, p, bytes, weft_team_world_pe(team, i), on->call);
+        if (i < 2)
+            two[i] = at;
     }
-    return 0;
+    if (rc == 0)
+        set_array(&arrays->all, team, two[0], two[1]);
+    return rc;
 }
 
 /* More than any object has, where it overflows: no array is found then. */
@@ -47,31 +54,36 @@ static size_t saturated(size_t a, size_t b) {
 
 /* --- Meeting --------------------------------------------------------------------------------- */
 
-static int meet_by_kernel(const struct weft_on_stream *on, uint32_t *words, ptrdiff_t stride) {
+static int meet_by_kernel(const struct weft_on_stream *on, struct weft_gpu_array words) {
     int me = on->team->my_pe, n = on->team->npes;
     unsigned threads = ((unsigned)n + 31) / 32 * 32;
-    void *arguments[] = {&words, &stride, &me, &n, NULL};
+    void *arguments[] = {&words, &me, &n, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weft_meet, 1, threads, on->stream, arguments, on->call);
 }
 
 /* Stream memory operations do not see the end of the job: their words are registered. */
-static int meet_by_engine(const struct weft_on_stream *on, enum weft_gpu_half half,
-                          struct weft_gpu_team_words *mine, ptrdiff_t stride) {
+static int meet_by_engine(const struct weft_on_stream *on, struct weft_gpu_array words) {
     int me = on->team->my_pe, n = on->team->npes;
-    int rc = weft_gpu_rescue_add(mine->ready, (size_t)n);
-    rc = rc ? rc : weft_gpu_rescue_add(mine->done, (size_t)n);
-    return rc ? rc : weft_gpu_meet(half, mine, stride, me, n, on->stream, on->call);
+    uint32_t *members[n];
+    for (int i = 0; i < n; i++)
+        members[i] = (uint32_t *)array_of(on, &words, i);
+    int rc = weft_gpu_rescue_add(members[me], (size_t)n);
+    return rc ? rc : weft_gpu_meet(members, me, n, on->stream, on->call);
+}
+
+static size_t half_offset(enum weft_gpu_half half) {
+    return half == WEFT_GPU_READY ? offsetof(struct weft_gpu_team_words, ready)
+                                  : offsetof(struct weft_gpu_team_words, done);
 }
 
 static int meet(const struct weft_on_stream *on, enum weft_gpu_half half, enum weft_engine engine) {
-    if (on->team->npes == 1)
-        return 0;
-    ptrdiff_t stride;
-    struct weft_gpu_team_words *mine = weft_device_words(on->team, &stride);
+    struct weft_gpu_array words;
+    int rc = on->team->npes > 1 ? weft_device_words(&words, on->team, on->call) : 0;
+    if (on->team->npes == 1 || rc)
+        return rc;
+    words.first += half_offset(half);
     weft_gpu_rescue_note();
-    if (engine == WEFT_ENGINE_SM)
-        return meet_by_kernel(on, half == WEFT_GPU_READY ? mine->ready : mine->done, stride);
-    return meet_by_engine(on, half, mine, stride);
+    return (engine == WEFT_ENGINE_SM ? meet_by_kernel : meet_by_engine)(on, words);
 }
 
 /* --- Pushing --------------------------------------------------------------------------------- */
@@ -86,7 +98,7 @@ struct push {
 
 static int push_to(const struct weft_on_stream *on, const struct push *push, int member,
                    weft_cu_stream stream) {
-    char *to = array_of(&push->to, member);
+    char *to = array_of(on, &push->to.all, member);
     const char *from = push->from + member * push->from_step;
     if (to == from)
         return 0;
@@ -105,14 +117,14 @@ static int push_by_engine(const struct weft_on_stream *on, const struct push *pu
 
 /* Itself included. */
 static int push_by_kernel(const struct weft_on_stream *on, const struct push *push) {
-    return weft_gpu_copy_blocks(push->to.first, push->to.step, push->from, push->from_step,
-                                push->bytes, (size_t)on->team->npes, on->stream, on->call);
+    return weft_gpu_copy_blocks(push->to.all, push->from, push->from_step, push->bytes,
+                                (size_t)on->team->npes, on->stream, on->call);
 }
 
 /* What kernels do not reach is for copy engines, whatever the size. */
 static enum weft_engine engine_of(const struct push *push) {
     enum weft_engine engine = weft_engine_choose(WEFT_TO_PEER, push->bytes);
-    bool reached = weft_stream_reaches(push->from) && weft_stream_reaches(push->to.first);
+    bool reached = weft_stream_reaches(push->from) && weft_stream_reaches(push->to.all.first);
     return reached && !push->to.staged ? engine : WEFT_ENGINE_COPY;
 }
 
@@ -153,7 +165,7 @@ static int exchange(const struct weft_on_stream *on, const struct push *push,
                     enum weft_engine engine) {
     if (engine == WEFT_ENGINE_SM)
         return exchange_by_kernel(on, push);
-    bool has_own = push && array_of(&push->to, on->team->my_pe) !=
+    bool has_own = push && array_of(on, &push->to.all, on->team->my_pe) !=
                                push->from + on->team->my_pe * push->from_step;
     return has_own ? exchange_beside(on, push) : exchange_by_engine(on, push);
 }
@@ -177,7 +189,7 @@ int weft_fcollect_on_stream(const struct weft_on_stream *on, void *dest, const v
     int rc = find_arrays(&push.to, on, "dest", dest, saturated(bytes, (size_t)on->team->npes));
     if (rc)
         return rc;
-    push.to.first += bytes * (size_t)on->team->my_pe;
+    push.to.all.first += bytes * (size_t)on->team->my_pe;
     return exchange(on, &push, engine_of(&push));
 }
 
@@ -189,7 +201,7 @@ int weft_alltoall_on_stream(const struct weft_on_stream *on, void *dest, const v
     int rc = find_arrays(&push.to, on, "dest", dest, saturated(bytes, (size_t)on->team->npes));
     if (rc)
         return rc;
-    push.to.first += bytes * (size_t)on->team->my_pe;
+    push.to.all.first += bytes * (size_t)on->team->my_pe;
     return exchange(on, &push, engine_of(&push));
 }
 
@@ -208,7 +220,7 @@ static int fold(const struct weft_on_stream *on, struct weft_fold_task *task, si
 
 static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *task,
                         size_t elem_bytes) {
-    if (!weft_stream_reaches(task->sources) || !weft_stream_reaches(task->dests))
+    if (!weft_stream_reaches(task->sources.first) || !weft_stream_reaches(task->dests.first))
         return weft_fail(-ENOTSUP,
                          "%s: %s does not reach memory of the host: use arrays of "
                          "SHMEMX_SPACE_DEVICE",
@@ -225,8 +237,8 @@ static void take_chunk(struct weft_fold_task *task, const struct weft_team *team
     size_t chunk = (nelems / n + (nelems % n != 0) + line - 1) / line * line;
     size_t first = chunk * (size_t)team->my_pe;
     first = first < nelems ? first : nelems;
-    task->sources += first * elem_bytes;
-    task->dests += first * elem_bytes;
+    task->sources.first += first * elem_bytes;
+    task->dests.first += first * elem_bytes;
     task->nelems = nelems - first < chunk ? nelems - first : chunk;
 }
 
@@ -244,9 +256,8 @@ static int find_reduced(struct reduced *reduced, const struct weft_on_stream *on
     rc = rc ? rc
             : find_arrays(&reduced->from, on, "source", source, saturated(bytes, reduced->times));
     struct weft_fold_task *task = &reduced->task;
-    task->sources = reduced->from.first, task->source_step = reduced->from.step;
-    task->dests = reduced->to.first, task->dest_step = reduced->to.step;
-    task->nsources = task->ndests = n;
+    task->sources = reduced->from.all, task->nsources = n;
+    task->dests = reduced->to.all, task->ndests = n;
     return rc;
 }
 
@@ -254,7 +265,7 @@ static int find_reduced(struct reduced *reduced, const struct weft_on_stream *on
 static int bring_piece(const struct weft_on_stream *on, const struct reduced *reduced, char *piece,
                        size_t block_bytes, size_t first, size_t nelems) {
     size_t elem = reduced->elem_bytes;
-    const char *source = array_of(&reduced->from, on->team->my_pe);
+    const char *source = array_of(on, &reduced->from.all, on->team->my_pe);
     int rc = 0;
     for (size_t block = 0; block < reduced->times && rc == 0; block++)
         rc = weft_gpu_copy(piece + block * block_bytes,
@@ -271,15 +282,15 @@ static int fold_staged(const struct weft_on_stream *on, struct reduced *reduced)
     int me = on->team->my_pe, rc = weft_device_area(&area, on->team, on->call);
     size_t elem = reduced->elem_bytes, half = area.bytes / 2;
     size_t block = half / reduced->times / 128 * 128, step = block / elem;
+    char *own = array_of(on, &area.all, me), *dest = array_of(on, &reduced->to.all, me);
     struct weft_fold_task task = reduced->task;
     task.ndests = 1;
-    task.source_step = area.stride;
     for (size_t first = 0, turn = 0; first < reduced->nelems && rc == 0; first += step, turn++) {
-        char *piece = area.own + turn % 2 * half;
         task.nelems = reduced->nelems - first < step ? reduced->nelems - first : step;
-        task.sources = piece - me * area.stride + (reduced->times > 1 ? (size_t)me * block : 0);
-        task.dests = array_of(&reduced->to, me) + first * elem;
-        rc = bring_piece(on, reduced, piece, block, first, task.nelems);
+        task.sources = area.all;
+        task.sources.first += turn % 2 * half + (reduced->times > 1 ? (size_t)me * block : 0);
+        task.dests = (struct weft_gpu_array){.first = dest + first * elem};
+        rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
         rc = rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
         rc = rc ? rc : fold(on, &task, elem);
     }
@@ -313,8 +324,9 @@ int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, co
     if (reduced.to.staged || reduced.from.staged)
         return fold_staged(on, &reduced);
     struct weft_fold_task *task = &reduced.task;
-    task->sources += nelems * reduced.elem_bytes * (size_t)on->team->my_pe;
-    task->dests += on->team->my_pe * task->dest_step;
+    task->sources.first += nelems * reduced.elem_bytes * (size_t)on->team->my_pe;
+    task->dests.first = array_of(on, &reduced.to.all, on->team->my_pe);
+    task->dests.places = NULL;
     task->ndests = 1;
     return fold_between(on, task, reduced.elem_bytes);
 }

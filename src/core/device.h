@@ -102,16 +102,15 @@ void weft_device_words_close(void);
  * WORLD, with its words 0, as they are again behind it. */
 int weft_device_try_atomics(int (*agree)(const void *call, int own), const char *call);
 
-/* The words of this PE in a team, and how far those of the next member lie from them. */
-struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride);
+/* The words that the members of a team meet with. The first call of a team that is a list shows its
+ * GPU the list. Local; 0 or -errno with text; between weft_gpu_enter and _leave. */
+int weft_device_words(struct weft_gpu_array *words, const struct weft_team *team, const char *call);
 
-/* Memory of the host of this PE and a team, whole pages that the GPUs of all its members reach, and
- * how far that of the next member lies from it: what passes through where GPUs do not reach each
- * other's memory (weft_device.staged). The first call of a team registers it. Local; 0 or -errno
- * with text; between weft_gpu_enter and _leave. */
+/* Memory of the host of a team's members, whole pages that the GPUs of all of them reach: what
+ * passes through where GPUs do not reach each other's memory (weft_device.staged). The first call
+ * of a team registers it. As weft_device_words. */
 struct weft_device_area {
-    char *own;
-    ptrdiff_t stride;
+    struct weft_gpu_array all;
     size_t bytes;
 };
 int weft_device_area(struct weft_device_area *area, const struct weft_team *team, const char *call);

@@ -225,10 +225,6 @@ int weft_stream_quiet(weft_cu_stream stream, const char *call) {
 int weft_stream_begin(const struct weft_team *team, const char *call) {
     if (team->npes == 1)
         return weft_device_begin(call);
-    if (team->roster.pes)
-        return weft_fail(-ENOTSUP,
-                         "%s: a team of PEs that are not evenly spaced cannot meet on streams yet",
-                         call);
     if (team->npes > WEFT_GPU_MEMBERS_MAX)
         return weft_fail(-ENOTSUP, "%s: a team of %d PEs: at most %d can meet on streams", call,
                          team->npes, WEFT_GPU_MEMBERS_MAX);
@@ -246,9 +242,9 @@ int weft_stream_begin(const struct weft_team *team, const char *call) {
 int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const char *call) {
     if (team->npes == 1)
         return 0;
-    ptrdiff_t stride;
-    struct weft_gpu_team_words *mine = weft_device_words(team, &stride);
-    return weft_gpu_barrier(mine, stride, team->my_pe, team->npes, stream, call);
+    struct weft_gpu_array words;
+    int rc = weft_device_words(&words, team, call);
+    return rc ? rc : weft_gpu_barrier(words, team->my_pe, team->npes, stream, call);
 }
 
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call) {

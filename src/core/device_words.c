@@ -15,6 +15,7 @@
 #include "core/job.h"
 #include "core/team.h"
 #include "core/window.h"
+#include "transport/gpu_memory.h"
 
 #define WORDS_BYTES (WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words))
 #define AREA_BYTES  ((size_t)512 << 10)
@@ -25,7 +26,8 @@ _Static_assert(WORDS_BYTES % 4096 == 0, "pages are registered");
  * registered one by one. */
 static struct weft_segment host_words;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
-static bool *registered; /* by slot and team */
+static bool *registered;            /* by slot and team */
+static bool listed[WEFT_TEAMS_MAX]; /* the GPU has been shown who the members are */
 
 /* --- In memory of the host -------------------------------------------------------------------- */
 
@@ -98,26 +100,6 @@ static int register_area(uint32_t slot, int team) {
     return error;
 }
 
-int weft_device_area(struct weft_device_area *area, const struct weft_team *team,
-                     const char *call) {
-    const struct weft_window *window = &host_words.window;
-    char *own = area_of(host_words.mine, team->slot);
-    int error = 0;
-    pthread_mutex_lock(&registering);
-    if (!registered[host_words.mine * WEFT_TEAMS_MAX + (uint32_t)team->slot])
-        error = weft_segment_commit_range(&host_words, (size_t)(own - (char *)window->local),
-                                          AREA_BYTES);
-    if (error)
-        weft_fail(error, "%s: no memory for copies through memory of the host", call);
-    for (int member = 0; member < team->npes && error == 0; member++)
-        error =
-            register_area(weft_window_slot(window, weft_team_world_pe(team, member)), team->slot);
-    pthread_mutex_unlock(&registering);
-    *area =
-        (struct weft_device_area){own, (ptrdiff_t)window->stride * team->roster.stride, AREA_BYTES};
-    return error;
-}
-
 /* --- In the memory of GPUs -------------------------------------------------------------------- */
 
 static void *world_word(const void *unused, int from, int pe) {
@@ -155,25 +137,81 @@ int weft_device_words_open(int (*agree)(const void *call, int own), const char *
 }
 
 void weft_device_words_close(void) {
+    memset(listed, 0, sizeof listed);
     close_host_words();
     weft_gpu_window_free(&weft_device.words);
 }
 
 /* --- Of teams --------------------------------------------------------------------------------- */
 
-struct weft_gpu_team_words *weft_device_words(const struct weft_team *team, ptrdiff_t *stride) {
-    const struct weft_window *window =
-        weft_device.staged ? &host_words.window : &weft_device.words.window;
-    struct weft_gpu_team_words *all = (void *)window->local;
-    *stride = (ptrdiff_t)window->stride * team->roster.stride;
+static const struct weft_window *words_window(void) {
+    return weft_device.staged ? &host_words.window : &weft_device.words.window;
+}
+
+static struct weft_gpu_team_words *own_words(const struct weft_team *team) {
+    struct weft_gpu_team_words *all = (void *)words_window()->local;
     return &all[team->slot];
 }
 
+/* Puts it where this PE keeps the team's words. */
+static int show_list(const struct weft_team *team, const char *call) {
+    uint16_t places[WEFT_GPU_MEMBERS_MAX], *shown = own_words(team)->places;
+    size_t bytes = (size_t)team->npes * sizeof *places;
+    int error = 0;
+    if (!team->roster.pes || listed[team->slot])
+        return 0;
+    for (int i = 0; i < team->npes; i++)
+        places[i] = (uint16_t)weft_team_place(team, i);
+    if (weft_device.staged)
+        memcpy(shown, places, bytes);
+    else
+        error = weft_gpu_memory_copy(shown, places, bytes, call);
+    listed[team->slot] = error == 0;
+    return error;
+}
+
+/* What this PE has at p in the window, on all members. */
+static struct weft_gpu_array array_of(const struct weft_window *window, const void *p,
+                                      const struct weft_team *team) {
+    const struct weft_roster *roster = &team->roster;
+    uint32_t first = weft_window_slot(window, roster->pes ? 0 : roster->start);
+    return (struct weft_gpu_array){
+        .first = weft_window_at(window, p, first),
+        .step = (ptrdiff_t)window->stride * (roster->pes ? 1 : roster->stride),
+        .places = roster->pes ? own_words(team)->places : NULL,
+    };
+}
+
+int weft_device_words(struct weft_gpu_array *words, const struct weft_team *team,
+                      const char *call) {
+    *words = array_of(words_window(), own_words(team), team);
+    return show_list(team, call);
+}
+
+int weft_device_area(struct weft_device_area *area, const struct weft_team *team,
+                     const char *call) {
+    const struct weft_window *window = &host_words.window;
+    char *own = area_of(host_words.mine, team->slot);
+    int error = 0;
+    pthread_mutex_lock(&registering);
+    if (!registered[host_words.mine * WEFT_TEAMS_MAX + (uint32_t)team->slot])
+        error = weft_segment_commit_range(&host_words, (size_t)(own - (char *)window->local),
+                                          AREA_BYTES);
+    if (error)
+        weft_fail(error, "%s: no memory for copies through memory of the host", call);
+    for (int member = 0; member < team->npes && error == 0; member++)
+        error =
+            register_area(weft_window_slot(window, weft_team_world_pe(team, member)), team->slot);
+    pthread_mutex_unlock(&registering);
+    *area = (struct weft_device_area){array_of(window, own, team), AREA_BYTES};
+    return error ? error : show_list(team, call);
+}
+
 void weft_device_words_reset(const struct weft_team *team, const char *call) {
-    ptrdiff_t stride;
     if (weft_window_bytes(&weft_device.words.window) == 0)
         return;
-    struct weft_gpu_team_words *words = weft_device_words(team, &stride);
+    struct weft_gpu_team_words *words = own_words(team);
+    listed[team->slot] = false;
     if (weft_device.staged) {
         memset(words, 0, sizeof *words);
         atomic_thread_fence(memory_order_seq_cst);

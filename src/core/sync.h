@@ -74,6 +74,12 @@ static inline int weft_team_world_pe(const struct weft_team *team, int member) {
     return weft_roster_pe(&team->roster, member);
 }
 
+/* Where a member is among places that are evenly apart (transport/gpu_array.h): its number, or its
+ * PE where there is a list. */
+static inline int weft_team_place(const struct weft_team *team, int member) {
+    return team->roster.pes ? team->roster.pes[member] : member;
+}
+
 /* The team's slot in the scratch memory of a world PE: words, then workspace. */
 static inline size_t weft_team_slot_bytes(void) {
     return weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX;

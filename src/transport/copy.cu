@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies by multiprocessors: one piece, or blocks that lie apart, or a small piece and a signal. */
 #include "transport/gpu_crew.cuh"
+#include "transport/gpu_array.h"
 #include "transport/gpu_kernel.h"
 
 extern "C" __global__ void __launch_bounds__(512, 1)
@@ -10,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 
 /* Blocks are dealt to crews of threads, of a size for 64 bytes a thread. */
 extern "C" __global__ void __launch_bounds__(512, 1)
-    weft_copy_blocks(struct weft_gpu_abort, void *to, ptrdiff_t to_step, const void *from,
+    weft_copy_blocks(struct weft_gpu_abort, struct weft_gpu_array to, const void *from,
                      ptrdiff_t from_step, size_t bytes, size_t nblocks) {
     struct weft_crew all = weft_crew_all(), crew = {all.id, 1};
     while (crew.count * 64 < bytes && crew.count * 2 <= all.count)
@@ -20,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     if (block >= crews)
         return;
     for (; block < nblocks; block += crews)
-        weft_copy_run<2>((char *)to + (ptrdiff_t)block * to_step,
+        weft_copy_run<2>(weft_gpu_array_of(&to, (ptrdiff_t)block),
                          (const char *)from + (ptrdiff_t)block * from_step, bytes, crew);
 }
 

@@ -148,13 +148,13 @@ int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction 
     return copy_by_engine(to, from, bytes, stream, call);
 }
 
-int weft_gpu_copy_blocks(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
+int weft_gpu_copy_blocks(struct weft_gpu_array to, const void *from, ptrdiff_t from_step,
                          size_t bytes, size_t nblocks, weft_cu_stream stream, const char *call) {
     if (bytes == 0 || nblocks == 0)
         return 0;
     size_t threads_a_block = (bytes + 63) / 64; /* as weft_copy_blocks shares the work */
     size_t threads = nblocks > SIZE_MAX / threads_a_block ? SIZE_MAX : nblocks * threads_a_block;
-    void *arguments[] = {&to, &to_step, &from, &from_step, &bytes, &nblocks, NULL};
+    void *arguments[] = {&to, &from, &from_step, &bytes, &nblocks, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weft_copy_blocks,
                            at_least_1_at_most(threads / THREADS + 1, table[WEFT_WITHIN].blocks_max),
                            THREADS, stream, arguments, call);

@@ -61,10 +61,10 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
-int weft_gpu_barrier(struct weft_gpu_team_words *mine, ptrdiff_t stride, int me, int n,
-                     weft_cu_stream stream, const char *call) {
+int weft_gpu_barrier(struct weft_gpu_array words, int me, int n, weft_cu_stream stream,
+                     const char *call) {
     weft_gpu_rescue_note();
-    void *arguments[] = {&mine, &stride, &me, &n, NULL};
+    void *arguments[] = {&words, &me, &n, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weft_barrier, 1, whole_warps((size_t)n, BLOCK_MAX), stream,
                            arguments, call);
 }
@@ -72,14 +72,14 @@ int weft_gpu_barrier(struct weft_gpu_team_words *mine, ptrdiff_t stride, int me,
 /* Operation `i` of a meeting: first all peers are told, then all are waited for, and at last what
  * they wrote is taken back. A peer writes the word again only behind the other half, which this
  * member begins behind the reset. */
-static union weft_cu_word_op meeting_op(uint32_t *mine, ptrdiff_t stride, int me, int n, int i) {
+static union weft_cu_word_op meeting_op(uint32_t *const *words, int me, int n, int i) {
     int phase = i / (n - 1), peer = i % (n - 1);
     peer += peer >= me;
-    union weft_cu_word_op op = {.address = (uintptr_t)&mine[peer]};
+    union weft_cu_word_op op = {.address = (uintptr_t)&words[me][peer]};
     switch (phase) {
     case 0:
         op.operation = WEFT_CU_OP_WRITE_32;
-        op.address = (uintptr_t)&mine[me] + (uintptr_t)((peer - me) * stride);
+        op.address = (uintptr_t)&words[peer][me];
         op.value = 1;
         break;
     case 1:
@@ -93,14 +93,12 @@ static union weft_cu_word_op meeting_op(uint32_t *mine, ptrdiff_t stride, int me
     return op;
 }
 
-int weft_gpu_meet(enum weft_gpu_half half, struct weft_gpu_team_words *mine, ptrdiff_t stride,
-                  int me, int n, weft_cu_stream stream, const char *call) {
-    uint32_t *words = half == WEFT_GPU_READY ? mine->ready : mine->done;
+int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream, const char *call) {
     union weft_cu_word_op ops[BATCH_MAX];
     weft_gpu_rescue_note();
     for (int i = 0, count; i < 3 * (n - 1); i += count) {
         for (count = 0; count < BATCH_MAX && i + count < 3 * (n - 1); count++)
-            ops[count] = meeting_op(words, stride, me, n, i + count);
+            ops[count] = meeting_op(words, me, n, i + count);
         int error = weft_cuda.cuStreamBatchMemOp(stream, (unsigned)count, ops, 0);
         if (error != WEFT_CU_SUCCESS)
             return weft_cuda_check(error, call, "cuStreamBatchMemOp");

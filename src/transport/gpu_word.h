@@ -8,6 +8,7 @@
 #define WEFT_TRANSPORT_GPU_WORD_H
 
 #include "transport/gpu.h"
+#include "transport/gpu_array.h"
 
 /* Same numbers as enum weft_amo_op (core/amo.h), which cannot be included from here. */
 enum weft_gpu_amo_op {
@@ -49,8 +50,7 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
                   const char *call);
 
 /* A barrier of n members, me among them: no stream goes on before all have come; memory written
- * before it is visible behind it. `mine` are this member's words, `stride` the bytes from one
- * member's to the next one's in this process's addresses. */
+ * before it is visible behind it. `words` are those of the members. */
 #define WEFT_GPU_MEMBERS_MAX 1024
 struct weft_gpu_team_words {
     uint32_t epoch; /* of the barrier; this GPU's own, kept in its memory so
@@ -59,15 +59,16 @@ struct weft_gpu_team_words {
     uint32_t arrived[WEFT_GPU_MEMBERS_MAX]; /* set by member i: the epoch it has come to */
     uint32_t ready[WEFT_GPU_MEMBERS_MAX];   /* 1: member i has begun its call; reset by the owner */
     uint32_t done[WEFT_GPU_MEMBERS_MAX];    /* 1: member i has ended its part */
+    uint16_t places[WEFT_GPU_MEMBERS_MAX];  /* where arrays need them; this GPU's own */
 };
-int weft_gpu_barrier(struct weft_gpu_team_words *mine, ptrdiff_t stride, int me, int n,
-                     weft_cu_stream stream, const char *call);
+int weft_gpu_barrier(struct weft_gpu_array words, int me, int n, weft_cu_stream stream,
+                     const char *call);
 
 /* The same without a multiprocessor, in two halves that make a pair in every call: stream memory
- * operations write 1 to all members' words, wait for 1 from all, and reset. */
+ * operations write 1 to all members' words, wait for 1 from all, and reset. words[i]: where member
+ * i has those of the half, ready or done. */
 enum weft_gpu_half { WEFT_GPU_READY, WEFT_GPU_DONE };
-int weft_gpu_meet(enum weft_gpu_half half, struct weft_gpu_team_words *mine, ptrdiff_t stride,
-                  int me, int n, weft_cu_stream stream, const char *call);
+int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream, const char *call);
 
 /* PyTorch's signal pads: word pad[n * channel + source] of 32 bits, 0 or 1. put sets 0 to 1 at the
  * peer, wait takes 1 back to 0, with system scope; a kernel that waits for more than timeout_ms

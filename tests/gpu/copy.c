@@ -129,8 +129,9 @@ static void blocks_once(char *to, char *from) {
                data + from_first + (ptrdiff_t)i * b.from_step, b.bytes);
     gpu_write(from, data, from_bytes);
     gpu_poison(to, to_bytes);
-    INSIDE(weft_gpu_copy_blocks(to + to_first, b.to_step, from + from_first, b.from_step, b.bytes,
-                                b.nblocks, stream, "blocks"));
+    INSIDE(weft_gpu_copy_blocks((struct weft_gpu_array){to + to_first, b.to_step, NULL},
+                                from + from_first, b.from_step, b.bytes, b.nblocks, stream,
+                                "blocks"));
     inside_synchronize(stream);
     gpu_expect(to, expected, to_bytes, "%zu blocks of %zu bytes, steps of %td from %td", b.nblocks,
                b.bytes, b.to_step, b.from_step);
@@ -145,8 +146,8 @@ static void blocks(void) {
         blocks_once(target, peer);
         blocks_once(registered, device);
     }
-    INSIDE(weft_gpu_copy_blocks(NULL, 1, NULL, 1, 0, 7, stream, "blocks"));
-    INSIDE(weft_gpu_copy_blocks(NULL, 1, NULL, 1, 7, 0, stream, "blocks"));
+    INSIDE(weft_gpu_copy_blocks((struct weft_gpu_array){0}, NULL, 1, 0, 7, stream, "blocks"));
+    INSIDE(weft_gpu_copy_blocks((struct weft_gpu_array){0}, NULL, 1, 7, 0, stream, "blocks"));
 }
 
 /* --- A copy and its signal -------------------------------------------------------------------- */

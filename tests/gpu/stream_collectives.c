@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Description: collectives in the order of a stream, on all PEs, on a team with a stride and on one
- * of the last PEs. Broadcast, fcollect and all-to-all by either engine, and by different ones on
- * different members; every reduction of every type, and reduce-scatter, with the same bits as the
- * host's; in place; in device and host memory; at odd sizes and offsets. PEs: 1 2 3 4, also staged
+/* Description: collectives in the order of a stream, on all PEs, on a team with a stride, on one of
+ * the last PEs and on a list. Broadcast, fcollect and all-to-all by either engine, and by different
+ * ones on different members; every reduction of every type, and reduce-scatter, with the same bits
+ * as the host's; in place; in device and host memory; at odd sizes and offsets. PEs: 1 2 3 4, also
+ * staged
  */
 #include <errno.h>
 #include <math.h>
@@ -19,8 +20,21 @@ static const char *const spaces[] = {"device", "host"};
 static struct {
     const char *name;
     shmem_team_t team;
-} teams[3];
+} teams[4];
 static int nteams;
+
+/* The last PE, the first ones, and at four PEs without one. */
+static void make_list(int npes) {
+    int pes[MEMBERS], count = npes < 4 ? npes : npes - 1, me = shmem_my_pe(), in = 0;
+    for (int i = 0; i < count; i++) {
+        pes[i] = (npes - 1 + i) % npes;
+        in |= pes[i] == me;
+    }
+    teams[nteams].name = "a list";
+    if (in)
+        ON(team_create(pes, count, 0, &teams[nteams].team));
+    nteams++;
+}
 
 static void make_teams(void) {
     int npes = shmem_n_pes();
@@ -32,6 +46,7 @@ static void make_teams(void) {
         teams[nteams].name = "all but the first";
         shmem_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, npes - 1, NULL, 0, &teams[nteams++].team);
     }
+    make_list(npes);
 }
 
 /* A call that the members of a team draw alike. */

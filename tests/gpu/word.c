@@ -226,17 +226,21 @@ static void chain(void) {
 /* A round: everybody shows its count to all, everybody has come, everybody looks, all have looked.
  * The count is in GPU memory, so that a replay shows another one. */
 static struct {
-    struct weft_gpu_team_words *words;
-    ptrdiff_t stride;
+    struct weft_gpu_array words;
     uint64_t *count, *board, *snapshot;
     bool meets;
 } team;
 
 static void come_together(enum weft_gpu_half half) {
+    uint32_t *words[BOARD_MAX];
+    for (int i = 0; i < npes; i++) {
+        struct weft_gpu_team_words *member = (void *)weft_gpu_array_at(&team.words, i);
+        words[i] = half == WEFT_GPU_READY ? member->ready : member->done;
+    }
     if (team.meets)
-        INSIDE(weft_gpu_meet(half, team.words, team.stride, me, npes, streams[0], "meet"));
+        INSIDE(weft_gpu_meet(words, me, npes, streams[0], "meet"));
     else
-        INSIDE(weft_gpu_barrier(team.words, team.stride, me, npes, streams[0], "barrier"));
+        INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0], "barrier"));
 }
 
 static void team_round(void) {
@@ -291,10 +295,10 @@ static void team_rounds(bool meets, const char *name) {
 }
 
 static void teams(void) {
-    team.words = inside_malloc(sizeof *team.words);
-    team.stride = npes < 2 ? 0
-                           : (char *)weft_device_near(team.words, 1, 1) -
-                                 (char *)weft_device_near(team.words, 1, 0);
+    struct weft_gpu_team_words *mine = inside_malloc(sizeof *mine);
+    team.words.first = weft_device_near(mine, 1, 0);
+    team.words.step =
+        npes < 2 ? 0 : (char *)weft_device_near(mine, 1, 1) - (char *)team.words.first;
     team.count = inside_malloc(8);
     team.board = inside_malloc((size_t)npes * 8);
     team.snapshot = inside_malloc((size_t)npes * 8);
