@@ -99,8 +99,8 @@ $(BUILD)/bin/oshc++: tools/oshcc.in
 	@mkdir -p $(@D)
 	@sed 's|@CC@|$(CXX)|; s|@SANFLAGS@|$(SANFLAGS)|' $< > $@ && chmod +x $@
 
-# Examples: a folder is a program. Tests: a C or C++ file is a program.
-EXAMPLES := $(patsubst examples/%/,$(BUILD)/examples/%,$(wildcard examples/*/))
+# Examples: a folder of C is a program. Tests: a C or C++ file is a program.
+EXAMPLES := $(patsubst examples/%/,$(BUILD)/examples/%,$(filter-out %/python/,$(wildcard examples/*/)))
 examples: $(EXAMPLES)
 EXAMPLE_SRC = $(wildcard examples/$(1)/*.c)
 # Dependencies of programs lie with those of objects, not beside what a person looks at.
@@ -203,6 +203,10 @@ bench: all benches ## measure everything, beside other libraries; table and plot
 	@bench/run.sh $(BUILD) $(RESULTS)
 	@bench/table.py $(RESULTS)/*.jsonl | tee $(RESULTS)/table.md
 	@bench/plot.py $(RESULTS) $(RESULTS)/*.jsonl
+
+.PHONY: bench-python
+bench-python: all python ## what a call from Python costs, beside ctypes, numpy and torch
+	@PYTHONPATH=$(BUILD)/python $(BUILD)/bin/oshrun -n 2 $(PYTHON) bench/python.py
 
 bench-gpu: all ## the same on 2 and 4 GPUs, beside NVSHMEM, NCCL and PyTorch, where they are installed
 	@bench/gpu/run.sh $(BUILD) $(RESULTS)/gpu

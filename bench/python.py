@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a call from Python costs, beside the same call through ctypes and what numpy and torch take for
+the like, in one run.
+
+    PYTHONPATH=build/python build/bin/oshrun -n 2 python3 bench/python.py
+
+Prints a Markdown table of microseconds a call: the median of rounds. Calls of PE 0 alone go to PE 0's
+own memory, so that the copy itself takes next to nothing; collectives are made by all PEs.
+"""
+import ctypes
+import statistics
+import time
+
+import weft
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+try:
+    import torch
+    import torch.distributed
+except ImportError:
+    torch = None
+
+ROUNDS, CALLS = 15, 2000
+WORLD = ctypes.c_void_p(1)  # SHMEM_TEAM_WORLD
+
+
+def measure(call, calls=CALLS):
+    """Median microseconds of a call; all PEs go along."""
+    rounds = []
+    for _ in range(ROUNDS):
+        weft.barrier()
+        begin = time.perf_counter()
+        for _ in range(calls):
+            call()
+        rounds.append((time.perf_counter() - begin) / calls * 1e6)
+    return statistics.median(rounds)
+
+
+def c_library():
+    library = ctypes.CDLL(weft.get_library())
+    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    library.shmem_putmem.argtypes = library.shmem_getmem.argtypes = [pointer, pointer, size, number]
+    library.shmem_putmem.restype = library.shmem_getmem.restype = None
+    library.shmem_signal_set.argtypes = [pointer, ctypes.c_uint64, number]
+    library.shmem_signal_set.restype = None
+    library.weft_all_reduce.argtypes = [pointer, pointer, pointer, size, number, number, pointer]
+    return library
+
+
+def alone(c, me):
+    """(row, way, call) of what a PE does by itself."""
+    dest, mine, word = weft.zeros(2), weft.zeros(2), weft.zeros(1, "uint64")
+    to, source, signal = dest.ptr, mine.ptr, word.ptr
+    view = memoryview(bytearray(8)).cast("f")
+    yield "a call of nothing", "Weft", weft.my_pe
+    yield "a call of nothing", "ctypes", c.shmem_my_pe
+    yield "put 8 B", "Weft", lambda: weft.put(dest, mine, me)
+    yield "put 8 B", "ctypes", lambda: c.shmem_putmem(to, source, 8, me)
+    yield "put 8 B of a memoryview", "Weft", lambda: weft.put(dest, view, me)
+    yield "get 8 B", "Weft", lambda: weft.get(view, dest, me)
+    yield "get 8 B", "ctypes", lambda: c.shmem_getmem(source, to, 8, me)
+    yield "signal", "Weft", lambda: weft.signal(word, 1, me)
+    yield "signal", "ctypes", lambda: c.shmem_signal_set(signal, 1, me)
+    yield "wait that is met", "Weft", lambda: weft.wait(word, 1)
+    if numpy:
+        array, window = numpy.ones(2, "float32"), numpy.asarray(dest)
+        yield "put 8 B of a numpy array", "Weft", lambda: weft.put(dest, array, me)
+        yield "put 8 B of a numpy array", "ctypes", lambda: c.shmem_putmem(to, array.ctypes.data, 8, me)
+        yield "put 8 B of a numpy array", "numpy: window[:] = array", lambda: window.__setitem__(slice(None), array)
+    if torch:
+        tensor, there = torch.ones(2), torch.from_dlpack(dest)
+        yield "put 8 B of a torch tensor", "Weft", lambda: weft.put(dest, tensor, me)
+        yield "put 8 B of a torch tensor", "ctypes", lambda: c.shmem_putmem(to, tensor.data_ptr(), 8, me)
+        yield "put 8 B of a torch tensor", "torch: window.copy_(tensor)", lambda: there.copy_(tensor)
+
+
+def together(c):
+    """What all PEs do."""
+    mine = weft.zeros(2)
+    at = mine.ptr
+    yield "barrier", "Weft", weft.barrier
+    yield "barrier", "ctypes", c.shmem_barrier_all
+    yield "all_reduce 8 B", "Weft", lambda: weft.all_reduce(mine)
+    yield "all_reduce 8 B", "ctypes", lambda: c.weft_all_reduce(WORLD, at, at, 2, 1, 1, -1)
+    if torch:
+        tensor = torch.ones(2)
+        yield "all_reduce 8 B of a torch tensor", "Weft", lambda: weft.all_reduce(tensor)
+        if weft.n_pes() > 1:
+            yield "all_reduce 8 B of a torch tensor", "torch.distributed, gloo", \
+                lambda: torch.distributed.all_reduce(tensor)
+
+
+def start_torch():
+    """torch's own process group, over a store that PE 0 has."""
+    port = weft.zeros(1, "int64")
+    if weft.my_pe() == 0:
+        store = torch.distributed.TCPStore("127.0.0.1", 0, weft.n_pes(), True, wait_for_workers=False)
+        memoryview(port)[0] = store.port
+    weft.broadcast(port)
+    if weft.my_pe() != 0:
+        store = torch.distributed.TCPStore("127.0.0.1", memoryview(port)[0], weft.n_pes(), False)
+    torch.distributed.init_process_group("gloo", store=store, rank=weft.my_pe(), world_size=weft.n_pes())
+
+
+def main():
+    weft.init()
+    me, c = weft.my_pe(), c_library()
+    if torch and weft.n_pes() > 1:
+        torch.set_num_threads(1)
+        start_torch()
+    print(f"| call, {weft.n_pes()} PEs | by | us |\n|---|---|---:|") if me == 0 else None
+    for row, way, call in alone(c, me):
+        took = measure(call) if me == 0 else [weft.barrier() for _ in range(ROUNDS)]
+        print(f"| {row} | {way} | {took:.2f} |", flush=True) if me == 0 else None
+    for row, way, call in together(c):
+        took = measure(call, CALLS // 4)
+        print(f"| {row} | {way} | {took:.2f} |", flush=True) if me == 0 else None
+    if torch and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    weft.finalize()
+
+
+main()
