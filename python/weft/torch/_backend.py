@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weft as a backend of PyTorch's symmetric memory: install(), and how a process comes to be a PE.
+
+Allocation is local; a group's members meet in rendezvous. Before the first of these the process has
+to be a PE of Weft's job, which all processes come into together. That goes on in a thread from
+install() on, so that a rendezvous of some ranks need not wait for others to reach theirs.
+"""
+import ctypes
+import os
+import threading
+
+import torch
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+from torch._C._distributed_c10d import _SymmetricMemory
+
+import weft
+
+_NAME = "WEFT"
+_GPU = torch.device("cuda")
+_LAUNCHERS = ("WEFT_PE", "PMIX_RANK", "PMI_RANK", "PMI_ID", "SLURM_STEP_NUM_TASKS")
+
+_lock = threading.RLock()
+_shim = None      # the loaded library
+_members = None   # the function that it calls; kept alive for it
+_joining = None   # the thread that brings this process into the job
+
+
+# --- Coming into the job ------------------------------------------------------------------------------
+
+
+class _Joining(threading.Thread):
+    """weft.init(), which waits for all PEs."""
+
+    def __init__(self):
+        super().__init__(name="weft-join", daemon=True)
+        self.error = None
+
+    def run(self):
+        try:
+            weft.init()
+        except BaseException as error:  # raised where it is waited for
+            self.error = error
+
+
+def _knows_its_job():
+    """Whether it is said already which PE this process is, of how many."""
+    torchrun = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
+    return dist.is_initialized() or torchrun or any(name in os.environ for name in _LAUNCHERS)
+
+
+def _begin_joining():
+    global _joining
+    if _joining is None and not weft.initialized() and _knows_its_job():
+        _joining = _Joining()
+        _joining.start()
+
+
+def _join():
+    """This process is a PE when it returns, and its number that of its rank."""
+    global _joining
+    thread = _joining
+    if thread is not None:
+        thread.join()
+        _joining = None
+        if thread.error is not None:
+            raise thread.error
+    weft.init()
+
+
+def _ranks_of(group_name):
+    """The PEs of a group, by rank: as ranks of the world."""
+    _join()
+    if group_name is None:
+        return []
+    group = c10d._resolve_process_group(group_name)
+    return dist.get_process_group_ranks(group)
+
+
+# --- The registry -------------------------------------------------------------------------------------
+
+
+def _register():
+    global _shim, _members
+    from weft.torch import _shim as shim
+    library = shim.load()
+    _members = shim.members_callback(_ranks_of)
+    library.weft_torch_register(_members, int(torch.version.cuda is not None))
+    if os.environ.get("WEFT_TORCH_ALIAS") == "NVSHMEM":
+        library.weft_torch_alias(b"NVSHMEM")
+    _shim = library
+
+
+def _select(force):
+    if force and torch.version.cuda is not None:
+        _shim.weft_torch_replace()
+        return
+    try:
+        _SymmetricMemory.set_backend(_NAME)
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"weft.torch.install: PyTorch's symmetric memory has been used already, with {_of_gpu()}: install "
+            "before its first use, or pass force=True; what has been made so far then remains what it is"
+        ) from error
+
+
+def _of_gpu():
+    return _SymmetricMemory.get_backend(_GPU)
+
+
+def install(force=False):
+    """Makes Weft the backend of torch.distributed._symmetric_memory in this process, for CUDA tensors
+    and for those of the CPU. Its empty, rendezvous and memory pools and torch.ops.symm_mem.* run on
+    Weft's memory from then on; get_backend() says WEFT. May be called again.
+
+    The backend is compiled when a PyTorch is met for the first time, which takes about 20 seconds
+    and needs a C++ compiler. All ranks call it, but it waits for none of them.
+
+    force: also if another backend has been used already.
+    RuntimeError if one has, and where there is no compiler or it fails.
+    """
+    with _lock:
+        if _shim is None:
+            _register()
+        if not installed():
+            _select(force)
+            from weft.torch import _nvshmem
+            _nvshmem.install()
+        _begin_joining()
+
+
+def installed():
+    """Whether PyTorch's symmetric memory is Weft's in this process."""
+    device = _GPU if torch.version.cuda is not None else torch.device("cpu")
+    return _shim is not None and _SymmetricMemory.get_backend(device) == _NAME
+
+
+def counters():
+    """What the backend has done in this process, by name: allocations and releases of memory;
+    rendezvous that were answered together with the group's members (rendezvous), from what an earlier
+    one left (rendezvous_kept), and with None (rendezvous_none); barriers, put_signals and wait_signals
+    of handles. Empty before install()."""
+    counts, value = {}, ctypes.c_uint64()
+    while _shim is not None:
+        name = _shim.weft_torch_count(len(counts), ctypes.byref(value))
+        if name is None:
+            break
+        counts[name.decode()] = value.value
+    return counts

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operators that PyTorch has for its NVSHMEM backend alone, on CUDA tensors in Weft's memory.
+
+Each is put before PyTorch's own kernel, which is called as ever where the backend is not Weft.
+Nothing is waited for by the host, so all of them can be captured into a graph.
+
+Peers are told nothing that they did not wait for: a call enters with a barrier and leaves with one,
+so that what it read may be overwritten behind it.
+"""
+import warnings
+
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+
+_library = None   # registrations end with it
+_CHANNEL = 0
+
+
+class _Part:
+    """A symmetric tensor, with its group's handle and its place in the allocation."""
+
+    def __init__(self, call, name, tensor, group_name):
+        self.tensor = tensor
+        if not tensor.is_contiguous():
+            raise RuntimeError(f"{call}: {name} is not contiguous; expected a contiguous tensor")
+        self.handle = symm_mem.rendezvous(tensor, group_name)
+        if self.handle is None:
+            raise RuntimeError(f"{call}: {name} is not symmetric; expected a tensor of symm_mem.empty")
+        self.at = tensor.data_ptr() - self.handle.buffer_ptrs[self.handle.rank]
+
+    def of(self, peer):
+        """The same tensor of a peer."""
+        begin, rest = divmod(self.at, self.tensor.element_size())
+        assert rest == 0, "tensors are aligned to their elements"
+        return self.handle.get_buffer(peer, self.tensor.shape, self.tensor.dtype, begin)
+
+    def barrier(self):
+        self.handle.barrier(channel=_CHANNEL)
+
+
+def _world():
+    return dist.group.WORLD.group_name
+
+
+def _check_peer(call, name, peer, size):
+    if not 0 <= peer < size:
+        raise RuntimeError(f"{call}: {name} is {peer}; expected a rank in [0, {size})")
+
+
+# --- One peer -----------------------------------------------------------------------------------------
+
+
+def nvshmem_put(tensor, peer):
+    here = _Part("nvshmem_put", "tensor", tensor, _world())
+    _check_peer("nvshmem_put", "peer", peer, here.handle.world_size)
+    here.of(peer).copy_(tensor)
+
+
+def nvshmem_get(tensor, peer):
+    here = _Part("nvshmem_get", "tensor", tensor, _world())
+    _check_peer("nvshmem_get", "peer", peer, here.handle.world_size)
+    tensor.copy_(here.of(peer))
+
+
+def _signal_word(call, sigpad, group_name):
+    """The first 8 bytes of sigpad, as PyTorch's kernels take it."""
+    if sigpad.numel() * sigpad.element_size() < 8 or sigpad.data_ptr() % 8:
+        raise RuntimeError(f"{call}: sigpad has {sigpad.numel()} elements of {sigpad.dtype}; expected at least 8 "
+                           "bytes, aligned to 8")
+    return _Part(call, "sigpad", sigpad.view(-1).view(torch.uint8)[:8].view(torch.int64), group_name)
+
+
+def nvshmem_put_with_signal(tensor, sigpad, signal, peer):
+    word = _signal_word("nvshmem_put_with_signal", sigpad, _world())
+    nvshmem_put(tensor, peer)
+    word.of(peer).fill_(signal)  # a kernel behind the copy: who sees it sees the data
+
+
+def nvshmem_wait_for_signal(sigpad, signal, peer):
+    from weft.torch import _exchange_kernels as kernels
+    word = _signal_word("nvshmem_wait_for_signal", sigpad, _world())
+    kernels.wait_until_equal(word.tensor, signal)
+
+
+# --- All members --------------------------------------------------------------------------------------
+
+
+def nvshmem_broadcast(input, root, group_name):
+    here = _Part("nvshmem_broadcast", "input", input, group_name)
+    _check_peer("nvshmem_broadcast", "root", root, here.handle.world_size)
+    here.barrier()
+    if here.handle.rank != root:
+        input.copy_(here.of(root))
+    here.barrier()
+    return input
+
+
+def nvshmem_all_to_all(input, out, group_name):
+    call = "nvshmem_all_to_all"
+    here = _Part(call, "input", input, group_name)
+    rank, size = here.handle.rank, here.handle.world_size
+    if not out.is_contiguous() or out.numel() != input.numel() or out.dtype != input.dtype:
+        raise RuntimeError(f"{call}: out is {tuple(out.shape)} of {out.dtype}; expected it contiguous, with "
+                           f"{input.numel()} elements of {input.dtype}, as input")
+    if input.numel() % size:
+        raise RuntimeError(f"{call}: input has {input.numel()} elements; expected a multiple of the {size} members")
+    parts = out.view(size, -1)
+    here.barrier()
+    for step in range(size):
+        peer = (rank + step) % size
+        parts[peer].copy_(here.of(peer).view(size, -1)[rank])
+    here.barrier()
+    return out
+
+
+def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group_name):
+    _exchange("all_to_all_vdev", input, out, in_splits, None, out_splits_offsets, group_name, by_rank=True)
+
+
+def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group_name, major_align=None):
+    align = 1 if major_align is None else major_align
+    if align <= 0:
+        raise RuntimeError(f"all_to_all_vdev_2d: major_align is {align}; expected a positive number")
+    _exchange("all_to_all_vdev_2d", input, out, in_splits, None, out_splits_offsets, group_name, by_rank=True,
+              align=align, two_dims=True)
+
+
+def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, group_name):
+    splits, offsets = in_splits_offsets.unbind(0)
+    _exchange("all_to_all_vdev_2d_offset", input, out, splits, offsets, out_splits_offsets, group_name,
+              by_rank=False, two_dims=True)
+
+
+def _check_splits(call, splits, out_splits_offsets, size, two_dims):
+    """How many chunks there are for each pair of ranks."""
+    count = splits.numel()
+    if splits.dtype != torch.int64 or not splits.is_contiguous() or count % size or (not two_dims and count != size):
+        raise RuntimeError(f"{call}: the splits of the input are {tuple(splits.shape)} of {splits.dtype}; expected "
+                           f"contiguous int64, {'a multiple of ' if two_dims else ''}{size} of them")
+    if out_splits_offsets.dtype != torch.int64 or tuple(out_splits_offsets.shape) != (2, count):
+        raise RuntimeError(f"{call}: out_splits_offsets is {tuple(out_splits_offsets.shape)} of "
+                           f"{out_splits_offsets.dtype}; expected (2, {count}) of int64")
+    return count // size
+
+
+def _check_rows(call, input, out):
+    if input.dtype != out.dtype or not out.is_contiguous() or input.stride(0) != out.stride(0):
+        raise RuntimeError(f"{call}: out is {tuple(out.shape)} of {out.dtype}; expected it contiguous, with rows "
+                           f"like those of input, which is {tuple(input.shape)} of {input.dtype}")
+
+
+def _exchange(call, input, out, in_splits, in_offsets, out_splits_offsets, group_name, by_rank, align=1,
+              two_dims=False):
+    """by_rank: the input's chunks are by rank, and the output's by expert; otherwise the reverse."""
+    from weft.torch import _exchange_kernels as kernels
+    source = _Part(call, "input", input, group_name)
+    books = _Part(call, "out_splits_offsets", out_splits_offsets, group_name)
+    _check_rows(call, input, out)
+    experts = _check_splits(call, in_splits, out_splits_offsets, source.handle.world_size, two_dims)
+    books.barrier()  # peers have done with what their books said before
+    kernels.tell(in_splits, in_offsets, books, experts, by_rank)
+    books.barrier()
+    kernels.pull(source, out, books, experts, by_rank, align)
+    books.barrier()
+
+
+# --- In place of PyTorch's ----------------------------------------------------------------------------
+
+_OPERATORS = (nvshmem_put, nvshmem_get, nvshmem_put_with_signal, nvshmem_wait_for_signal, nvshmem_broadcast,
+              nvshmem_all_to_all, all_to_all_vdev, all_to_all_vdev_2d, all_to_all_vdev_2d_offset)
+
+
+def _kernel_of(name):
+    """PyTorch's own kernel; None in a build that has none."""
+    try:
+        return torch.library.get_kernel(f"symm_mem::{name}", "CUDA")
+    except RuntimeError:
+        return None
+
+
+def _before(operator, kernel):
+    """What is registered: it decides by the backend in use."""
+    def dispatch(keys, tensor, *args, **kwargs):
+        if symm_mem.get_backend(tensor.device) == "WEFT":
+            with torch.cuda.device(tensor.device):
+                return operator(tensor, *args, **kwargs)
+        if kernel is None:
+            raise NotImplementedError(f"{operator.__name__}: this PyTorch has no kernel for it")
+        return kernel.call_boxed(keys, tensor, *args, **kwargs)
+    return dispatch
+
+
+def install():
+    global _library
+    if _library is not None or torch.version.cuda is None:
+        return
+    _library = torch.library.Library("symm_mem", "IMPL")
+    with warnings.catch_warnings():  # of just that
+        warnings.filterwarnings("ignore", message=".*may also be overridden")
+        for operator in _OPERATORS:
+            name = operator.__name__
+            if hasattr(torch.ops.symm_mem, name):
+                _library.impl(name, _before(operator, _kernel_of(name)), "CUDA", with_keyset=True,
+                              allow_override=True)

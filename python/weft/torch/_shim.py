@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C++ shim: compiled once against the PyTorch at hand, kept, and loaded.
+
+PyTorch promises no binary interface from one version to the next, so the shim comes as source. What
+has been compiled is found again by all that it depends on: PyTorch, CUDA, Python, the sources.
+"""
+import contextlib
+import ctypes
+import fcntl
+import hashlib
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+import weft
+
+_SOURCES = pathlib.Path(__file__).parent / "shim"
+_PACKAGE = pathlib.Path(weft.__file__).parent
+_MEMBERS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_int,
+                            ctypes.c_void_p, ctypes.c_int)
+
+
+def _first(what, *places):
+    for place in places:
+        if place.exists():
+            return place
+    raise RuntimeError(f"weft.torch.install: {_PACKAGE} has no {what}: reinstall weft")
+
+
+def _headers():
+    """The folder of shmemx.h: in the package, or of the build that it is used in."""
+    folders = (_PACKAGE, *_PACKAGE.parents)
+    return _first("include/shmemx.h", *(folder / "include/shmemx.h" for folder in folders)).parent
+
+
+def _library():
+    """What weft._core is linked with, and so is loaded already."""
+    return _first("libweft.so", _PACKAGE / "libweft.so", _PACKAGE / "../../lib/libweft.so")
+
+
+def _key():
+    key = hashlib.sha256(repr((torch.__version__, torch.version.git_version, torch.version.cuda,
+                               sys.implementation.cache_tag)).encode())
+    for path in (pathlib.Path(__file__), *sorted(_SOURCES.iterdir()), *sorted(_headers().glob("*.h"))):
+        key.update(path.name.encode() + b"\0" + path.read_bytes())
+    return key.hexdigest()[:16]
+
+
+def path():
+    """Where the shim for this PyTorch is, or will be."""
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(cache) / "weft" / f"torch-{torch.__version__}-{_key()}" / "libweft_torch.so"
+
+
+def _compiler():
+    named = os.environ.get("CXX")
+    for words in ([shlex.split(named)] if named else [["g++"], ["c++"], ["clang++"]]):
+        if shutil.which(words[0]):
+            return words
+    raise RuntimeError(
+        f"weft.torch.install: there is no C++ compiler ({named or 'g++'}) to make the backend for PyTorch "
+        f"{torch.__version__} with: install g++ or name one by CXX; this is needed once")
+
+
+def _compile(to):
+    root = pathlib.Path(torch.__file__).parent
+    with tempfile.TemporaryDirectory(dir=to.parent) as folder:
+        # One unit: most of the time goes into PyTorch's headers.
+        unit, made = pathlib.Path(folder) / "shim.cpp", pathlib.Path(folder) / to.name
+        unit.write_text("".join(f'#include "{source}"\n' for source in sorted(_SOURCES.glob("*.cpp"))))
+        headers = [f"-I{_headers()}", *(flag for part in ("include", "include/torch/csrc/api/include")
+                                        for flag in ("-isystem", str(root / part)))]
+        libraries = ["-Wl,-z,defs", str(_library()), f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10"]
+        abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"
+        command = [*_compiler(), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wno-suggest-override", "-fPIC", "-shared",
+                   "-fvisibility=hidden", abi, *headers, str(unit), "-o", str(made), *libraries]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"weft.torch.install: the backend does not compile against PyTorch "
+                               f"{torch.__version__}:\n{shlex.join(command)}\n{done.stderr.strip()}")
+        made.rename(to)
+
+
+@contextlib.contextmanager
+def _alone(folder):
+    """One process of this host at a time: the ranks of a job come here together."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def is_there():
+    """Whether it has been compiled."""
+    return path().is_file()
+
+
+def load():
+    """The shim, compiled first if need be."""
+    to = path()
+    if not to.is_file():
+        with _alone(to.parent):
+            if not to.is_file():
+                _compile(to)
+    return _declare(ctypes.CDLL(str(to)))
+
+
+def _declare(shim):
+    """The functions of entry.cpp."""
+    shim.weft_torch_register.argtypes = [_MEMBERS, ctypes.c_int]
+    shim.weft_torch_register.restype = None
+    shim.weft_torch_alias.argtypes = [ctypes.c_char_p]
+    shim.weft_torch_alias.restype = None
+    for name in ("weft_torch_replace", "weft_torch_restore"):
+        getattr(shim, name).argtypes = []
+        getattr(shim, name).restype = None
+    shim.weft_torch_count.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_uint64)]
+    shim.weft_torch_count.restype = ctypes.c_char_p
+    return shim
+
+
+def members_callback(ranks_of):
+    """For weft_torch_register: ranks_of(group name) gives the PEs of a group, or raises; with None, none."""
+    def members(group, pes, room, text, text_bytes):
+        try:
+            ranks = ranks_of(None if group is None else group.decode())
+            if len(ranks) > room:
+                raise RuntimeError(f"the group has {len(ranks)} members, and there is room for {room}")
+            for i, rank in enumerate(ranks):
+                pes[i] = rank
+            return len(ranks)
+        except BaseException as error:  # there is no way for it through C++ but as text
+            said = f"{error or type(error).__name__}".encode()[:text_bytes - 1]
+            ctypes.memmove(text, said + b"\0", len(said) + 1)
+            return -1
+    return _MEMBERS(members)

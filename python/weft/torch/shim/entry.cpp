@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Python calls, through ctypes: plain C, so that the shim needs neither Python's headers nor a
+ * module of its own. */
+#include "allocator.h"
+#include "count.h"
+
+#include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
+
+namespace symm = c10d::symmetric_memory;
+using AllocatorPtr = c10::intrusive_ptr<symm::SymmetricMemoryAllocator>;
+
+/* Never destroyed: tensors may be freed after everything else. */
+static AllocatorPtr &allocator_of(c10::DeviceType type) {
+    static auto &host = *new AllocatorPtr(c10::make_intrusive<weft::Allocator>(at::kCPU));
+    static auto &gpu = *new AllocatorPtr(c10::make_intrusive<weft::Allocator>(at::kCUDA));
+    return type == at::kCPU ? host : gpu;
+}
+
+extern "C" {
+
+/* Makes the backend known as "WEFT": that of GPUs where PyTorch has any, and that of the host, for
+ * which PyTorch has none of its own, in any case. */
+__attribute__((visibility("default"))) void weft_torch_register(weft::Members members, int cuda) {
+    weft::members_of = members;
+    if (!symm::has_allocator(at::kCPU))
+        symm::register_allocator(at::kCPU, allocator_of(at::kCPU));
+    symm::register_availability("WEFT", allocator_of(cuda ? at::kCUDA : at::kCPU));
+}
+
+/* Under another backend's name, too: programs that insist on it get ours. */
+__attribute__((visibility("default"))) void weft_torch_alias(const char *name) {
+    symm::register_availability(name, allocator_of(at::kCUDA));
+}
+
+/* In place of a backend that has been used already: what it has made remains its own. And back. */
+static AllocatorPtr &replaced = *new AllocatorPtr;
+
+__attribute__((visibility("default"))) void weft_torch_replace(void) {
+    if (!replaced)
+        replaced = symm::get_allocator(at::kCUDA);
+    symm::register_allocator(at::kCUDA, allocator_of(at::kCUDA));
+}
+
+__attribute__((visibility("default"))) void weft_torch_restore(void) {
+    if (replaced)
+        symm::register_allocator(at::kCUDA, replaced);
+}
+
+/* The value of count i, and its name; NULL behind the last. */
+__attribute__((visibility("default"))) const char *weft_torch_count(int i, uint64_t *value) {
+    struct Count {
+        const char *name;
+        const std::atomic<uint64_t> *value;
+    };
+    static const Count all[] = {
+#define X(name) {#name, &weft::counts.name},
+        WEFT_COUNTS(X)
+#undef X
+    };
+    if (i < 0 || i >= static_cast<int>(sizeof all / sizeof all[0]))
+        return nullptr;
+    *value = *all[i].value;
+    return all[i].name;
+}
+
+} // extern "C"

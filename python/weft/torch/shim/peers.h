@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the members of a group have of each other's blocks: where the data and the pads of each are,
+ * for the host and, as arrays in the device's memory, for kernels. */
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <shmemx.h>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+class Block;
+
+/* Which PEs a group has, by rank: asked of Python, which knows, and sees to it that this process is
+ * a PE. The number of members, or -1 with text. Without a group (NULL) this process becomes a PE,
+ * and that is all: 0. */
+using Members = int (*)(const char *group, int *pes, int room, char *text, int text_bytes);
+extern Members members_of;
+
+/* Makes this process a PE, unless it is. */
+void become_pe();
+
+class Peers {
+  public:
+    /* Collective over the group's members, and their first meeting over this block. */
+    Peers(const Block &block, const std::string &group);
+    ~Peers();
+    Peers(const Peers &) = delete;
+    Peers &operator=(const Peers &) = delete;
+
+    int rank() const { return rank_; }
+    int size() const { return static_cast<int>(pes_.size()); }
+    const std::vector<int> &pes() const { return pes_; }
+    const std::vector<void *> &data() const { return data_; }
+    const std::vector<void *> &pads() const { return pads_; }
+    void **data_on_device() const { return static_cast<void **>(data_on_device_.data_ptr()); }
+    void **pads_on_device() const { return static_cast<void **>(pads_on_device_.data_ptr()); }
+    int *pes_on_device() const { return static_cast<int *>(pes_on_device_.data_ptr()); }
+
+  private:
+    void attach(const Block &block, const std::string &group);
+    void compare(const Block &block, const std::string &group) const;
+
+    std::vector<int> pes_;
+    int rank_ = -1;
+    shmemx_share_t share_ = nullptr;
+    std::vector<void *> data_, pads_;
+    at::Tensor data_on_device_, pads_on_device_, pes_on_device_;
+};
+
+} // namespace weft

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a test program that oshrun or torchrun has started n times becomes torch.distributed's ranks."""
+import faulthandler
+import os
+
+import torch
+import torch.distributed as dist
+
+
+def place():
+    """(rank, size) as the launcher says; (0, 1) without one."""
+    for rank, size in (("WEFT_PE", "WEFT_NPES"), ("RANK", "WORLD_SIZE")):
+        if rank in os.environ:
+            return int(os.environ[rank]), int(os.environ[size])
+    return 0, 1
+
+
+def start(kind, seconds_max=120):
+    """The world, of gloo or nccl. A program that hangs ends after seconds_max, and shows where."""
+    faulthandler.dump_traceback_later(seconds_max, exit=True)
+    rank, size = place()
+    if "MASTER_PORT" in os.environ:
+        dist.init_process_group(kind, rank=rank, world_size=size)
+    else:  # oshrun's PEs have their parent in common
+        meeting = f"file:///tmp/weft-test-{os.getuid()}-{os.getppid()}-{os.environ.get('WEFT_NPES', 1)}"
+        dist.init_process_group(kind, rank=rank, world_size=size, init_method=meeting)
+    torch.manual_seed(int.from_bytes(os.urandom(4), "little"))
+    return dist.group.WORLD
+
+
+def end():
+    """All ranks part here."""
+    dist.barrier()
+    dist.destroy_process_group()
+    faulthandler.cancel_dump_traceback_later()

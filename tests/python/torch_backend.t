@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weft as PyTorch's symmetric-memory backend, on CPU tensors: the tests of torch_backend_*.py on 1 to 4
+PEs, and how processes of each kind come to have it. GPUs: gpu_backend.py.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+OSHRUN = interpreter.BUILD / "bin/oshrun"
+PYTHON = interpreter.find("pytest", "torch.distributed._symmetric_memory")
+SECONDS = 280
+
+
+def run(problems, command, status=0, said=(), **environment):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=SECONDS,
+                          env=interpreter.environment(OMP_NUM_THREADS="1", **environment))
+    everything = done.stdout + done.stderr
+    if done.returncode != status:
+        problems.append(f"status {done.returncode}, expected {status}")
+    problems += [f"no {pattern!r}" for pattern in said if not re.search(pattern, everything)]
+    if problems:
+        problems += everything.splitlines()[-60:]
+    return everything
+
+
+def tests_on(pes, name):
+    def case(problems):
+        said = run(problems, [OSHRUN, "-n", pes, PYTHON, HERE / "run.py", HERE / name], TRITON_INTERPRET="1")
+        for line in said.splitlines():
+            if line.startswith("SKIPPED") or " passed" in line:
+                print(f"# {name} on {pes} PEs: {line}")
+    return case
+
+
+# --- Starting -----------------------------------------------------------------------------------------
+
+BEGIN = """
+    import os, sys, time
+    import torch, torch.distributed as dist, torch.distributed._symmetric_memory as symm_mem
+    from torch._C._distributed_c10d import _SymmetricMemory
+    import weft, weft.torch, job
+
+    def empty(numel):
+        return _SymmetricMemory.empty_strided_p2p((numel,), (1,), torch.float32, torch.device("cpu"))
+
+    def meet(group):
+        tensor = empty(10).fill_(dist.get_rank())
+        h = symm_mem.rendezvous(tensor, group)
+        h.barrier()
+        peers = [h.get_buffer(r, (1,), torch.float32).item() for r in range(h.world_size)]
+        h.barrier()
+        return peers
+"""
+
+
+def program(text):
+    return textwrap.dedent(BEGIN) + textwrap.dedent(text)
+
+
+def oshrun(pes, text):
+    return [OSHRUN, "-n", pes, PYTHON, "-c", program(text)]
+
+
+def with_file(problems, launch, text, **more):
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(program(text))
+        file.flush()
+        run(problems, [*launch, file.name], **more)
+
+
+def torchrun(problems):
+    """install() before and after init_process_group()."""
+    launch = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    both = ["weft.torch.install()", "job.start('gloo')"]
+    for order in (both, both[::-1]):
+        with_file(problems, launch, f"""
+            {'; '.join(order)}
+            print("peers", meet("0"), "PE", weft.my_pe(), flush=True)
+            job.end()
+        """, said=[r"peers \[0.0, 1.0\] PE 0", "PE 1"])
+
+
+SPAWN = """
+    import tempfile
+    import torch.multiprocessing as mp
+
+    def work(rank, path):
+        {first}
+        dist.init_process_group("gloo", init_method=path, rank=rank, world_size=3)
+        {second}
+        print("peers", meet("0"), "PE", weft.my_pe(), flush=True)
+        dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        with tempfile.TemporaryDirectory() as folder:
+            mp.spawn(work, ("file://" + folder + "/store",), 3)
+        print("all back")
+"""
+
+
+def spawned(problems):
+    """Without any launcher: what torch.distributed knows has to do."""
+    for first, second in (("pass", "weft.torch.install()"), ("weft.torch.install()", "pass")):
+        with_file(problems, [PYTHON], SPAWN.format(first=first, second=second), said=[r"peers \[0.0, 1.0, 2.0\] PE 2", "all back"])
+
+
+def alone(problems):
+    run(problems, [PYTHON, "-c", program("""
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        weft.torch.install()
+        print("peers", meet("0"))
+    """)], said=[r"peers \[0.0\]"])
+
+
+def some_of_the_ranks(problems):
+    """The first rendezvous of all, while others are in a collective call and come to none before."""
+    run(problems, oshrun(3, """
+        weft.torch.install()
+        job.start("gloo", 60)
+        pair = dist.new_group([0, 1])
+        if dist.get_rank() < 2:
+            print("peers", meet(pair.group_name), flush=True)
+        dist.barrier()
+        print("peers", meet("0"), flush=True)
+        job.end()
+    """), said=[r"peers \[0.0, 1.0\]", r"peers \[0.0, 1.0, 2.0\]"])
+
+
+def other_numbers(problems):
+    """A rank that is not the PE of its number."""
+    run(problems, oshrun(2, """
+        weft.torch.install()
+        me = int(os.environ["WEFT_PE"])
+        path = f"file:///tmp/weft-test-{os.getuid()}-{os.getppid()}-other"
+        dist.init_process_group("gloo", init_method=path, rank=1 - me, world_size=2)
+        try:
+            meet("0")
+        except RuntimeError as error:
+            print(error, flush=True)
+    """), said=["PE 0 of 2, but rank 1 of 2", "PE 1 of 2, but rank 0 of 2"])
+
+
+# --- Ends ---------------------------------------------------------------------------------------------
+
+def killed_in(call):
+    def case(problems):
+        run(problems, oshrun(3, f"""
+            weft.torch.install()
+            group = job.start("gloo", 60).group_name
+            tensor = empty(10)
+            h = symm_mem.rendezvous(tensor, group)
+            h.barrier()
+            if dist.get_rank() == 1:
+                os.kill(os.getpid(), 9)
+            {call}
+            time.sleep(30)
+        """), status=128 + 9, said=["PE 1 .*killed by signal 9"])
+    return case
+
+
+def alive_at_the_end(problems):
+    run(problems, oshrun(2, """
+        weft.torch.install()
+        job.start("gloo", 60)
+        tensors = [empty(100) for _ in range(10)]
+        handles = [symm_mem.rendezvous(tensor, "0") for tensor in tensors]
+        handles[0].barrier()
+        cycle = [tensors, handles]
+        cycle.append(cycle)
+        print("end", flush=True)
+    """), said=["end"])
+
+
+# --- The registry -------------------------------------------------------------------------------------
+
+def names(problems):
+    """NVSHMEM is Weft only if it is asked for."""
+    text = """
+        weft.torch.install()
+        _SymmetricMemory.set_backend("NVSHMEM")
+        print("now", symm_mem.get_backend("cuda"))
+    """
+    for_gpus = [PYTHON, "-c", "import torch; raise SystemExit(torch.version.cuda is None)"]
+    if subprocess.run(for_gpus).returncode == 0:
+        run(problems, [PYTHON, "-c", program(text)], said=["now NVSHMEM"])
+        run(problems, [PYTHON, "-c", program(text)], said=["now WEFT"], WEFT_TORCH_ALIAS="NVSHMEM")
+
+
+def used_before(problems):
+    run(problems, [PYTHON, "-c", program("""
+        from torch._C._autograd import DeviceType
+        if torch.version.cuda:
+            try:
+                _SymmetricMemory.has_multicast_support(DeviceType.CUDA, 0)
+            except RuntimeError:
+                print("there is no GPU here; it counts as a use all the same")
+            try:
+                weft.torch.install()
+            except RuntimeError as error:
+                print(error)
+            weft.torch.install(force=True)
+            print("now", symm_mem.get_backend("cuda"))
+        else:
+            print("pass force=True", "now WEFT")
+    """)], said=["pass force=True", "now WEFT"])
+
+
+def no_compiler(problems):
+    with tempfile.TemporaryDirectory() as cache:
+        run(problems, [PYTHON, "-c", program("""
+            os.environ["PATH"] = "/nowhere"
+            try:
+                weft.torch.install()
+            except RuntimeError as error:
+                print("lines", len(str(error).splitlines()), error)
+        """)], said=["lines 1 weft.torch.install: there is no C.. compiler", "install g"], XDG_CACHE_HOME=cache)
+
+
+def by_itself(problems):
+    """What `import torch` calls: only if asked, and it never compiles."""
+    text = """
+        from weft.torch import _autoload
+        _autoload.load()
+        print("installed", weft.torch.installed())
+    """
+    run(problems, [PYTHON, "-c", program(text)], said=["installed False"])
+    run(problems, [PYTHON, "-c", program(text)], said=["installed True"], WEFT_TORCH_BACKEND="1")
+    with tempfile.TemporaryDirectory() as cache:
+        run(problems, [PYTHON, "-c", program(text)], said=["installed False", "no backend for this PyTorch yet"],
+            WEFT_TORCH_BACKEND="1", XDG_CACHE_HOME=cache)
+
+
+def without(problems):
+    print("# no Python from 3.11 on has pytest and PyTorch here: not tried")
+
+
+CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))
+         for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in (1, 2, 3, 4)]
+CASES += [(scene.__name__.replace("_", " "), scene) for scene in (
+    torchrun, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, names, used_before, no_compiler,
+    by_itself)]
+CASES += [(f"a rank is killed, others are in {what}", killed_in(call)) for what, call in (
+    ("barrier", "h.barrier()"), ("wait_signal", "h.wait_signal(1)"), ("rendezvous", "meet(group)"))]
+ONLY = sys.argv[1] if len(sys.argv) > 1 else ""  # cases with this in their name
+CASES = [case for case in CASES if ONLY in case[0]]
+tap.run(CASES if PYTHON else [("PyTorch's backend", without)])
