@@ -17,7 +17,8 @@ def place():
 
 def start(kind, seconds_max=120):
     """The world, of gloo or nccl. A program that hangs ends after seconds_max, and shows where."""
-    faulthandler.dump_traceback_later(seconds_max, exit=True)
+    if seconds_max:
+        faulthandler.dump_traceback_later(seconds_max, exit=True)
     rank, size = place()
     if "MASTER_PORT" in os.environ:
         dist.init_process_group(kind, rank=rank, world_size=size)
