@@ -68,6 +68,15 @@ def _compiler():
         f"{torch.__version__} with: install g++ or name one by CXX; this is needed once")
 
 
+def _standard_library():
+    """The C++ library that PyTorch has loaded: a second one, linked in where a compiler comes with an archive
+    alone, has streams whose locale is the first one's."""
+    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+        if "/libstdc++.so" in line:
+            return [line.split(maxsplit=5)[5]]
+    return []
+
+
 def _compile(to):
     root = pathlib.Path(torch.__file__).parent
     with tempfile.TemporaryDirectory(dir=to.parent) as folder:
@@ -76,7 +85,8 @@ def _compile(to):
         unit.write_text("".join(f'#include "{source}"\n' for source in sorted(_SOURCES.glob("*.cpp"))))
         headers = [f"-I{_headers()}", *(flag for part in ("include", "include/torch/csrc/api/include")
                                         for flag in ("-isystem", str(root / part)))]
-        libraries = ["-Wl,-z,defs", str(_library()), f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10"]
+        libraries = ["-Wl,-z,defs", str(_library()), f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10",
+                     *_standard_library()]
         abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"
         command = [*_compiler(), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wno-suggest-override", "-fPIC", "-shared",
                    "-fvisibility=hidden", abi, *headers, str(unit), "-o", str(made), *libraries]
