@@ -5,7 +5,8 @@
 
     torchrun --standalone --nproc-per-node 4 --no-python python3 tests/python/helion_all_gather_matmul.py
 
-with BACKEND=WEFT in the environment, or without: then on PyTorch's own memory.
+with BACKEND=WEFT in the environment, or without: then on PyTorch's own memory, or, where Weft is
+installed by pip and WEFT_TORCH_BACKEND=1, on Weft's.
 """
 from __future__ import annotations
 
@@ -230,7 +231,9 @@ def report(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, golden: torch.Tens
     errors = [((x[rows].double() - wanted).abs().max() / wanted.abs().max()).item() for x in (c, golden)]
     print(f"rank {dist.get_rank()}: backend {symm_mem.get_backend(device)}, error of Helion's product "
           f"{errors[0]:.2e}, of PyTorch's {errors[1]:.2e}", flush=True)
-    if os.environ.get("BACKEND") == "WEFT":
+    if symm_mem.get_backend(device) == "WEFT":
+        import weft.torch
+
         print(f"rank {dist.get_rank()}: {weft.torch.counters()}", flush=True)
 
 

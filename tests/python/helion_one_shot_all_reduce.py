@@ -6,7 +6,8 @@ of a backend is ours:
 
     torchrun --standalone --nproc-per-node 4 --no-python python3 tests/python/helion_one_shot_all_reduce.py
 
-with BACKEND=WEFT in the environment, or NVSHMEM, which the page has, or CUDA, PyTorch's default.
+with BACKEND=WEFT in the environment, or NVSHMEM, which the page has, or CUDA, PyTorch's default. Where
+Weft is installed by pip, WEFT_TORCH_BACKEND=1 WEFT_TORCH_ALIAS=NVSHMEM runs the page as it is on Weft.
 """
 from __future__ import annotations
 
@@ -239,7 +240,9 @@ def report(mine: torch.Tensor, ours: torch.Tensor, reference: torch.Tensor, devi
     errors = [((x.double() - wanted).abs().max() / wanted.abs().max()).item() for x in (ours, reference)]
     print(f"rank {dist.get_rank()}: backend {symm_mem.get_backend(device)}, error of Helion's sum "
           f"{errors[0]:.2e}, of PyTorch's {errors[1]:.2e}", flush=True)
-    if BACKEND == "WEFT":
+    if symm_mem.get_backend(device) == "WEFT":
+        import weft.torch
+
         print(f"rank {dist.get_rank()}: {weft.torch.counters()}", flush=True)
 
 

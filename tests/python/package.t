@@ -96,7 +96,7 @@ def contents(problems):
             problems.append(f"no {name}")
     problems += [f"{path.name} is none of the package's" for path in found.rglob("*.[ch]") if path.parent == found]
     entry = "import importlib.metadata as m; print([e.value for e in m.entry_points(group='torch.backends')])"
-    if "weft.torch._autoload:load" not in (out := run(problems, SCRIPTS / "python", "-c", entry, cwd=WORK)):
+    if "weft_autoload:load" not in (out := run(problems, SCRIPTS / "python", "-c", entry, cwd=WORK)):
         problems.append(f"torch's entry points: {out}")
     tags = [line for path in found.parent.glob("weft-*.dist-info/WHEEL") for line in path.read_text().splitlines()]
     if not any(line.startswith("Tag: cp311-abi3-linux") for line in tags):

@@ -227,11 +227,13 @@ def no_compiler(problems):
 
 def by_itself(problems):
     """What `import torch` calls: only if asked, and it never compiles."""
-    text = """
-        from weft.torch import _autoload
-        _autoload.load()
+    text = f"""
+        sys.path.append({str(interpreter.ROOT / "python")!r})
+        import weft_autoload
+        weft_autoload.load()
         print("installed", weft.torch.installed())
     """
+    run(problems, [PYTHON, "-c", program("weft.torch.install()")])
     run(problems, [PYTHON, "-c", program(text)], said=["installed False"])
     run(problems, [PYTHON, "-c", program(text)], said=["installed True"], WEFT_TORCH_BACKEND="1")
     with tempfile.TemporaryDirectory() as cache:

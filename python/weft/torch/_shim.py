@@ -21,33 +21,15 @@ import torch
 import weft
 
 _SOURCES = pathlib.Path(__file__).parent / "shim"
-_PACKAGE = pathlib.Path(weft.__file__).parent
 _MEMBERS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_int,
                             ctypes.c_void_p, ctypes.c_int)
-
-
-def _first(what, *places):
-    for place in places:
-        if place.exists():
-            return place
-    raise RuntimeError(f"weft.torch.install: {_PACKAGE} has no {what}: reinstall weft")
-
-
-def _headers():
-    """The folder of shmemx.h: in the package, or of the build that it is used in."""
-    folders = (_PACKAGE, *_PACKAGE.parents)
-    return _first("include/shmemx.h", *(folder / "include/shmemx.h" for folder in folders)).parent
-
-
-def _library():
-    """What weft._core is linked with, and so is loaded already."""
-    return _first("libweft.so", _PACKAGE / "libweft.so", _PACKAGE / "../../lib/libweft.so")
 
 
 def _key():
     key = hashlib.sha256(repr((torch.__version__, torch.version.git_version, torch.version.cuda,
                                sys.implementation.cache_tag)).encode())
-    for path in (pathlib.Path(__file__), *sorted(_SOURCES.iterdir()), *sorted(_headers().glob("*.h"))):
+    headers = pathlib.Path(weft.get_include()).glob("*.h")
+    for path in (pathlib.Path(__file__), *sorted(_SOURCES.iterdir()), *sorted(headers)):
         key.update(path.name.encode() + b"\0" + path.read_bytes())
     return key.hexdigest()[:16]
 
@@ -83,9 +65,9 @@ def _compile(to):
         # One unit: most of the time goes into PyTorch's headers.
         unit, made = pathlib.Path(folder) / "shim.cpp", pathlib.Path(folder) / to.name
         unit.write_text("".join(f'#include "{source}"\n' for source in sorted(_SOURCES.glob("*.cpp"))))
-        headers = [f"-I{_headers()}", *(flag for part in ("include", "include/torch/csrc/api/include")
+        headers = [f"-I{weft.get_include()}", *(flag for part in ("include", "include/torch/csrc/api/include")
                                         for flag in ("-isystem", str(root / part)))]
-        libraries = ["-Wl,-z,defs", str(_library()), f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10",
+        libraries = ["-Wl,-z,defs", str(weft.get_library()), f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10",
                      *_standard_library()]
         abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"
         command = [*_compiler(), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wno-suggest-override", "-fPIC", "-shared",

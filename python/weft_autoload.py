@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `import torch` calls when Weft is installed (entry point "torch.backends").
+"""What `import torch` calls where Weft is installed (entry point "torch.backends"): a module by itself,
+because every import of PyTorch comes here, and Weft itself is loaded only if it is asked for.
 
-Does nothing unless WEFT_TORCH_BACKEND=1. Never raises, because `import torch` would fail; never
-compiles, because it has to be fast: where the shim has not been made, it says how to make it.
+Nothing unless WEFT_TORCH_BACKEND=1. Never raises, because `import torch` would fail; never compiles,
+because it has to be fast: where the shim has not been made, it says how to make it.
 """
 import os
 import sys
