@@ -3,11 +3,13 @@
 """How jobs of Python processes begin and end: under each launcher, by exceptions, exits and deaths, in
 children, twice. Each scene is a program; none may hang, and what it says has to be there.
 """
+import concurrent.futures
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 
@@ -245,7 +247,7 @@ if __name__ == "__main__":
 
 
 def spawn(problems, *arguments):
-    path = pathlib.Path("/tmp" if not interpreter.BUILD.exists() else interpreter.BUILD) / "spawn_scene.py"
+    path = interpreter.BUILD / f"spawn_scene{len(arguments)}.py"
     path.write_text(SPAWN)
     start = time.monotonic()
     done = subprocess.run([PYTHON, path, *arguments], capture_output=True, text=True, timeout=60,
@@ -300,11 +302,15 @@ def under(launcher, *arguments):
 
 def allgather(problems):
     """Any means of gathering will do: here files. What the function raises is what init raises."""
+    with tempfile.TemporaryDirectory() as folder:
+        allgather_in(folder, problems)
+
+
+def allgather_in(folder, problems):
     Run("""
-        import os, sys, time, array, pathlib, tempfile, weft
+        import os, sys, time, array, pathlib, weft
         me, n = int(os.environ["WEFT_PE"]), int(os.environ["WEFT_NPES"])
-        folder = pathlib.Path(tempfile.gettempdir()) / f"weft-gather-{os.getppid()}"
-        folder.mkdir(exist_ok=True)
+        folder = pathlib.Path(os.environ["FOLDER"])
         def gather(mine):
             (folder / f"{me}.part").write_bytes(mine)
             (folder / f"{me}.part").rename(folder / f"{me}")
@@ -320,7 +326,7 @@ def allgather(problems):
             except kind as error:
                 assert text in str(error), error
         weft.init(me, n, allgather=gather)
-    """ + textwrap.dedent(RING).replace("\n", "\n        "), begin="").expect(problems, 0, ringed(2))
+    """ + textwrap.dedent(RING).replace("\n", "\n        "), begin="", FOLDER=folder).expect(problems, 0, ringed(2))
 
 
 def wrong_init(problems):
@@ -369,7 +375,20 @@ def in_torch(problems):
     problems += [f"rank {rank}: {text}" for rank in range(3) if f"rank {rank} fine" not in text]
 
 
-tap.run([
+def ahead(cases):
+    """Scenes mostly wait: some at a time; what each has found comes in order."""
+    pool = concurrent.futures.ThreadPoolExecutor(4)
+
+    def begin(scene):
+        found = []
+        future = pool.submit(scene, found)
+        return lambda problems: problems.extend(found if future.exception() is None else [repr(future.exception())])
+    started = [(name, begin(scene)) for name, scene in cases]
+    pool.shutdown()
+    return started
+
+
+tap.run(ahead([
     ("processes that return end the job together", returns),
     *[(f"an exception ends the job, with a peer {where}", exception_while(where)) for where in ELSEWHERE],
     ("a status ends the job", exit_with_status),
@@ -391,4 +410,4 @@ tap.run([
     ("an allgather of the program's", allgather),
     ("wrong arguments of init", wrong_init),
     ("inside torch.distributed", in_torch),
-])
+]))
