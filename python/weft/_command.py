@@ -3,16 +3,17 @@
 import os
 import pathlib
 import sys
+from typing import NoReturn
 
 
-def _become(name):
+def _become(name: str) -> NoReturn:
     program = pathlib.Path(__file__).resolve().parent / "bin" / name
     os.execv(program, [name, *sys.argv[1:]])
 
 
-def oshrun():
+def oshrun() -> NoReturn:
     _become("oshrun")
 
 
-def weft():
+def weft() -> NoReturn:
     _become("weft")

@@ -81,6 +81,7 @@ class Team:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
+@final
 class Block:
     def __new__(cls, space: _Space, nbytes: SupportsIndex) -> Block: ...
     @property

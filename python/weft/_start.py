@@ -5,13 +5,15 @@ torch is looked at only where the program has imported it.
 """
 import os
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from weft import _core
 
 _rounds = 0  # of init() through torch's store in this process: alike on all ranks
 
 
-def _torch_group():
+def _torch_group() -> Any:
     """torch.distributed, if the program has initialised it in this process."""
     dist = getattr(sys.modules.get("torch"), "distributed", None)
     if dist is None or not dist.is_available() or not dist.is_initialized():
@@ -19,11 +21,10 @@ def _torch_group():
     return dist
 
 
-def _from_torch(dist):
+def _from_torch(dist: Any) -> None:
     """The unique id travels through the store of torch's world, whose ranks are the PEs."""
     global _rounds
-    from torch.distributed import distributed_c10d
-    store = distributed_c10d._get_default_store()
+    store = dist.distributed_c10d._get_default_store()
     rank, size = dist.get_rank(), dist.get_world_size()
     key = f"weft/uid/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}/{_rounds}"
     _rounds += 1
@@ -32,7 +33,7 @@ def _from_torch(dist):
     _core.init(rank, size, bytes.fromhex(store.get(key).decode()))
 
 
-def _check_ranks(dist):
+def _check_ranks(dist: Any) -> None:
     got = _core.my_pe(), _core.n_pes()
     expected = dist.get_rank(), dist.get_world_size()
     if got != expected:
@@ -40,13 +41,14 @@ def _check_ranks(dist):
                            "in torch.distributed: start both in one way, or let weft.init() follow torch")
 
 
-def _keep_lines():
+def _keep_lines() -> None:
     """What a PE has printed is not to be lost when the job ends under it: that happens at once."""
     if _core.n_pes() > 1 and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True)
 
 
-def init(rank=None, size=None, uniqueid=None, allgather=None):
+def init(rank: int | None = None, size: int | None = None, uniqueid: bytes | None = None,
+         allgather: Callable[[bytes], Sequence[bytes]] | None = None) -> None:
     """Takes part in a job. Collective over its PEs; does nothing if the process is in one.
 
     Without arguments: the ranks of torch.distributed if the program has initialised it, else the

@@ -2,10 +2,26 @@
 """Calls keep nothing: neither those that succeed nor those that fail at any of their arguments."""
 import array
 import gc
+import pathlib
 import sys
 
 import pytest
 import weft
+
+
+class Dlpack:
+    """A library's tensor that fails now and then."""
+
+    def __init__(self, buffer, fails=False):
+        self.buffer, self.fails = buffer, fails
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        if self.fails:
+            raise ValueError("not now")
+        return self.buffer.__dlpack__(stream=stream, max_version=max_version)
+
+    def __dlpack_device__(self):
+        return self.buffer.__dlpack_device__()
 
 
 def memory_kib():
@@ -27,6 +43,9 @@ def shapes_of_calls(me):
         lambda: weft.all_reduce(f, team=team), lambda: weft.all_reduce(f, d, team=team),
         lambda: weft.all_reduce(f, team=f), lambda: weft.all_gather(f, f[:1] if weft.n_pes() == 4 else d),
         lambda: weft.matmul_all_reduce(matrix, matrix, f), lambda: weft.all_gather_matmul([matrix], matrix, (matrix, f)),
+        lambda: weft.put(buffer, Dlpack(buffer), me), lambda: weft.put(buffer, Dlpack(buffer, True), me),
+        lambda: weft.all_gather_scaled_matmul(matrix, f, f, 1, 1), lambda: weft.team([me, me]),
+        lambda: weft.Block("host", 64).share([me]).view(0), lambda: weft.Block("host", 64).share("x"),
         lambda: repr(buffer), lambda: (buffer.shape, buffer.dtype, team.pes), lambda: weft.empty(f), lambda: weft.empty("x")]
 
 
@@ -49,7 +68,7 @@ def test_references(me):
 
 
 def test_memory(me):
-    if "asan" in open("/proc/self/maps").read():
+    if "asan" in pathlib.Path("/proc/self/maps").read_text():
         pytest.skip("the sanitizer keeps freed memory")
     _, calls = shapes_of_calls(me)
     for _ in range(200):

@@ -103,9 +103,20 @@ def check_circles(problems):
             visit(node)
 
 
+def check_python(problems):
+    """The package is a user: public headers and its own."""
+    for path in sorted((ROOT / "python").rglob("*.[ch]*")):
+        for name in includes(path):
+            own = (path.parent / name).exists()
+            if "/" in name.removeprefix("weft/") and name.split("/")[0] in BELOW or \
+                    not own and (ROOT / "src").joinpath(name).exists():
+                problems.append(f"{path.relative_to(ROOT)} includes {name}, which is not public")
+
+
 tap.run([
     ("no include goes up or sideways between rooms", check_room_edges),
     ("inside core, includes follow the ranks", check_core_ranks),
     ("public headers include no room", check_public_headers),
     ("there is no circle", check_circles),
+    ("the Python package includes public headers alone", check_python),
 ])
