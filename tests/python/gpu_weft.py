@@ -8,6 +8,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 
 from gpu_frame import (Here, empty, gathered, gpu_scene, near, poisoned, raises, random, same, scene,
                        symmetric, wait_for_gpu)
+from gpu_pools import captured
 
 
 @scene
