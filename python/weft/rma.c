@@ -7,10 +7,8 @@
 #include "array.h"
 #include "await.h"
 #include "error.h"
+#include "rma.h"
 #include "session.h"
-
-/* Below it, a copy in the host's memory takes less than letting the GIL go and taking it back. */
-enum { SHORT_BYTES = 16 << 10 };
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
@@ -53,7 +51,7 @@ static void drop(struct transfer *transfer) {
 }
 
 static bool is_short(const struct transfer *transfer) {
-    return transfer->stream == WEFT_STREAM_HOST && transfer->dest.bytes <= SHORT_BYTES &&
+    return transfer->stream == WEFT_STREAM_HOST && transfer->dest.bytes <= WEFT_SHORT_BYTES &&
            transfer->dest.device < 0 && transfer->source.device < 0;
 }
 
@@ -84,6 +82,13 @@ static bool take_op(const char *call, PyObject *object, int *op) {
 
 /* --- put, get -------------------------------------------------------------------------------- */
 
+void weft_put_whole(const struct weft_array *array, void *dest, const void *source, size_t bytes,
+                    int pe) {
+    shmem_putmem(dest, source, bytes, pe);
+    if (array->device >= 0)
+        shmem_quiet();
+}
+
 static int move(const struct transfer *transfer, bool put) {
     void *dest = transfer->dest.data;
     const void *source = transfer->source.data;
@@ -91,7 +96,10 @@ static int move(const struct transfer *transfer, bool put) {
     if (transfer->stream != WEFT_STREAM_HOST)
         return (put ? shmemx_putmem_on_stream : shmemx_getmem_on_stream)(
             dest, source, bytes, transfer->pe, (shmemx_stream_t)transfer->stream);
-    (put ? shmem_putmem : shmem_getmem)(dest, source, bytes, transfer->pe);
+    if (put)
+        weft_put_whole(&transfer->dest, dest, source, bytes, transfer->pe);
+    else
+        shmem_getmem(dest, source, bytes, transfer->pe);
     return 0;
 }
 

@@ -6,10 +6,8 @@
 #include "array.h"
 #include "await.h"
 #include "error.h"
+#include "rma.h"
 #include "session.h"
-
-/* Below it, a copy in the host's memory takes less than letting the GIL go and taking it back. */
-enum { SHORT_BYTES = 16 << 10 };
 
 /* --- Numbers --------------------------------------------------------------------------------- */
 
@@ -158,8 +156,11 @@ static size_t bytes_of(const struct copy *copy) {
 
 static int move(const struct copy *copy, bool put) {
     if (copy->stream == WEFT_STREAM_HOST) {
-        (put ? shmem_putmem : shmem_getmem)(first_of(&copy->dest), first_of(&copy->source),
-                                            bytes_of(copy), copy->pe);
+        if (put)
+            weft_put_whole(&copy->dest.array, first_of(&copy->dest), first_of(&copy->source),
+                           bytes_of(copy), copy->pe);
+        else
+            shmem_getmem(first_of(&copy->dest), first_of(&copy->source), bytes_of(copy), copy->pe);
         return 0;
     }
     shmemx_slice_t dest = public_slice(&copy->dest), source = public_slice(&copy->source);
@@ -169,7 +170,7 @@ static int move(const struct copy *copy, bool put) {
 }
 
 static bool is_short(const struct copy *copy) {
-    return copy->stream == WEFT_STREAM_HOST && bytes_of(copy) <= SHORT_BYTES &&
+    return copy->stream == WEFT_STREAM_HOST && bytes_of(copy) <= WEFT_SHORT_BYTES &&
            copy->dest.array.device < 0 && copy->source.array.device < 0;
 }
 

@@ -27,6 +27,13 @@ def values_of(buffer, code="f"):
     return got.tolist()
 
 
+def catch_up():
+    """Waits for the stream: streams hold no memory, so a test may not leave work behind."""
+    word = weft.zeros(1, "uint64")
+    weft.signal(word, 1, weft.my_pe(), stream=DEFAULT)
+    weft.wait(word, 1)
+
+
 class Dlpack:
     """A tensor of a library that knows DLPack alone; it keeps the stream that it was asked with."""
 
@@ -91,6 +98,7 @@ def test_arrays_of_other_libraries(me):
     weft.put(dest, asked, me)
     weft.put(dest, asked, me, stream=DEFAULT)
     assert asked.streams == [-1, 1]
+    catch_up()
 
 
 def test_wrong_arrays(me):
@@ -182,6 +190,7 @@ def test_streams_of_other_libraries(me):
         ptr = DEFAULT
     for stream in (Torch(), Protocol(), Cupy()):
         weft.quiet(stream=stream)
+    catch_up()
     Torch.cuda_stream = "x"
     for wrong in (Torch(), object(), "1", 1.5):
         with pytest.raises(ValueError, match="argument stream is"):
@@ -200,3 +209,38 @@ def test_freed_and_forgotten(me):
     second.free()  # who has its address says nothing: the object decides
     third = weft.empty(1 << 20, "uint8", "device")
     assert third.ptr != interface["data"][0]
+
+
+def test_blocks(me, n):
+    """Memory of this GPU that others come to see; it is filled and read by way of symmetric memory."""
+    block = weft.Block("device", 16)
+    assert block.space == "device" and weft.block_of(block.ptr + 15) == block
+    assert block.view(4, "float32").__dlpack_device__() == (2, weft.device())
+    weft.get(block.view(4, "float32"), on_device([me + 1] * 4), me)
+    share = block.share(range(n))
+    weft.barrier()
+    for member in range(n):
+        seen = weft.empty(4, space="device")
+        weft.put(seen, share.view(member, 4, "float32"), me)
+        assert values_of(seen) == [member + 1] * 4
+        seen.free()
+    view = share.view((me + 1) % n, 4, "float32")
+    del block, share
+    weft.barrier()
+    seen = weft.empty(4, space="device")
+    weft.put(seen, view, me)
+    assert values_of(seen) == [(me + 1) % n + 1] * 4
+    weft.barrier()
+
+
+def test_pads_on_a_stream(me, n):
+    share = weft.Block("device", 8 * n).share(range(n))
+    pads, word = weft.empty(n, "uint64", "device"), weft.zeros(1, "uint64")
+    weft.put(pads, array.array("Q", [share.ptr(r) for r in range(n)]), me)
+    for turn in range(1, 4):
+        weft.pad_put(pads, me, n, (me + 1) % n, 1, timeout_ms=20000, stream=DEFAULT)
+        weft.pad_wait(pads, me, n, (me - 1) % n, 1, timeout_ms=20000, stream=DEFAULT)
+        weft.pad_barrier(pads, me, n, 0, timeout_ms=20000, stream=DEFAULT)
+        weft.signal(word, turn, me, stream=DEFAULT)
+        weft.wait(word, turn)
+    weft.barrier()
