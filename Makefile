@@ -155,10 +155,16 @@ $(DRIVER_DIR)/libweft_cuda.so:
 
 # The Python package, in place: PYTHONPATH=$(BUILD)/python. One binary serves every Python from 3.11
 # on (the limited API), so any interpreter that has its headers will do for the build.
-PYTHON  ?= $(firstword $(foreach python,python3 /usr/bin/python3,$(if $(shell $(python) -c \
-             'import os, sys, sysconfig as s; print("yes" * (sys.version_info >= (3, 11) and \
-              os.path.exists(s.get_path("include") + "/Python.h")))' 2>/dev/null),$(python))) python3)
-PYTHON_INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
+HAS_HEADERS := import os, sys, sysconfig; sys.exit(sys.version_info < (3, 11) or \
+                not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
+first_python = $(firstword $(foreach python,python3 /usr/bin/python3,$(shell \
+                 $(python) -c '$(HAS_HEADERS)' 2>/dev/null && echo $(python))) python3)
+# Asked once, and only where they are needed.
+ifeq ($(origin PYTHON),undefined)
+PYTHON = $(eval PYTHON := $(first_python))$(PYTHON)
+endif
+PYTHON_INCLUDE = $(eval PYTHON_INCLUDE := $(shell \
+    $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))'))$(PYTHON_INCLUDE)
 PYTHON_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard python/weft/*.c))
 PYTHON_DIR := $(BUILD)/python/weft
 PYTHON_PURE := $(patsubst python/weft/%,$(PYTHON_DIR)/%,$(filter-out %.c %.h %/__pycache__,$(wildcard python/weft/*)))
