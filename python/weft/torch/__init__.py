@@ -1,3 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weft for PyTorch."""
+"""torch.distributed._symmetric_memory, for CUDA tensors and, with the same code, for CPU tensors:
+
+    import weft.torch as symm_mem
+
+    t = symm_mem.empty(1024, device="cpu")           # or "cuda"
+    handle = symm_mem.rendezvous(t, group)           # a name or a ProcessGroup
+    handle.get_buffer(peer, t.shape, t.dtype)        # the peer's t, by loads and stores
+    y = symm_mem.fused_all_gather_matmul(x, [w], 0, group)
+
+Names, arguments and results are PyTorch's; what PyTorch has and this page does not name is
+PyTorch's own. CUDA tensors lie in Weft's memory through its backend in PyTorch's registry
+(weft.torch.install()), and PyTorch's operators run over it. On CPU tensors the operators are
+Weft's. torch.ops.symm_mem.* run on both; torch.ops.weft.* have gradients besides.
+"""
+import torch.distributed._symmetric_memory as _torch_symm_mem
+from torch.distributed._symmetric_memory import (  # noqa: F401
+    _test_mode, enable_symm_mem_for_group, is_nvshmem_available, is_symm_mem_enabled_for_group, make_contiguous_for_perm,
+    restride_A_for_fused_matmul_reduce_scatter, restride_A_shard_for_fused_all_gather_matmul)
+
+from weft.torch import _library  # noqa: F401
 from weft.torch._backend import counters, install, installed  # noqa: F401
+from weft.torch._groups import init_process_group  # noqa: F401
+from weft.torch._memory import (  # noqa: F401
+    SymmetricMemory, empty, get_backend, get_mem_pool, get_mempool_allocator, get_signal_pad_size,
+    is_symm_mem_tensor, rendezvous, set_backend, set_signal_pad_size)
+from weft.torch._operators import (  # noqa: F401
+    all_gather, all_reduce, all_to_all, all_to_all_vdev, all_to_all_vdev_2d,
+    all_to_all_vdev_2d_offset, fused_all_gather_matmul, fused_all_gather_scaled_matmul,
+    fused_matmul_reduce_scatter, fused_scaled_matmul_reduce_scatter, get_remote_tensors,
+    low_contention_all_gather, low_contention_reduce_scatter, memset32_, one_shot_all_reduce,
+    one_shot_all_reduce_copy, one_shot_all_reduce_copy_out, one_shot_all_reduce_out, reduce_scatter,
+    reduce_scatter_out, stream_write_value32_, two_shot_all_reduce_, two_shot_all_reduce_out)
+from weft.torch._peers import get, put, put_signal, wait_signal  # noqa: F401
+from weft.torch._workspace import (  # noqa: F401
+    _get_backend_stream, get_symm_mem_workspace)
+
+_SymmetricMemory = SymmetricMemory
+
+
+def __getattr__(name):
+    """What is not here is PyTorch's."""
+    return getattr(_torch_symm_mem, name)

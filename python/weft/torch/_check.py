@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What arguments must be. Every complaint names the call, what it got and what it expected; it
+comes before anything is sent, so that members with the same mistake all hear of it."""
+from weft.torch import _memory
+
+REDUCE_OPS = ("sum", "avg", "max", "min", "prod")
+
+
+def check_dim(call, name, dim, tensor):
+    """The dimension as a number from 0 on; negative ones count from the end."""
+    if not -tensor.dim() <= dim < tensor.dim():
+        raise ValueError(f"{call}: got {name} {dim}, expected one of {tensor.dim()} dimensions of "
+                         f"{list(tensor.shape)}")
+    return dim % tensor.dim()
+
+
+def check_divisible(call, tensor, dim, parts):
+    if tensor.shape[dim] % parts:
+        raise ValueError(f"{call}: got {tensor.shape[dim]} in dimension {dim} of "
+                         f"{list(tensor.shape)}, expected a multiple of the group's {parts} members")
+
+
+def check_reduce_op(call, reduce_op, allowed=REDUCE_OPS):
+    if reduce_op not in allowed:
+        raise ValueError(f"{call}: got reduce_op {reduce_op!r}, expected one of "
+                         f"{', '.join(allowed)}")
+
+
+def check_contiguous(call, name, tensor):
+    if not tensor.is_contiguous():
+        raise RuntimeError(f"{call}: got {name} with strides {tensor.stride()}, expected it to be "
+                           "contiguous")
+
+
+def check_dtype(call, name, tensor, allowed):
+    if tensor.dtype not in allowed:
+        raise RuntimeError(f"{call}: got {name} of {tensor.dtype}, expected one of "
+                           f"{', '.join(map(str, allowed))}")
+
+
+def check_same(call, name, tensor, like):
+    if tensor.shape != like.shape or tensor.dtype != like.dtype:
+        raise RuntimeError(f"{call}: got {name} of {list(tensor.shape)} {tensor.dtype}, expected "
+                           f"{list(like.shape)} {like.dtype}")
+
+
+def check_symmetric(call, name, tensor, group_name):
+    """The tensor's handle."""
+    handle = _memory.rendezvous(tensor, group_name)
+    if handle is None:
+        raise RuntimeError(f"{call}: got {name} in private memory, expected it to be allocated by "
+                           "symm_mem.empty() or empty_strided_p2p()")
+    return handle

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.ops.weft.* on CUDA tensors: by PyTorch's own operators over Weft's memory, and by copies
+from the peers where it has none."""
+import torch
+
+from weft.torch import _memory
+from weft.torch._check import check_dim, check_divisible, check_reduce_op
+from weft.torch._collectives import fold
+from weft.torch._exchange import split_sizes
+from weft.torch._groups import group_of
+from weft.torch._pulls import exchange
+
+CUDA = torch.device("cuda")
+TWO_SHOTS_FROM_BYTES = 1 << 18
+
+_reductions = {
+    "sum": lambda parts: parts.sum(0, dtype=parts.dtype),
+    "avg": lambda parts: parts.mean(0),
+    "max": lambda parts: parts.amax(0),
+    "min": lambda parts: parts.amin(0),
+    "prod": lambda parts: parts.prod(0, dtype=parts.dtype),
+}
+
+
+def _wait(tensor):
+    return torch.ops._c10d_functional.wait_tensor(tensor)
+
+
+def gather_rows(rows, group_name):
+    """(members, *rows.shape)"""
+    _memory.registered(CUDA)
+    members = group_of(group_name).size
+    if rows.numel() == 0:
+        return rows.new_empty((members, *rows.shape))
+    flat = rows.contiguous().view(1, -1)
+    gathered = _wait(torch.ops.symm_mem._low_contention_all_gather(flat, group_name))
+    return gathered.view(members, *rows.shape)
+
+
+def all_gather(input, gather_dim, group_name):
+    dim = check_dim("all_gather", "gather_dim", gather_dim, input)
+    return gather_rows(input.detach().movedim(dim, 0), group_name).flatten(0, 1).movedim(0, dim)
+
+
+def reduce_scatter(input, reduce_op, scatter_dim, group_name):
+    call, group = "reduce_scatter", group_of(group_name)
+    dim = check_dim(call, "scatter_dim", scatter_dim, input)
+    check_divisible(call, input, dim, group.size)
+    check_reduce_op(call, reduce_op)
+    return _scatter_parts(fold(input.detach(), dim, group.size), reduce_op, group)
+
+
+def _scatter_parts(parts, reduce_op, group):
+    _memory.registered(CUDA)
+    if parts.numel() == 0:
+        return parts.new_empty(parts.shape[1:])
+    if reduce_op not in ("sum", "avg") or not parts.is_floating_point():
+        return _reductions[reduce_op](gather_rows(parts, group.name)[:, group.rank])
+    flat = parts.contiguous().view(group.size, -1)
+    reduced = torch.ops.symm_mem._low_contention_reduce_scatter(flat, reduce_op, group.name)
+    return _wait(reduced).view(parts.shape[1:])
+
+
+def all_reduce(input, reduce_op, group_name):
+    """By one shot where it is small; the same bits on every member, as both add in one order."""
+    check_reduce_op("all_reduce", reduce_op)
+    group, source = group_of(group_name), input.detach().contiguous()
+    small = source.numel() * source.element_size() < TWO_SHOTS_FROM_BYTES
+    if small or source.numel() % group.size:
+        return _reductions[reduce_op](gather_rows(source, group_name))
+    part = _scatter_parts(source.view(group.size, -1), reduce_op, group)
+    return gather_rows(part, group_name).view(source.shape)
+
+
+def all_to_all(input, output_splits, input_splits, group_name):
+    group, source = group_of(group_name), input.detach().contiguous()
+    sent, taken = split_sizes(source, output_splits, input_splits, group.size)
+    dest = source.new_empty((sum(taken), *source.shape[1:]))
+    exchange(lambda sizes: gather_rows(sizes, group_name), group, dest, taken, source, sent)
+    return dest
+
+
+def forward(name):
+    """PyTorch's operator of that name."""
+    def call(*args, **kwargs):
+        _memory.registered(CUDA)
+        return getattr(torch.ops.symm_mem, name)(*args, **kwargs)
+    return call

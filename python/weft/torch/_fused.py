@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Products of CPU tensors with a gather before or a reduction behind, by Weft's fused operators.
+
+The operators know matrices and rows. Any other dimension becomes that of the rows here:
+
+    gather dim d, not the last:   rows are (d, all others); the result is a view of (d, ..., N)
+    gather the last:              A is gathered along K, and multiplied once
+    scatter dim d, not the last:  rows are (member, all of its part)
+    scatter the last:             the product is made transposed, so that its rows are columns
+
+Results have the sizes and strides of PyTorch's own.
+"""
+import torch
+
+import weft
+from weft.torch._check import check_divisible, check_reduce_op
+from weft.torch._collectives import REDUCED as MULTIPLIED
+from weft.torch._collectives import all_gather, fold, plain, reduce_scatter
+from weft.torch._groups import group_of
+
+
+def check_product(call, a, bs, dim, name, inner):
+    """a has a dimension `dim`, and its last times `inner` fits the matrices bs."""
+    if a.dim() < 2:
+        raise ValueError(f"{call}: A_shard must be a matrix, got {list(a.shape)}")
+    if not 0 <= dim < a.dim():
+        raise ValueError(f"{call}: Invalid {name}: got {dim}, expected 0 to {a.dim() - 1}")
+    for b in bs:
+        if b.dim() != 2:
+            raise ValueError(f"{call}: B must be a matrix, got {list(b.shape)}")
+        if b.shape[0] != a.shape[-1] * inner:
+            raise RuntimeError(f"{call}: got B of {list(b.shape)}, expected "
+                               f"{a.shape[-1] * inner} rows for A of {list(a.shape)}")
+        if b.dtype != a.dtype:
+            raise RuntimeError(f"{call}: got B of {b.dtype}, expected A's {a.dtype}")
+
+
+def unrow(matrix, a, dim, parts):
+    """Rows (dim, others) of `parts` times a's `dim`, as a tensor in the order of a."""
+    outer = [size for at, size in enumerate(a.shape[:-1]) if at != dim]
+    return matrix.view(a.shape[dim] * parts, *outer, matrix.shape[-1]).movedim(0, dim)
+
+
+def fused_all_gather_matmul(A, Bs, gather_dim, group_name, *, return_A=True):
+    call, group = "fused_all_gather_matmul", group_of(group_name)
+    last = gather_dim == A.dim() - 1
+    check_product(call, A, Bs, gather_dim, "gather_dim", group.size if last else 1)
+    if last:
+        whole = all_gather(A, gather_dim, group_name).contiguous()
+        return whole if return_A else None, [whole @ b.detach() for b in Bs]
+    shard = plain(A.movedim(gather_dim, 0)).flatten(0, -2)
+    rows = shard.shape[0] * group.size
+    whole = shard.new_empty((rows, shard.shape[1])) if return_A else None
+    products = [shard.new_empty((rows, b.shape[1])) for b in Bs]
+    multiply_gathered(group, shard, [plain(b) for b in Bs], products, whole)
+    return (unrow(whole, A, gather_dim, group.size) if return_A else None,
+            [unrow(c, A, gather_dim, group.size) for c in products])
+
+
+def multiply_gathered(group, shard, bs, products, whole):
+    """products[i] = all shards x bs[i]; whole receives the shards, unless it is None."""
+    if shard.dtype in MULTIPLIED and bs:
+        weft.all_gather_matmul(products, shard, bs, whole, team=group.team)
+        return
+    if whole is None:
+        whole = shard.new_empty((shard.shape[0] * group.size, shard.shape[1]))
+    weft.all_gather(whole, shard, team=group.team)
+    for b, product in zip(bs, products):
+        torch.mm(whole, b, out=product)
+
+
+def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
+    call, group = "fused_matmul_reduce_scatter", group_of(group_name)
+    check_product(call, A, [B], scatter_dim, "scatter_dim", 1)
+    check_reduce_op(call, reduce_op, ("sum", "avg"))
+    if scatter_dim == A.dim() - 1:
+        check_divisible(call, B, 1, group.size)
+        turned = multiply_scattered(group, plain(B.t()), plain(A.flatten(0, -2).t()), reduce_op)
+        return turned.t().contiguous().view(*A.shape[:-1], B.shape[1] // group.size)
+    check_divisible(call, A, scatter_dim, group.size)
+    parts = plain(fold(A, scatter_dim, group.size))
+    product = multiply_scattered(group, parts.flatten(0, -2), plain(B), reduce_op)
+    return product.view(*parts.shape[1:-1], B.shape[1])
+
+
+def multiply_scattered(group, a, b, reduce_op):
+    """This member's rows of a x b, reduced over all members."""
+    rows = a.shape[0] // group.size
+    if a.dtype in MULTIPLIED:
+        product = a.new_empty((rows, b.shape[1]))
+        weft.matmul_reduce_scatter(product, a, b, reduce_op, team=group.team)
+        return product
+    return reduce_scatter(torch.mm(a, b), reduce_op, 0, group.name)

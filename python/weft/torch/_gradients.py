@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradients of the operators, by the operators.
+
+    all_gather                 reduce_scatter(sum)
+    reduce_scatter(sum, avg)   all_gather, divided for avg
+    all_reduce(sum, avg)       all_reduce of the same
+    all_to_all                 all_to_all with the splits exchanged
+    C = gather(A) x B          dA: fused_matmul_reduce_scatter of dC x B^T;  dB = gather(A)^T x dC
+    C = scatter(A x B)         dA: fused_all_gather_matmul of dC and B^T;  dB = A^T x gather(dC)
+
+All members go through backward as they went forward: a gradient that one of them asks for, all
+must. A sum over members is a sum of what every member's loss makes of it, as in PyTorch.
+"""
+import torch
+import torch.distributed.distributed_c10d as c10d
+
+ops = torch.ops.weft
+
+
+def _check_differentiable(call, reduce_op):
+    if reduce_op not in ("sum", "avg"):
+        raise NotImplementedError(f"{call}: got reduce_op {reduce_op!r} in backward, expected sum "
+                                  "or avg: others have no gradient here")
+
+
+def _weight(reduce_op, group_name):
+    return 1 if reduce_op == "sum" else 1 / c10d._get_group_size_by_name(group_name)
+
+
+# --- all_gather, reduce_scatter, all_reduce, all_to_all -----------------------------------------
+
+
+def all_gather_setup(ctx, inputs, output):
+    _, ctx.dim, ctx.group_name = inputs
+
+
+def all_gather_backward(ctx, grad):
+    return ops.reduce_scatter(grad, "sum", ctx.dim, ctx.group_name), None, None
+
+
+def reduce_scatter_setup(ctx, inputs, output):
+    _, ctx.reduce_op, ctx.dim, ctx.group_name = inputs
+
+
+def reduce_scatter_backward(ctx, grad):
+    _check_differentiable("reduce_scatter", ctx.reduce_op)
+    spread = ops.all_gather(grad * _weight(ctx.reduce_op, ctx.group_name), ctx.dim, ctx.group_name)
+    return spread, None, None, None
+
+
+def all_reduce_setup(ctx, inputs, output):
+    _, ctx.reduce_op, ctx.group_name = inputs
+
+
+def all_reduce_backward(ctx, grad):
+    _check_differentiable("all_reduce", ctx.reduce_op)
+    return ops.all_reduce(grad, ctx.reduce_op, ctx.group_name), None, None
+
+
+def all_to_all_setup(ctx, inputs, output):
+    _, ctx.output_splits, ctx.input_splits, ctx.group_name = inputs
+
+
+def all_to_all_backward(ctx, grad):
+    back = ops.all_to_all(grad, ctx.input_splits, ctx.output_splits, ctx.group_name)
+    return back, None, None, None
+
+
+# --- Fused products ------------------------------------------------------------------------------
+
+
+def gather_matmul_setup(ctx, inputs, keyword_only_inputs, output):
+    A, Bs, ctx.dim, ctx.group_name = inputs
+    ctx.save_for_backward(A, *Bs)
+
+
+def gather_matmul_backward(ctx, grad_whole, grads):
+    """What was gathered is gathered again, rather than kept from forward to backward."""
+    A, *Bs = ctx.saved_tensors
+    needs_a, needs_bs = ctx.needs_input_grad[:2]
+    pairs = [(grad, b) for grad, b in zip(grads, Bs) if grad is not None]
+    grad_a = _gathered_grad(ctx, grad_whole, pairs) if needs_a else None
+    whole = ops.all_gather(A, ctx.dim, ctx.group_name) if any(needs_bs) else None
+    grad_bs = [_product_of_rows(whole, grad) if needed and grad is not None else None
+               for needed, grad in zip(needs_bs, grads)]
+    return grad_a, grad_bs, None, None
+
+
+def _gathered_grad(ctx, grad_whole, pairs):
+    """One product for all Bs: their columns side by side."""
+    parts = []
+    if pairs:
+        grad = torch.cat([grad for grad, _ in pairs], -1)
+        b = torch.cat([b for _, b in pairs], 1)
+        parts.append(ops.fused_matmul_reduce_scatter(grad, b.t(), "sum", ctx.dim, ctx.group_name))
+    if grad_whole is not None:
+        parts.append(ops.reduce_scatter(grad_whole, "sum", ctx.dim, ctx.group_name))
+    return sum(parts[1:], parts[0]) if parts else None
+
+
+def _product_of_rows(left, right):
+    """left^T x right over all their rows."""
+    return left.flatten(0, -2).t() @ right.flatten(0, -2)
+
+
+def matmul_scatter_setup(ctx, inputs, output):
+    A, B, ctx.reduce_op, ctx.dim, ctx.group_name = inputs
+    ctx.save_for_backward(A, B)
+
+
+def matmul_scatter_backward(ctx, grad):
+    A, B = ctx.saved_tensors
+    needs_a, needs_b = ctx.needs_input_grad[:2]
+    grad = grad * _weight(ctx.reduce_op, ctx.group_name)
+    whole, products = ops.fused_all_gather_matmul(
+        grad, [B.t()] if needs_a else [], ctx.dim, ctx.group_name, return_A=needs_b)
+    return (products[0] if needs_a else None, _product_of_rows(A, whole) if needs_b else None,
+            None, None, None)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Process groups as Weft sees them: members are PEs, in the group's order, and have a team.
+
+A group is known by its name, and by the process group that has the name now: names are given again
+after destroy_process_group(). Teams are kept for the life of the process, by members and name, so
+that a group made again takes its old team and nobody has to say goodbye.
+"""
+import os
+import zlib
+
+import torch
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+
+import weft
+from weft.torch._backend import _join as join
+
+_resolve = c10d._resolve_process_group
+
+
+class Group:
+    """rank and size as in the process group; pes[i] is the PE of its rank i; tag is the same on all
+    members and tells its calls from those of other groups of the same PEs."""
+
+    def __init__(self, name, process_group):
+        self.name = name
+        self.process_group = process_group
+        self.rank = process_group.rank()
+        self.size = process_group.size()
+        self.pes = tuple(_global_ranks(process_group))
+        self.tag = zlib.crc32(name.encode())
+        self._team = None
+
+    @property
+    def team(self):
+        """Made at its first use, which is collective over the group."""
+        if self._team is None:
+            self._team = _team(self.pes, self.tag)
+        return self._team
+
+
+_groups = {}
+_teams = {}
+
+
+def group_of(group):
+    """The Group of a name or a ProcessGroup; this process is one of its members."""
+    name = group_name(group)
+    process_group = _resolve(name)
+    known = _groups.get(name)
+    if known is None or known.process_group is not process_group:
+        join()
+        _check_ranks()
+        known = _groups[name] = Group(name, process_group)
+    return known
+
+
+def group_name(group):
+    if isinstance(group, str):
+        return group
+    if isinstance(group, dist.ProcessGroup):
+        return group.group_name
+    raise TypeError(f"rendezvous: unsupported group type: {type(group)}; "
+                    "expected a name or a torch.distributed.ProcessGroup")
+
+
+def init_process_group(backend=None, **options):
+    """torch.distributed.init_process_group() under any launcher; returns the group of all. What
+    torchrun has started meets as torchrun says. PEs of oshrun, mpirun or srun, and a process that
+    nobody launched, get the rank of their PE, and meet through Weft. backend: nccl where there is a
+    GPU, else gloo. Other options are passed on. Collective over the job."""
+    backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
+    if not ("RANK" in os.environ and "MASTER_PORT" in os.environ):
+        weft.init()
+        options.update(store=_store(), rank=weft.my_pe(), world_size=weft.n_pes())
+    dist.init_process_group(backend, **options)
+    return dist.group.WORLD
+
+
+def _store():
+    """Served by PE 0, on a port that the system chooses."""
+    server, port = None, torch.zeros(1, dtype=torch.int64)
+    if weft.my_pe() == 0:
+        server = dist.TCPStore("127.0.0.1", 0, weft.n_pes(), True, wait_for_workers=False)
+        port[0] = server.port
+    weft.broadcast(port)
+    return server or dist.TCPStore("127.0.0.1", int(port), weft.n_pes(), False)
+
+
+def _check_ranks():
+    """A PE is the rank of the same number, also where Weft was started before torch.distributed."""
+    if not dist.is_initialized():
+        return
+    got, expected = (weft.my_pe(), weft.n_pes()), (dist.get_rank(), dist.get_world_size())
+    if got != expected:
+        raise RuntimeError(
+            f"weft.torch: this process is PE {got[0]} of {got[1]}, but rank {expected[0]} of "
+            f"{expected[1]} in torch.distributed: expected the same numbers; start both by one "
+            "launcher, or call weft.init() after init_process_group()")
+
+
+def _global_ranks(process_group):
+    if process_group in c10d._world.pg_group_ranks:
+        return dist.get_process_group_ranks(process_group)
+    return range(process_group.size())
+
+
+def _team(pes, tag):
+    if (pes, tag) not in _teams:
+        whole = pes == tuple(range(weft.n_pes())) and tag == zlib.crc32(b"0")
+        _teams[pes, tag] = weft.world if whole else weft.team(list(pes), tag=tag)
+    return _teams[pes, tag]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Registration with torch.library.
+
+torch.ops.weft.* are functions of tensors, with gradients, on both kinds of devices; they can be
+compiled. torch.ops.symm_mem.* are PyTorch's own names, whose kernels it has for CUDA alone: here
+they get their CPU kernels, so that the same program runs without a GPU.
+"""
+import torch
+import torch.distributed._symmetric_memory as torch_symm_mem
+
+from weft.torch import (_collectives, _cuda, _exchange, _fused, _gradients, _peers, _scaled,
+                        _shapes)
+
+_weft = torch.library.Library("weft", "DEF")
+_symm_mem = torch.library.Library("symm_mem", "FRAGMENT")
+
+
+def _define(schema, cpu, cuda, shape, setup=None, backward=None):
+    """One operator of torch.ops.weft."""
+    name = schema.partition("(")[0]
+    _weft.define(schema, tags=[torch._C.Tag.needs_fixed_stride_order])
+    _weft.impl(name, cpu, "CPU")
+    _weft.impl(name, cuda, "CUDA")
+    torch.library.register_fake(f"weft::{name}", shape, lib=_weft)
+    if backward is not None:
+        torch.library.register_autograd(f"weft::{name}", backward, setup_context=setup, lib=_weft)
+
+
+def _on_cpu(name, kernel):
+    """The CPU kernel of an operator of PyTorch's, if this version of it has the operator."""
+    if hasattr(torch.ops.symm_mem, name):
+        _symm_mem.impl(name, kernel, "CPU")
+
+
+def _returns(name, argument):
+    """The shape function, where PyTorch has none, of an operator that returns its argument."""
+    key = f"symm_mem::{name}"
+    if hasattr(torch.ops.symm_mem, name) and not torch._C._dispatch_has_kernel_for_dispatch_key(
+            key, "Meta"):
+        _symm_mem.impl(name, lambda *args: None if argument is None else args[argument], "Meta")
+
+
+def _or_fallback(kernel):
+    """Within _test_mode() what runs is PyTorch's fallback, over functional collectives."""
+    fallback = getattr(torch_symm_mem, f"_{kernel.__name__}_fallback")
+
+    def chosen(*args, **kwargs):
+        return (fallback if torch_symm_mem._is_test_mode else kernel)(*args, **kwargs)
+    return chosen
+
+
+def _no_multicast(name):
+    def refuse(*args, **kwargs):
+        raise NotImplementedError(f"{name}: got a device without NVLink multicast, expected one; "
+                                  "one_shot_all_reduce and all_gather need none")
+    return refuse
+
+
+_define("all_gather(Tensor input, int gather_dim, str group_name) -> Tensor",
+        _collectives.all_gather, _cuda.all_gather, _shapes.all_gather,
+        _gradients.all_gather_setup, _gradients.all_gather_backward)
+_define("reduce_scatter(Tensor input, str reduce_op, int scatter_dim, str group_name) -> Tensor",
+        _collectives.reduce_scatter, _cuda.reduce_scatter, _shapes.reduce_scatter,
+        _gradients.reduce_scatter_setup, _gradients.reduce_scatter_backward)
+_define("all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor",
+        _collectives.all_reduce, _cuda.all_reduce, _shapes.all_reduce,
+        _gradients.all_reduce_setup, _gradients.all_reduce_backward)
+_define("all_to_all(Tensor input, SymInt[]? output_splits, SymInt[]? input_splits, str group_name)"
+        " -> Tensor",
+        _exchange.all_to_all, _cuda.all_to_all, _shapes.all_to_all,
+        _gradients.all_to_all_setup, _gradients.all_to_all_backward)
+
+_fused_kernels = {
+    kernel.__name__: _or_fallback(kernel)
+    for kernel in (_fused.fused_all_gather_matmul, _fused.fused_matmul_reduce_scatter,
+                   _scaled.fused_all_gather_scaled_matmul,
+                   _scaled.fused_scaled_matmul_reduce_scatter)}
+_fused_rules = {
+    "fused_all_gather_matmul": (_gradients.gather_matmul_setup, _gradients.gather_matmul_backward),
+    "fused_matmul_reduce_scatter": (_gradients.matmul_scatter_setup,
+                                    _gradients.matmul_scatter_backward),
+}
+
+for _name, _kernel in _fused_kernels.items():
+    _schema = str(getattr(torch.ops.symm_mem, _name).default._schema).partition("::")[2]
+    _define(_schema, _kernel, _cuda.forward(_name), getattr(_shapes, _name),
+            *_fused_rules.get(_name, ()))
+    _on_cpu(_name, _kernel)
+
+for _kernel in (
+        _collectives.one_shot_all_reduce, _collectives.one_shot_all_reduce_out,
+        _collectives.one_shot_all_reduce_copy, _collectives.one_shot_all_reduce_copy_out,
+        _collectives.two_shot_all_reduce_, _collectives.two_shot_all_reduce_out,
+        _collectives.reduce_scatter_out, _exchange.all_to_all_vdev, _exchange.all_to_all_vdev_2d,
+        _exchange.all_to_all_vdev_2d_offset, _peers.get_remote_tensors, _peers.nvshmem_put,
+        _peers.nvshmem_get, _peers.nvshmem_put_with_signal,
+        _peers.nvshmem_wait_for_signal, _peers.nvshmem_broadcast,
+        _peers.nvshmem_all_to_all, _peers.tile_reduce, _peers.multi_root_tile_reduce,
+        _peers.stream_write_value32_, _peers.memset32_):
+    _on_cpu(_kernel.__name__, _kernel)
+_on_cpu("_low_contention_all_gather", _collectives.low_contention_all_gather)
+_on_cpu("_low_contention_reduce_scatter", _collectives.low_contention_reduce_scatter)
+
+for _name in ("multimem_all_reduce_", "multimem_one_shot_all_reduce",
+              "multimem_one_shot_all_reduce_out", "multimem_one_shot_reduce_out",
+              "multimem_all_gather_out"):
+    _on_cpu(_name, _no_multicast(_name))
+
+for _name, _argument in (
+        ("one_shot_all_reduce_out", 3), ("one_shot_all_reduce_copy_out", 4),
+        ("two_shot_all_reduce_", 0), ("two_shot_all_reduce_out", 3), ("reduce_scatter_out", 3),
+        ("all_to_all_vdev", None), ("stream_write_value32_", 0), ("memset32_", 0)):
+    _returns(_name, _argument)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Symmetric tensors: allocation, rendezvous, and who of the two does it.
+
+Where PyTorch's registry has an allocator for a kind of device (after weft.torch.install(); CUDA
+tensors install it by themselves), PyTorch's own functions do everything over it. Elsewhere, which
+is on the CPU of a machine without a C++ compiler, the allocations are blocks of Weft's, known here
+by the address of their storage, and handles are SymmetricMemory.
+"""
+import math
+import weakref
+
+import torch
+import torch.distributed._symmetric_memory as torch_symm_mem
+from torch._C._distributed_c10d import _SymmetricMemory
+
+import weft
+from weft.torch import _backend
+from weft.torch._groups import group_name, group_of, join
+from weft.torch._handle import (Handle, bytes_at, contiguous_strides, pad_begin, tensor_in)
+
+
+class _Allocation:
+    """A block with what its groups have made of it. Dies with the last tensor of its storage."""
+
+    def __init__(self, nbytes, group):
+        self.nbytes = nbytes
+        self.pad_bytes = _SymmetricMemory.signal_pad_size
+        self.group = group
+        self.block = weft.Block("host", pad_begin(nbytes) + self.pad_bytes)
+        self.handles = {}
+
+    def handle(self, group):
+        """The first call for a group is collective over it."""
+        if group not in self.handles:
+            share = self.block.share(list(group.pes), tag=group.tag)
+            self.handles[group] = SymmetricMemory(group, share, self.nbytes, self.pad_bytes)
+        return self.handles[group]
+
+
+_allocations = weakref.WeakValueDictionary()
+_persistent = {}
+
+
+def registered(device):
+    """Whether PyTorch's registry allocates for this kind of device, through Weft."""
+    if device.type == "cuda" and not _backend.installed():
+        _backend.install()
+    return _SymmetricMemory.get_backend(device) is not None
+
+
+def _allocate(nbytes, group):
+    join()
+    allocation = _Allocation(nbytes, group)
+    _allocations[allocation.block.ptr] = allocation
+    return allocation
+
+
+def _storage(allocation):
+    """A storage that keeps the allocation alive; at the block's address also if it is empty."""
+    whole = bytes_at(allocation.block.ptr, max(allocation.nbytes, 1), allocation)
+    return whole.untyped_storage()
+
+
+def _persistent_storage(nbytes, group, alloc_id):
+    """The memory of that id, which is never freed; one storage of it at a time."""
+    if alloc_id not in _persistent:
+        _persistent[alloc_id] = [_allocate(nbytes, group), None]
+    allocation, last = _persistent[alloc_id]
+    if last is not None and last() is not None:
+        raise RuntimeError(f"empty_strided_p2p: can not allocate with alloc_id == {alloc_id} because "
+                           "a previous allocation with the same alloc_id is still active")
+    if allocation.nbytes != nbytes:
+        raise RuntimeError(f"empty_strided_p2p: got a size of {nbytes} bytes, expected "
+                           f"{allocation.nbytes}, which alloc_id == {alloc_id} had before")
+    lease = _Lease(allocation)
+    _persistent[alloc_id][1] = weakref.ref(lease)
+    return bytes_at(allocation.block.ptr, max(nbytes, 1), lease).untyped_storage()
+
+
+class _Lease:
+    """Alive as long as a storage of a persistent allocation is."""
+
+    def __init__(self, allocation):
+        self.allocation = allocation
+
+
+class _SignalPadSize(type):
+    """signal_pad_size is an attribute of the class that can be set, as it is of PyTorch's."""
+
+    @property
+    def signal_pad_size(cls):
+        return _SymmetricMemory.signal_pad_size
+
+    @signal_pad_size.setter
+    def signal_pad_size(cls, nbytes):
+        _SymmetricMemory.signal_pad_size = nbytes
+
+
+class SymmetricMemory(Handle, metaclass=_SignalPadSize):
+    """torch._C._distributed_c10d._SymmetricMemory for any device: its static functions, and the
+    class of handles where PyTorch's registry has no allocator for the device."""
+
+    @staticmethod
+    def empty_strided_p2p(size, stride, dtype, device, group_name=None, alloc_id=None):
+        device = torch.device(device)
+        if registered(device):
+            return _SymmetricMemory.empty_strided_p2p(size, stride, dtype, device, group_name,
+                                                      alloc_id)
+        if device.type != "cpu":
+            raise RuntimeError(f"SymmetricMemory does not support device type {device.type}; "
+                               "expected cpu or cuda")
+        nbytes = math.prod(size) * dtype.itemsize
+        if alloc_id is None:
+            storage = _storage(_allocate(nbytes, group_name))
+        else:
+            storage = _persistent_storage(nbytes, group_name, alloc_id)
+        return tensor_in(storage, tuple(size), tuple(stride), dtype)
+
+    @staticmethod
+    def rendezvous(tensor, group_name=None):
+        allocation = _allocations.get(tensor.untyped_storage().data_ptr())
+        if allocation is None:
+            return _SymmetricMemory.rendezvous(tensor, group_name) if registered(tensor.device) \
+                else None
+        name = group_name or allocation.group
+        if not name:
+            raise RuntimeError("rendezvous: expected the name of a group here or at the allocation, "
+                               "got neither")
+        return allocation.handle(group_of(name))
+
+    @staticmethod
+    def has_multicast_support(device_type, device_idx):
+        return False
+
+    @staticmethod
+    def set_backend(name):
+        set_backend(name)
+
+    @staticmethod
+    def get_backend(device):
+        return get_backend(device)
+
+    @staticmethod
+    def get_mempool_allocator(device):
+        return get_mempool_allocator(device)
+
+    @staticmethod
+    def set_group_info(group_name, rank, world_size, store):
+        _SymmetricMemory.set_group_info(group_name, rank, world_size, store)
+
+    @staticmethod
+    def stream_write_value32(input, offset, val):
+        return torch.ops.symm_mem.stream_write_value32_(input, offset, val)
+
+    @staticmethod
+    def memset32(input, offset, val, count=1):
+        return torch.ops.symm_mem.memset32_(input, offset, val, count)
+
+
+def empty(*size, dtype=None, device=None):
+    """A symmetric tensor like torch.empty()'s: contiguous, its values not set. Local: peers may
+    make as many as they like. size: numbers, or one sequence of them; dtype and device default to
+    PyTorch's. Memory is freed when no tensor and no handle uses it any more, on any thread."""
+    size = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else tuple(size)
+    if any(extent < 0 for extent in size):
+        raise ValueError(f"empty: expected sizes that are not negative, got {list(size)}")
+    dtype = dtype or torch.get_default_dtype()
+    device = torch.get_default_device() if device is None else torch.device(device)
+    if registered(device):
+        return torch_symm_mem.empty(size, dtype=dtype, device=device)
+    return SymmetricMemory.empty_strided_p2p(size, contiguous_strides(size), dtype, device)
+
+
+def rendezvous(tensor, group):
+    """The handle by which the members of a group reach each other's `tensor`, all of one size.
+    Collective over the group, and returns when all have come; later calls with a tensor of the
+    same storage return the same handle at once. None for memory that is not symmetric, at once.
+    TypeError if group is neither a name nor a ProcessGroup."""
+    return SymmetricMemory.rendezvous(tensor, group_name(group))
+
+
+def is_symm_mem_tensor(tensor):
+    """Whether rendezvous() would take this tensor. Local."""
+    return weft.initialized() and weft.block_of(tensor.untyped_storage().data_ptr()) is not None
+
+
+def set_backend(name):
+    """Names the allocator of CUDA tensors; Weft's are called WEFT."""
+    if name != "WEFT":
+        raise ValueError(f"set_backend: got {name!r}, expected 'WEFT'; other backends are "
+                         "torch.distributed._symmetric_memory's")
+    if torch.cuda.is_available():
+        _backend.install()
+
+
+def get_backend(device):
+    """"WEFT", or None for a kind of device that has no symmetric memory."""
+    device = torch.device(device)
+    if device.type == "cpu":
+        return "WEFT"
+    return _SymmetricMemory.get_backend(device)
+
+
+def set_signal_pad_size(size):
+    """Bytes of the pads of allocations to come; 4 * members for each channel."""
+    if size < 0:
+        raise ValueError(f"set_signal_pad_size: expected bytes, not negative, got {size}")
+    _SymmetricMemory.signal_pad_size = size
+
+
+def get_signal_pad_size():
+    return _SymmetricMemory.signal_pad_size
+
+
+def get_mempool_allocator(device):
+    """What torch.cuda.MemPool allocates symmetric memory with."""
+    device = torch.device(device)
+    if device.type != "cuda":
+        raise RuntimeError("get_mempool_allocator: PyTorch has memory pools for cuda only, got "
+                           f"{device}")
+    registered(device)
+    return torch_symm_mem.get_mempool_allocator(device)
+
+
+def get_mem_pool(device):
+    """A torch.cuda.MemPool: what is allocated within torch.cuda.use_mem_pool(pool) is symmetric."""
+    get_mempool_allocator(device)
+    return torch_symm_mem.get_mem_pool(torch.device(device))

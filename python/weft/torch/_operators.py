@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operators, as functions: what each takes and gives. All are collective over the group, which
+is a process group or its name; every member calls, in the same order.
+
+On return (CPU), or when the stream gets there (CUDA), results are complete and inputs may be
+overwritten. Sizes and types are looked at before anything is sent: ValueError or RuntimeError with
+what was got and what was expected.
+"""
+import torch
+
+from weft.torch._groups import group_name as name_of
+
+_weft = torch.ops.weft
+_symm_mem = torch.ops.symm_mem
+
+
+# --- Functions with gradients --------------------------------------------------------------------
+
+
+def all_gather(input, gather_dim, group):
+    """The members' inputs, all of one shape, behind each other along gather_dim in order of rank.
+    The result is laid out with gather_dim in front. Any dtype."""
+    return _weft.all_gather(input, gather_dim, name_of(group))
+
+
+def reduce_scatter(input, reduce_op, scatter_dim, group):
+    """This rank's part along scatter_dim, whose size is a multiple of the members, of the sum over
+    all inputs; reduce_op: sum, avg, max, min or prod. Contiguous. 16-bit types are added in 32."""
+    return _weft.reduce_scatter(input, reduce_op, scatter_dim, name_of(group))
+
+
+def all_reduce(input, reduce_op, group):
+    """The sum (avg, max, min, prod) over all inputs: the same bits on every rank. Contiguous."""
+    return _weft.all_reduce(input, reduce_op, name_of(group))
+
+
+def all_to_all(input, group, output_splits=None, input_splits=None):
+    """input_splits[r] rows of input go to rank r, output_splits[r] come from it, one behind the
+    other; without both, equal parts. The splits of a pair of ranks must agree: ValueError on all."""
+    return _weft.all_to_all(input, output_splits, input_splits, name_of(group))
+
+
+def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
+    """(A gathered along gather_dim, or None; [gathered A @ B for B in Bs]).
+
+    A: this rank's shard, (..., K), the same shape on all ranks; each B: (K, N) of any N, each rank
+    its own. 0 <= gather_dim < A.dim(). When the last dimension is gathered, B has K * members rows.
+    No copy of A is made where A.movedim(gather_dim, 0) is contiguous; the results are laid out like
+    that. float32, float64, bfloat16 and float16 are multiplied while they are gathered."""
+    return _weft.fused_all_gather_matmul(A, Bs, gather_dim, name_of(group), return_A=return_A)
+
+
+def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
+    """This rank's part along scatter_dim of the sum (reduce_op avg: mean) over the ranks' A @ B.
+
+    A: (..., K), B: (K, N); the size that is scattered is a multiple of the members. Contiguous. No
+    copy of A is made where A.movedim(scatter_dim, 0) is contiguous."""
+    return _weft.fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, name_of(group))
+
+
+# --- Products of 8-bit floats --------------------------------------------------------------------
+
+
+def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, biases,
+                                   result_scales, out_dtypes, use_fast_accum):
+    """(A gathered, [torch._scaled_mm(gathered A, B, ...) for B in Bs]).
+
+    A: (..., K) of 8-bit floats, gathered along any dimension but the last; B: (K, N). A_scale: one
+    number, or one for each row, of this rank's A ((..., 1): gathered with it) or of the whole. The
+    other lists are as long as Bs; ValueError if not, and for scales of any other shape."""
+    return _weft.fused_all_gather_scaled_matmul(
+        A, Bs, A_scale, B_scales, gather_dim, name_of(group), biases, result_scales, out_dtypes,
+        use_fast_accum)
+
+
+def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_scatter_dim,
+                                       scatter_dim_after_maybe_reshape, group, output_shape,
+                                       bias=None, result_scale=None, out_dtype=None,
+                                       use_fast_accum=False):
+    """This rank's part of the sum (or mean) over the ranks' torch._scaled_mm(A, B, ...).
+
+    A: (..., K) of 8-bit floats, with its scatter dimension at scatter_dim_after_maybe_reshape.
+    output_shape: of the product before it is scattered, along orig_scatter_dim."""
+    return _weft.fused_scaled_matmul_reduce_scatter(
+        A, B, A_scale, B_scale, reduce_op, orig_scatter_dim, scatter_dim_after_maybe_reshape,
+        name_of(group), output_shape, bias, result_scale, out_dtype, use_fast_accum)
+
+
+# --- On symmetric tensors ------------------------------------------------------------------------
+
+
+def one_shot_all_reduce(input, reduce_op, group):
+    """The sum over the ranks' symmetric inputs, the same bits on all. reduce_op: sum. float32 and
+    bfloat16; on the CPU also float64 and float16."""
+    return _symm_mem.one_shot_all_reduce(input, reduce_op, name_of(group))
+
+
+def one_shot_all_reduce_out(input, reduce_op, group, out):
+    """one_shot_all_reduce() into `out`, contiguous and of input's shape."""
+    return _symm_mem.one_shot_all_reduce_out(input, reduce_op, name_of(group), out)
+
+
+def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
+    """one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which has
+    room for it."""
+    return _symm_mem.one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, name_of(group))
+
+
+def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out):
+    return _symm_mem.one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op,
+                                                  name_of(group), out)
+
+
+def two_shot_all_reduce_(input, reduce_op, group):
+    """input becomes the sum over the ranks' symmetric inputs."""
+    return _symm_mem.two_shot_all_reduce_(input, reduce_op, name_of(group))
+
+
+def two_shot_all_reduce_out(input, reduce_op, group, output):
+    """two_shot_all_reduce_() into `output`; what is left in input is not defined."""
+    return _symm_mem.two_shot_all_reduce_out(input, reduce_op, name_of(group), output)
+
+
+def reduce_scatter_out(input, group, split_last_dim, output):
+    """output = this rank's part of the sum over the ranks' symmetric inputs: of the whole, which
+    has one dimension then, or of every row of the last."""
+    return _symm_mem.reduce_scatter_out(input, name_of(group), split_last_dim, output)
+
+
+def low_contention_all_gather(tensor, group):
+    """all_gather() along dimension 0 that leaves the GPU's multiprocessors alone. The result is
+    there behind torch.ops._c10d_functional.wait_tensor()."""
+    return _symm_mem._low_contention_all_gather(tensor, name_of(group))
+
+
+def low_contention_reduce_scatter(tensor, reduce_op, group):
+    """reduce_scatter() along dimension 0, likewise; reduce_op: sum or avg."""
+    return _symm_mem._low_contention_reduce_scatter(tensor, reduce_op, name_of(group))
+
+
+def get_remote_tensors(x, group):
+    """The ranks' copies of a symmetric tensor, in order of rank; ValueError if x is not one."""
+    return _symm_mem.get_remote_tensors(x, name_of(group))
+
+
+# --- Rows by splits ------------------------------------------------------------------------------
+
+
+def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group):
+    """in_splits[r] rows of input go to rank r. out receives rows from all ranks, one behind the
+    other; out_splits_offsets[0][r] how many from rank r, [1][r] where they begin. int64.
+    RuntimeError on all ranks if one has not the rows that it sends, or no room."""
+    return _symm_mem.all_to_all_vdev(input, out, in_splits, out_splits_offsets, name_of(group))
+
+
+def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group, major_align=None):
+    """The rows of experts: in_splits[r * ne + e] for expert e of rank r. out holds them by expert,
+    then by sender, entry e * members + r of out_splits_offsets. Each expert begins at a multiple of
+    major_align rows (default 1), and takes as many at least."""
+    return _symm_mem.all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, name_of(group),
+                                        major_align)
+
+
+def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, group):
+    """The way back: in_splits_offsets is what all_to_all_vdev_2d() gave, entry e * members + r;
+    out holds rows by rank, then by expert, without gaps."""
+    return _symm_mem.all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
+                                               name_of(group))
+
+
+# --- Words of 32 bits ----------------------------------------------------------------------------
+
+
+def stream_write_value32_(input, offset, val):
+    """input[offset] = val in the order of the stream, behind all that is before. uint32, flat."""
+    return _symm_mem.stream_write_value32_(input, offset, val)
+
+
+def memset32_(input, offset, val, count=1):
+    """input[offset:offset + count] = val; CUDA graphs can capture it. uint32, flat."""
+    return _symm_mem.memset32_(input, offset, val, count)

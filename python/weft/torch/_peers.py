@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One tensor at another rank, by loads and stores: on any device, in the order of its stream."""
+import time
+
+import torch
+
+import weft
+from weft.torch._check import check_contiguous, check_divisible, check_symmetric
+from weft.torch._memory import rendezvous
+
+WORLD = "0"
+LOOKS_S = 3e-5
+
+
+def at_peer(handle, tensor, peer):
+    """Peer's copy of a symmetric tensor, with the same sizes and strides."""
+    begin = handle.offset // tensor.element_size() + tensor.storage_offset()
+    if tensor.numel() == 0:
+        return handle.get_buffer(peer, tensor.shape, tensor.dtype, 0)
+    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    flat = handle.get_buffer(peer, (span,), tensor.dtype, begin)
+    return flat.as_strided(tensor.shape, tensor.stride())
+
+
+def check_peer(call, peer, members):
+    if not 0 <= peer < members:
+        raise RuntimeError(f"{call}: invalid peer: got {peer}, expected 0 to {members - 1}")
+
+
+def get_remote_tensors(x, group_name):
+    handle = rendezvous(x, group_name)
+    if handle is None:
+        raise ValueError("Tensor is not allocated from Symmetric Memory")
+    return [at_peer(handle, x, peer) for peer in range(handle.world_size)]
+
+
+# --- Puts and gets through a handle --------------------------------------------------------------
+
+
+def put(src, handle, peer, offset=0):
+    """Copies src to peer's memory, `offset` elements behind where its tensor begins."""
+    _remote("put", src, handle, peer, offset).copy_(src)
+
+
+def get(dst, handle, peer, offset=0):
+    """Copies from peer's memory to dst, from `offset` elements behind where its tensor begins."""
+    dst.copy_(_remote("get", dst, handle, peer, offset))
+
+
+def put_signal(src, handle, peer):
+    """put(), then a signal that wait_signal() of the peer takes; behind it the data is there."""
+    _remote("put_signal", src, handle, peer, 0).copy_(src)
+    handle.put_signal(peer)
+
+
+def wait_signal(handle, peer):
+    check_peer("wait_signal", peer, handle.world_size)
+    handle.wait_signal(peer)
+
+
+def _remote(call, tensor, handle, peer, offset):
+    """The place at the peer, of the tensor's sizes."""
+    check_peer(call, peer, handle.world_size)
+    if tensor.device != handle.device:
+        raise RuntimeError(f"{call}: got a tensor on {tensor.device}, expected the handle's "
+                           f"{handle.device}")
+    check_contiguous(call, "tensor", tensor)
+    if offset < 0:
+        raise RuntimeError(f"{call}: offset must be non-negative, got {offset}")
+    if handle.offset % tensor.element_size():
+        raise RuntimeError(f"{call}: got a handle at byte {handle.offset}, expected a multiple of "
+                           f"{tensor.element_size()}")
+    begin = handle.offset // tensor.element_size() + offset
+    room = handle.buffer_size // tensor.element_size()
+    if begin + tensor.numel() > room:
+        raise RuntimeError(f"{call}: {tensor.numel()} elements from {begin} on exceeds the "
+                           f"{room} of the allocation")
+    return handle.get_buffer(peer, tensor.shape, tensor.dtype, begin)
+
+
+# --- The calls that PyTorch has for NVSHMEM -----------------------------------------------------
+
+
+def _symmetric(call, name, tensor, peer=None, group_name=WORLD):
+    handle = check_symmetric(call, name, tensor, group_name)
+    check_contiguous(call, name, tensor)
+    if peer is not None:
+        check_peer(call, peer, handle.world_size)
+    return handle
+
+
+def nvshmem_put(tensor, peer):
+    handle = _symmetric("nvshmem_put", "tensor", tensor, peer)
+    at_peer(handle, tensor, peer).copy_(tensor)
+
+
+def nvshmem_get(tensor, peer):
+    handle = _symmetric("nvshmem_get", "tensor", tensor, peer)
+    tensor.copy_(at_peer(handle, tensor, peer))
+
+
+def nvshmem_put_with_signal(tensor, sigpad, signal, peer):
+    """Sets the 64-bit word sigpad[0] at the peer behind the data."""
+    handle = _symmetric("nvshmem_put_with_signal", "tensor", tensor, peer)
+    pad = _symmetric("nvshmem_put_with_signal", "sigpad", sigpad, peer)
+    at_peer(handle, tensor, peer).copy_(tensor)
+    if tensor.device.type == "cpu":
+        weft.fence()
+    at_peer(pad, sigpad, peer).view(torch.int64).flatten()[:1].fill_(signal)
+
+
+def nvshmem_wait_for_signal(sigpad, signal, peer):
+    """Returns when the 64-bit word sigpad[0] is `signal`, and leaves it so."""
+    _symmetric("nvshmem_wait_for_signal", "sigpad", sigpad, peer)
+    word = sigpad.view(torch.int64).flatten()[:1]
+    while word.item() != signal:
+        time.sleep(LOOKS_S)
+    weft.fence()
+
+
+def nvshmem_broadcast(input, root, group_name):
+    """In place, from the rank `root` of the group."""
+    handle = _symmetric("nvshmem_broadcast", "input", input, root, group_name)
+    handle.barrier()
+    if handle.rank != root:
+        input.copy_(at_peer(handle, input, root))
+    handle.barrier()
+    return input
+
+
+def nvshmem_all_to_all(input, out, group_name):
+    call = "nvshmem_all_to_all"
+    handle = _symmetric(call, "input", input, None, group_name)
+    _symmetric(call, "out", out, None, group_name)
+    if input.numel() != out.numel() or input.dtype != out.dtype:
+        raise RuntimeError(f"{call}: got out of {out.numel()} {out.dtype}, expected as many as in "
+                           f"input, {input.numel()} {input.dtype}")
+    flat = input.view(-1)
+    check_divisible(call, flat, 0, handle.world_size)
+    parts = out.view(handle.world_size, -1)
+    handle.barrier()
+    for step in range(handle.world_size):
+        peer = (handle.rank + step) % handle.world_size
+        parts[peer].copy_(at_peer(handle, flat, peer).view(parts.shape)[handle.rank])
+    handle.barrier()
+    return out
+
+
+# --- Tiles ---------------------------------------------------------------------------------------
+
+
+def tile_reduce(in_tile, out_tile, root, group_name, reduce_op="sum"):
+    multi_root_tile_reduce([in_tile], out_tile, [root], group_name, reduce_op)
+
+
+def multi_root_tile_reduce(in_tiles, out_tile, roots, group_name, reduce_op="sum"):
+    """out_tile of rank roots[i] becomes the sum of all members' in_tiles[i]; tiles are 2-D parts of
+    symmetric matrices. A member that is no root keeps its out_tile."""
+    call = "multi_root_tile_reduce"
+    if reduce_op != "sum":
+        raise RuntimeError(f"{call}: got reduce_op {reduce_op!r}, expected 'sum'")
+    if not 0 < len(in_tiles) == len(roots) == len(set(roots)):
+        raise RuntimeError(f"{call}: got {len(in_tiles)} tiles and roots {list(roots)}, expected "
+                           "one root for each tile, each rank at most once")
+    handles = [check_symmetric(call, "in_tile", tile, group_name) for tile in in_tiles]
+    for tile, root in zip(in_tiles, roots):
+        check_peer(call, root, handles[0].world_size)
+        if tile.dim() != 2 or tile.shape != out_tile.shape or tile.dtype != out_tile.dtype:
+            raise RuntimeError(f"{call}: got a tile of {list(tile.shape)} {tile.dtype}, expected "
+                               f"two dimensions as of out_tile, {list(out_tile.shape)} "
+                               f"{out_tile.dtype}")
+    handles[0].barrier()
+    for tile, root, handle in zip(in_tiles, roots, handles):
+        if root == handle.rank:
+            parts = [at_peer(handle, tile, peer) for peer in range(handle.world_size)]
+            out_tile.copy_(torch.stack(parts).sum(0))
+    handles[0].barrier()
+
+
+# --- Words in the order of a stream --------------------------------------------------------------
+
+
+def _words(call, input, offset, count, value):
+    if input.dtype != torch.uint32 or input.dim() != 1 or not input.is_contiguous():
+        raise RuntimeError(f"{call}: got input of {list(input.shape)} {input.dtype}, expected a "
+                           "flat, contiguous uint32 tensor")
+    if offset < 0 or count <= 0 or offset + count > input.numel():
+        raise RuntimeError(f"{call}: got offset {offset} and count {count}, expected words of "
+                           f"{input.numel()}")
+    if not 0 <= value <= 0xFFFFFFFF:
+        raise RuntimeError(f"{call}: got value {value}, expected one of 32 bits without sign")
+    return input.view(torch.int32)[offset:offset + count]
+
+
+def stream_write_value32_(input, offset, val):
+    words = _words("stream_write_value32_", input, offset, 1, val)
+    weft.fence()
+    words.fill_(val - (val >> 31 << 32))
+    return input
+
+
+def memset32_(input, offset, val, count):
+    _words("memset32_", input, offset, count, val).fill_(val - (val >> 31 << 32))
+    return input

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weft.torch on CUDA tensors, one GPU a rank: what the torch_*.py tests ask of CPU tensors.
+
+    python -m torch.distributed.run --nproc-per-node 4 tests/python/gpu_torch.py
+
+References are gathered by NCCL and made in float64; inputs are new in every run, outputs are poisoned
+before, and every check is made on every rank. Prints one line a check, and fails on the first wrong.
+"""
+import faulthandler
+import itertools
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+import weft
+import weft.torch as symm_mem
+
+faulthandler.dump_traceback_later(300, exit=True)
+ME, N = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", ME)))
+torch.cuda.set_device(DEVICE)
+dist.init_process_group("nccl", device_id=DEVICE)
+WORLD = dist.group.WORLD
+NAME = WORLD.group_name
+SEED = torch.tensor([time.time_ns() % (1 << 31)], device=DEVICE)
+dist.broadcast(SEED, 0)
+torch.manual_seed(int(SEED) + ME)
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
+FLOATS = [torch.float32, torch.bfloat16, torch.float16]
+torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def say(text):
+    torch.cuda.synchronize()
+    dist.barrier()
+    if ME == 0:
+        print(f"ok  {text}", flush=True)
+
+
+def of_all(tensor):
+    flat = tensor.detach().clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
+    gathered = flat.new_empty((N, flat.numel()))
+    if flat.numel():
+        dist.all_gather_into_tensor(gathered, flat)
+    return torch.stack([each.view(tensor.dtype).view(tensor.shape) for each in gathered])
+
+
+def joined(tensor, dim):
+    return torch.cat(list(of_all(tensor)), dim)
+
+
+def check(text, got, expected, dtype=None, terms=1):
+    """expected is float64 or, to the bit, of got's type."""
+    assert got.shape == expected.shape, (text, got.shape, expected.shape)
+    if dtype is None:
+        assert torch.equal(got, expected), text
+    elif expected.numel():
+        assert got.dtype == dtype, (text, got.dtype)
+        scale = max(1.0, expected.abs().max().item()) * max(terms, 1) ** 0.5
+        worst = (got.double() - expected).abs().max().item()
+        assert worst <= TOLERANCE[dtype] * scale, (text, worst, TOLERANCE[dtype] * scale)
+
+
+def raises(kind, call, *args):
+    try:
+        call(*args)
+    except kind:
+        return
+    raise AssertionError(f"{call} raised no {kind}")
+
+
+def symmetric(values):
+    return symm_mem.empty(*values.shape, dtype=values.dtype, device=DEVICE).copy_(values)
+
+
+def random(*shape, dtype=torch.float32):
+    return torch.randn(shape, device=DEVICE).to(dtype)
+
+
+def handles():
+    t = symm_mem.empty(16, 4, device=DEVICE).fill_(ME)
+    handle = symm_mem.rendezvous(t, WORLD)
+    assert symm_mem.get_backend(DEVICE) == "WEFT" and symm_mem.installed()
+    assert (handle.rank, handle.world_size, handle.device) == (ME, N, DEVICE)
+    assert handle.buffer_ptrs[ME] + handle.offset == t.data_ptr() and handle.multicast_ptr == 0
+    assert symm_mem.rendezvous(torch.empty(4, device=DEVICE), WORLD) is None
+    assert symm_mem.is_symm_mem_tensor(t) and not symm_mem.is_symm_mem_tensor(t.clone())
+    handle.barrier()
+    for peer, copy in enumerate(symm_mem.get_remote_tensors(t, WORLD)):
+        check("remote", copy, torch.full_like(copy, peer))
+    right, left = (ME + 1) % N, (ME - 1) % N
+    handle.barrier()
+    symm_mem.put(torch.full((4,), 100. + ME, device=DEVICE), handle, right, offset=8)
+    handle.barrier()
+    check("put", t.flatten()[8:12], torch.full((4,), 100. + left, device=DEVICE))
+    got = torch.full((4,), float("nan"), device=DEVICE)
+    symm_mem.get(got, handle, right, 8)
+    check("get", got, torch.full((4,), 100. + ME, device=DEVICE))
+    handle.barrier()
+    symm_mem.put_signal(torch.full((16, 4), 7. + ME, device=DEVICE), handle, right)
+    symm_mem.wait_signal(handle, left)
+    check("put_signal", t, torch.full((16, 4), 7. + left, device=DEVICE))
+    assert symm_mem.get_symm_mem_workspace(NAME, 1 << 20).buffer_size >= 1 << 20
+    with torch.cuda.use_mem_pool(symm_mem.get_mem_pool(DEVICE)):
+        pooled = torch.full((1000,), float(ME), device=DEVICE)
+    check("pool", symm_mem.one_shot_all_reduce(pooled, "sum", WORLD),
+          torch.full((1000,), N * (N - 1) / 2, device=DEVICE))
+    say("handles, put, get, signals, workspace, pools")
+
+
+def collectives():
+    for dtype, sizes in itertools.product(FLOATS, [(4, 3 * N, 2 * N), (64, 512, N), (0, N)]):
+        x = random(*sizes, dtype=dtype)
+        for dim in range(-1, len(sizes)):
+            check("all_gather", symm_mem.all_gather(x, dim, WORLD), joined(x, dim))
+            for op in ("sum", "avg", "max"):
+                if sizes[dim] % N == 0 and sizes[dim]:
+                    whole = of_all(x).double()
+                    whole = {"sum": whole.sum, "avg": whole.mean, "max": whole.amax}[op](0)
+                    check("reduce_scatter", symm_mem.reduce_scatter(x, op, dim, WORLD),
+                          whole.chunk(N, dim)[ME], dtype, N)
+        result = symm_mem.all_reduce(x, "sum", WORLD)
+        check("all_reduce", result, of_all(x).double().sum(0), dtype, N)
+        assert all(torch.equal(each, result) for each in of_all(result))
+    counts = torch.randint(0, 50, (N,), device=DEVICE)
+    table = of_all(counts).tolist()
+    taken = [row[ME] for row in table]
+    x = torch.arange(sum(table[ME]) * 3, device=DEVICE).view(-1, 3) + 100000 * ME
+    begins = [[sum(row[:at]) for at in range(N)] for row in table]
+    expected = torch.cat([torch.arange(sum(row) * 3, device=DEVICE).view(-1, 3)[
+        begin[ME]:begin[ME] + row[ME]] + 100000 * peer
+        for peer, (row, begin) in enumerate(zip(table, begins))])
+    check("all_to_all", symm_mem.all_to_all(x, WORLD, taken, table[ME]), expected)
+    say("all_gather, reduce_scatter, all_reduce, all_to_all")
+
+
+def products():
+    for dtype, sizes in itertools.product(FLOATS, [(N * 4, 32), (2 * N, 4 * N, 64), (256, 512)]):
+        for dim in range(len(sizes)):
+            x, last = random(*sizes, dtype=dtype), dim == len(sizes) - 1
+            bs = [random(sizes[-1] * (N if last else 1), n, dtype=dtype) for n in (48, 8)]
+            whole, products = symm_mem.fused_all_gather_matmul(x, bs, dim, WORLD)
+            expected = joined(x, dim)
+            check("gathered", whole, expected)
+            for b, product in zip(bs, products):
+                check(f"fused_all_gather_matmul {dtype} {sizes} {dim}", product,
+                      expected.double() @ b.double(), dtype, len(b))
+            b = random(sizes[-1], 16 * N, dtype=dtype)
+            whole = of_all(x.double() @ b.double())
+            for op in ("sum", "avg"):
+                total = whole.sum(0) if op == "sum" else whole.mean(0)
+                check(f"fused_matmul_reduce_scatter {dtype} {sizes} {dim}",
+                      symm_mem.fused_matmul_reduce_scatter(x, b, op, dim, WORLD),
+                      total.chunk(N, dim)[ME], dtype, N * sizes[-1])
+    raises(ValueError, symm_mem.fused_all_gather_matmul, random(2, 3), [random(3, 4)], 2, WORLD)
+    say("fused products, every dimension")
+
+
+def scaled_products():
+    if torch.cuda.get_device_capability() < (8, 9):
+        return say("fused products of 8-bit floats: left out, this GPU has none")
+    narrow = lambda *sizes: random(*sizes).to(torch.float8_e4m3fn)  # noqa: E731
+    one = torch.ones((), device=DEVICE)
+    for rows in (False, True):
+        x, b = narrow(16 * N, 64), narrow(32, 64).t()
+        scale = torch.rand((16 * N, 1) if rows else (), device=DEVICE) + .5
+        b_scale = torch.rand((1, 32) if rows else (), device=DEVICE) + .5
+        if not rows:
+            dist.broadcast(scale, 0)
+        whole, [product] = symm_mem.fused_all_gather_scaled_matmul(
+            x, [b], scale, [b_scale], 0, WORLD, [None], [None], [torch.bfloat16], [False])
+        check("gathered", whole.view(torch.uint8), joined(x.view(torch.uint8), 0))
+        scales = joined(scale, 0) if rows else scale
+        check("fused_all_gather_scaled_matmul", product,
+              (joined(x, 0).double() * scales.double()) @ (b.double() * b_scale.double()),
+              torch.bfloat16, 64)
+        got = symm_mem.fused_scaled_matmul_reduce_scatter(
+            x, b, scale, b_scale, "sum", 0, 0, WORLD, [16 * N, 32], None, None, torch.bfloat16)
+        partial = (x.double() * scale.double()) @ (b.double() * b_scale.double())
+        check("fused_scaled_matmul_reduce_scatter", got, of_all(partial).sum(0).chunk(N)[ME],
+              torch.bfloat16, 64 * N)
+    raises(ValueError, lambda: symm_mem.fused_all_gather_scaled_matmul(
+        x, [b], one, [one], 0, WORLD, [], [None], [None], [False]))
+    say("fused products of 8-bit floats")
+
+
+def symmetric_tensors():
+    for dtype in (torch.float32, torch.bfloat16):
+        x = random(N * 1024, dtype=dtype)
+        expected, poison = of_all(x).double().sum(0), torch.full_like(x, float("nan"))
+        results = [
+            symm_mem.one_shot_all_reduce(symmetric(x), "sum", WORLD),
+            symm_mem.one_shot_all_reduce_out(symmetric(x), "sum", WORLD, poison.clone()),
+            symm_mem.one_shot_all_reduce_copy(symmetric(poison), x, "sum", WORLD),
+            symm_mem.one_shot_all_reduce_copy_out(symmetric(poison), x, "sum", WORLD, poison.clone()),
+            symm_mem.two_shot_all_reduce_(symmetric(x), "sum", WORLD)]
+        if N in (2, 4, 8):
+            results.append(symm_mem.two_shot_all_reduce_out(symmetric(x), "sum", WORLD,
+                                                            poison.clone()))
+            out = poison[:1024].clone()
+            symm_mem.reduce_scatter_out(symmetric(x), WORLD, False, out)
+            check("reduce_scatter_out", out, expected.chunk(N)[ME], dtype, N)
+            out = poison[:1024].clone().view(4, 256)
+            symm_mem.reduce_scatter_out(symmetric(x.view(4, -1)), WORLD, True, out)
+            check("reduce_scatter_out", out, expected.view(4, -1).chunk(N, 1)[ME], dtype, N)
+        for result in results:
+            check("all-reduce", result, expected, dtype, N)
+        wait = torch.ops._c10d_functional.wait_tensor
+        y = x.view(N * 16, -1)
+        check("low contention", wait(symm_mem.low_contention_all_gather(y, WORLD)), joined(y, 0))
+        check("low contention", wait(symm_mem.low_contention_reduce_scatter(y, "avg", WORLD)),
+              of_all(y).double().mean(0).chunk(N)[ME], dtype, N)
+    words = torch.zeros(8, dtype=torch.uint32, device=DEVICE)
+    symm_mem.stream_write_value32_(words, 2, 0xFFFFFFFF)
+    symm_mem.memset32_(words, 4, 3, 2)
+    assert words.tolist() == [0, 0, 0xFFFFFFFF, 0, 3, 3, 0, 0]
+    say("operators on symmetric tensors")
+
+
+def exchanges():
+    for turn, align in itertools.product(range(3), (1, 16)):
+        experts, width = 4, 8
+        splits = torch.randint(0, 9 if turn else 1, (N * experts,), device=DEVICE)
+        table = of_all(splits).tolist()
+        room = 9 * N * experts
+        x = symmetric(random(room, width))
+        inputs = of_all(x)
+        out = symmetric(torch.full((room * N, width), float("nan"), device=DEVICE))
+        books = symmetric(torch.full((2, N * experts), -1, device=DEVICE))
+        symm_mem.all_to_all_vdev_2d(x, out, symmetric(splits), books, WORLD, align)
+        begin = 0
+        for expert in range(experts):
+            at = begin
+            for sender in range(N):
+                entry = ME * experts + expert
+                first, rows = sum(table[sender][:entry]), table[sender][entry]
+                assert books[:, expert * N + sender].tolist() == [rows, at], (turn, align)
+                check("2d", out[at:at + rows], inputs[sender][first:first + rows])
+                at += rows
+            begin = max(-(-at // align) * align, begin + align)
+        back = symmetric(torch.full((room, width), float("nan"), device=DEVICE))
+        back_books = symmetric(torch.full((2, N * experts), -1, device=DEVICE))
+        symm_mem.all_to_all_vdev_2d_offset(out, back, books, back_books, WORLD)
+        check("2d back", back[:sum(table[ME])], x[:sum(table[ME])])
+        assert back_books[0].tolist() == table[ME]
+        out.fill_(float("nan"))
+        books = symmetric(torch.full((2, N), -1, device=DEVICE))
+        symm_mem.all_to_all_vdev(x, out, symmetric(splits[:N].contiguous()), books, WORLD)
+        taken = [table[sender][ME] for sender in range(N)]
+        assert books.tolist() == [taken, [sum(taken[:at]) for at in range(N)]]
+        check("vdev", out[:sum(taken)], torch.cat([
+            inputs[sender][sum(table[sender][:ME]):sum(table[sender][:ME + 1])]
+            for sender in range(N)]))
+    say("all_to_all_vdev, _2d, _2d_offset")
+
+
+def gradients():
+    x, w, v = (random(*sizes).double().requires_grad_() for sizes in ((8, 16), (16, 12), (12, 16)))
+    seeds = of_all(random(8, 16).double())
+
+    def layer(x, w, v):
+        _, [hidden] = symm_mem.fused_all_gather_matmul(x, [w], 0, NAME)
+        return symm_mem.fused_matmul_reduce_scatter(hidden.tanh(), v, "sum", 0, NAME)
+    (layer(x, w, v) * seeds[ME]).sum().backward()
+    xs, ws, vs = ([each.requires_grad_() for each in of_all(t)] for t in (x, w, v))
+    total = sum(torch.tanh(torch.cat(xs) @ w) @ v for w, v in zip(ws, vs))
+    (total * torch.cat(list(seeds))).sum().backward()
+    for mine, theirs in ((x, xs), (w, ws), (v, vs)):
+        check("gradient", mine.grad, theirs[ME].grad, torch.float64, 1e4)
+    for op in (lambda x: symm_mem.all_gather(x, 1, NAME), lambda x: symm_mem.all_reduce(x, "avg", NAME),
+               lambda x: symm_mem.reduce_scatter(x.repeat(N, 1), "sum", 0, NAME)):
+        x.grad = None
+        op(x).sum().backward()
+        assert x.grad is not None and x.grad.isfinite().all()
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    check("compiled", compiled(x, w, v), layer(x, w, v).detach(), torch.float64, 10)
+    say("gradients, torch.compile")
+
+
+def groups():
+    for ranks in ([0, 1], [N - 1, 0], list(range(1, N))):
+        group = dist.new_group(sorted(set(ranks)))
+        if ME in ranks and len(set(ranks)) > 1:
+            x = torch.full((1024,), float(ME), device=DEVICE)
+            check("group", symm_mem.all_reduce(x, "sum", group),
+                  torch.full((1024,), float(sum(set(ranks))), device=DEVICE))
+            t = symmetric(x)
+            handle = symm_mem.rendezvous(t, group)
+            handle.barrier()
+            for at, rank in enumerate(sorted(set(ranks))):
+                assert (handle.get_buffer(at, (1024,), torch.float32) == rank).all()
+            handle.barrier()
+    say("groups that overlap")
+
+
+handles()
+collectives()
+products()
+scaled_products()
+symmetric_tensors()
+exchanges()
+gradients()
+groups()
+if ME == 0:
+    print(f"all checks passed on {N} GPUs, seed {int(SEED)}; weft has counted {symm_mem.counters()}")
+dist.barrier()
+dist.destroy_process_group()
+faulthandler.cancel_dump_traceback_later()
+sys.exit(0)

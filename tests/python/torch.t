@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""weft.torch on CPU tensors, under pytest and hypothesis, on 1 to 4 PEs; and its example, which has to
+learn the same under every launcher."""
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+BUILD, ROOT = interpreter.BUILD, interpreter.ROOT
+PYTHON = interpreter.find("pytest", "hypothesis", "torch")
+QUIET = ["--capture=sys", "--show-capture=no"]
+TESTS = [str(HERE / f"torch_{name}.py") for name in ("memory", "operators", "exchange", "gradients")]
+EXAMPLES = ROOT / "examples/python"
+
+
+def run(command, problems, timeout_s):
+    environment = interpreter.environment(OMP_NUM_THREADS="1")
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment,
+                          timeout=timeout_s)
+    if done.returncode:
+        problems.append(f"status {done.returncode}")
+        problems += done.stdout.splitlines()[-60:] + done.stderr.splitlines()[-60:]
+    return done.stdout.splitlines()
+
+
+def with_torch(test):
+    def case(problems):
+        if PYTHON is None:
+            print("# SKIP no Python from 3.11 on has pytest, hypothesis and torch here")
+        else:
+            test(problems)
+    return case
+
+
+def on(pes):
+    def test(problems):
+        lines = run([BUILD / "bin/oshrun", "-n", pes, PYTHON, HERE / "run.py", *QUIET, *TESTS], problems, 900)
+        print(*[f"# {pes} PEs: {line}" for line in lines if " passed" in line], sep="\n")
+    return with_torch(test)
+
+
+def example(problems):
+    plain = run([PYTHON, EXAMPLES / "mlp.py"], problems, 120)
+    program = EXAMPLES / "tensor_parallel_mlp.py"
+    for launcher in ([], [BUILD / "bin/oshrun", "-n", "2"], [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2"]):
+        by_torch = "-m" in launcher
+        lines = run([*launcher, *([] if by_torch else [PYTHON]), program], problems, 240)
+        if lines != plain:
+            problems += [f"under {launcher or 'no launcher'}: got", *lines, "expected", *plain]
+
+
+tap.run([(f"weft.torch on {pes} PEs", on(pes)) for pes in (1, 2, 3, 4)]
+        + [("tensor_parallel_mlp.py learns as mlp.py does", with_torch(example))])

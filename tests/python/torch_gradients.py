@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.ops.weft.*: gradients against plain PyTorch in one process, and what torch.library asks of
+an operator (opcheck): schema, autograd, fake tensors, compilation with sizes that vary."""
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("hypothesis")
+
+from hypothesis import strategies as st  # noqa: E402
+from torch._subclasses import FakeTensorMode  # noqa: E402
+
+import weft.torch as symm_mem  # noqa: E402
+from torch_operators import drawn, of_all  # noqa: E402
+from torch_world import on_groups, property_test, raises, seeded  # noqa: E402
+
+seeds = st.integers(0, 999)
+# Every rank has a loss of its own; what is differentiated is their sum, as data parallelism means.
+
+
+def members_leaves(tensor, group):
+    """The members' tensors as leaves of one graph in this process."""
+    return [each.clone().requires_grad_() for each in of_all(tensor, group)]
+
+
+def check(group, inputs, operator, model, weights):
+    """operator(*inputs) on this rank against model(all members' inputs) -> every rank's outputs,
+    with weights(rank, output) for the losses."""
+    mine = [x.clone().requires_grad_() for x in inputs]
+    leaves = [members_leaves(x, group) for x in inputs]
+    mine_out = operator(*mine)
+    loss(group.rank(), mine_out, weights).backward()
+    everyone = model(*leaves)
+    sum(loss(rank, out, weights) for rank, out in enumerate(everyone)).backward()
+    for out, expected in zip(tensors(mine_out), tensors(everyone[group.rank()])):
+        torch.testing.assert_close(out, expected)
+    for x, alike in zip(mine, leaves):
+        torch.testing.assert_close(x.grad, alike[group.rank()].grad)
+
+
+def tensors(outputs):
+    return [outputs] if isinstance(outputs, torch.Tensor) else [
+        tensor for each in outputs if each is not None for tensor in tensors(each)]
+
+
+def loss(rank, outputs, weights):
+    return sum((out * weights(rank, at, out.shape)).sum()
+               for at, out in enumerate(tensors(outputs)))
+
+
+def random_weights(seed):
+    return lambda rank, at, shape: torch.randn(
+        shape, dtype=torch.float64,
+        generator=torch.Generator().manual_seed(seed * 100 + rank * 10 + at))
+
+
+@property_test(20, shape=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+               dim=st.integers(0, 2), seed=seeds)
+def test_all_gather(group, shape, dim, seed):
+    dim = dim % len(shape)
+    x = drawn(shape, torch.float64, seeded(seed, group))
+    check(group, [x], lambda x: symm_mem.all_gather(x, dim, group),
+          lambda xs: [torch.cat(xs, dim)] * group.size(), random_weights(seed))
+
+
+@property_test(20, shape=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+               dim=st.integers(0, 2), seed=seeds, op=st.sampled_from(["sum", "avg"]))
+def test_reduce_scatter(group, shape, dim, seed, op):
+    dim, n = dim % len(shape), group.size()
+    shape[dim] *= n
+    x = drawn(shape, torch.float64, seeded(seed, group))
+    check(group, [x], lambda x: symm_mem.reduce_scatter(x, op, dim, group),
+          lambda xs: (sum(xs) / (n if op == "avg" else 1)).chunk(n, dim), random_weights(seed))
+
+
+@property_test(20, shape=st.lists(st.integers(1, 3), max_size=3), seed=seeds,
+               op=st.sampled_from(["sum", "avg"]))
+def test_all_reduce(group, shape, seed, op):
+    x, n = drawn(shape, torch.float64, seeded(seed, group)), group.size()
+    check(group, [x], lambda x: symm_mem.all_reduce(x, op, group),
+          lambda xs: [sum(xs) / (n if op == "avg" else 1)] * n, random_weights(seed))
+
+
+@property_test(20, rows=st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=4,
+                                 max_size=4), seed=seeds)
+def test_all_to_all(group, rows, seed):
+    n, me = group.size(), group.rank()
+    sent, taken = rows[me][:n], [rows[peer][me] for peer in range(n)]
+    x = drawn((12, 2), torch.float64, seeded(seed, group))
+
+    def model(xs):
+        parts = [x[:sum(rows[peer][:n])].split(rows[peer][:n]) for peer, x in enumerate(xs)]
+        return [torch.cat([parts[sender][receiver] for sender in range(n)])
+                for receiver in range(n)]
+    check(group, [x], lambda x: symm_mem.all_to_all(x[:sum(sent)], group, taken, sent), model,
+          random_weights(seed))
+
+
+@property_test(40, shape=st.lists(st.integers(1, 3), min_size=2, max_size=3), dim=st.integers(0, 2),
+               columns=st.lists(st.integers(1, 3), min_size=1, max_size=2), seed=seeds,
+               return_A=st.booleans())
+def test_fused_all_gather_matmul(group, shape, dim, columns, seed, return_A):
+    dim, n, noise = dim % len(shape), group.size(), seeded(seed, group)
+    inner = shape[-1] * (n if dim == len(shape) - 1 else 1)
+    inputs = [drawn(shape, torch.float64, noise)]
+    inputs += [drawn((inner, each), torch.float64, noise) for each in columns]
+
+    def operator(x, *bs):
+        return symm_mem.fused_all_gather_matmul(x, list(bs), dim, group, return_A=return_A)
+
+    def model(xs, *bs):
+        whole = torch.cat(xs, dim)
+        return [(whole if return_A else None, [whole @ each[rank] for each in bs])
+                for rank in range(n)]
+    check(group, inputs, operator, model, random_weights(seed))
+
+
+@property_test(40, shape=st.lists(st.integers(1, 3), min_size=2, max_size=3), dim=st.integers(0, 2),
+               columns=st.integers(1, 3), seed=seeds, op=st.sampled_from(["sum", "avg"]))
+def test_fused_matmul_reduce_scatter(group, shape, dim, columns, seed, op):
+    dim, n, noise = dim % len(shape), group.size(), seeded(seed, group)
+    if dim < len(shape) - 1:
+        shape[dim] *= n
+    else:
+        columns *= n
+    inputs = [drawn(shape, torch.float64, noise), drawn((shape[-1], columns), torch.float64, noise)]
+    check(group, inputs,
+          lambda x, b: symm_mem.fused_matmul_reduce_scatter(x, b, op, dim, group),
+          lambda xs, bs: (sum(x @ b for x, b in zip(xs, bs)) / (n if op == "avg" else 1)).chunk(
+              n, dim), random_weights(seed))
+
+
+@on_groups
+def test_gradients_of_some_inputs(group):
+    x, b = torch.ones(2, 3), torch.ones(3, 4, requires_grad=True)
+    symm_mem.fused_matmul_reduce_scatter(x.repeat(group.size(), 1), b, "sum", 0, group).sum() \
+        .backward()
+    assert x.grad is None and (b.grad == 2 * group.size()).all()
+    b.grad = None
+    whole, [unused, product] = symm_mem.fused_all_gather_matmul(x, [torch.ones(3, 2), b], 0, group)
+    product.sum().backward()
+    assert (b.grad == 2 * group.size()).all()
+    y = torch.ones(3, requires_grad=True)
+    raises(NotImplementedError, "'max' in backward",
+           symm_mem.all_reduce(y, "max", group).sum().backward)
+
+
+@on_groups
+def test_opcheck(group):
+    name, n, ops = group.group_name, group.size(), torch.ops.weft
+    half = lambda *shape: torch.randn(*shape).to(torch.float8_e4m3fn)  # noqa: E731
+    grad = lambda *shape: torch.randn(*shape, requires_grad=True)  # noqa: E731
+    one = torch.ones(())
+    for op, args in [
+            (ops.all_gather, (grad(3, 4), 1, name)),
+            (ops.reduce_scatter, (grad(3, 2 * n), "avg", 1, name)),
+            (ops.all_reduce, (grad(3), "sum", name)),
+            (ops.all_to_all, (grad(2 * n, 3), None, None, name)),
+            (ops.all_to_all, (grad(2 * n, 3), [2] * n, [2] * n, name)),
+            (ops.fused_all_gather_matmul, (grad(2, 3), [grad(3, 4), torch.ones(3, 2)], 0, name)),
+            (ops.fused_all_gather_matmul, (torch.ones(2, 3, 4), [torch.ones(4, 4)], 1, name)),
+            (ops.fused_all_gather_matmul, (torch.ones(2, 3), [torch.ones(3 * n, 4)], 1, name)),
+            (ops.fused_matmul_reduce_scatter, (grad(2 * n, 3), grad(3, 2), "sum", 0, name)),
+            (ops.fused_matmul_reduce_scatter, (torch.ones(2, 3), torch.ones(3, 2 * n), "avg", 1,
+                                               name))]:
+        torch.library.opcheck(op.default, args)
+    for op, args in [  # opcheck cannot compare 8-bit floats, which test_schema has to
+            (ops.fused_all_gather_scaled_matmul, (
+                half(4, 16), [half(16, 16).t()], one, [one], 0, name, [None], [None],
+                [torch.bfloat16], [False])),
+            (ops.fused_scaled_matmul_reduce_scatter, (
+                half(4 * n, 16), half(16, 16).t(), one, one, "sum", 0, 0, name, [4 * n, 16], None,
+                None, torch.float32))]:
+        torch.library.opcheck(op.default, args, test_utils=(
+            "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"))
+    for op, args in [
+            (torch.ops.symm_mem._low_contention_all_gather, (torch.ones(2, 3), name)),
+            (torch.ops.symm_mem._low_contention_reduce_scatter, (torch.ones(2 * n, 3), "sum",
+                                                                 name))]:
+        torch.library.opcheck(op.default, args, test_utils=("test_schema", "test_faketensor"))
+
+
+@on_groups
+def test_shapes_of_tensors_without_memory(group):
+    """PyTorch's operators that write to their arguments; opcheck would copy symmetric ones."""
+    name, n, ops = group.group_name, group.size(), torch.ops.symm_mem
+    with FakeTensorMode():
+        x, out, long = torch.empty(4, n), torch.empty(4, 1), torch.empty(2, n, dtype=torch.int64)
+        assert ops.one_shot_all_reduce(x, "sum", name).shape == (4, n)
+        assert ops.one_shot_all_reduce_copy(x, out, "sum", name).shape == (4, 1)
+        assert ops.one_shot_all_reduce_out(x, "sum", name, x) is x
+        assert ops.one_shot_all_reduce_copy_out(x, out, "sum", name, out) is out
+        assert ops.two_shot_all_reduce_(x, "sum", name) is x
+        assert ops.two_shot_all_reduce_out(x, "sum", name, x) is x
+        assert ops.reduce_scatter_out(x, name, True, out) is out
+        assert ops.memset32_(x, 0, 1, 1) is ops.stream_write_value32_(x, 0, 1) is x
+        assert len(ops.get_remote_tensors(x, name)) == n
+        assert ops.all_to_all_vdev(x, x, long[0], long, name) is None
+        assert ops.all_to_all_vdev_2d(x, x, long[0], long, name, 8) is None
+
+
+@on_groups
+def test_compiled(group):
+    """A graph without breaks, with the backend that runs it as it is."""
+    def layer(x, w, v):
+        hidden = symm_mem.fused_all_gather_matmul(x, [w], 0, group.group_name, return_A=False)[1][0]
+        return symm_mem.fused_matmul_reduce_scatter(hidden.relu(), v, "sum", 0, group.group_name)
+    x, w, v = (torch.randn(shape, generator=seeded(3, group)) for shape in ((2, 4), (4, 6), (6, 4)))
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x, w, v), layer(x, w, v))
+    w.requires_grad_()
+    compiled(x, w, v).sum().backward()
+    grad, w.grad = w.grad, None
+    layer(x, w, v).sum().backward()
+    torch.testing.assert_close(w.grad, grad)
