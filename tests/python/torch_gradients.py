@@ -11,7 +11,7 @@ from torch._subclasses import FakeTensorMode  # noqa: E402
 
 import weft.torch as symm_mem  # noqa: E402
 from torch_operators import drawn, of_all  # noqa: E402
-from torch_world import on_groups, property_test, raises, seeded  # noqa: E402
+from torch_world import on_groups, on_world, property_test, raises, seeded  # noqa: E402
 
 seeds = st.integers(0, 999)
 # Every rank has a loss of its own; what is differentiated is their sum, as data parallelism means.
@@ -144,7 +144,7 @@ def test_gradients_of_some_inputs(group):
            symm_mem.all_reduce(y, "max", group).sum().backward)
 
 
-@on_groups
+@on_world
 def test_opcheck(group):
     name, n, ops = group.group_name, group.size(), torch.ops.weft
     half = lambda *shape: torch.randn(*shape).to(torch.float8_e4m3fn)  # noqa: E731
@@ -198,12 +198,13 @@ def test_shapes_of_tensors_without_memory(group):
         assert ops.all_to_all_vdev_2d(x, x, long[0], long, name, 8) is None
 
 
-@on_groups
+@on_world
 def test_compiled(group):
     """A graph without breaks, with the backend that runs it as it is."""
     def layer(x, w, v):
         hidden = symm_mem.fused_all_gather_matmul(x, [w], 0, group.group_name, return_A=False)[1][0]
         return symm_mem.fused_matmul_reduce_scatter(hidden.relu(), v, "sum", 0, group.group_name)
+    torch._dynamo.reset()
     x, w, v = (torch.randn(shape, generator=seeded(3, group)) for shape in ((2, 4), (4, 6), (6, 4)))
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(x, w, v), layer(x, w, v))

@@ -96,7 +96,7 @@ def test_buffers_are_the_peers_memory(group):
                torch.float64, 1)
         raises(RuntimeError, "exceeds the allocated size", handle.get_signal_pad, peer, (1 << 20,))
     assert handle.get_buffer(rank, (4,), torch.float64).data_ptr() == t.data_ptr()
-    raises(RuntimeError, "must be in", handle.get_buffer, n, (1,), torch.float32)
+    raises(RuntimeError, "Invalid peer rank", handle.get_buffer, n, (1,), torch.float32)
     raises(RuntimeError, "must be in", handle.put_signal, -1)
     raises(RuntimeError, "channel", handle.barrier, -1)
     raises(RuntimeError, "maximum supported channel", handle.barrier, 1 << 20)
@@ -201,9 +201,10 @@ def test_a_handle_keeps_the_memory(group):
         assert (handle.get_buffer(peer, (1000,), torch.float32) == peer).all()
     remote = handle.get_buffer(0, (1000,), torch.float32)
     handle.barrier()
-    del handle
-    gc.collect()
-    assert (remote == 0).all()
+    if isinstance(handle, symm_mem.SymmetricMemory):  # PyTorch's buffers need their handle
+        del handle
+        gc.collect()
+        assert (remote == 0).all()
 
 
 @on_groups
@@ -287,9 +288,9 @@ def test_groups_of_the_same_ranks_at_once():
 def test_a_name_that_is_given_again():
     """A group that has gone leaves its name to another, of other ranks perhaps."""
     ranks = list(range(weft.n_pes()))
-    for members in (ranks, ranks[::-1], ranks[:1], ranks):
+    for turn, members in enumerate((ranks, ranks[::-1], ranks[:1], ranks)):
         if weft.my_pe() in members:
-            group = named_group("again", members)
+            group = named_group("again", members, turn)
             x = torch.tensor([float(weft.my_pe())])
             assert symm_mem.all_gather(x, 0, "again").tolist() == members
             handle = symm_mem.rendezvous(symm_mem.empty(1, device="cpu"), group)

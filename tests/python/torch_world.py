@@ -4,8 +4,13 @@
     @on_groups                              one run for each of GROUPS, in the members only, which
     def test_it(group): ...                 get the process group
 
+    @on_world                               the same for the group of all
+
     @property_test(40, size=integers(0, 9))
-    def test_it(group, size): ...           40 cases of hypothesis, the same on all PEs
+    def test_it(group, size): ...           cases of hypothesis, the same on all PEs: 40 with
+                                            WEFT_TEST_LONG=1, else a third
+
+WEFT_TEST_BACKEND=1: CPU tensors go through PyTorch's registry, as after weft.torch.install().
 
 All PEs go through the same tests together (run.py). A property that does not hold ends its PE at
 once, and so the job: hypothesis would try again, alone.
@@ -24,6 +29,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 import weft
+import weft.torch
 
 ME, RANKS = weft.my_pe(), weft.n_pes()
 GROUPS = [ranks for ranks in ([0], [1, 0], [0, 2], [2, 0, 1], [3, 1])
@@ -40,6 +46,8 @@ def _begin():
     torch.set_num_threads(1)
     store = dist.FileStore(path, RANKS)
     dist.init_process_group("gloo", store=store, rank=ME, world_size=RANKS)
+    if os.environ.get("WEFT_TEST_BACKEND"):
+        weft.torch.install()
 
 
 def group_of_ranks(ranks):
@@ -59,10 +67,10 @@ def _new_group(ranks):
     return named_group("ranks-" + "-".join(map(str, ranks)), ranks)
 
 
-def named_group(name, ranks):
-    """By its members alone."""
+def named_group(name, ranks, turn=0):
+    """Made by its members alone, for the turn-th time under this name."""
     me = ranks.index(ME)
-    store = dist.PrefixStore(name, c10d._get_default_store())
+    store = dist.PrefixStore(f"{name}/{turn}", c10d._get_default_store())
     group = dist.ProcessGroup(store, me, len(ranks))
     gloo = dist.ProcessGroupGloo(store, me, len(ranks), c10d.default_pg_timeout)
     group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
@@ -84,6 +92,12 @@ def on_groups(test):
     return run
 
 
+def on_world(test):
+    def run():
+        test(group_of_ranks(list(range(RANKS))))
+    return run
+
+
 def property_test(examples, **given):
     def decorate(test):
         def run(ranks, **arguments):
@@ -97,7 +111,8 @@ def property_test(examples, **given):
                       traceback.format_exc(), file=sys.__stderr__, flush=True)
                 os._exit(1)
         run.__name__ = test.__name__
-        alike = hypothesis.settings(max_examples=examples, derandomize=True, database=None,
+        cases = examples if os.environ.get("WEFT_TEST_LONG") else examples // 3
+        alike = hypothesis.settings(max_examples=cases, derandomize=True, database=None,
                                     deadline=None, phases=[hypothesis.Phase.generate])
         return alike(hypothesis.given(ranks=strategies.sampled_from(GROUPS), **given)(run))
     return decorate

@@ -75,7 +75,7 @@ class Handle:
 
     def get_buffer(self, rank, sizes, dtype, storage_offset=0):
         """Rank's memory from its beginning on, storage_offset in elements of dtype; contiguous."""
-        self._check_rank("rank", rank)
+        self._check_peer(rank)
         if self._buffers[rank] is None:
             base = bytes_at(self.buffer_ptrs[rank], self.buffer_size, self._share)
             self._buffers[rank] = base.untyped_storage()
@@ -88,7 +88,7 @@ class Handle:
 
     def get_signal_pad(self, rank, sizes=(), dtype=None, storage_offset=0):
         """Rank's pad, of uint32 unless told; all of it where no sizes are given."""
-        self._check_rank("rank", rank)
+        self._check_peer(rank)
         dtype = dtype or torch.uint32
         sizes = tuple(sizes) or (self.signal_pad_size // dtype.itemsize,)
         if self._pads[rank] is None:
@@ -120,6 +120,10 @@ class Handle:
     def boxed(self):
         raise NotImplementedError("boxed(): this handle is Python's own; call weft.torch.install() "
                                   "before the first rendezvous for handles of PyTorch's class")
+
+    def _check_peer(self, rank):
+        if not 0 <= rank < self.world_size:
+            raise RuntimeError(f"Invalid peer rank: {rank}; expected 0 to {self.world_size - 1}")
 
     def _check_rank(self, name, rank):
         if not 0 <= rank < self.world_size:

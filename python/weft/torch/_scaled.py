@@ -7,11 +7,11 @@ gathered with A), or those of the whole A ("row-wise replicated"). bias, result_
 mean what they mean for torch._scaled_mm on the CPU; sums are made in 32 bits and rounded once.
 """
 import torch
-from torch.distributed._symmetric_memory import _maybe_convert_scalar_types_to_dtypes
 
 import weft
 from weft.torch._check import check_divisible, check_reduce_op
 from weft.torch._collectives import fold, plain
+from weft.torch._dtypes import dtypes_of
 from weft.torch._fused import unrow
 from weft.torch._groups import group_of
 
@@ -21,7 +21,7 @@ NARROW = (torch.float8_e4m3fn, torch.float8_e5m2)
 def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group_name, biases,
                                    result_scales, out_dtypes, use_fast_accum):
     call, group = "fused_all_gather_scaled_matmul", group_of(group_name)
-    out_dtypes = _maybe_convert_scalar_types_to_dtypes(out_dtypes)
+    out_dtypes = dtypes_of(out_dtypes)
     for name, given in (("B_scales", B_scales), ("biases", biases),
                         ("result_scales", result_scales), ("out_dtypes", out_dtypes),
                         ("use_fast_accum", use_fast_accum)):
@@ -63,7 +63,7 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
                                        bias=None, result_scale=None, out_dtype=None,
                                        use_fast_accum=False):
     call, group = "fused_scaled_matmul_reduce_scatter", group_of(group_name)
-    dim, dtype = scatter_dim_after_maybe_reshape, _dtype(out_dtype)
+    dim, [dtype] = scatter_dim_after_maybe_reshape, dtypes_of([out_dtype])
     _check_operands(call, A, [B], dim, "scatter dim for 2D tensor input to scaled_mm")
     check_reduce_op(call, reduce_op, ("sum", "avg"))
     check_divisible(call, A, dim, group.size)
@@ -91,10 +91,6 @@ def scattered_sizes(call, A, B, dim, output_shape, parts):
     sizes = list(output_shape)
     sizes[dim] //= parts
     return sizes
-
-
-def _dtype(out_dtype):
-    return _maybe_convert_scalar_types_to_dtypes([out_dtype])[0]
 
 
 def _check_operands(call, A, Bs, dim, name):

@@ -5,7 +5,8 @@ They see sizes that may be symbols, and talk to nobody: all that they know of a 
 """
 import torch
 import torch.distributed.distributed_c10d as c10d
-from torch.distributed._symmetric_memory import _maybe_convert_scalar_types_to_dtypes
+
+from weft.torch._dtypes import dtypes_of
 
 
 def _members(group_name):
@@ -62,7 +63,7 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name):
 def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group_name, biases,
                                    result_scales, out_dtypes, use_fast_accum):
     whole, products = fused_all_gather_matmul(A, Bs, gather_dim, group_name)
-    dtypes = _maybe_convert_scalar_types_to_dtypes(out_dtypes)
+    dtypes = dtypes_of(out_dtypes)
     return whole, [torch.empty_like(product, dtype=dtype or A.dtype)
                    for product, dtype in zip(products, dtypes)]
 
@@ -73,5 +74,5 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
                                        use_fast_accum=False):
     sizes = list(output_shape or [*A.shape[:-1], B.shape[1]])
     sizes[orig_scatter_dim] = sizes[orig_scatter_dim] // _members(group_name)
-    dtype = _maybe_convert_scalar_types_to_dtypes([out_dtype])[0]
+    dtype = dtypes_of([out_dtype])[0]
     return A.new_empty(sizes, dtype=dtype or A.dtype)
