@@ -40,11 +40,14 @@ if [ "$purpose" = check ]; then
     need 'command -v valgrind' valgrind
     need 'command -v mpirun.openmpi' openmpi-bin
     need 'command -v mpiexec.hydra' mpich
-    need 'python3 -c "import numpy" || /usr/bin/python3 -c "import numpy"' python3-numpy
-    headers='import os, sysconfig; assert os.path.exists(sysconfig.get_path("include") + "/Python.h")'
-    need "python3 -c '$headers' || /usr/bin/python3 -c '$headers'" python3-dev
-    for module in pytest hypothesis setuptools wheel venv; do
-        need "python3 -c 'import $module' || /usr/bin/python3 -c 'import $module'" python3-$module
+    # One interpreter has to have all that a purpose needs; apt gives it to the system's.
+    one_python() { echo "python3 -c '$1' || /usr/bin/python3 -c '$1'"; }
+    tests='import numpy, pytest, hypothesis'
+    packaging='import ensurepip, os, setuptools, sysconfig, wheel
+assert os.path.exists(sysconfig.get_path("include") + "/Python.h")'
+    for package in numpy pytest hypothesis; do need "$(one_python "$tests")" python3-$package; done
+    for package in venv setuptools wheel dev; do
+        need "$(one_python "$packaging")" python3-$package
     done
 fi
 [ -n "$missing" ] || exit 0

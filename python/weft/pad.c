@@ -73,8 +73,6 @@ static PyObject *meet(const struct weft_signature *signature, PyObject *const *a
     return weft_error_result(signature->call, error);
 }
 
-_Static_assert(sizeof(weft_stream) == sizeof(shmemx_stream_t), "both are the thread where -1");
-
 WEFT_FUNCTION(pad_put) {
     static const struct weft_signature signature = {
         "pad_put", 5, 5, {"pads", "rank", "n", "peer", "channel", "timeout_ms", "stream"}};

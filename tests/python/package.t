@@ -18,7 +18,7 @@ import interpreter  # noqa: E402
 import tap  # noqa: E402
 
 LONG = os.environ.get("WEFT_TEST_LONG")
-PYTHON = next((python for python in interpreter.CANDIDATES if interpreter.has(python, "setuptools", "wheel", "venv", "pip")
+PYTHON = next((python for python in interpreter.CANDIDATES if interpreter.has(python, "setuptools", "wheel", "ensurepip", "pip")
                and subprocess.run([python, "-c", "import sysconfig; open(sysconfig.get_path('include') + '/Python.h')"],
                                   capture_output=True).returncode == 0), None)
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-package-"))
