@@ -103,11 +103,13 @@ static int gather(const void *mine, void *all, size_t bytes, void *callable) {
     int rc = joined ? PyBytes_AsStringAndSize(joined, &data, &length) : -1;
     if (rc == 0 && (size_t)length == bytes * (size_t)weft_session.npes)
         memcpy(all, data, (size_t)length);
-    else if (rc == 0)
-        rc = -1, PyErr_Format(PyExc_ValueError,
-                              "init: argument allgather has returned %zd bytes in all: return one "
-                              "piece of %zu bytes of each of %d PEs",
-                              length, bytes, weft_session.npes);
+    else if (rc == 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "init: argument allgather has returned %zd bytes in all: return one piece of "
+                     "%zu bytes of each of %d PEs",
+                     length, bytes, weft_session.npes);
+        rc = -1;
+    }
     Py_XDECREF(result);
     Py_XDECREF(joined);
     Py_XDECREF(empty);
