@@ -75,6 +75,7 @@ void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe);
  * on; SHMEMX_ENGINE=auto, sm or copy is the setting at the start. -EINVAL for any other value. */
 typedef enum { SHMEMX_ENGINE_AUTO, SHMEMX_ENGINE_SM, SHMEMX_ENGINE_COPY } shmemx_engine_t;
 int shmemx_set_engine(shmemx_engine_t engine);
+shmemx_engine_t shmemx_get_engine(void);
 
 /* CUDA's number of this PE's GPU, as this process counts GPUs. Opens it if need be; local. */
 int shmemx_device(int *device);

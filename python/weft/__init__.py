@@ -18,8 +18,8 @@ from weft._core import (
     Block, Buffer, Share, Team, all_gather, all_gather_matmul, all_gather_scaled_matmul, all_reduce, all_to_all,
     all_to_allv, barrier, block_of, broadcast, device, empty, fence, finalize, get, get_slice, initialized,
     matmul_all_reduce, matmul_reduce_scatter, my_pe, n_pes, pad_barrier, pad_put, pad_wait, put, put_signal,
-    put_slice, put_slice_signal, quiet, reduce_scatter, reserve, scaled_matmul_reduce_scatter, signal, signal32,
-    sync, team, uniqueid, wait, wait32, world, zeros)
+    put_slice, put_slice_signal, quiet, reduce_scatter, reserve, scaled_matmul_reduce_scatter, set_engine, signal,
+    signal32, sync, team, uniqueid, wait, wait32, world, zeros)
 from weft._place import get_include, get_library
 from weft._start import init
 
@@ -30,5 +30,5 @@ __all__ = [
     "all_to_all", "all_to_allv", "barrier", "block_of", "broadcast", "device", "empty", "fence", "finalize", "get",
     "get_include", "get_library", "get_slice", "init", "initialized", "matmul_all_reduce", "matmul_reduce_scatter",
     "my_pe", "n_pes", "pad_barrier", "pad_put", "pad_wait", "put", "put_signal", "put_slice", "put_slice_signal",
-    "quiet", "reduce_scatter", "reserve", "scaled_matmul_reduce_scatter", "signal", "signal32", "sync", "team",
-    "uniqueid", "wait", "wait32", "world", "zeros"]
+    "quiet", "reduce_scatter", "reserve", "scaled_matmul_reduce_scatter", "set_engine", "signal", "signal32",
+    "sync", "team", "uniqueid", "wait", "wait32", "world", "zeros"]

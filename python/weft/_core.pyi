@@ -156,6 +156,7 @@ def wait(
     *,
     stream: _Stream = None,
 ) -> int | None: ...
+def set_engine(engine: Literal["auto", "sm", "copy"]) -> Literal["auto", "sm", "copy"]: ...
 def put_slice(
     dest: _Array,
     source: _Array,

@@ -298,6 +298,25 @@ WEFT_FUNCTION(wait) {
     "With a stream, the call enqueues the work on it and returns; without, it is done by this\n" \
     "thread, and arrays on a GPU have to be ready."
 
+/* --- set_engine ------------------------------------------------------------------------------ */
+
+WEFT_FUNCTION(set_engine) {
+    static const struct weft_signature signature = {"set_engine", 1, 1, {"engine"}};
+    static const char *const engines[] = {"auto", "sm", "copy", NULL};
+    PyObject *in[1];
+    int choice = 0;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_argument_choice(signature.call, "engine", in[0], engines, &choice))
+        return NULL;
+    PyObject *before = PyUnicode_FromString(engines[shmemx_get_engine()]);
+    int error = before ? shmemx_set_engine((shmemx_engine_t)choice) : 0;
+    if (error)
+        Py_CLEAR(before);
+    return error ? weft_error_raise(signature.call, error) : before;
+}
+
 PyMethodDef weft_rma_methods[] = {
     WEFT_METHOD(put,
                 "put(dest, source, pe, *, stream=None)\n--\n\n"
@@ -320,5 +339,10 @@ PyMethodDef weft_rma_methods[] = {
                       "Waits until this PE's word `signal` compares with value: '==', '!=', '>',\n"
                       "'>=', '<' or '<='. Returns the word. What was put before it was signalled\n"
                       "is there then. With a stream, the stream waits, and the result is None."),
+    WEFT_METHOD(
+        set_engine,
+        "set_engine(engine)\n--\n\n"
+        "What copies memory of GPUs from now on, in this process: 'sm', its multiprocessors;\n"
+        "'copy', a copy engine; 'auto', whichever is faster for the size. Returns what it was."),
     {NULL, NULL, 0, NULL},
 };

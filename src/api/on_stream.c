@@ -293,6 +293,13 @@ int shmemx_pad_barrier_on_stream(uint32_t *const *pads, int rank, int n, int cha
 
 /* --- Engines ---------------------------------------------------------------------------------- */
 
+shmemx_engine_t shmemx_get_engine(void) {
+    static const shmemx_engine_t engines[] = {[WEFT_ENGINE_AUTO] = SHMEMX_ENGINE_AUTO,
+                                              [WEFT_ENGINE_SM] = SHMEMX_ENGINE_SM,
+                                              [WEFT_ENGINE_COPY] = SHMEMX_ENGINE_COPY};
+    return engines[weft_engine_get()];
+}
+
 int shmemx_set_engine(shmemx_engine_t engine) {
     switch (engine) {
     case SHMEMX_ENGINE_AUTO:

@@ -244,3 +244,17 @@ def test_pads_on_a_stream(me, n):
         weft.signal(word, turn, me, stream=DEFAULT)
         weft.wait(word, turn)
     weft.barrier()
+
+
+def test_engines_are_switched(me, n):
+    """Each copies; the call tells what it was before."""
+    assert weft.set_engine("copy") == "auto"
+    for engine, before in (("sm", "copy"), ("auto", "sm")):
+        dest, source = weft.zeros(1000, space="device"), on_device([me + 1] * 1000)
+        weft.barrier()
+        weft.put(dest, source, (me + 1) % n, stream=DEFAULT)
+        weft.barrier(stream=DEFAULT)
+        assert weft.set_engine(engine) == before
+        weft.barrier()
+    with pytest.raises(ValueError, match="'auto', 'sm', 'copy'"):
+        weft.set_engine("dma")

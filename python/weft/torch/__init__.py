@@ -34,6 +34,8 @@ from weft.torch._operators import (  # noqa: F401
 from weft.torch._peers import get, put, put_signal, wait_signal  # noqa: F401
 from weft.torch._workspace import (  # noqa: F401
     _get_backend_stream, get_symm_mem_workspace)
+from weft.torch.hyperparallel import (  # noqa: F401
+    SymmetricMemoryHandler, TorchSymmetricMemoryHandler, acquire_symmetric_memory)
 
 _SymmetricMemory = SymmetricMemory
 

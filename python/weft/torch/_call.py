@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A call of hyperparallel.py: its lane, and what its arguments must be.
+
+A collective call keeps its first complaint until begin(): there, where hosts meet, all ranks hear
+of it. They meet in calls on CPU tensors, in shmem_alltoall, and in all calls if SHMEM_DEBUG is set;
+otherwise a complaint is this rank's alone.
+"""
+import operator
+import os
+
+import torch
+
+from weft.torch import _heap
+from weft.torch._lanes import lane_of
+from weft.torch._world import world
+
+_DEFAULT_BLOCKS = 4
+_UNKNOWN = -1
+_CHECKED = os.environ.get("SHMEM_DEBUG", "0") not in ("", "0")
+
+
+# --- Calls of one rank ---------------------------------------------------------------------------
+
+def plain(tensor):
+    """Without what autograd has to say."""
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def lane_for(call, target, **others):
+    """The lane of a call on these tensors, which all lie on one device."""
+    for name, tensor in others.items():
+        if tensor.device != target.device:
+            raise ValueError(f"{call}: got {name} on {tensor.device}, expected it on "
+                             f"{target.device}")
+    lane = lane_of(target.device)
+    _heap.note(lane)
+    return lane
+
+
+def check_rank(rank):
+    last = world().size - 1
+    if not 0 <= operator.index(rank) <= last:
+        raise ValueError(f"target_rank must be in range [0, {last}], but get {rank}")
+    return operator.index(rank)
+
+
+def meaning(call, name, code, meanings):
+    if operator.index(code) not in range(len(meanings)):
+        raise ValueError(f"{call}: got {name} {code}, expected 0 to {len(meanings) - 1}")
+    return meanings[operator.index(code)]
+
+
+# --- Calls of all ranks --------------------------------------------------------------------------
+
+def _span(tensor):
+    """First and last address, and one more."""
+    reach = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    begin = tensor.data_ptr()
+    return begin, begin + ((reach + 1) * tensor.element_size() if tensor.numel() else 0)
+
+
+def whole(tensor):
+    """All there is from a tensor's begin on: more than the tensor itself may have."""
+    room = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
+    return tensor.as_strided((max(room, 0),), (1,))
+
+
+def overlap(one, other):
+    (begin, end), (other_begin, other_end) = _span(one), _span(other)
+    return begin < other_end and other_begin < end
+
+
+class Collective:
+    def __init__(self, name, target):
+        self.name, self.target = name, target
+        self.world = world()
+        self.lane = lane_of(target.device)
+        self.complaint = None
+        self.facts = []
+
+    def expect(self, right, complaint):
+        if not right and self.complaint is None:
+            self.complaint = complaint
+
+    def alike(self, **tensors):
+        """Of the target's type, on its device."""
+        like = self.target
+        for name, tensor in tensors.items():
+            self.expect(tensor.dtype == like.dtype and tensor.device == like.device,
+                        f"got {name} of {tensor.dtype} on {tensor.device}, expected {like.dtype} on "
+                        f"{like.device}")
+
+    def contiguous(self, **tensors):
+        for name, tensor in tensors.items():
+            self.expect(tensor.is_contiguous(), f"got {name} with strides {tensor.stride()}, "
+                                                "expected it to be contiguous")
+
+    def matrices(self, **tensors):
+        for name, tensor in tensors.items():
+            self.expect(tensor.dim() == 2, f"got {name} of shape {list(tensor.shape)}, expected two "
+                                           "dimensions")
+
+    def shape(self, name, tensor, shape):
+        self.expect(tuple(tensor.shape) == tuple(shape),
+                    f"{name} shape mismatch: expected {list(shape)}, got {list(tensor.shape)}")
+
+    def apart(self, **tensors):
+        """From the target, which others write to."""
+        for name, tensor in tensors.items():
+            self.expect(not overlap(tensor, self.target),
+                        f"got {name} in memory that the result is written to, expected it elsewhere")
+
+    def own_part_or_apart(self, **tensors):
+        """Or this rank's part of the target."""
+        part_bytes = self.target.numel() * self.target.element_size() // self.world.size
+        own = self.target.data_ptr() + self.world.rank * part_bytes
+        for name, tensor in tensors.items():
+            if tensor.data_ptr() != own or not tensor.is_contiguous():
+                self.apart(**{name: tensor})
+
+    def signals(self, signal, count):
+        self.contiguous(signal=signal)
+        self.expect(signal.dtype == torch.int32 and signal.device == self.target.device
+                    and signal.numel() >= count,
+                    f"got signal with {signal.numel()} elements of {signal.dtype} on "
+                    f"{signal.device}, expected {count} at least of torch.int32 on "
+                    f"{self.target.device}")
+
+    def blocks(self, rows, signal, block_rows):
+        """(begin, end) of blocks of so many rows; by default as many as there are signals for."""
+        ranks = self.world.size
+        most = max(1, signal.numel() // ranks)
+        if block_rows is None:
+            block_rows = -(-rows // min(most, ranks, _DEFAULT_BLOCKS)) or 1
+        self.expect(block_rows > 0, f"got block_size {block_rows}, expected at least 1")
+        block_rows = max(1, block_rows)
+        blocks = [(row, min(row + block_rows, rows)) for row in range(0, rows, block_rows)]
+        self.signals(signal, max(1, len(blocks)) * ranks)
+        return blocks
+
+    def counts(self, numbers):
+        """Whole numbers, one for each rank."""
+        if isinstance(numbers, torch.Tensor):
+            captured = numbers.is_cuda and torch.cuda.is_current_stream_capturing()
+            self.expect(not captured, "got receive_list on a GPU while a graph is captured, expected "
+                                      "numbers that the host knows")
+            numbers = [0] * self.world.size if captured else numbers.flatten().tolist()
+        numbers = list(numbers)
+        right = all(isinstance(n, int) and n >= 0 for n in numbers) and len(numbers) == self.world.size
+        self.expect(right, f"got receive_list {numbers}, expected a number of elements for each of "
+                           f"{self.world.size} ranks")
+        return numbers if right else [0] * self.world.size
+
+    def exchange(self, sends, counts):
+        """Where what this rank sends goes in the ranks' targets. An error of one is one of all."""
+        rows = [(n, sum(counts[:rank])) for rank, n in enumerate(counts)]
+        if self.complaint is not None:
+            rows = [(_UNKNOWN, 0)] * self.world.size
+        wanted = self.world.exchange(rows)
+        room = whole(self.target).numel()
+        for rank, (tensor, (n, begin)) in enumerate(zip(sends, wanted)):
+            if n == _UNKNOWN:
+                continue
+            self.expect(tensor.numel() == n, f"got {tensor.numel()} elements in send_tensor_list[{rank}]"
+                                             f", expected {n}, as rank {rank} has in receive_list")
+            self.expect(n == 0 or begin + n <= room, f"got receive_tensor with room for {room} elements "
+                                                     f"behind its begin, expected {begin + n}, as on "
+                                                     f"rank {rank}")
+        return [begin for _, begin in wanted]
+
+    def begin(self, *facts, places=(), able=False, meet=False):
+        """facts, and where the places lie, have to be the same on all ranks. Whether all are able;
+        ValueError if there is a complaint."""
+        places = self.target, *places
+        able = able and self.lane.at_once
+        if meet or _CHECKED or self.lane.at_once:
+            facts = ", ".join([*map(str, facts), str(self.target.dtype), *map(_heap.place_of, places)])
+            able = self.world.agree(self.name, self.complaint, facts, able)
+        elif self.complaint is not None:
+            raise ValueError(f"{self.name}: {self.complaint}")
+        self.world.enter(self.lane)
+        _heap.note(self.lane)
+        return able

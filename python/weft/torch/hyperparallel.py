@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HyperParallel's symmetric memory, as its documentation has it, on CUDA and on CPU tensors:
+
+    from weft.torch import SymmetricMemoryHandler as symm
+
+    inbox = symm.empty((1024,), torch.float32)
+    signal = symm.empty(1, torch.int32).zero_()
+    symm.barrier()
+    symm.shmem_put_with_signal(inbox, 0, x, 0, x.numel(), signal, 0, 1, 0, target_rank)
+    symm.shmem_wait_for_signal(inbox, signal, 0, 1, 0)
+
+Ranks are global. Offsets and sizes count elements of target's type, those of signals int32. Signal
+operations are 0 for set and 1 for add, comparisons 0 for equal, 1 for greater and 2 for less.
+
+On CUDA tensors everything is enqueued on the current stream, may be captured into a graph, and
+waits for no host. Offsets, sizes and signal values that are tensors there are read by the GPU, when
+the stream gets to the call. On CPU tensors the calling thread does the work.
+"""
+import torch
+
+import weft
+from weft.torch import _pipeline
+from weft.torch._call import Collective, check_rank, lane_for, meaning, overlap, plain, whole
+from weft.torch._owner import Owner
+from weft.torch._rendezvous import handle_of, set_signal_pad_size, signal_pad_size
+
+_SIGNAL_OPS = ("set", "add")
+_COMPARISONS = ("==", ">", "<")
+
+
+def acquire_symmetric_memory(group=None):
+    """An owner of symmetric tensors, as many as wanted: empty, aligned_empty, free, barrier, close.
+    group: None or all ranks, ValueError for others. Collective over all ranks."""
+    return Owner(group)
+
+
+class SymmetricMemoryHandler:
+    """One-sided communication and collectives on symmetric tensors. Nothing needs an instance."""
+
+    _owner = None
+
+    @classmethod
+    def _get_owner(cls):
+        if cls._owner is None or cls._owner.closed:
+            cls._owner = acquire_symmetric_memory()
+        return cls._owner
+
+    @classmethod
+    def close(cls):
+        """Frees what empty() has made. Collective; empty() may be called again afterwards."""
+        owner, cls._owner = cls._owner, None
+        if owner is not None:
+            owner.close()
+
+    @staticmethod
+    def is_shmem_available():
+        return True
+
+    # --- Memory ---------------------------------------------------------------------------------
+
+    @classmethod
+    def empty(cls, shape, dtype, device=None):
+        """A symmetric tensor, zeroed when its memory is new. shape: a number, or several; all of
+        them at least 1. device: this rank's GPU if there is one, else the CPU. Collective: all
+        ranks ask for the same. The memory comes back when all ranks have let the tensor go."""
+        return cls._get_owner().empty(shape, dtype, device)
+
+    @classmethod
+    def free(cls, tensor):
+        """Lets a tensor of empty() go, which has no elements any more."""
+        cls._get_owner().free(tensor)
+
+    @staticmethod
+    def rendezvous(tensor, group=None):
+        """The members' handle of a tensor of empty(), with the members of torch.distributed's
+        SymmetricMemory: buffers and signal pads of all ranks of the group, put_signal, wait_signal,
+        barrier. group: a ProcessGroup or its name; None is all ranks."""
+        return handle_of(tensor, group)
+
+    @staticmethod
+    def set_signal_pad_size(size):
+        """Bytes of the signal pads of tensors to come, on all ranks alike."""
+        set_signal_pad_size(size)
+
+    @staticmethod
+    def get_signal_pad_size():
+        return signal_pad_size()
+
+    @classmethod
+    def barrier(cls):
+        """All ranks have come, and what they have put before, in any stream that was current in a
+        call, is there. Orders the current stream; where tensors are on the CPU, the calling
+        thread."""
+        cls._get_owner().barrier()
+
+    # --- Put, get, signals ----------------------------------------------------------------------
+
+    @staticmethod
+    def shmem_put(target, target_offset, src, src_offset, size, target_rank):
+        """target[target_offset:][:size] on target_rank = src[src_offset:][:size] here. There behind
+        a signal or a barrier."""
+        lane = lane_for("shmem_put", target, src=src)
+        weft.put_slice(plain(target), plain(src), size, check_rank(target_rank), target_offset,
+                       src_offset, stream=lane.stream)
+
+    @staticmethod
+    def shmem_get(target, target_offset, src, src_offset, size, target_rank):
+        """target[target_offset:][:size] here = src[src_offset:][:size] on target_rank."""
+        lane = lane_for("shmem_get", target, src=src)
+        weft.get_slice(plain(target), plain(src), size, check_rank(target_rank), target_offset,
+                       src_offset, stream=lane.stream)
+
+    @staticmethod
+    def shmem_signal_op(signal, signal_offset, signal_value, signal_op=0, target_rank=0):
+        """signal[signal_offset] on target_rank is set (0) to the value or has it added (1)."""
+        lane = lane_for("shmem_signal_op", signal)
+        op = meaning("shmem_signal_op", "signal_op", signal_op, _SIGNAL_OPS)
+        weft.signal32(plain(signal), signal_value, check_rank(target_rank), op=op,
+                      index=signal_offset, stream=lane.stream)
+
+    @staticmethod
+    def shmem_wait_for_signal(depend_tensor, signal, signal_offset, compare_value, compare_op):
+        """Goes on when signal[signal_offset] of this rank is equal to (0), greater than (1) or less
+        than (2) compare_value; the signal stays as it is. What was put before the signal is there.
+        depend_tensor is not looked at."""
+        lane = lane_for("shmem_wait_for_signal", signal)
+        cmp = meaning("shmem_wait_for_signal", "compare_op", compare_op, _COMPARISONS)
+        weft.wait32(plain(signal), compare_value, cmp, index=signal_offset, stream=lane.stream)
+
+    @staticmethod
+    def shmem_put_with_signal(target, target_offset, src, src_offset, size, signal, signal_offset,
+                              signal_value, signal_op, target_rank):
+        """shmem_put, and then shmem_signal_op: who sees the signal sees the data."""
+        lane = lane_for("shmem_put_with_signal", target, src=src, signal=signal)
+        op = meaning("shmem_put_with_signal", "signal_op", signal_op, _SIGNAL_OPS)
+        weft.put_slice_signal(plain(target), plain(src), size, check_rank(target_rank),
+                              target_offset, src_offset, plain(signal), signal_value, op=op,
+                              index=signal_offset, stream=lane.stream)
+
+    # --- Collectives ----------------------------------------------------------------------------
+
+    @staticmethod
+    def shmem_allgather(output_tensor, input_tensor):
+        """output_tensor = the ranks' input_tensor, one behind the other. output_tensor is symmetric
+        and has as many elements as all inputs together; input_tensor may be this rank's part of
+        it."""
+        output, given = plain(output_tensor), plain(input_tensor)
+        call = Collective("shmem_allgather", output)
+        size = call.world.size
+        call.alike(input_tensor=given)
+        call.contiguous(output_tensor=output)
+        call.expect(given.numel() * size == output.numel(),
+                    f"got {given.numel()} elements in input_tensor and {output.numel()} in "
+                    f"output_tensor, expected {size} times as many there")
+        call.own_part_or_apart(input_tensor=given)
+        call.begin(given.numel())
+        _pipeline.all_gather(call.world, call.lane, output, given.contiguous())
+
+    @staticmethod
+    def shmem_alltoall(send_tensor_list, receive_tensor, receive_list):
+        """receive_tensor = what the ranks send this one, one behind the other in order of rank.
+        send_tensor_list[r]: what rank r gets; receive_list[r]: how many elements come from rank r,
+        any number, as a list or a tensor (one of CUDA is waited for). receive_tensor is symmetric,
+        and begins at the same place on all ranks, whatever it has room for. An error of one rank is a ValueError on all."""
+        output, sends = plain(receive_tensor), [plain(tensor) for tensor in send_tensor_list]
+        call = Collective("shmem_alltoall", output)
+        counts = call.counts(receive_list)
+        call.expect(len(sends) == call.world.size,
+                    f"got {len(sends)} tensors in send_tensor_list, expected one for each of "
+                    f"{call.world.size} ranks")
+        call.contiguous(receive_tensor=output)
+        call.expect(sum(counts) == output.numel(),
+                    f"got {output.numel()} elements in receive_tensor, expected the sum of "
+                    f"receive_list, {sum(counts)}")
+        named = {f"send_tensor_list[{rank}]": tensor for rank, tensor in enumerate(sends)}
+        call.alike(**named)
+        call.apart(**named)
+        begins = call.exchange(sends, counts)
+        call.begin(meet=True)
+        _pipeline.all_to_all(call.world, call.lane, whole(output),
+                             [tensor.contiguous().view(-1) for tensor in sends], begins)
+
+    # --- Products -------------------------------------------------------------------------------
+
+    @staticmethod
+    @torch.no_grad()
+    def fused_all_gather_matmul(a, b, c, gather_out, signal, block_size=None):
+        """gather_out = the ranks' a, one behind the other; c = gather_out @ b. Returns both.
+
+        a (m, k), b (k, n), c (m * ranks, n); gather_out (m * ranks, k), symmetric; a may be this
+        rank's rows of it. signal: symmetric int32, at least as many as there are ranks; its values
+        do not matter. a goes and is multiplied in blocks of block_size rows, each of which needs a
+        signal for each rank; without it, in as many as there are signals for, 4 at most."""
+        a, b, c, gathered, signal = map(plain, (a, b, c, gather_out, signal))
+        call = Collective("fused_all_gather_matmul", gathered)
+        size = call.world.size
+        call.alike(a=a, b=b, c=c)
+        call.matrices(a=a, b=b, c=c, gather_out=gathered)
+        (m, k), n = (a.shape, b.shape[-1]) if call.complaint is None else ((0, 0), 0)
+        if call.complaint is None:
+            call.shape("b", b, (k, n))
+            call.shape("gather_out", gathered, (m * size, k))
+            call.shape("c", c, (m * size, n))
+        call.contiguous(gather_out=gathered)
+        call.own_part_or_apart(a=a)
+        call.apart(b=b, c=c)
+        blocks = call.blocks(m, signal, block_size)
+        able = call.begin([m, k], len(blocks), places=[signal], able=_pipeline.weft_multiplies(a, b, c, gathered)
+                          and not overlap(a, gathered))
+        if not (able and _pipeline.by_weft(weft.all_gather_matmul, c, a, b, gathered,
+                                           team=call.world.team)):
+            _pipeline.all_gather_matmul(call.world, call.lane, a.contiguous(), b, c, gathered,
+                                        signal.view(-1), blocks)
+        return gather_out, c
+
+    @staticmethod
+    @torch.no_grad()
+    def fused_matmul_reduce_scatter(x1, x2, symm_tensor, signal, reduce_op="sum"):
+        """This rank's rows of the 'sum' or 'avg' over the ranks of x1 @ x2: (m / ranks, n).
+
+        x1 (m, k), x2 (k, n); symm_tensor (m, n) of the same type, symmetric, which the products go
+        through; signal: symmetric int32, at least as many as there are ranks; its values do not
+        matter. Sums are made in order of rank, of 16-bit floats in 32 bits; averages of integers
+        are rounded towards zero."""
+        x1, x2, parts, signal = map(plain, (x1, x2, symm_tensor, signal))
+        call = Collective("fused_matmul_reduce_scatter", parts)
+        size = call.world.size
+        call.expect(reduce_op in ("sum", "avg"),
+                    f"got reduce_op {reduce_op!r}, expected 'sum' or 'avg'")
+        call.alike(x1=x1, x2=x2)
+        call.matrices(x1=x1, x2=x2)
+        if call.complaint is None:
+            call.shape("x2", x2, (x1.shape[1], x2.shape[1]))
+            call.expect(x1.shape[0] % size == 0,
+                        f"got {x1.shape[0]} rows of x1, expected a multiple of {size} ranks")
+            call.shape("symm_tensor", parts, (x1.shape[0], x2.shape[1]))
+        call.contiguous(symm_tensor=parts)
+        call.apart(x1=x1, x2=x2)
+        call.signals(signal, size)
+        able = call.begin(list(parts.shape), reduce_op, places=[signal], able=_pipeline.weft_multiplies(x1, x2))
+        if able:
+            output = x1.new_empty((x1.shape[0] // size, x2.shape[1]))
+            if _pipeline.by_weft(weft.matmul_reduce_scatter, output, x1, x2, reduce_op,
+                                 team=call.world.team):
+                return output
+        return _pipeline.matmul_reduce_scatter(call.world, call.lane, x1, x2, parts,
+                                               signal.view(-1), reduce_op == "avg")
+
+
+TorchSymmetricMemoryHandler = SymmetricMemoryHandler
