@@ -45,7 +45,7 @@ def of_all(tensor):
     gathered = flat.new_empty((N, flat.numel()))
     if flat.numel():
         dist.all_gather_into_tensor(gathered, flat)
-    return torch.stack([each.view(tensor.dtype).view(tensor.shape) for each in gathered])
+    return torch.stack([each.clone().view(tensor.dtype).view(tensor.shape) for each in gathered])
 
 
 def joined(tensor, dim):
