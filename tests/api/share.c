@@ -396,17 +396,17 @@ static void in_a_child(void) {
 /* What is alive when the job ends stays what it is, and is given back behind it. */
 static void behind_the_end(void) {
     struct group all = group_of_all(me, npes);
-    shmemx_block_t block = new_block((size_t)PART * (size_t)npes), other = NULL;
-    shmemx_share_t share = attach(block, &all);
+    shmemx_block_t block = new_block((size_t)PART * (size_t)npes);
+    shmemx_share_t share = attach(block, &all), none;
     use(share, &all, PART, 800);
     shmem_finalize();
     check_parts(shmemx_block_ptr(block), &all, PART, 800);
     EXPECT(shmemx_block_find(shmemx_block_ptr(block)) == block, "still found");
     EXPECT(((char *)shmemx_share_ptr(share, 0))[0] || 1, "it can be read");
     refuse_alloc(10, -EPERM, "shmem_finalize");
-    EXPECT(shmemx_share_attach(block, all.pes, npes, 0, &share) == -EPERM && !share, "attach");
+    EXPECT(shmemx_share_attach(block, all.pes, npes, 0, &none) == -EPERM && !none, "attach");
     shmemx_block_free(block);
-    EXPECT(!other, "none");
+    shmemx_share_release(share);
 }
 
 int main(void) {
