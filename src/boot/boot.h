@@ -60,8 +60,10 @@ int weft_boot_exchange(const void *mine, size_t bytes, void *all, const int *fds
 /* The same among some PEs: contribution i is that of pes[i]. All members give the same list, with
  * themselves in it, and the same tag; so many exchanges may be under way at once, in any threads,
  * as differ in list or tag. Who is no member has no part in it, PE 0 neither. Collective over the
- * members, who must not all wait for each other in a circle. 0 or -errno with text; -ECONNABORTED:
- * a member has finalized. */
+ * members, who must not all wait for each other in a circle. 0 or the same -errno on all, with
+ * text: -ECONNABORTED, a member has finalized. But -EMFILE, this PE has no room for the
+ * descriptors, is its own, so that members agree behind those. What else goes wrong ends the job.
+ */
 struct weft_boot_circle {
     const int *pes;
     int count;

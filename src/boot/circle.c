@@ -210,6 +210,13 @@ static int gather(struct host *host) {
     return rc;
 }
 
+/* The others can't be told: they would wait for ever. */
+static int give_up(const struct weft_boot_circle *circle, int rc, const char *what) {
+    weft_log("%s: cannot %s: %s", circle->call, what, strerror(-rc));
+    weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    return rc;
+}
+
 /* What a guest can take now. *position: how many contributions it has. One that is gone is no
  * concern of the others: its death is noticed elsewhere. */
 static bool serve(const struct host *host, int guest, int *position) {
@@ -230,6 +237,8 @@ static bool serve(const struct host *host, int guest, int *position) {
             exchange->all_fds + at * (size_t)exchange->nfds, count * exchange->nfds, MSG_DONTWAIT);
         if (rc == -EAGAIN || rc == -ETOOMANYREFS)
             return false;
+        if (rc && rc != -EPIPE)
+            give_up(host->circle, rc, "answer a member");
         *position = rc ? exchange->members : *position + count;
     }
     return true;
@@ -253,13 +262,6 @@ static void distribute(struct host *host) {
     }
 }
 
-/* The others can't be told: they would look for the door for ever. */
-static int give_up(int rc, const char *what) {
-    weft_log("cannot %s for an exchange among PEs: %s", what, strerror(-rc));
-    weft_boot_end_job(WEFT_STATUS_ERROR, true);
-    return rc;
-}
-
 static int seat_self(const struct weft_exchange *exchange, const void *mine, const int *fds) {
     for (int i = 0; i < exchange->members * exchange->nfds; i++)
         exchange->all_fds[i] = -1;
@@ -280,7 +282,7 @@ static int run_host(struct host *host, const void *mine, const int *fds) {
     host->status = seat_self(host->exchange, mine, fds);
     host->door = weft_door_open_private(&name);
     if (host->door < 0)
-        return give_up(host->door, "open a door");
+        return give_up(host->circle, host->door, "open a door for the other members");
     host->place = claim(host->circle);
     post(host->place, host->number, name);
     int rc = gather(host);
@@ -317,7 +319,7 @@ static int send_call(const struct weft_boot_circle *circle, int host, uint64_t n
     for (;;) {
         int rc = weft_wire_send(host, &header, &call, CALL_BYTES(exchange->bytes), fds,
                                 exchange->nfds, MSG_DONTWAIT);
-        if (rc != -ETOOMANYREFS)
+        if (rc != -ETOOMANYREFS && rc != -EAGAIN)
             return rc;
         look_at_abort(circle);
         weft_machine_raise_descriptors();
@@ -353,7 +355,7 @@ static int enter(const struct weft_boot_circle *circle, uint64_t number) {
         if (find_door(circle->pes[0], number, &name))
             rc = weft_door_enter_private(name);
         if (rc != -EACCES)
-            return rc < 0 ? give_up(rc, "go to a door") : rc;
+            return rc < 0 ? give_up(circle, rc, "go to the first member") : rc;
         rc = check_present(circle);
         if (rc)
             return rc;
@@ -368,7 +370,7 @@ static int await_abort(const struct weft_boot_circle *circle) {
         look_at_abort(circle);
         weft_clock_sleep_ms(1);
     }
-    return -EPIPE;
+    return give_up(circle, -EPIPE, "hear the first member to the end");
 }
 
 static int be_guest(const struct weft_boot_circle *circle, uint64_t number, uint32_t member,
@@ -377,16 +379,17 @@ static int be_guest(const struct weft_boot_circle *circle, uint64_t number, uint
         int host = enter(circle, number);
         if (host < 0)
             return host;
-        int rc = send_call(circle, host, number, member, exchange, mine, fds);
-        if (rc == 0)
-            rc = take_all(circle, host, exchange);
+        int sent = send_call(circle, host, number, member, exchange, mine, fds);
+        int rc = sent ? sent : take_all(circle, host, exchange);
         close(host);
         if (rc == 0)
             return 0;
-        bool begun = exchange->arrived > 0;
+        bool begun = exchange->arrived > 0, no_room = exchange->nfds > 0 && rc == -EMFILE;
         weft_exchange_drop(exchange);
-        if (rc != -EPIPE)
+        if (exchange->refused || (sent == 0 && no_room))
             return rc;
+        if (rc != -EPIPE)
+            return give_up(circle, rc, "hear the first member");
         if (begun)
             return await_abort(circle);
         weft_clock_sleep_ms(1);

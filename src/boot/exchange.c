@@ -58,7 +58,8 @@ int weft_exchange_take(struct weft_exchange *exchange, int socket, int flags) {
         return (int)payload;
     if (!share_fits(exchange, &header, payload, extra.nfds)) {
         weft_wire_close(&extra);
-        return header.kind == WEFT_WIRE_FAIL && header.status < 0 ? header.status : -EPROTO;
+        exchange->refused = header.kind == WEFT_WIRE_FAIL && header.status < 0;
+        return exchange->refused ? header.status : -EPROTO;
     }
     if (extra.nfds)
         memcpy(exchange->all_fds + at * header.nfds, extra.fd, (size_t)extra.nfds * sizeof(int));

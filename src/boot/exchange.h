@@ -4,6 +4,7 @@
 #ifndef WEFT_BOOT_EXCHANGE_H
 #define WEFT_BOOT_EXCHANGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct weft_exchange {
@@ -11,6 +12,7 @@ struct weft_exchange {
     size_t bytes; /* of one contribution */
     int nfds;     /* of one contribution */
     int arrived;
+    bool refused; /* whoever gathers them has told all that it went wrong there */
     unsigned char *all;
     int *all_fds;
 };

@@ -205,14 +205,13 @@ static int exchange_blocks(struct weft_share *share, const struct weft_boot_circ
     const struct weft_share_space *space = share->block->space;
     struct weft_block_facts mine = facts_of(share->block), all[circle->count];
     int fds[circle->count];
-    int error = weft_boot_exchange_among(circle, &mine, sizeof mine, all, &fd, 1, fds);
-    if (error)
-        return error;
-    error = check_facts(circle, all);
-    if (error == 0)
-        error = weft_boot_agree_among(circle, space->map(share, all, fds, circle->call));
-    for (int i = 0; i < circle->count; i++)
+    int own = weft_boot_exchange_among(circle, &mine, sizeof mine, all, &fd, 1, fds);
+    bool exchanged = own == 0;
+    if (exchanged && (own = check_facts(circle, all)) == 0)
+        own = space->map(share, all, fds, circle->call);
+    for (int i = 0; i < circle->count && exchanged; i++)
         close(fds[i]);
+    int error = weft_boot_agree_among(circle, own);
     return error == 0 && space->prove ? space->prove(share, circle) : error;
 }
 

@@ -91,6 +91,19 @@ def cgroup_memory():
         assert "memory" in result.err, result.err
 
 
+@case("the same for blocks, which each PE makes for itself")
+def cgroup_blocks():
+    with cgroup("memory", ({"memory.limit_in_bytes": 48 * MIB}, {"memory.max": 48 * MIB})) as group:
+        if not group:
+            print("# no cgroup can be made here")
+            return
+        for bytes_each, granted in ((8 * MIB, "1"), (64 * MIB, "0"), (30 * MIB, None)):
+            result = Result(start("-n", 2, PHASES, bytes_each, preexec_fn=join(group)), seconds_max=30)
+            runs_or_says(result, f"blocks of {bytes_each} bytes")
+            given = results(result.out)["block"]
+            assert result.status == 0 and (given == {granted} or not granted), (result.status, result.out, result.err)
+
+
 @case("a limit on processes")
 def processes():
     with cgroup("pids", ({"pids.max": 5}, {"pids.max": 5})) as group:

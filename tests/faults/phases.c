@@ -2,9 +2,11 @@
 /* Description: goes through the phases of a job's life one after the other, for the tests of this
  * room to count the system calls of each and to strike at them. A phase begins with a write to
  * descriptor -1, which does nothing but can be seen by a tracer. What a call that may fail returned
- * is printed by every PE, so that PEs can be compared. No test of its own. PEs: none */
+ * is printed by every PE, so that PEs can be compared. An argument is the size of the blocks that
+ * are shared. No test of its own. PEs: none */
 #include <errno.h>
 #include <shmem.h>
+#include <shmemx.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +89,38 @@ static void reduce(void) {
     print_result("all_reduce", result);
 }
 
-int main(void) {
+/* Whether all PEs are well. What a call that returns an errno lacks is for the caller to say. */
+static int all_well(const char *call, int error) {
+    static int failed, any;
+    failed = error != 0;
+    if (error)
+        fprintf(stderr, "weft: %s\n", weft_last_error());
+    shmem_int_max_reduce(SHMEM_TEAM_WORLD, &any, &failed, 1);
+    print_result(call, !any);
+    return !any;
+}
+
+/* Everybody's block with everybody. */
+static void share(size_t bytes) {
+    int npes = shmem_n_pes(), pes[npes];
+    shmemx_block_t block = NULL;
+    shmemx_share_t shared = NULL;
+    shmem_team_t team = SHMEM_TEAM_INVALID;
+    for (int i = 0; i < npes; i++)
+        pes[i] = npes - 1 - i;
+    int well = all_well("block", shmemx_block_alloc(SHMEMX_SPACE_HOST, bytes, &block));
+    if (well)
+        well = all_well("attach", shmemx_share_attach(block, pes, npes, 1, &shared));
+    for (int i = 0; i < npes && well; i++)
+        memset((char *)shmemx_share_ptr(shared, i) + bytes / 2, 1, bytes / 2);
+    if (all_well("team", shmemx_team_create(pes, npes, 1, &team)))
+        shmem_team_sync(team);
+    shmem_team_destroy(team);
+    shmemx_share_release(shared);
+    shmemx_block_free(block);
+}
+
+int main(int argc, char **argv) {
     begin_phase("init");
     shmem_init();
     begin_phase("malloc");
@@ -102,6 +135,8 @@ int main(void) {
     collect();
     begin_phase("operator");
     reduce();
+    begin_phase("share");
+    share(argc > 1 ? strtoull(argv[1], NULL, 10) : SMALL);
     begin_phase("finalize");
     shmem_finalize();
     begin_phase("after");

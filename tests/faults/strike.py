@@ -145,7 +145,7 @@ def runs_or_says(result, where):
     found = results(result.out)
     for call, values in found.items():
         assert len(values) == 1, f"{where}: {call} returned {values}: {result.err}"
-    refused = result.status or any(found[call] == {"0"} for call in ("malloc", "calloc", "realloc"))
+    refused = result.status or any(found[call] == {"0"} for call in ("malloc", "calloc", "realloc", "block", "attach", "team"))
     said = re.search(r"^(weft|oshrun): \S.*\S$", result.err, re.M)
     assert said or not refused, f"{where}: status {result.status} and no line: {result.err}"
     return "said" if refused else "ran"
