@@ -8,7 +8,8 @@
 # expression on room/name. A test of GPUs whose line says "also staged" is run once more, on 2 and 3
 # PEs, where the first two GPUs do not reach each other's memory. Scripts (tests/*/*.t) run once,
 # for the first build only. With WEFT_TEST_LONG=1 in the environment tests take their long forms:
-# more time, and 5 and 8 PEs where the head names none.
+# more time, and 5 and 8 PEs where the head names none. As many tests run at once as there are
+# processors, 4 at most (WEFT_TEST_JOBS=1: one behind the other); on real GPUs (-g) only one.
 set -eu
 if [ -n "${WEFT_TEST_LONG:-}" ]; then
     pes_default='1 2 3 4 5 8' patience=3600
@@ -46,11 +47,14 @@ add_gpu() {
         return
     fi
     add '' "$pretended"
-    [ "$n" != 2 ] || add -delays "$pretended $delays"
+    [ "$n$first" != 21 ] || add -delays "$pretended $delays"
     [ "$n$staged" != 2yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 $delays"
     [ "$n$staged" != 3yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 WEFT_FAKE_GPUS=3"
 }
 
+jobs=${WEFT_TEST_JOBS:-$(nproc)}
+[ "$jobs" -le 4 ] || jobs=4
+[ -z "$real_gpu" ] || jobs=1
 list=
 first=1
 for item; do
@@ -59,6 +63,18 @@ for item; do
     filter=$(echo "$item" | cut -d: -f3 -s)
     rm -rf "$build/t"
     mkdir -p "$build/t"
+    # Scripts come first, for some of them wait long.
+    if [ $first = 1 ] && [ -z "$real_gpu" ]; then
+        WEFT_BUILD=$build
+        export WEFT_BUILD
+        for test in tests/*/*.t; do
+            echo "$test" | grep -qE "$only" || continue
+            script=$build/t/$(echo "$test" | sed 's|^tests/||' | tr / -)
+            printf '#!/bin/sh\nexec timeout %s %s\n' "${patience:-300}" "$test" >"$script"
+            chmod +x "$script"
+            list="$list $script"
+        done
+    fi
     for source in tests/*/*.c tests/*/*.cc; do
         name=$(echo "$source" | sed 's|^tests/||; s|\.cc*$||')
         echo "$name" | grep -qE "${filter:-.}" && echo "$name" | grep -qE "$only" || continue
@@ -80,18 +96,7 @@ for item; do
         chmod +x "$script"
         list="$list $script"
     done
-    if [ $first = 1 ] && [ -z "$real_gpu" ]; then
-        WEFT_BUILD=$build
-        export WEFT_BUILD
-        for test in tests/*/*.t; do
-            echo "$test" | grep -qE "$only" || continue
-            script=$build/t/$(echo "$test" | sed 's|^tests/||' | tr / -)
-            printf '#!/bin/sh\nexec timeout %s %s\n' "${patience:-300}" "$test" >"$script"
-            chmod +x "$script"
-            list="$list $script"
-        done
-        first=0
-    fi
+    first=0
 done
 # shellcheck disable=SC2086
-exec prove --timer --exec '' $list
+exec prove --jobs "$jobs" --timer --exec '' $list

@@ -6,6 +6,7 @@
 #include <shmem.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weft.h>
@@ -253,7 +254,8 @@ static void everything_at_once(uint64_t seed) {
 }
 
 /* One thread writes what no other PE sees and sets a word of its own PE; the other waits for it. */
-enum { HANDED = 500 };
+enum { HANDED = 100, HANDED_LONG = 10000 };
+static uint64_t turns;
 static long handed[2]; /* private, by parity of the turn */
 static uint64_t static_word;
 
@@ -263,7 +265,7 @@ static uint64_t *words(int i) {
 
 static void *hand(void *index) {
     uint64_t *word = words((int)(uintptr_t)index), *back = &ground[1].signal;
-    for (uint64_t turn = 1; turn <= HANDED; turn++) {
+    for (uint64_t turn = 1; turn <= turns; turn++) {
         handed[turn % 2] = (long)turn * 3;
         if (turn % 3 == 0)
             shmem_uint64_atomic_set(word, turn, me);
@@ -278,7 +280,7 @@ static void *hand(void *index) {
 
 static void *receive(void *index) {
     uint64_t *word = words((int)(uintptr_t)index), *back = &ground[1].signal;
-    for (uint64_t turn = 1; turn <= HANDED; turn++) {
+    for (uint64_t turn = 1; turn <= turns; turn++) {
         if (turn % 4 == 0)
             shmem_signal_wait_until(word, SHMEM_CMP_EQ, turn);
         else if (turn % 4 == 1)
@@ -315,8 +317,10 @@ int main(void) {
     tap_start(me);
     tap_case("all families at once");
     EXPECT(provided == SHMEM_THREAD_MULTIPLE, "level %d", provided);
-    for (uint64_t seed = 1; seed <= (getenv("WEFT_TEST_LONG") ? 100 : 2); seed++)
+    bool is_long = getenv("WEFT_TEST_LONG") != NULL;
+    for (uint64_t seed = 1; seed <= (is_long ? 100 : 2); seed++)
         everything_at_once(seed);
+    turns = is_long ? HANDED_LONG : HANDED;
     tap_case("from thread to thread by a word in the heap");
     hand_over(1);
     tap_case("from thread to thread by a static word");

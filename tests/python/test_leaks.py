@@ -71,9 +71,9 @@ def test_memory(me):
     if "asan" in pathlib.Path("/proc/self/maps").read_text():
         pytest.skip("the sanitizer keeps freed memory")
     _, calls = shapes_of_calls(me)
-    for _ in range(200):
+    for _ in range(100):
         call_all(calls)
     before = memory_kib()
-    for _ in range(2000):
+    for _ in range(700):
         call_all(calls)
-    assert memory_kib() - before < 400
+    assert memory_kib() - before < 200
