@@ -243,6 +243,8 @@ static int begin_job(struct reception *reception, struct weft_met *met) {
     }
     int processors = CPU_COUNT(&reception->processors);
     met->control->cores = granted < processors ? granted : processors;
+    for (int pe = 1; pe < reception->self->npes; pe++) /* for a death before it says so itself */
+        atomic_store(&met->control->pe[pe].pid, reception->pe[pe].pid);
     rc = welcome_all(reception, page);
     close(page);
     if (rc == 0 && (rc = open_hub(reception, met)) != 0)
