@@ -50,8 +50,13 @@ class Stream:
         self.stream = stream
 
     def __call__(self, work, *args, **kwargs):
-        with torch.cuda.stream(self.stream):
+        # All streams are of this rank's GPU, so that torch.cuda.stream's way by the device is not needed.
+        before = torch.cuda.current_stream(self.stream.device)
+        torch.cuda.set_stream(self.stream)
+        try:
             return work(*args, **kwargs)
+        finally:
+            torch.cuda.set_stream(before)
 
     def beside(self):
         """One of its own for each stream. What goes on there is short and others wait for it."""
@@ -73,8 +78,7 @@ class Stream:
             self.after(other.mark())
 
     def is_captured(self):
-        with torch.cuda.stream(self.stream):
-            return torch.cuda.is_current_stream_capturing()
+        return self(torch.cuda.is_current_stream_capturing)
 
 
 class CurrentStream(Stream):

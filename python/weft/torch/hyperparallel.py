@@ -220,8 +220,8 @@ class SymmetricMemoryHandler:
 
         x1 (m, k), x2 (k, n); symm_tensor (m, n) of the same type, symmetric, which the products go
         through; signal: symmetric int32, at least as many as there are ranks; its values do not
-        matter. Sums are made in order of rank, of 16-bit floats in 32 bits; averages of integers
-        are rounded towards zero."""
+        matter. Floats of 16 bits are summed in 32 and rounded once; averages of integers are
+        rounded towards zero."""
         x1, x2, parts, signal = map(plain, (x1, x2, symm_tensor, signal))
         call = Collective("fused_matmul_reduce_scatter", parts)
         size = call.world.size
