@@ -3,18 +3,21 @@
 #include <time.h>
 #include "session.h"
 
-static bool look(bool (*holds)(const void *), const void *condition, bool hurry) {
+static bool poll(bool (*holds)(const void *), const void *condition, bool hurry) {
     const struct timespec pause = {.tv_nsec = 50000};
-    bool met = false;
-    WEFT_BEGIN_UNLOCKED;
     for (int turns = hurry ? 4000 : 400; turns > 0 && weft_session.running; turns--) {
-        if ((met = holds(condition)))
-            break;
+        if (holds(condition))
+            return true;
         if (!hurry)
             nanosleep(&pause, NULL);
     }
-    WEFT_END_UNLOCKED;
-    return met;
+    return false;
+}
+
+static bool look(bool (*holds)(const void *), const void *condition, bool hurry) {
+    int met;
+    WEFT_UNLOCKED(met, poll(holds, condition, hurry));
+    return met == true;
 }
 
 bool weft_await(const char *call, bool (*holds)(const void *), const void *condition) {

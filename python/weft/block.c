@@ -81,9 +81,7 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *options) {
         !weft_session_check("Block") || !weft_argument_space("Block", in[0], &space) ||
         !weft_argument_size("Block", "nbytes", in[1], &bytes))
         return NULL;
-    WEFT_BEGIN_UNLOCKED;
-    error = shmemx_block_alloc(space, bytes, &handle);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, shmemx_block_alloc(space, bytes, &handle));
     if (error)
         return weft_error_raise("Block", error);
     struct weft_memory *memory =

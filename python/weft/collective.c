@@ -108,9 +108,7 @@ WEFT_FUNCTION(reserve) {
         !weft_operator_open(&on, in[0], NULL))
         return NULL;
     bool right = weft_argument_size(signature.call, "nbytes", in[1], &bytes);
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_reserve(on.team, right ? bytes : (size_t)PTRDIFF_MAX);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, weft_reserve(on.team, right ? bytes : (size_t)PTRDIFF_MAX));
     return weft_operator_close(&on, error);
 }
 

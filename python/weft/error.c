@@ -4,6 +4,7 @@
 #include "error.h"
 #include <errno.h>
 #include <string.h>
+#include "session.h"
 
 static PyObject *kind(int error) {
     switch (-error) {
@@ -24,6 +25,9 @@ static PyObject *kind(int error) {
 }
 
 PyObject *weft_error_raise(const char *call, int error) {
+    if (error == WEFT_JOB_LOST)
+        return PyErr_Format(PyExc_RuntimeError, "%s: %s: the job is over", call,
+                            weft_session_loss());
     const char *text = weft_last_error();
     return PyErr_Format(kind(error), "%s: %s", call, *text ? text : strerror(-error));
 }

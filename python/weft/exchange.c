@@ -115,11 +115,10 @@ WEFT_FUNCTION(all_to_allv) {
         !weft_operator_open(&v->on, in[7], in[8]))
         return NULL;
     bool right = take_exchange(&exchange, in);
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_all_to_allv(v->on.team, v->dest.data, exchange.dest.nelems, exchange.dest.offsets,
+    WEFT_UNLOCKED(error, weft_all_to_allv(
+                             v->on.team, v->dest.data, exchange.dest.nelems, exchange.dest.offsets,
                              v->source.data, exchange.source.nelems, exchange.source.offsets,
-                             exchange.nparts, weft_vectors_type(v, right), v->on.stream);
-    WEFT_END_UNLOCKED;
+                             exchange.nparts, weft_vectors_type(v, right), v->on.stream));
     drop_parts(&exchange.dest);
     drop_parts(&exchange.source);
     return weft_vectors_close(v, error);

@@ -39,10 +39,9 @@ static PyObject *multiply(const struct weft_signature *signature, PyObject *cons
         return NULL;
     bool right = weft_operator_take_op(&r.on, in[3]) &&
                  take_factors(&r, signature->names[0], in, WEFT_MATRIX_PLAIN);
-    WEFT_BEGIN_UNLOCKED;
-    error = product(r.on.team, right ? weft_matrices_one(&r.a) : NULL, weft_matrices_one(&r.b),
-                    r.on.op, weft_matrices_one(&r.c), r.on.stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error,
+                  product(r.on.team, right ? weft_matrices_one(&r.a) : NULL,
+                          weft_matrices_one(&r.b), r.on.op, weft_matrices_one(&r.c), r.on.stream));
     return close_reduced(&r, error);
 }
 
@@ -86,12 +85,11 @@ WEFT_FUNCTION(scaled_matmul_reduce_scatter) {
         !weft_operator_open(&r.on, in[7], in[8]))
         return NULL;
     bool right = take_scaled(&r, in);
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_scaled_matmul_reduce_scatter(
-        r.on.team, right ? weft_matrices_one(&r.a) : NULL, weft_matrices_one(&r.a_scale),
-        weft_matrices_one(&r.b), weft_matrices_one(&r.b_scale), weft_matrices_one(&r.bias), r.on.op,
-        weft_matrices_one(&r.c), r.on.stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, weft_scaled_matmul_reduce_scatter(
+                             r.on.team, right ? weft_matrices_one(&r.a) : NULL,
+                             weft_matrices_one(&r.a_scale), weft_matrices_one(&r.b),
+                             weft_matrices_one(&r.b_scale), weft_matrices_one(&r.bias), r.on.op,
+                             weft_matrices_one(&r.c), r.on.stream));
     return close_reduced(&r, error);
 }
 
@@ -138,11 +136,10 @@ WEFT_FUNCTION(all_gather_matmul) {
         !weft_operator_open(&g.on, in[4], in[5]))
         return NULL;
     bool right = take_gathered(&g, in, in[3], WEFT_MATRIX_PLAIN);
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_all_gather_matmul(g.on.team, right ? weft_matrices_one(&g.shard) : NULL,
-                                   g.b.matrices, right ? g.b.count : 0, g.c.matrices,
-                                   weft_matrices_one(&g.full), g.on.stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error,
+                  weft_all_gather_matmul(g.on.team, right ? weft_matrices_one(&g.shard) : NULL,
+                                         g.b.matrices, right ? g.b.count : 0, g.c.matrices,
+                                         weft_matrices_one(&g.full), g.on.stream));
     return close_gathered(&g, error);
 }
 
@@ -174,12 +171,11 @@ WEFT_FUNCTION(all_gather_scaled_matmul) {
         !weft_operator_open(&g.on, in[7], in[8]))
         return NULL;
     bool right = take_gathered_scaled(&g, in);
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_all_gather_scaled_matmul(
-        g.on.team, right ? weft_matrices_one(&g.shard) : NULL, weft_matrices_one(&g.a_scale),
-        g.b.matrices, g.b_scale.matrices, right ? g.b.count : 0, g.bias.matrices, g.c.matrices,
-        weft_matrices_one(&g.full), g.on.stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, weft_all_gather_scaled_matmul(
+                             g.on.team, right ? weft_matrices_one(&g.shard) : NULL,
+                             weft_matrices_one(&g.a_scale), g.b.matrices, g.b_scale.matrices,
+                             right ? g.b.count : 0, g.bias.matrices, g.c.matrices,
+                             weft_matrices_one(&g.full), g.on.stream));
     return close_gathered(&g, error);
 }
 

@@ -83,10 +83,8 @@ struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t s
 /* numbers[i] becomes the smallest numbers[i] of all PEs. */
 static int reduce_to_minima(double *numbers, size_t count) {
     int error;
-    WEFT_BEGIN_UNLOCKED;
-    error = weft_all_reduce(SHMEM_TEAM_WORLD, numbers, numbers, count, WEFT_F64, WEFT_MIN,
-                            WEFT_STREAM_HOST);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, weft_all_reduce(SHMEM_TEAM_WORLD, numbers, numbers, count, WEFT_F64,
+                                         WEFT_MIN, WEFT_STREAM_HOST));
     return error;
 }
 
@@ -94,6 +92,12 @@ static bool is_let_go(const struct weft_memory *memory) {
     bool holds = atomic_load(&memory->holders) > 1;
     bool refuses = atomic_load(&memory->freed) && !atomic_load(&memory->exposed);
     return atomic_load(&memory->views) == 0 && (refuses || !holds);
+}
+
+static int free_unlocked(void *begin) {
+    int error;
+    WEFT_UNLOCKED(error, (shmem_free(begin), 0));
+    return error;
 }
 
 /* Gives back what every PE has let go of: gone[i] is 1 for it. */
@@ -106,10 +110,7 @@ static void give_back(const double *gone) {
         }
         *link = memory->next;
         nbooks--;
-        char *begin = memory->begin;
-        WEFT_BEGIN_UNLOCKED;
-        shmem_free(begin);
-        WEFT_END_UNLOCKED;
+        free_unlocked(memory->begin);
         weft_memory_drop(memory);
     }
 }
@@ -180,22 +181,30 @@ static struct weft_memory *prepare(shmemx_space_t space, size_t bytes) {
     return memory;
 }
 
+static int allocate_unlocked(shmemx_space_t space, size_t bytes, bool zero, void **begin) {
+    int error;
+    WEFT_UNLOCKED(error,
+                  (*begin = zero ? shmemx_calloc(space, bytes, 1) : shmemx_malloc(space, bytes))
+                      ? 0
+                      : -ENOMEM);
+    return error;
+}
+
 struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space, size_t bytes,
                                          bool zero) {
     struct weft_memory *memory = prepare(space, bytes);
-    size_t size = bytes ? bytes : 1;
+    void *begin;
     if (!meet(call, space, memory ? bytes : SIZE_MAX)) {
         free(memory);
         return NULL;
     }
-    WEFT_BEGIN_UNLOCKED;
-    memory->begin = zero ? shmemx_calloc(space, size, 1) : shmemx_malloc(space, size);
-    WEFT_END_UNLOCKED;
-    if (!memory->begin) {
-        PyErr_Format(PyExc_MemoryError, "%s: %s", call, weft_last_error());
+    int error = allocate_unlocked(space, bytes ? bytes : 1, zero, &begin);
+    if (error) {
+        weft_error_raise(call, error);
         free(memory);
         return NULL;
     }
+    memory->begin = begin;
     weft_memory_hold(memory);
     enter(memory);
     return memory;

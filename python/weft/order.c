@@ -7,22 +7,25 @@
 
 /* --- fence, quiet ---------------------------------------------------------------------------- */
 
+static int put_in_order(weft_stream stream, void (*by_thread)(void),
+                        int (*by_stream)(shmemx_stream_t)) {
+    if (stream != WEFT_STREAM_HOST)
+        return by_stream((shmemx_stream_t)stream);
+    by_thread();
+    return 0;
+}
+
 static PyObject *order(const struct weft_signature *signature, PyObject *const *args,
                        Py_ssize_t nargs, PyObject *names, void (*by_thread)(void),
                        int (*by_stream)(shmemx_stream_t)) {
     PyObject *in[1];
     weft_stream stream;
-    int error = 0;
+    int error;
     if (!weft_session_check(signature->call) ||
         !weft_arguments_sort(signature, args, nargs, names, in) ||
         !weft_argument_stream(signature->call, in[0], &stream))
         return NULL;
-    WEFT_BEGIN_UNLOCKED;
-    if (stream == WEFT_STREAM_HOST)
-        by_thread();
-    else
-        error = by_stream((shmemx_stream_t)stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, put_in_order(stream, by_thread, by_stream));
     return weft_error_result(signature->call, error);
 }
 
@@ -46,6 +49,10 @@ static int meet_by_thread(shmem_team_t team, bool complete) {
     return shmem_team_sync(team);
 }
 
+static int meet_by_stream(shmem_team_t team, bool complete, shmemx_stream_t stream) {
+    return (complete ? shmemx_barrier_on_stream : shmemx_sync_on_stream)(team, stream);
+}
+
 static PyObject *meet(const struct weft_signature *signature, PyObject *const *args,
                       Py_ssize_t nargs, PyObject *names, bool complete) {
     PyObject *in[2];
@@ -56,13 +63,9 @@ static PyObject *meet(const struct weft_signature *signature, PyObject *const *a
         !weft_team_take(signature->call, in[0], &team, &size) ||
         !weft_argument_stream(signature->call, in[1], &stream))
         return NULL;
-    WEFT_BEGIN_UNLOCKED;
-    if (stream == WEFT_STREAM_HOST)
-        error = meet_by_thread(team, complete);
-    else
-        error = (complete ? shmemx_barrier_on_stream
-                          : shmemx_sync_on_stream)(team, (shmemx_stream_t)stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, stream == WEFT_STREAM_HOST
+                             ? meet_by_thread(team, complete)
+                             : meet_by_stream(team, complete, (shmemx_stream_t)stream));
     return weft_error_result(signature->call, error);
 }
 

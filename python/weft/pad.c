@@ -49,6 +49,14 @@ static bool take(struct pad *pad, PyObject *const *in, bool peer) {
 typedef int to_peer(uint32_t *const *, int, int, int, int, uint64_t, shmemx_stream_t);
 
 /* `act` is put or wait; NULL is the barrier. */
+static int act_on(const struct pad *pad, to_peer *act) {
+    shmemx_stream_t stream = (shmemx_stream_t)pad->stream;
+    if (act)
+        return act(pad->pads, pad->rank, pad->n, pad->peer, pad->channel, pad->timeout_ms, stream);
+    return shmemx_pad_barrier_on_stream(pad->pads, pad->rank, pad->n, pad->channel, pad->timeout_ms,
+                                        stream);
+}
+
 static PyObject *meet(const struct weft_signature *signature, PyObject *const *args,
                       Py_ssize_t nargs, PyObject *names, to_peer *act) {
     struct pad pad = {.call = signature->call};
@@ -61,14 +69,7 @@ static PyObject *meet(const struct weft_signature *signature, PyObject *const *a
         weft_array_drop(&pad.array);
         return NULL;
     }
-    shmemx_stream_t stream = (shmemx_stream_t)pad.stream;
-    WEFT_BEGIN_UNLOCKED;
-    if (act)
-        error = act(pad.pads, pad.rank, pad.n, pad.peer, pad.channel, pad.timeout_ms, stream);
-    else
-        error = shmemx_pad_barrier_on_stream(pad.pads, pad.rank, pad.n, pad.channel, pad.timeout_ms,
-                                             stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, act_on(&pad, act));
     weft_array_drop(&pad.array);
     return weft_error_result(signature->call, error);
 }

@@ -107,9 +107,7 @@ static int move_unlocked(const struct transfer *transfer, bool put) {
     int error;
     if (is_short(transfer))
         return move(transfer, put);
-    WEFT_BEGIN_UNLOCKED;
-    error = move(transfer, put);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, move(transfer, put));
     return error;
 }
 
@@ -165,9 +163,7 @@ static int announce_unlocked(const struct transfer *transfer, const struct annou
     int error;
     if (is_short(transfer) && word->device < 0)
         return announce(transfer, signal);
-    WEFT_BEGIN_UNLOCKED;
-    error = announce(transfer, signal);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, announce(transfer, signal));
     return error;
 }
 
@@ -212,9 +208,7 @@ static int send_signal_unlocked(const struct announcement *signal, int pe, weft_
     int error;
     if (stream == WEFT_STREAM_HOST && word->device < 0)
         return send_signal(signal, pe, stream);
-    WEFT_BEGIN_UNLOCKED;
-    error = send_signal(signal, pe, stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, send_signal(signal, pe, stream));
     return error;
 }
 
@@ -264,9 +258,8 @@ static PyObject *wait_by_thread(uint64_t *word, int cmp, uint64_t value) {
 
 static PyObject *wait_by_stream(uint64_t *word, int cmp, uint64_t value, weft_stream stream) {
     int error;
-    WEFT_BEGIN_UNLOCKED;
-    error = shmemx_signal_wait_until_on_stream(word, cmp, value, (shmemx_stream_t)stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error,
+                  shmemx_signal_wait_until_on_stream(word, cmp, value, (shmemx_stream_t)stream));
     return weft_error_result("wait", error);
 }
 

@@ -17,6 +17,8 @@ struct weft_session weft_session = {.device = -1};
 static bool lingering; /* over for Python, but the library still runs: there are views */
 
 bool weft_session_check(const char *call) {
+    if (weft_session.lost)
+        return weft_error_raise(call, WEFT_JOB_LOST) != NULL;
     if (weft_session.running)
         return true;
     PyErr_Format(PyExc_RuntimeError, "%s: called %s", call,
@@ -36,16 +38,38 @@ int weft_session_device(const char *call) {
     return error ? -1 : weft_session.device;
 }
 
-PyThreadState *weft_session_unlock(void) {
+/* --- Calls without the GIL ------------------------------------------------------------------- */
+
+static _Thread_local struct weft_unlocked *current; /* the call that this thread is in */
+static char loss[160];
+
+const char *weft_session_loss(void) {
+    return loss;
+}
+
+/* The library's end handler: a call that waits for a dead PE becomes an exception, as does every
+ * call after it. */
+static void lose_job(const char *reason) {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        snprintf(loss, sizeof loss, "%s", reason);
+    weft_session.lost = true;
+    if (current)
+        longjmp(current->way_out, 1);
+}
+
+void weft_session_unlock(struct weft_unlocked *unlocked) {
     atomic_fetch_add(&weft_session.unlocked, 1);
     atomic_fetch_add(&weft_session.inside, 1);
-    return PyEval_SaveThread();
+    unlocked->state = PyEval_SaveThread();
+    current = unlocked;
 }
 
 /* At the end of the process a thread does not come back from here: it gets the GIL no more. */
-void weft_session_lock(PyThreadState *state) {
+void weft_session_lock(struct weft_unlocked *unlocked) {
+    current = NULL;
     atomic_fetch_sub(&weft_session.inside, 1);
-    PyEval_RestoreThread(state);
+    PyEval_RestoreThread(unlocked->state);
     atomic_fetch_sub(&weft_session.unlocked, 1);
 }
 
@@ -63,7 +87,7 @@ static bool all_leave(void) {
  * unmaps what a thread that is still in a call works on. */
 static void end_with_status(int status, void *unused) {
     (void)unused;
-    if (!weft_session.running)
+    if (!weft_session.running || weft_session.lost)
         return;
     weft_session.running = false;
     bool left = all_leave();
@@ -86,6 +110,7 @@ static void watch_end(void) {
         return;
     watching = true;
     on_exit(end_with_status, NULL);
+    shmemx_set_end_handler(lose_job);
     pthread_atfork(NULL, NULL, forget_in_child);
 }
 
@@ -223,21 +248,28 @@ WEFT_FUNCTION(init) {
 
 /* --- finalize and queries -------------------------------------------------------------------- */
 
+/* Where views are needed the library stays, and the PEs only meet. */
+static int leave(bool needed) {
+    if (needed)
+        shmem_barrier_all();
+    else
+        shmem_finalize();
+    return 0;
+}
+
 static PyObject *finalize(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
     if (!weft_session.running)
         Py_RETURN_NONE;
     bool needed;
+    int error;
     if (!weft_memory_needed_anywhere(atomic_load(&weft_session.unlocked) > 0, &needed))
         return NULL;
     weft_session.running = false;
-    Py_BEGIN_ALLOW_THREADS;
-    if (needed)
-        shmem_barrier_all();
-    else
-        shmem_finalize();
-    Py_END_ALLOW_THREADS;
+    WEFT_UNLOCKED(error, leave(needed));
+    if (error)
+        return weft_error_raise("finalize", error);
     lingering = needed;
     weft_memory_close(needed);
     weft_session.npes = 0;

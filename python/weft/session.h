@@ -6,6 +6,8 @@
 #ifndef WEFT_PYTHON_SESSION_H
 #define WEFT_PYTHON_SESSION_H
 
+#include <errno.h>
+#include <setjmp.h>
 #include <stdatomic.h>
 #include "module.h"
 
@@ -13,6 +15,7 @@ struct weft_session {
     atomic_bool running;
     atomic_int unlocked; /* threads that are in a call without the GIL, or wait to have it again */
     atomic_int inside;   /* those of them that are in the library */
+    atomic_bool lost;    /* a PE died or failed: the job is over, and the process about to be */
     bool forked;         /* a child of a PE, which is none */
     int pe, npes;        /* npes is 0 unless running */
     unsigned number;     /* counts init(): what was made in an earlier one is gone */
@@ -20,16 +23,30 @@ struct weft_session {
 };
 extern struct weft_session weft_session;
 
-/* Around a call of the library that may take time: other threads of Python run meanwhile, and the
- * job does not end under this one. */
-#define WEFT_BEGIN_UNLOCKED \
-    {                       \
-        PyThreadState *weft_state = weft_session_unlock();
-#define WEFT_END_UNLOCKED          \
-    weft_session_lock(weft_state); \
-    }
-PyThreadState *weft_session_unlock(void);
-void weft_session_lock(PyThreadState *state);
+/* error = call, an expression: a call of the library that may take time. Other threads of Python
+ * run meanwhile, and the job does not end under this one. A call that can never end, because a PE
+ * has died, is left in its middle, with WEFT_JOB_LOST. */
+#define WEFT_UNLOCKED(error, call)              \
+    do {                                        \
+        struct weft_unlocked weft_unlocked;     \
+        weft_session_unlock(&weft_unlocked);    \
+        if (setjmp(weft_unlocked.way_out) == 0) \
+            error = (call);                     \
+        else                                    \
+            error = WEFT_JOB_LOST;              \
+        weft_session_lock(&weft_unlocked);      \
+    } while (0)
+struct weft_unlocked {
+    PyThreadState *state;
+    jmp_buf way_out;
+};
+void weft_session_unlock(struct weft_unlocked *unlocked);
+void weft_session_lock(struct weft_unlocked *unlocked);
+
+enum { WEFT_JOB_LOST = -EOWNERDEAD };
+
+/* Who died, and how. */
+const char *weft_session_loss(void);
 
 /* RuntimeError unless the job runs. */
 bool weft_session_check(const char *call);

@@ -46,9 +46,7 @@ PyObject *weft_share_make(shmemx_block_t block, shmemx_space_t space, PyObject *
     int *pes = weft_argument_pes("Block.share", list, &count);
     if (!pes)
         return NULL;
-    WEFT_BEGIN_UNLOCKED;
-    error = shmemx_share_attach(block, pes, count, tag, &handle);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, shmemx_share_attach(block, pes, count, tag, &handle));
     PyMem_Free(pes);
     if (error)
         return weft_error_raise("Block.share", error);

@@ -178,9 +178,7 @@ static int move_unlocked(const struct copy *copy, bool put) {
     int error;
     if (is_short(copy))
         return move(copy, put);
-    WEFT_BEGIN_UNLOCKED;
-    error = move(copy, put);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, move(copy, put));
     return error;
 }
 
@@ -291,9 +289,7 @@ static int give_unlocked(const struct signal *signal, int pe, weft_stream stream
     int error;
     if (stream == WEFT_STREAM_HOST && signal->words.array.device < 0)
         return give(signal, pe, stream);
-    WEFT_BEGIN_UNLOCKED;
-    error = give(signal, pe, stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, give(signal, pe, stream));
     return error;
 }
 
@@ -332,9 +328,7 @@ static int put_and_give_unlocked(const struct copy *copy, const struct signal *s
     int error;
     if (is_short(copy) && signal->words.array.device < 0)
         return put_and_give(copy, signal);
-    WEFT_BEGIN_UNLOCKED;
-    error = put_and_give(copy, signal);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, put_and_give(copy, signal));
     return error;
 }
 
@@ -382,10 +376,8 @@ static PyObject *wait_by_stream(const struct slice *words, int cmp, const struct
                                 weft_stream stream) {
     shmemx_slice_t slice = public_slice(words);
     int error;
-    WEFT_BEGIN_UNLOCKED;
-    error = shmemx_int32_signal_wait_until_on_stream(&slice, cmp, value->value,
-                                                     (shmemx_stream_t)stream);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, shmemx_int32_signal_wait_until_on_stream(&slice, cmp, value->value,
+                                                                  (shmemx_stream_t)stream));
     return weft_error_result("wait32", error);
 }
 

@@ -131,10 +131,10 @@ WEFT_FUNCTION(split) {
                  check_split(start, stride, size, shmem_team_n_pes(team->handle));
     shmem_team_t made = SHMEM_TEAM_INVALID;
     int error;
-    WEFT_BEGIN_UNLOCKED;
-    error =
-        shmem_team_split_strided(team->handle, right ? start : -1, stride, size, NULL, 0, &made);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, shmem_team_split_strided(team->handle, right ? start : -1, stride, size,
+                                                  NULL, 0, &made));
+    if (error == WEFT_JOB_LOST)
+        return weft_error_raise("Team.split", error);
     if (!right)
         return NULL;
     if (error)
@@ -150,9 +150,7 @@ static PyObject *sync_team(PyObject *self, PyObject *unused) {
     if (!check(team, "Team.sync"))
         return NULL;
     int error;
-    WEFT_BEGIN_UNLOCKED;
-    error = shmem_team_sync(team->handle);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, shmem_team_sync(team->handle));
     return weft_error_result("Team.sync", error);
 }
 
@@ -162,10 +160,7 @@ static PyObject *barrier(PyObject *self, PyObject *unused) {
     if (!check(team, "Team.barrier"))
         return NULL;
     int error;
-    WEFT_BEGIN_UNLOCKED;
-    shmem_quiet();
-    error = shmem_team_sync(team->handle);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, (shmem_quiet(), shmem_team_sync(team->handle)));
     return weft_error_result("Team.barrier", error);
 }
 
@@ -176,10 +171,9 @@ static PyObject *destroy(PyObject *self, PyObject *unused) {
         return NULL;
     if (!team->session)
         return PyErr_Format(PyExc_ValueError, "Team.destroy: the world ends with finalize()");
-    WEFT_BEGIN_UNLOCKED;
-    shmem_team_destroy(team->handle);
-    WEFT_END_UNLOCKED;
-    Py_RETURN_NONE;
+    int error;
+    WEFT_UNLOCKED(error, (shmem_team_destroy(team->handle), 0));
+    return weft_error_result("Team.destroy", error);
 }
 
 static PyObject *enter(PyObject *self, PyObject *unused) {
@@ -257,9 +251,7 @@ WEFT_FUNCTION(team) {
     shmem_team_t made;
     if (!pes)
         return NULL;
-    WEFT_BEGIN_UNLOCKED;
-    error = shmemx_team_create(pes, count, tag, &made);
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, shmemx_team_create(pes, count, tag, &made));
     PyMem_Free(pes);
     return error ? weft_error_raise(signature.call, error) : make(made, weft_session.number);
 }

@@ -34,14 +34,16 @@ PyObject *weft_vectors_close(struct weft_vectors *vectors, int error) {
     return weft_operator_close(&vectors->on, error);
 }
 
+static int run(struct weft_vectors *vectors, bool right, weft_vectors_by_thread *by_thread,
+               weft_vectors_by_stream *by_stream) {
+    if (vectors->on.stream == WEFT_STREAM_HOST)
+        return by_thread(vectors, weft_vectors_type(vectors, right));
+    return right ? by_stream(vectors) : -EINVAL;
+}
+
 PyObject *weft_vectors_run(struct weft_vectors *vectors, bool right,
                            weft_vectors_by_thread *by_thread, weft_vectors_by_stream *by_stream) {
     int error;
-    WEFT_BEGIN_UNLOCKED;
-    if (vectors->on.stream == WEFT_STREAM_HOST)
-        error = by_thread(vectors, weft_vectors_type(vectors, right));
-    else
-        error = right ? by_stream(vectors) : -EINVAL;
-    WEFT_END_UNLOCKED;
+    WEFT_UNLOCKED(error, run(vectors, right, by_thread, by_stream));
     return weft_vectors_close(vectors, error);
 }

@@ -55,6 +55,10 @@ API(void, global_exit, (int status)) {
     exit(status);
 }
 
+void shmemx_set_end_handler(shmemx_end_handler_t handler) {
+    weft_boot_set_end_handler(handler);
+}
+
 API(void, query_initialized, (int *initialized)) {
     weft_check_local(__func__, "initialized", initialized, sizeof *initialized);
     *initialized = weft_initialized();

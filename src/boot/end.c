@@ -10,6 +10,19 @@
 
 struct weft_attachment weft_attachment = {.hub = -1, .life = -1};
 
+static _Atomic(weft_end_handler *) end_handler;
+
+void weft_boot_set_end_handler(weft_end_handler *handler) {
+    atomic_store(&end_handler, handler);
+}
+
+void weft_boot_tell_end(void) {
+    weft_end_handler *handler = atomic_load(&end_handler);
+    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    if (handler && cause.kind != WEFT_ABORT_NONE && cause.kind != WEFT_ABORT_GLOBAL_EXIT)
+        handler(weft_boot_abort_text());
+}
+
 static void ask_launcher_to_end(int status, bool error) {
     struct weft_wire_header wish = {.kind = error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT,
                                     .status = status};
@@ -48,6 +61,7 @@ void weft_boot_lost(void) {
     struct weft_cause cause = weft_control_cause(weft_attachment.control);
     if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
         weft_boot_quit(cause.detail & 0xff); /* in order: there is nothing to complain of */
+    weft_boot_tell_end();
     if (cause.kind == WEFT_ABORT_NONE)
         weft_log("the launcher is gone");
     else

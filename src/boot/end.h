@@ -10,6 +10,12 @@
  * is under way; the caller then exits by itself with `status`. Nothing when alone. */
 void weft_boot_end_job(int status, bool error);
 
+/* Called where this process would end because of a failure elsewhere, by a thread that is in a
+ * call, which it may leave by longjmp; and by one of the library's own where that comes first. */
+typedef void weft_end_handler(const char *reason);
+void weft_boot_set_end_handler(weft_end_handler *handler);
+void weft_boot_tell_end(void);
+
 /* The hub's side has closed the socket: the job is over, or its host is. */
 _Noreturn void weft_boot_lost(void);
 

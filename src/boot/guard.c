@@ -95,6 +95,7 @@ static void open_lines(void) {
 
 /* The program did not see the end of the job within the grace. */
 static void end_self(void) {
+    weft_boot_tell_end();
     weft_clock_sleep_ms(GRACE_MS);
     if (!has_left(weft_attachment.pe))
         weft_boot_end_self("");

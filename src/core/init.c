@@ -222,14 +222,19 @@ static void complete(void) {
     weft_quiet();
 }
 
+/* An end handler may have left it in its middle. */
+static _Thread_local bool finishing;
+
 /* All PEs meet, and part. */
 static void finish(void) {
+    finishing = true;
     atomic_store(&initialized, false);
     complete();
     weft_device_finish();
     weft_job_depart();
     weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
     take_down();
+    finishing = false;
 }
 
 /* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). Another
@@ -237,6 +242,8 @@ static void finish(void) {
 static void finalize_at_exit(void) {
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending())
         return;
+    if (finishing)
+        weft_job_die_aborted("shmem_finalize");
     pthread_mutex_lock(&changing);
     bool running = init_count > 0;
     init_count = 0;
@@ -312,6 +319,8 @@ int weft_init(int requested, int *provided) {
 void weft_finalize(void) {
     if (weft_job_ending())
         return;
+    if (finishing)
+        weft_job_die_aborted("shmem_finalize");
     pthread_mutex_lock(&changing);
     bool last = init_count == 1;
     init_count -= init_count > 0;

@@ -71,6 +71,8 @@ void weft_job_die_aborted(const char *call) {
     struct weft_control *control = weft_job.control;
     bool in_exit = ends_it; /* an exit handler of the program waits for a peer */
     uint32_t reason = atomic_load(&control->abort);
+    if (!in_exit)
+        weft_boot_tell_end();
     int status = WEFT_STATUS_ABORTED;
     take_the_end();
     if (reason == WEFT_ABORT_GLOBAL_EXIT)

@@ -3,12 +3,14 @@
  * No test of its own. PEs: none */
 #include <shmem.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <shmemx.h>
 
 static int me, npes;
 static long never, lock, pid_of_holder;
@@ -209,6 +211,40 @@ static int again(void) {
     return 0;
 }
 
+static _Thread_local jmp_buf *way_out;
+
+static void leave_call(const char *reason) {
+    printf("told PE %d: %s\n", me, reason);
+    if (way_out)
+        longjmp(*way_out, 1);
+}
+
+static void *wait_in_thread(void *wait) {
+    jmp_buf lost;
+    way_out = &lost;
+    if (setjmp(lost) == 0)
+        ((void (*)(void))(uintptr_t)wait)();
+    way_out = NULL;
+    return NULL;
+}
+
+/* PE 1 is killed while two threads of each other PE wait: both come out, and a later call too. */
+static int killed_with_handler(void (*wait)(void)) {
+    pthread_t thread;
+    shmemx_set_end_handler(leave_call);
+    shmem_barrier_all();
+    if (me == 1) {
+        usleep(30000);
+        raise(SIGKILL);
+    }
+    pthread_create(&thread, NULL, wait_in_thread, (void *)(uintptr_t)in_wait);
+    wait_in_thread((void *)(uintptr_t)wait);
+    pthread_join(thread, NULL);
+    wait_in_thread((void *)(uintptr_t)in_wait);
+    printf("cleared up\n");
+    return 0;
+}
+
 static int started(const char *how) {
     static const struct {
         const char *how;
@@ -226,6 +262,8 @@ static int started(const char *how) {
             return exit_while(waits[i].wait);
         if (strncmp(how, "thread-", 7) == 0 && strcmp(how + 7, waits[i].how) == 0)
             return exit_from_thread(waits[i].wait);
+        if (strncmp(how, "handler-", 8) == 0 && strcmp(how + 8, waits[i].how) == 0)
+            return killed_with_handler(waits[i].wait);
     }
     if (strcmp(how, "in-init") == 0)
         return exit_in_init();

@@ -126,6 +126,19 @@ def killed_holder():
             assert re.search("(died|was killed by signal 9 .Killed.); leaving", lines[0]), result.err
 
 
+for activity in "barrier", "malloc", "wait", "lock", "split", "finalize":
+    @case(f"a PE is killed, and the others' handlers leave: {activity}")
+    def handler(activity=activity):
+        for program in both():
+            result = run("-n", 3, program, "handler-" + activity).expect(137)
+            for pe in 0, 2:
+                told = re.findall(rf"told PE {pe}: PE 1 \(pid \d+\) (?:died|was killed by signal 9 \(Killed\))\n",
+                                  result.out)
+                assert len(told) >= 3, result.out
+                assert len(re.findall(rf"PE {pe} \(pid \d+\): in shmem_finalize: PE 1", result.err)) == 1, result.err
+            assert result.out.count("cleared up") == 2, result.out
+
+
 @case("the holder of a lock has finalized: who waits or tests names it and ends the job")
 def departed_holder():
     for npes, holder, testing in (2, 1, ""), (2, 0, ""), (3, 0, "t"), (4, 2, "t"):

@@ -77,6 +77,7 @@ def exit_after_finalize(problems):
         problems, 5, ["whole 0", "whole 1"])
 
 
+# What a peer is in when a PE is killed. Puts wait for nobody: the launcher ends who only puts.
 DEATHS = {
     "barrier": "weft.barrier()", "all_reduce": "weft.all_reduce(array.array('f', [1]))",
     "wait": "weft.wait(word, 1)", "empty": "weft.empty(4)", "finalize": "weft.finalize()",
@@ -93,10 +94,21 @@ def death_in(call):
             if me == 1:
                 time.sleep(0.05)
                 os.kill(os.getpid(), 9)
-            {DEATHS[call]}
-            weft.barrier()
+            try:
+                {DEATHS[call]}
+                weft.barrier()
+            except RuntimeError as error:
+                print(f"caught {{error}}")
+                weft.my_pe()
+            finally:
+                print("cleared up")
         """, 2)
-        run.expect(problems, 128 + 9, ["line of 0", "line of 1"], ["PE 1 .*killed by signal 9"])
+        died = r"PE 1 \(pid \d+\) (died|was killed by signal 9).*: the job is over"
+        out, err = ["line of 0", "line of 1"], ["PE 1 .*killed by signal 9"]
+        if call != "put":
+            out += [rf"caught [\w.]+: {died}", "cleared up"]
+            err += [rf"RuntimeError: my_pe: {died}"]
+        run.expect(problems, 128 + 9, out, err)
     return scene
 
 
@@ -130,7 +142,7 @@ def thread_in_a_collective(problems):
             threading.Thread(target=weft.barrier, daemon=True).start()
             time.sleep(0.1)
         else:
-            time.sleep(1)
+            time.sleep(20)
     """).expect(problems, 1, [], ["PE 0 ends while a thread of it is in a call"])
 
 
