@@ -78,7 +78,8 @@ class Stream:
             self.after(other.mark())
 
     def is_captured(self):
-        return self(torch.cuda.is_current_stream_capturing)
+        # Also of what was current once, and is not any more.
+        return Stream.__call__(self, torch.cuda.is_current_stream_capturing)
 
 
 class CurrentStream(Stream):
