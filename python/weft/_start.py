@@ -42,9 +42,10 @@ def _check_ranks(dist: Any) -> None:
 
 
 def _keep_lines() -> None:
-    """What a PE has printed is not to be lost when the job ends under it: that happens at once."""
+    """What a PE has printed is not to be lost when the job ends under it: that happens at once. And a
+    line is one write, also with PYTHONUNBUFFERED: PEs write to the same terminal."""
     if _core.n_pes() > 1 and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(line_buffering=True)
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)
 
 
 def init(rank: int | None = None, size: int | None = None, uniqueid: bytes | None = None,
