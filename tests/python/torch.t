@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """weft.torch on CPU tensors, under pytest and hypothesis, on 1 to 4 PEs, and once more through PyTorch's
-registry; its example, which has to learn the same under every launcher."""
+registry; its functions beside PyTorch's own of the same names; its example, which has to learn the same under every launcher."""
 import pathlib
 import shutil
 import subprocess
@@ -58,6 +58,19 @@ def example(problems):
             problems += [f"by {launcher}: got", *lines, "expected", *plain]
 
 
+def pairs(problems):
+    """The lines that are wrong, with what is told about them, are all that is of interest."""
+    lines, found = run([BUILD / "bin/oshrun", "-n", "2", PYTHON, "-W", "ignore", HERE / "gpu_pairs.py", "--cpu"],
+                       problems, 400), []
+    for line in lines:
+        found += [line] if line.startswith(("not ok", "#")) else []
+    if problems:
+        problems[1:] = found + problems[-20:]
+    elif found:
+        print(f"# 2 PEs: {found[-1][2:]}")
+
+
 tap.run([(f"weft.torch on {pes} PEs", on(pes)) for pes in (1, 2, 3, 4)]
         + [("weft.torch on 2 PEs through PyTorch's registry", on(2, WEFT_TEST_BACKEND="1")),
+           ("weft.torch beside PyTorch's own, function by function", with_torch(pairs)),
            ("tensor_parallel_mlp.py learns as mlp.py does", with_torch(example))])

@@ -177,6 +177,23 @@ def test_opcheck(group):
             (torch.ops.symm_mem._low_contention_reduce_scatter, (torch.ones(2 * n, 3), "sum",
                                                                  name))]:
         torch.library.opcheck(op.default, args, test_utils=("test_schema", "test_faketensor"))
+    check_writers(name, n)
+
+
+def check_writers(name, n):
+    """PyTorch's operators that get their CPU kernels here, and need no symmetric memory, which opcheck
+    would copy: what they write to, and what they return, is what their schemas say."""
+    ops, words = torch.ops.symm_mem, torch.zeros(8, dtype=torch.uint32)
+    splits, books = torch.ones(n, dtype=torch.int64), torch.zeros(2, n, dtype=torch.int64)
+    rows, out = torch.randn(n, 3), torch.zeros(n, 3)
+    for op, args in [
+            (ops.stream_write_value32_, (words, 1, 5)), (ops.memset32_, (words, 1, 5, 3)),
+            (ops.all_to_all_vdev, (rows, out, splits, books, name)),
+            (ops.all_to_all_vdev_2d, (rows, out, splits, books, name, 1)),
+            (ops.all_to_all_vdev_2d_offset, (rows, out, torch.stack([splits, splits.cumsum(0) - 1]), books, name)),
+            (ops.fused_all_gather_matmul, (torch.ones(2, 3), [torch.ones(3, 4)], 0, name)),
+            (ops.fused_matmul_reduce_scatter, (torch.ones(2 * n, 3), torch.ones(3, 2), "sum", 0, name))]:
+        torch.library.opcheck(op.default, args, test_utils=("test_schema", "test_faketensor"))
 
 
 @on_groups

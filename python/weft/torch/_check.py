@@ -14,10 +14,11 @@ def check_dim(call, name, dim, tensor):
     return dim % tensor.dim()
 
 
-def check_divisible(call, tensor, dim, parts):
+def check_divisible(call, tensor, dim, parts, kind=ValueError):
+    """kind: of the error, as PyTorch's operator of this name has it."""
     if tensor.shape[dim] % parts:
-        raise ValueError(f"{call}: got {tensor.shape[dim]} in dimension {dim} of "
-                         f"{list(tensor.shape)}, expected a multiple of the group's {parts} members")
+        raise kind(f"{call}: got {tensor.shape[dim]} in dimension {dim} of "
+                   f"{list(tensor.shape)}, expected a multiple of the group's {parts} members")
 
 
 def check_reduce_op(call, reduce_op, allowed=REDUCE_OPS):
@@ -34,8 +35,8 @@ def check_contiguous(call, name, tensor):
 
 def check_dtype(call, name, tensor, allowed):
     if tensor.dtype not in allowed:
-        raise RuntimeError(f"{call}: got {name} of {tensor.dtype}, expected one of "
-                           f"{', '.join(map(str, allowed))}")
+        raise NotImplementedError(f"{call}: got {name} of {tensor.dtype}, expected one of "
+                                  f"{', '.join(map(str, allowed))}")
 
 
 def check_same(call, name, tensor, like):

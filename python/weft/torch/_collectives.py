@@ -114,7 +114,8 @@ def reduce_scatter_out(input, group_name, split_last_dim, output):
     if not split_last_dim and input.dim() != 1:
         raise RuntimeError(f"{call}: got an input of {input.dim()} dimensions, expected one, or "
                            "split_last_dim=True")
-    check_divisible(call, input, input.dim() - 1, group.size)
+    check_dtype(call, "input", input, REDUCED)
+    check_divisible(call, input, input.dim() - 1, group.size, RuntimeError)
     expected = [*input.shape[:-1], input.shape[-1] // group.size]
     if list(output.shape) != expected or output.dtype != input.dtype:
         raise RuntimeError(f"{call}: got an output of {list(output.shape)} {output.dtype}, "

@@ -44,6 +44,11 @@ def contiguous_strides(sizes):
     return strides[::-1]
 
 
+def check_type(call, dtype):
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"{call}: got dtype {dtype!r}, expected a torch.dtype")
+
+
 class Handle:
     """What the members of a group have of each other's allocations; see weft.torch.rendezvous."""
 
@@ -76,6 +81,7 @@ class Handle:
     def get_buffer(self, rank, sizes, dtype, storage_offset=0):
         """Rank's memory from its beginning on, storage_offset in elements of dtype; contiguous."""
         self._check_peer(rank)
+        check_type("get_buffer", dtype)
         if self._buffers[rank] is None:
             base = bytes_at(self.buffer_ptrs[rank], self.buffer_size, self._share)
             self._buffers[rank] = base.untyped_storage()
@@ -84,12 +90,14 @@ class Handle:
 
     def get_remote_tensor(self, peer, sizes, dtype):
         """Peer's tensor of these sizes, where this rank's tensor begins in its allocation."""
+        check_type("get_remote_tensor", dtype)
         return self.get_buffer(peer, sizes, dtype, self.offset // dtype.itemsize)
 
     def get_signal_pad(self, rank, sizes=(), dtype=None, storage_offset=0):
         """Rank's pad, of uint32 unless told; all of it where no sizes are given."""
         self._check_peer(rank)
         dtype = dtype or torch.uint32
+        check_type("get_signal_pad", dtype)
         sizes = tuple(sizes) or (self.signal_pad_size // dtype.itemsize,)
         if self._pads[rank] is None:
             base = bytes_at(self.signal_pad_ptrs[rank], self.signal_pad_size, self._share)

@@ -7,7 +7,9 @@ is on the CPU of a machine without a C++ compiler, the allocations are blocks of
 by the address of their storage, and handles are SymmetricMemory.
 """
 import math
+import operator
 import weakref
+from collections.abc import Sequence
 
 import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
@@ -16,7 +18,8 @@ from torch._C._distributed_c10d import _SymmetricMemory
 import weft
 from weft.torch import _backend
 from weft.torch._groups import group_name, group_of, join
-from weft.torch._handle import (Handle, bytes_at, contiguous_strides, pad_begin, tensor_in)
+from weft.torch._handle import (Handle, bytes_at, check_type, contiguous_strides, pad_begin,
+                                tensor_in)
 
 
 class _Allocation:
@@ -103,6 +106,7 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
     @staticmethod
     def empty_strided_p2p(size, stride, dtype, device, group_name=None, alloc_id=None):
         device = torch.device(device)
+        check_type("empty_strided_p2p", dtype)
         if registered(device):
             return _SymmetricMemory.empty_strided_p2p(size, stride, dtype, device, group_name,
                                                       alloc_id)
@@ -161,10 +165,12 @@ def empty(*size, dtype=None, device=None):
     """A symmetric tensor like torch.empty()'s: contiguous, its values not set. Local: peers may
     make as many as they like. size: numbers, or one sequence of them; dtype and device default to
     PyTorch's. Memory is freed when no tensor and no handle uses it any more, on any thread."""
-    size = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else tuple(size)
+    size = tuple(size[0]) if len(size) == 1 and isinstance(size[0], Sequence) else size
+    size = tuple(operator.index(extent) for extent in size)
     if any(extent < 0 for extent in size):
-        raise ValueError(f"empty: expected sizes that are not negative, got {list(size)}")
+        raise RuntimeError(f"empty: expected sizes that are not negative, got {list(size)}")
     dtype = dtype or torch.get_default_dtype()
+    check_type("empty", dtype)
     device = torch.get_default_device() if device is None else torch.device(device)
     if registered(device):
         return torch_symm_mem.empty(size, dtype=dtype, device=device)
@@ -186,9 +192,11 @@ def is_symm_mem_tensor(tensor):
 
 def set_backend(name):
     """Names the allocator of CUDA tensors; Weft's are called WEFT."""
+    if not isinstance(name, str):
+        raise TypeError(f"set_backend: got {name!r}, expected a name")
     if name != "WEFT":
-        raise ValueError(f"set_backend: got {name!r}, expected 'WEFT'; other backends are "
-                         "torch.distributed._symmetric_memory's")
+        raise RuntimeError(f"set_backend: got {name!r}, expected 'WEFT'; other backends are "
+                           "torch.distributed._symmetric_memory's")
     if torch.cuda.is_available():
         _backend.install()
 
@@ -203,8 +211,8 @@ def get_backend(device):
 
 def set_signal_pad_size(size):
     """Bytes of the pads of allocations to come; 4 * members for each channel."""
-    if size < 0:
-        raise ValueError(f"set_signal_pad_size: expected bytes, not negative, got {size}")
+    if operator.index(size) < 0:  # where PyTorch's own takes no such argument
+        raise TypeError(f"set_signal_pad_size: expected a number of bytes, not negative, got {size!r}")
     _SymmetricMemory.signal_pad_size = size
 
 

@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
+from weft.torch._peers import multi_root_tile_reduce, tile_reduce
+
 _library = None   # registrations end with it
 _CHANNEL = 0
 
@@ -168,7 +170,8 @@ def _exchange(call, input, out, in_splits, in_offsets, out_splits_offsets, group
 # --- In place of PyTorch's ----------------------------------------------------------------------------
 
 _OPERATORS = (nvshmem_put, nvshmem_get, nvshmem_put_with_signal, nvshmem_wait_for_signal, nvshmem_broadcast,
-              nvshmem_all_to_all, all_to_all_vdev, all_to_all_vdev_2d, all_to_all_vdev_2d_offset)
+              nvshmem_all_to_all, all_to_all_vdev, all_to_all_vdev_2d, all_to_all_vdev_2d_offset, tile_reduce,
+              multi_root_tile_reduce)
 
 
 def _kernel_of(name):
@@ -181,13 +184,14 @@ def _kernel_of(name):
 
 def _before(operator, kernel):
     """What is registered: it decides by the backend in use."""
-    def dispatch(keys, tensor, *args, **kwargs):
-        if symm_mem.get_backend(tensor.device) == "WEFT":
-            with torch.cuda.device(tensor.device):
-                return operator(tensor, *args, **kwargs)
+    def dispatch(keys, first, *args, **kwargs):
+        device = (args[0] if isinstance(first, (list, tuple)) else first).device  # a list is followed by its result
+        if symm_mem.get_backend(device) == "WEFT":
+            with torch.cuda.device(device):
+                return operator(first, *args, **kwargs)
         if kernel is None:
             raise NotImplementedError(f"{operator.__name__}: this PyTorch has no kernel for it")
-        return kernel.call_boxed(keys, tensor, *args, **kwargs)
+        return kernel.call_boxed(keys, first, *args, **kwargs)
     return dispatch
 
 

@@ -136,7 +136,7 @@ def nvshmem_all_to_all(input, out, group_name):
         raise RuntimeError(f"{call}: got out of {out.numel()} {out.dtype}, expected as many as in "
                            f"input, {input.numel()} {input.dtype}")
     flat = input.view(-1)
-    check_divisible(call, flat, 0, handle.world_size)
+    check_divisible(call, flat, 0, handle.world_size, RuntimeError)
     parts = out.view(handle.world_size, -1)
     handle.barrier()
     for step in range(handle.world_size):
@@ -194,7 +194,8 @@ def _words(call, input, offset, count, value):
 
 def stream_write_value32_(input, offset, val):
     words = _words("stream_write_value32_", input, offset, 1, val)
-    weft.fence()
+    if weft.initialized():  # else nobody has been sent anything
+        weft.fence()
     words.fill_(val - (val >> 31 << 32))
     return input
 
