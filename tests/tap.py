@@ -1,6 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TAP for tests that look for problems: a case is a name and a function that appends to a list."""
+import concurrent.futures
 import sys
+
+
+def ahead(cases):
+    """For cases that mostly wait: some run at a time; what each has found comes in order."""
+    pool = concurrent.futures.ThreadPoolExecutor(4)
+
+    def begin(case):
+        found = []
+        future = pool.submit(case, found)
+        return lambda problems: problems.extend(found if future.exception() is None else [repr(future.exception())])
+    started = [(name, begin(case)) for name, case in cases]
+    pool.shutdown()
+    return started
 
 
 def run(cases):

@@ -3,7 +3,6 @@
 """How jobs of Python processes begin and end: under each launcher, by exceptions, exits and deaths, in
 children, twice. Each scene is a program; none may hang, and what it says has to be there.
 """
-import concurrent.futures
 import pathlib
 import re
 import shutil
@@ -75,41 +74,6 @@ def exit_with_status(problems):
 def exit_after_finalize(problems):
     Run("weft.finalize(); time.sleep(0.3 * (1 - me)); print(f'whole {me}'); sys.exit(5 * me)").expect(
         problems, 5, ["whole 0", "whole 1"])
-
-
-# What a peer is in when a PE is killed. Puts wait for nobody: the launcher ends who only puts.
-DEATHS = {
-    "barrier": "weft.barrier()", "all_reduce": "weft.all_reduce(array.array('f', [1]))",
-    "wait": "weft.wait(word, 1)", "empty": "weft.empty(4)", "finalize": "weft.finalize()",
-    "split": "weft.world.split(0, 1, 2)", "put": "[weft.put(word, word, 1) for _ in iter(int, 1)]",
-    "matmul": "m = memoryview(array.array('f', [1] * 16)).cast('B').cast('f', (4, 4)); weft.matmul_all_reduce(m, m, m)"}
-
-
-def death_in(call):
-    def scene(problems):
-        run = Run(f"""
-            word = weft.zeros(1, "uint64")
-            print(f"line of {{me}}")
-            weft.barrier()
-            if me == 1:
-                time.sleep(0.05)
-                os.kill(os.getpid(), 9)
-            try:
-                {DEATHS[call]}
-                weft.barrier()
-            except RuntimeError as error:
-                print(f"caught {{error}}")
-                weft.my_pe()
-            finally:
-                print("cleared up")
-        """, 2)
-        died = r"PE 1 \(pid \d+\) (died|was killed by signal 9).*: the job is over"
-        out, err = ["line of 0", "line of 1"], ["PE 1 .*killed by signal 9"]
-        if call != "put":
-            out += [rf"caught [\w.]+: {died}", "cleared up"]
-            err += [rf"RuntimeError: my_pe: {died}"]
-        run.expect(problems, 128 + 9, out, err)
-    return scene
 
 
 def interrupt(problems):
@@ -387,25 +351,11 @@ def in_torch(problems):
     problems += [f"rank {rank}: {text}" for rank in range(3) if f"rank {rank} fine" not in text]
 
 
-def ahead(cases):
-    """Scenes mostly wait: some at a time; what each has found comes in order."""
-    pool = concurrent.futures.ThreadPoolExecutor(4)
-
-    def begin(scene):
-        found = []
-        future = pool.submit(scene, found)
-        return lambda problems: problems.extend(found if future.exception() is None else [repr(future.exception())])
-    started = [(name, begin(scene)) for name, scene in cases]
-    pool.shutdown()
-    return started
-
-
-tap.run(ahead([
+tap.run(tap.ahead([
     ("processes that return end the job together", returns),
     *[(f"an exception ends the job, with a peer {where}", exception_while(where)) for where in ELSEWHERE],
     ("a status ends the job", exit_with_status),
     ("a status after finalize() is the process's own affair", exit_after_finalize),
-    *[(f"a death is named to those in {call}", death_in(call)) for call in DEATHS],
     ("wait can be interrupted", interrupt),
     ("threads that wait for signals end with the process", daemon_threads),
     ("a thread that is left in a collective is named", thread_in_a_collective),

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A PE is killed while the others are in a call: in each call that waits. Each of the others has a
+RuntimeError that names it, may clear up, and has one in every later call; the job is over in time, and
+nobody crashes. weft.torch's where PyTorch is installed; with WEFT_TEST_LONG=1 also the sanitized build.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+import sanitized  # noqa: E402
+
+PES, SECONDS = 3, 60
+PYTHON = interpreter.find() or sys.executable
+WITH_TORCH = interpreter.find("torch")
+
+PROGRAM = """
+import array, os, time, weft
+{begin}
+weft.init()
+me, n = weft.my_pe(), weft.n_pes()
+f = lambda n: array.array("f", [1] * n)
+m = lambda rows, columns: memoryview(f(rows * columns)).cast("B").cast("f", (rows, columns))
+word, words, pads = weft.zeros(1, "uint64"), weft.zeros(1, "int32"), weft.zeros(64, "uint32")
+team = weft.world.split(0, 1, n)
+{setup}
+weft.barrier()
+if me == 1:
+    time.sleep(0.05)
+    os.kill(os.getpid(), 9)
+try:
+    while True:
+        {call}
+except RuntimeError as error:
+    print(f"caught {{error}}")
+    weft.my_pe()
+finally:
+    print("cleared up")
+"""
+
+CALLS = {
+    "barrier": "weft.barrier()", "sync": "weft.sync()", "Team.barrier": "team.barrier()", "Team.sync": "team.sync()",
+    "wait": "weft.wait(word, 1)", "wait32": "weft.wait32(words, 1)",
+    "zeros": "weft.zeros(4)", "team": "weft.team([0, 1, 2])", "Team.split": "team.split(0, 1, n)",
+    "Block.share": "weft.Block('host', 64).share([0, 1, 2])", "finalize": "weft.finalize()",
+    "reserve": "weft.reserve(team, 1000)", "all_reduce": "weft.all_reduce(f(9))",
+    "all_gather": "weft.all_gather(f(3 * n), f(3))", "reduce_scatter": "weft.reduce_scatter(f(3), f(3 * n))",
+    "broadcast": "weft.broadcast(f(3), root=1)", "all_to_all": "weft.all_to_all(f(n), f(n))",
+    "all_to_allv": "weft.all_to_allv(f(n), f(n), [1] * n, [1] * n)",
+    "all_gather_matmul": "weft.all_gather_matmul(m(4 * n, 4), m(4, 4), m(4, 4))",
+    "matmul_reduce_scatter": "weft.matmul_reduce_scatter(m(4, 4), m(4 * n, 4), m(4, 4))",
+    "matmul_all_reduce": "weft.matmul_all_reduce(m(4, 4), m(4, 4), m(4, 4))"}
+
+TORCH_SETUP = """
+group = symm_mem.init_process_group()
+x = symm_mem.empty(4 * n, 4, device="cpu").fill_(1)
+h = symm_mem.rendezvous(x, group)
+"""
+TORCH_CALLS = {
+    "handle.barrier": "h.barrier()", "handle.wait_signal": "h.wait_signal(1)",
+    "rendezvous": "symm_mem.rendezvous(symm_mem.empty(9, device='cpu'), group)",
+    "one_shot_all_reduce": "symm_mem.one_shot_all_reduce(x, 'sum', group)",
+    "fused_all_gather_matmul": "symm_mem.fused_all_gather_matmul(torch.ones(4, 4), [torch.ones(4, 4)], 0, group)",
+    "fused_matmul_reduce_scatter": "symm_mem.fused_matmul_reduce_scatter(torch.ones(n, 4), torch.ones(4, 4), 'sum', 0, group)",
+    "handler.barrier": "symm_mem.SymmetricMemoryHandler.barrier()",
+    "handler.empty": "symm_mem.SymmetricMemoryHandler.empty(4, torch.float32)"}
+
+
+def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environment={}):
+    program = PROGRAM.format(begin=begin, setup=setup, call=call)
+
+    def case(problems):
+        command = [build / "bin/oshrun", "-n", str(PES), *sanitized.WRAPPER * (build == sanitized.BUILD), python, "-c",
+                   program]
+        start = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120,
+                              env=interpreter.environment(build, **environment))
+        seconds = time.monotonic() - start
+        died = r"PE 1 \(pid \d+\) (?:died|was killed by signal 9).*: the job is over"
+        caught = re.findall(rf"^caught .*{died}$", done.stdout, re.M)
+        again = re.findall(rf"RuntimeError: my_pe: {died}$", done.stderr, re.M)
+        if done.returncode != 128 + 9 or seconds > SECONDS:
+            problems.append(f"status {done.returncode} after {seconds:.1f} s")
+        if (len(caught), len(again), done.stdout.count("cleared up")) != (PES - 1,) * 3:
+            problems.append("not all of the others have caught it")
+        if re.search("Sanitizer|Fatal Python error|Segmentation", done.stderr):
+            problems.append("a crash")
+        if problems:
+            problems += (done.stdout + done.stderr).splitlines()[-40:]
+    return case
+
+
+CASES = [(f"killed while the others are in {name}", death_in(PYTHON, call)) for name, call in CALLS.items()]
+if WITH_TORCH:
+    CASES += [(f"killed while the others are in weft.torch's {name}",
+               death_in(WITH_TORCH, call, "import torch, weft.torch as symm_mem", TORCH_SETUP))
+              for name, call in TORCH_CALLS.items()]
+if os.environ.get("WEFT_TEST_LONG") and sanitized.is_built():
+    CASES += [(f"sanitized: killed while the others are in {name}",
+               death_in(PYTHON, call, build=sanitized.BUILD, environment=sanitized.ENVIRONMENT))
+              for name, call in CALLS.items()]
+ONLY = sys.argv[1] if len(sys.argv) > 1 else ""  # cases with this in their name
+tap.run(tap.ahead([case for case in CASES if ONLY in case[0]]))
