@@ -142,16 +142,23 @@ def matmul_reduce_scatter(world, lane, x1, x2, parts, signals, average):
         multiply(rank, parts[rank])
         for distance in range(1, size):
             side.wait((rank - distance) % size)
-    return lane(_mean if average else _sum, parts)
+    output = x1.new_empty((rows, n))
+    lane(_mean if average else _sum, parts, output)
+    return output
 
 
-def _sum(parts):
+def _sum(parts, output):
     # One addition is rounded once as it is, and takes half the time.
-    return parts[0] + parts[1] if len(parts) == 2 else torch.sum(parts, 0, dtype=parts.dtype)
+    if len(parts) == 2:
+        torch.add(parts[0], parts[1], out=output)
+    else:
+        torch.sum(parts, 0, dtype=parts.dtype, out=output)
 
 
-def _mean(parts):
+def _mean(parts, output):
     """Averages of integers are integers: rounded towards zero, as NCCL does."""
     if parts.dtype.is_floating_point or parts.dtype.is_complex:
-        return torch.mean(parts, 0)
-    return torch.div(_sum(parts), len(parts), rounding_mode="trunc")
+        torch.mean(parts, 0, out=output)
+    else:
+        _sum(parts, output)
+        output.div_(len(parts), rounding_mode="trunc")
