@@ -100,8 +100,9 @@ def reductions(check, name):
     for dtype in FLOATS if Here.gpu else FLOATS + (torch.float16,):
         for shape in ((8,), (4096,), (64, 100), (3, 4, 20), (1 << 18,), (0,)):
             x = random(*shape, dtype=dtype)
+            refused = Here.gpu and x.numel() == 0 and name.startswith("two_shot")  # by PyTorch's own
             check.same(lambda m: into(m, name, x, poisoned(*shape, dtype=dtype) if has_out else None),
-                       lambda m: m.gathered(x).sum(0), theirs=theirs)
+                       lambda m: m.gathered(x).sum(0), theirs=theirs and not refused)
     x = random(16)
     alike_on_all(check, lambda m: into(m, name, x, poisoned(16) if has_out else None))
     returned(check, name, x)
