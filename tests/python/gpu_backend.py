@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """PyTorch's symmetric memory on real GPUs, with Weft as its backend or with PyTorch's own:
 
-    torchrun --standalone --nproc-per-node 4 tests/python/gpu_backend.py --backend WEFT --out weft.json
-    torchrun --standalone --nproc-per-node 4 tests/python/gpu_backend.py --backend CUDA --out cuda.json
+    torchrun --standalone --nproc-per-node 4 tests/python/gpu_backend.py --backend WEFT --seed 7 --out weft.json
+    torchrun --standalone --nproc-per-node 4 tests/python/gpu_backend.py --backend CUDA --seed 7 --out cuda.json
     python tests/python/gpu_backend.py --compare weft.json cuda.json
 
-Every scene runs on all ranks, with data that is new each time, outputs poisoned before, and results
-compared with float64. --compare says for each result whether Weft's is as near to the truth. oshrun
+Every scene runs on all ranks, with data that is new each time unless there is a --seed, outputs poisoned
+before, and results compared with float64. --compare says for each result whether Weft's is as near to the truth. oshrun
 -n 4 in place of torchrun does as well. Without a GPU some scenes run on CPU tensors, for a trial.
 """
 import argparse
@@ -18,6 +18,7 @@ import os
 import pathlib
 import sys
 import traceback
+import zlib
 
 os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
 
@@ -65,6 +66,8 @@ def outcomes(function, mine):
 
 def run(function):
     """True if it went well on all ranks."""
+    if Here.seed is not None:
+        torch.manual_seed(zlib.crc32(f"{Here.seed} {Here.rank} {function.__name__}".encode()))
     left_out = not Here.gpu and hasattr(function, "needs_gpu")
     faulthandler.dump_traceback_later(PATIENCE - 10)
     told = outcomes(function, None if left_out else outcome(function))
@@ -100,6 +103,7 @@ def arguments():
     parser.add_argument("--backend", choices=["WEFT", "CUDA"], default="WEFT")
     parser.add_argument("--only", default="", help="scenes with this in their name")
     parser.add_argument("--without", nargs="*", default=[], help="scenes that are left out")
+    parser.add_argument("--seed", type=int, help="the same data for both backends")
     parser.add_argument("--out", help="file for the errors found")
     parser.add_argument("--compare", nargs=2)
     return parser.parse_args()
@@ -110,6 +114,7 @@ def main():
     if args.compare:
         return compare(*args.compare)
     setup(args.backend)
+    Here.seed = args.seed
     scenes = [s for s in SCENES if args.only in s.__name__ and s.__name__ not in args.without and
               (args.backend == "WEFT" or not s.__name__.startswith("weft_"))]
     good = [run(function) for function in scenes]
