@@ -25,7 +25,7 @@ class MLP(torch.nn.Module):
 
 def main():
     me, n = WORLD.rank(), WORLD.size()
-    device = f"cuda:{me}" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(1)
     up, down = torch.randn(WIDTH, HIDDEN) / WIDTH**0.5, torch.randn(HIDDEN, WIDTH) / HIDDEN**0.5
     x = torch.randn(TOKENS, WIDTH)

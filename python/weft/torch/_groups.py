@@ -68,12 +68,16 @@ def init_process_group(backend=None, **options):
     """torch.distributed.init_process_group() under any launcher; returns the group of all. What
     torchrun has started meets as torchrun says. PEs of oshrun, mpirun or srun, and a process that
     nobody launched, get the rank of their PE, and meet through Weft. backend: nccl where there is a
-    GPU, else gloo. Other options are passed on. Collective over the job."""
+    GPU, else gloo; with nccl this rank's GPU becomes the current device. Other options are passed on.
+    Collective over the job."""
     backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
     if not ("RANK" in os.environ and "MASTER_PORT" in os.environ):
         weft.init()
         options.update(store=_store(), rank=weft.my_pe(), world_size=weft.n_pes())
     dist.init_process_group(backend, **options)
+    if "nccl" in backend:
+        weft.init()
+        torch.cuda.set_device(weft.device())
     return dist.group.WORLD
 
 

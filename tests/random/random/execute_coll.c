@@ -92,9 +92,9 @@ void execute_collective(const struct op *op) {
         failed = call_team(op, &coll, op->counts[member]);
     if (failed)
         diverge(op, "returned %d", failed);
-    if (op->reuse)
-        memcpy(memory_real(op->local), coll_reuse(op, member),
-               coll_source_bytes(op, &coll, member));
+    uint32_t source_bytes = coll_source_bytes(op, &coll, member);
+    if (op->reuse && source_bytes > 0)
+        memcpy(memory_real(op->local), coll_reuse(op, member), source_bytes);
     coll_clear_padding(&coll, memory_real(op->remote), op->bsize);
     if (bytes && memory_differs(op->remote, op->remote + bytes) < SPACE)
         diverge_at(op, memory_differs(op->remote, op->remote + bytes));
