@@ -48,7 +48,7 @@ KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
 all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) examples $(or $(KERNELS),without-gpu) ## build the library, its tools and the examples
 
 # Kernels of reductions want the vectoriser.
-$(BUILD)/obj/src/coll/%.o: CFLAGS := $(CFLAGS) $(if $(SAN),,-O3)
+$(BUILD)/obj/src/coll/%.o: CFLAGS := $(CFLAGS) -O3
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -45,12 +45,13 @@ int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr);
 
 /* --- The end of a job, for languages with exceptions ------------------------------------------ */
 
-/* Has `handler` called where this process would end because a PE has died or failed: by the thread
- * whose call cannot come to its end, which may leave the call by longjmp; and by a thread of the
- * library, if no call has found it first. reason names the culprit. Where the handler returns to a
- * call, the process ends as without one. The job is over all the same: later calls that wait come
- * here again, the process is ended half a second after the failure unless it ends by itself, and
- * its status is 70 then. Not called for shmem_global_exit. NULL: none. Local; at any time. */
+/* Has `handler` called where this process would end because a PE has died or failed: by each thread
+ * whose call cannot come to its end, which may leave the call by longjmp; and, at any time, by a
+ * thread of the library, to which it has to return: the program knows its threads. reason names the
+ * culprit. Where the handler returns to a call, the process ends as without one, as in exit(). The
+ * job is over all the same: later calls that wait come here again, the process is ended half a
+ * second after the failure unless it ends by itself, and its status is 70 then. Not called for
+ * shmem_global_exit. NULL: none. Local; at any time. */
 typedef void (*shmemx_end_handler_t)(const char *reason);
 void shmemx_set_end_handler(shmemx_end_handler_t handler);
 

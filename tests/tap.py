@@ -6,12 +6,12 @@ import sys
 
 def ahead(cases):
     """For cases that mostly wait: some run at a time; what each has found comes in order."""
-    pool = concurrent.futures.ThreadPoolExecutor(4)
+    pool = concurrent.futures.ThreadPoolExecutor(2)
 
     def begin(case):
         found = []
         future = pool.submit(case, found)
-        return lambda problems: problems.extend(found if future.exception() is None else [repr(future.exception())])
+        return lambda problems: problems.extend(found + [repr(future.exception())] * (future.exception() is not None))
     started = [(name, begin(case)) for name, case in cases]
     pool.shutdown()
     return started

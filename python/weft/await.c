@@ -21,10 +21,8 @@ static bool look(bool (*holds)(const void *), const void *condition, bool hurry)
 }
 
 bool weft_await(const char *call, bool (*holds)(const void *), const void *condition) {
-    bool hurry = true;
-    if (!holds(condition))
-        for (; !look(holds, condition, hurry); hurry = false)
-            if (PyErr_CheckSignals() < 0 || !weft_session_check(call))
-                return false;
+    for (bool hurry = true; !look(holds, condition, hurry); hurry = false)
+        if (PyErr_CheckSignals() < 0 || !weft_session_check(call))
+            return false;
     return true;
 }

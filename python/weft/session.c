@@ -50,10 +50,12 @@ const char *weft_session_loss(void) {
 /* The library's end handler: a call that waits for a dead PE becomes an exception, as does every
  * call after it. */
 static void lose_job(const char *reason) {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
-    if (!atomic_flag_test_and_set(&told))
+    static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&writing);
+    if (!weft_session.lost)
         snprintf(loss, sizeof loss, "%s", reason);
     weft_session.lost = true;
+    pthread_mutex_unlock(&writing);
     if (current)
         longjmp(current->way_out, 1);
 }
@@ -230,9 +232,9 @@ WEFT_FUNCTION(init) {
         (given(in[0]) && !weft_argument_int("init", "rank", in[0], &pe)) ||
         (given(in[1]) && !weft_argument_int("init", "size", in[1], &npes)) || !read_id(in[2], &id))
         return NULL;
-    if (weft_session.running)
+    if (weft_session.running && !weft_session.lost)
         return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
-    if (weft_session.forked) {
+    if (weft_session.forked || weft_session.lost) {
         weft_session_check("init");
         return NULL;
     }

@@ -54,8 +54,9 @@ void weft_checked_disjoint(const char *call, const char *a_name, const void *a, 
 static _Atomic(const char *) entered;
 static _Thread_local bool inside; /* this one is */
 
+/* Where the job is over an end handler may have left the other's call. */
 static void check_alone(const char *call, const char *other) {
-    if (other && !inside)
+    if (other && !inside && !weft_job_aborted())
         weft_job_panic("%s: called while another thread is in %s, at thread level "
                        "SHMEM_THREAD_SERIALIZED: let one thread call at a time, or ask "
                        "shmem_init_thread for SHMEM_THREAD_MULTIPLE",

@@ -222,8 +222,12 @@ static int give_up(const struct weft_boot_circle *circle, int rc, const char *wh
 static bool serve(const struct host *host, int guest, int *position) {
     const struct weft_exchange *exchange = host->exchange;
     struct weft_wire_header header = {.kind = WEFT_WIRE_FAIL, .status = host->status};
-    if (host->status)
-        return weft_wire_send(guest, &header, NULL, 0, NULL, 0, MSG_DONTWAIT) != -EAGAIN;
+    if (host->status) {
+        int rc = weft_wire_send(guest, &header, NULL, 0, NULL, 0, MSG_DONTWAIT);
+        if (rc && rc != -EAGAIN && rc != -EPIPE)
+            give_up(host->circle, rc, "refuse a member");
+        return rc != -EAGAIN;
+    }
     while (*position < exchange->members) {
         size_t at = (size_t)*position;
         int count = weft_wire_batch(exchange->bytes, exchange->nfds, exchange->members - *position);

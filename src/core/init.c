@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <shmem.h>
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -222,29 +223,32 @@ static void complete(void) {
     weft_quiet();
 }
 
-/* An end handler may have left it in its middle. */
-static _Thread_local bool finishing;
+/* An end handler may have left a call that had locked it. */
+static void lock_changing(const char *call) {
+    while (pthread_mutex_trylock(&changing) != 0) {
+        if (weft_job.control && weft_job_aborted())
+            weft_job_die_aborted(call);
+        weft_clock_sleep_ms(1);
+    }
+}
 
 /* All PEs meet, and part. */
 static void finish(void) {
-    finishing = true;
     atomic_store(&initialized, false);
     complete();
     weft_device_finish();
     weft_job_depart();
     weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
     take_down();
-    finishing = false;
 }
 
 /* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). Another
- * thread may be at it already. */
+ * thread may be at it already. There is nothing left for an end handler to return to. */
 static void finalize_at_exit(void) {
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending())
         return;
-    if (finishing)
-        weft_job_die_aborted("shmem_finalize");
-    pthread_mutex_lock(&changing);
+    weft_boot_set_end_handler(NULL);
+    lock_changing("shmem_finalize");
     bool running = init_count > 0;
     init_count = 0;
     if (running)
@@ -308,7 +312,7 @@ int weft_init(int requested, int *provided) {
                  "exec, or fork before shmem_init");
         return -EPERM;
     }
-    pthread_mutex_lock(&changing);
+    lock_changing("shmem_init");
     int result = begin(requested);
     pthread_mutex_unlock(&changing);
     if (result == 0 && provided)
@@ -319,9 +323,7 @@ int weft_init(int requested, int *provided) {
 void weft_finalize(void) {
     if (weft_job_ending())
         return;
-    if (finishing)
-        weft_job_die_aborted("shmem_finalize");
-    pthread_mutex_lock(&changing);
+    lock_changing("shmem_finalize");
     bool last = init_count == 1;
     init_count -= init_count > 0;
     if (last)

@@ -134,7 +134,7 @@ for activity in "barrier", "malloc", "wait", "lock", "split", "finalize":
             for pe in 0, 2:
                 told = re.findall(rf"told PE {pe}: PE 1 \(pid \d+\) (?:died|was killed by signal 9 \(Killed\))\n",
                                   result.out)
-                assert len(told) >= 3, result.out
+                assert len(told) >= 2, result.out  # one thread may have got the lock
                 assert len(re.findall(rf"PE {pe} \(pid \d+\): in shmem_finalize: PE 1", result.err)) == 1, result.err
             assert result.out.count("cleared up") == 2, result.out
 

@@ -33,8 +33,9 @@ team = weft.world.split(0, 1, n)
 {setup}
 weft.barrier()
 if me == 1:
-    time.sleep(0.05)
+    time.sleep({dies_s})
     os.kill(os.getpid(), 9)
+time.sleep({calls_s})
 try:
     while True:
         {call}
@@ -73,8 +74,8 @@ TORCH_CALLS = {
     "handler.empty": "symm_mem.SymmetricMemoryHandler.empty(4, torch.float32)"}
 
 
-def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environment={}):
-    program = PROGRAM.format(begin=begin, setup=setup, call=call)
+def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environment={}, dies_s=0.05, calls_s=0):
+    program = PROGRAM.format(begin=begin, setup=setup, call=call, dies_s=dies_s, calls_s=calls_s)
 
     def case(problems):
         command = [build / "bin/oshrun", "-n", str(PES), *sanitized.WRAPPER * (build == sanitized.BUILD), python, "-c",
@@ -98,6 +99,8 @@ def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environm
 
 
 CASES = [(f"killed while the others are in {name}", death_in(PYTHON, call)) for name, call in CALLS.items()]
+CASES += [(f"killed before the others come to {name}", death_in(PYTHON, CALLS[name], dies_s=0, calls_s=0.1))
+          for name in ("barrier", "wait", "wait32", "zeros", "finalize", "all_reduce")]
 if WITH_TORCH:
     CASES += [(f"killed while the others are in weft.torch's {name}",
                death_in(WITH_TORCH, call, "import torch, weft.torch as symm_mem", TORCH_SETUP))

@@ -75,9 +75,9 @@ def init_process_group(backend=None, **options):
         weft.init()
         options.update(store=_store(), rank=weft.my_pe(), world_size=weft.n_pes())
     dist.init_process_group(backend, **options)
-    if "nccl" in backend:
+    if "nccl" in backend.lower():
         weft.init()
-        torch.cuda.set_device(weft.device())
+        torch.cuda.set_device(weft.device() if options.get("device_id") is None else options["device_id"])
     return dist.group.WORLD
 
 

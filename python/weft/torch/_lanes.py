@@ -50,13 +50,15 @@ class Stream:
         self.stream = stream
 
     def __call__(self, work, *args, **kwargs):
-        # All streams are of this rank's GPU, so that torch.cuda.stream's way by the device is not needed.
-        before = torch.cuda.current_stream(self.stream.device)
+        # As torch.cuda.stream does, which takes five times as long.
+        device, before = torch.cuda.current_device(), torch.cuda.current_stream(self.stream.device)
         torch.cuda.set_stream(self.stream)
         try:
             return work(*args, **kwargs)
         finally:
             torch.cuda.set_stream(before)
+            if device != self.stream.device_index:
+                torch.cuda.set_device(device)
 
     def beside(self):
         """One of its own for each stream. What goes on there is short and others wait for it."""
