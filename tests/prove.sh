@@ -5,9 +5,9 @@
 #
 # A C or C++ test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its
 # head, or 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular
-# expression on room/name. A test of GPUs whose line says "also staged" is run once more, on 2 and 3
-# PEs, where the first two GPUs do not reach each other's memory; on 2 PEs of the first build, all of
-# them with delays. Scripts (tests/*/*.t) run once,
+# expression on room/name. A test of GPUs whose line says "also staged" is run once more, on 2 PEs
+# where the two GPUs do not reach each other's memory; of the first build also on 3 PEs, and each test
+# of GPUs on 2 PEs with delays. Scripts (tests/*/*.t) run once,
 # for the first build only. With WEFT_TEST_LONG=1 in the environment tests take their long forms:
 # more time, and 5 and 8 PEs where the head names none. As many tests run at once as there are
 # processors, 4 at most (WEFT_TEST_JOBS=1: one behind the other); on real GPUs (-g) only one.
@@ -48,10 +48,9 @@ add_gpu() {
         return
     fi
     add '' "$pretended"
-    if [ "$n" = 2 ] && [ $first = 1 ]; then
-        add -delays "$pretended $delays"
-    fi
     [ "$n$staged" != 2yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 $delays"
+    [ $first = 1 ] || return 0
+    [ "$n" != 2 ] || add -delays "$pretended $delays"
     [ "$n$staged" != 3yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 WEFT_FAKE_GPUS=3"
 }
 
