@@ -17,8 +17,10 @@ struct weft_session weft_session = {.device = -1};
 static bool lingering; /* over for Python, but the library still runs: there are views */
 
 bool weft_session_check(const char *call) {
-    if (weft_session.lost)
-        return weft_error_raise(call, WEFT_JOB_LOST) != NULL;
+    if (weft_session.lost) {
+        weft_error_raise(call, WEFT_JOB_LOST);
+        return false;
+    }
     if (weft_session.running)
         return true;
     PyErr_Format(PyExc_RuntimeError, "%s: called %s", call,

@@ -10,36 +10,31 @@ MOVED = (torch.float32, torch.bfloat16, torch.int64, torch.uint8)
 
 # --- One peer -----------------------------------------------------------------------------------------
 
-@pair
-def nvshmem_put(check):
+def moved_by_first(check, name, rows, wanted):
+    """Rank 0 moves these rows to or from its neighbour; others' tensors stay what they are."""
     for dtype in MOVED:
         x = random(3, 100, dtype=dtype)
 
         def call(m):
             tensor, handle = m.handle(x)
             handle.barrier()
-            if m.rank == 0:  # others' tensors stay what they are
-                m.nvshmem_put(tensor[1:], m.right)
+            if m.rank == 0:
+                getattr(m, name)(tensor[rows], m.right)
             handle.barrier()
             return tensor
-        alone(check, call, lambda m: torch.cat([x[:1], m.bits(x)[0 if m.left == 0 else m.rank][1:]]))
-    one_peer_wrong(check, "nvshmem_put")
+        alone(check, call, lambda m: wanted(m, x))
+    one_peer_wrong(check, name)
+
+
+@pair
+def nvshmem_put(check):
+    moved_by_first(check, "nvshmem_put", slice(1, None),
+                   lambda m, x: torch.cat([x[:1], m.bits(x)[0 if m.left == 0 else m.rank][1:]]))
 
 
 @pair
 def nvshmem_get(check):
-    for dtype in MOVED:
-        x = random(3, 100, dtype=dtype)
-
-        def call(m):
-            tensor, handle = m.handle(x)
-            handle.barrier()
-            if m.rank == 0:  # others' tensors stay what peers read
-                m.nvshmem_get(tensor, m.right)
-            handle.barrier()
-            return tensor
-        alone(check, call, lambda m: m.bits(x)[m.right if m.rank == 0 else m.rank])
-    one_peer_wrong(check, "nvshmem_get")
+    moved_by_first(check, "nvshmem_get", slice(None), lambda m, x: m.bits(x)[m.right if m.rank == 0 else m.rank])
 
 
 def one_peer_wrong(check, name):

@@ -213,7 +213,6 @@ def test(N: int, device: torch.device, dtype: torch.dtype) -> None:
 
     # Create symmetric memory tensor for Helion implementation
     symm_mem.enable_symm_mem_for_group(dist_group.group_name)
-    # TODO @kwen2501: no need to divide N
     a_shared = symm_mem.empty(N // world_size, dtype=dtype, device=device).normal_()
 
     # Create symmetric memory tensor for reference implementation
@@ -273,6 +272,5 @@ if __name__ == "__main__":
     --rdzv-backend c10d --rdzv-endpoint localhost:0 \
     --no_python python3 examples/distributed/all_reduce.py
     """
-    # TODO(adam-smnk): generalize to XPU
     assert DEVICE.type == "cuda", "Requires CUDA device"
     main()

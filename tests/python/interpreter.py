@@ -19,6 +19,16 @@ def find(*modules):
     return next((python for python in CANDIDATES if has(python, *modules)), None)
 
 
+def run(problems, *command, timeout_s=300, **more):
+    """What a program of PyTorch's prints, on one thread a rank; its end is a problem where it fails."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s,
+                          env=environment(OMP_NUM_THREADS="1", **more))
+    if done.returncode:
+        problems += [f"{' '.join(map(str, command))}: status {done.returncode}", *done.stdout.splitlines()[-60:],
+                     *done.stderr.splitlines()[-60:]]
+    return done.stdout.splitlines()
+
+
 def environment(build=BUILD, **more):
     """For the package in place, and nothing of another launcher's."""
     drop = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "WEFT_LAUNCHER",

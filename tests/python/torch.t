@@ -4,29 +4,19 @@
 registry; its functions beside PyTorch's own of the same names; its example, which has to learn the same under every launcher."""
 import pathlib
 import shutil
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import interpreter  # noqa: E402
 import tap  # noqa: E402
+from interpreter import run  # noqa: E402
 
 BUILD, ROOT = interpreter.BUILD, interpreter.ROOT
 PYTHON = interpreter.find("pytest", "hypothesis", "torch")
 QUIET = ["--capture=sys", "--show-capture=no"]
 TESTS = [str(HERE / f"torch_{name}.py") for name in ("memory", "operators", "exchange", "gradients")]
 EXAMPLES = ROOT / "examples/python"
-
-
-def run(command, problems, timeout_s, **more):
-    environment = interpreter.environment(OMP_NUM_THREADS="1", **more)
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment,
-                          timeout=timeout_s)
-    if done.returncode:
-        problems.append(f"status {done.returncode}")
-        problems += done.stdout.splitlines()[-60:] + done.stderr.splitlines()[-60:]
-    return done.stdout.splitlines()
 
 
 def with_torch(test):
@@ -43,27 +33,27 @@ def on(pes, **more):
         if more and not (shutil.which("c++") or shutil.which("g++")):
             print("# left out: there is no C++ compiler here")
             return
-        lines = run([BUILD / "bin/oshrun", "-n", pes, PYTHON, HERE / "run.py", *QUIET, *TESTS], problems, 900, **more)
+        lines = run(problems, BUILD / "bin/oshrun", "-n", pes, PYTHON, HERE / "run.py", *QUIET, *TESTS,
+                    timeout_s=900, **more)
         print(*[f"# {pes} PEs: {line}" for line in lines if " passed" in line], sep="\n")
     return with_torch(test)
 
 
 def example(problems):
-    plain = run([PYTHON, EXAMPLES / "mlp.py"], problems, 120)
+    plain = run(problems, PYTHON, EXAMPLES / "mlp.py", timeout_s=120)
     program = EXAMPLES / "tensor_parallel_mlp.py"
     for launcher in ([PYTHON], [BUILD / "bin/oshrun", "-n", "2", PYTHON],
                      [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2"]):
-        lines = run([*launcher, program], problems, 240)
+        lines = run(problems, *launcher, program, timeout_s=240)
         if lines != plain:
             problems += [f"by {launcher}: got", *lines, "expected", *plain]
 
 
 def pairs(problems):
     """The lines that are wrong, with what is told about them, are all that is of interest."""
-    lines, found = run([BUILD / "bin/oshrun", "-n", "2", PYTHON, "-W", "ignore", HERE / "gpu_pairs.py", "--cpu"],
-                       problems, 400), []
-    for line in lines:
-        found += [line] if line.startswith(("not ok", "#")) else []
+    lines = run(problems, BUILD / "bin/oshrun", "-n", "2", PYTHON, "-W", "ignore", HERE / "gpu_pairs.py", "--cpu",
+                timeout_s=400)
+    found = [line for line in lines if line.startswith(("not ok", "#"))]
     if problems:
         problems[1:] = found + problems[-20:]
     elif found:

@@ -3,28 +3,19 @@
 """weft.torch.hyperparallel on CPU tensors: all of it on 1 to 4 ranks, a part on 17, and its first call
 under each launcher, with torch.distributed and without."""
 import pathlib
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import interpreter  # noqa: E402
 import tap  # noqa: E402
+from interpreter import run  # noqa: E402
 
 BUILD = interpreter.BUILD
 PYTHON = interpreter.find("pytest", "torch")
 TESTS = [HERE / f"torch_handler_{name}.py" for name in ("calls", "collectives", "lanes", "lifetime")]
 MANY = ("test_blocks or all_gather_in_place or all_to_all_of_shapes or both_products or own_b or no_addition or "
         "relay or completes_puts")
-
-
-def run(problems, *command, timeout_s=300, **environment):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout_s,
-                          env=interpreter.environment(OMP_NUM_THREADS="1", **environment))
-    if done.returncode:
-        problems += [f"{' '.join(map(str, command))}: status {done.returncode}", *done.stdout.splitlines()[-60:],
-                     *done.stderr.splitlines()[-60:]]
-    return done.stdout.splitlines()
 
 
 def with_torch(test):
