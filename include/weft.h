@@ -12,6 +12,11 @@
  *    gives -EINVAL on every member, missing memory -ENOMEM and a missing matmul library -ENOTSUP,
  *    before any output is written. Only a team handle that is none is reported to its caller alone:
  *    nobody knows whom else to tell. -EIO: another member failed on the way.
+ *  - With a stream of CUDA's the call enqueues its work and returns; graphs can capture it. There
+ *    are all-reduce, reduce-scatter, all-gather, broadcast and all-to-all; the others say -ENOTSUP.
+ *    dest is symmetric, and so is what is reduced, in memory of GPUs or of the host; other sources
+ *    are any that CUDA copies. What is wrong then is an error of this member alone, which has
+ *    enqueued nothing, and the others wait. All members pass streams, or none does.
  *  - Reductions run in PE order with float accumulation for 16-bit types: the same bits on every
  *    PE and in every run. */
 #ifndef WEFT_H
@@ -66,7 +71,8 @@ typedef struct weft_matrix {
     weft_dtype dtype;
 } weft_matrix;
 
-/* NULL is CUDA's default stream; WEFT_STREAM_HOST is the calling thread. */
+/* A cudaStream_t or CUstream; NULL is CUDA's default stream. WEFT_STREAM_HOST is the calling
+ * thread. */
 typedef struct weft_stream_handle *weft_stream;
 #define WEFT_STREAM_HOST ((weft_stream)-1)
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on arrays: dest, then source, as in C. */
 #include "argument.h"
-#include "on_stream.h"
 #include "session.h"
+#include "vectors.h"
 
-static int all_reduce_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+static int all_reduce_of(const struct weft_vectors *v, weft_dtype dtype) {
     return weft_all_reduce(v->on.team, v->dest.data, v->source.data, v->source.nelems, dtype,
-                           v->on.op, WEFT_STREAM_HOST);
+                           v->on.op, v->on.stream);
 }
 
 WEFT_FUNCTION(all_reduce) {
@@ -20,14 +20,13 @@ WEFT_FUNCTION(all_reduce) {
         return NULL;
     bool right = weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
                  weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
-                                         "as many as source has") &&
-                 weft_on_stream_check(&v);
-    return weft_vectors_run(&v, right, all_reduce_by_thread, weft_on_stream_all_reduce);
+                                         "as many as source has");
+    return weft_vectors_run(&v, right, all_reduce_of);
 }
 
-static int reduce_scatter_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+static int reduce_scatter_of(const struct weft_vectors *v, weft_dtype dtype) {
     return weft_reduce_scatter(v->on.team, v->dest.data, v->source.data, v->nelems, dtype, v->on.op,
-                               WEFT_STREAM_HOST);
+                               v->on.stream);
 }
 
 WEFT_FUNCTION(reduce_scatter) {
@@ -40,14 +39,13 @@ WEFT_FUNCTION(reduce_scatter) {
         !weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
     bool right = weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
-                 weft_vectors_divide(&v, "source", &v.source, "dest", &v.dest) &&
-                 weft_on_stream_check(&v);
-    return weft_vectors_run(&v, right, reduce_scatter_by_thread, weft_on_stream_reduce_scatter);
+                 weft_vectors_divide(&v, "source", &v.source, "dest", &v.dest);
+    return weft_vectors_run(&v, right, reduce_scatter_of);
 }
 
-static int all_gather_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+static int all_gather_of(const struct weft_vectors *v, weft_dtype dtype) {
     return weft_all_gather(v->on.team, v->dest.data, v->source.data, v->nelems, dtype,
-                           WEFT_STREAM_HOST);
+                           v->on.stream);
 }
 
 WEFT_FUNCTION(all_gather) {
@@ -61,7 +59,7 @@ WEFT_FUNCTION(all_gather) {
         return NULL;
     bool right = weft_vectors_take(&v, in[0], in[1]) &&
                  weft_vectors_divide(&v, "dest", &v.dest, "source", &v.source);
-    return weft_vectors_run(&v, right, all_gather_by_thread, weft_on_stream_all_gather);
+    return weft_vectors_run(&v, right, all_gather_of);
 }
 
 /* Who is not the root brings no source. */
@@ -77,9 +75,9 @@ static bool take_broadcast(struct weft_vectors *v, PyObject *dest, PyObject *sou
                                    "as many as source has");
 }
 
-static int broadcast_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+static int broadcast_of(const struct weft_vectors *v, weft_dtype dtype) {
     return weft_broadcast(v->on.team, v->dest.data, v->source.data, v->source.nelems, dtype,
-                          v->root, WEFT_STREAM_HOST);
+                          v->root, v->on.stream);
 }
 
 WEFT_FUNCTION(broadcast) {
@@ -93,7 +91,7 @@ WEFT_FUNCTION(broadcast) {
         return NULL;
     bool right = weft_argument_int(signature.call, "root", in[2], &v.root) &&
                  take_broadcast(&v, in[0], in[1]);
-    return weft_vectors_run(&v, right, broadcast_by_thread, weft_on_stream_broadcast);
+    return weft_vectors_run(&v, right, broadcast_of);
 }
 
 /* What was committed stays, so that a size that cannot be read asks for none. */
@@ -112,12 +110,13 @@ WEFT_FUNCTION(reserve) {
     return weft_operator_close(&on, error);
 }
 
-#define COLLECTIVE                                                                                \
-    "\n\nCollective over the team. By this thread, the arrays are any contiguous memory of the\n" \
-    "host; symmetric ones are not copied on the way. On return dest is complete and source may\n" \
-    "be overwritten; a wrong argument on one member is a ValueError on all, and nothing has "     \
-    "been\n"                                                                                      \
-    "written then. With a stream, the arrays are symmetric, and errors this member's alone."
+#define COLLECTIVE                                                                                 \
+    "\n\nCollective over the team. By this thread, the arrays are any contiguous memory of the\n"  \
+    "host; symmetric ones are not copied on the way. On return dest is complete and source may\n"  \
+    "be overwritten; a wrong argument on one member is a ValueError on all, and nothing has "      \
+    "been\n"                                                                                       \
+    "written then. With a stream, dest is symmetric, and source too where it is reduced; memory\n" \
+    "of GPUs is for streams alone; errors are this member's alone."
 
 PyMethodDef weft_collective_methods[] = {
     WEFT_METHOD(

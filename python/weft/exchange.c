@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives in which every member has something for every other: all_to_all, all_to_allv. */
 #include "argument.h"
-#include "on_stream.h"
 #include "session.h"
+#include "vectors.h"
 
 static bool check_shares(const struct weft_vectors *v) {
     if (v->source.nelems % (size_t)v->on.size == 0)
@@ -14,9 +14,9 @@ static bool check_shares(const struct weft_vectors *v) {
     return false;
 }
 
-static int all_to_all_by_thread(const struct weft_vectors *v, weft_dtype dtype) {
+static int all_to_all_of(const struct weft_vectors *v, weft_dtype dtype) {
     return weft_all_to_all(v->on.team, v->dest.data, v->source.data,
-                           v->source.nelems / (size_t)v->on.size, dtype, WEFT_STREAM_HOST);
+                           v->source.nelems / (size_t)v->on.size, dtype, v->on.stream);
 }
 
 WEFT_FUNCTION(all_to_all) {
@@ -29,7 +29,7 @@ WEFT_FUNCTION(all_to_all) {
         !weft_operator_open(&v.on, in[2], in[3]))
         return NULL;
     bool right = weft_vectors_take(&v, in[0], in[1]) && check_shares(&v);
-    return weft_vectors_run(&v, right, all_to_all_by_thread, weft_on_stream_all_to_all);
+    return weft_vectors_run(&v, right, all_to_all_of);
 }
 
 /* --- all_to_allv ----------------------------------------------------------------------------- */

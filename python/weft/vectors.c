@@ -34,16 +34,15 @@ PyObject *weft_vectors_close(struct weft_vectors *vectors, int error) {
     return weft_operator_close(&vectors->on, error);
 }
 
-static int run(struct weft_vectors *vectors, bool right, weft_vectors_by_thread *by_thread,
-               weft_vectors_by_stream *by_stream) {
-    if (vectors->on.stream == WEFT_STREAM_HOST)
-        return by_thread(vectors, weft_vectors_type(vectors, right));
-    return right ? by_stream(vectors) : -EINVAL;
+/* On a stream there is nobody to tell: what is wrong is this member's alone. */
+static int run(struct weft_vectors *vectors, bool right, weft_vectors_call *call) {
+    if (!right && vectors->on.stream != WEFT_STREAM_HOST)
+        return -EINVAL;
+    return call(vectors, weft_vectors_type(vectors, right));
 }
 
-PyObject *weft_vectors_run(struct weft_vectors *vectors, bool right,
-                           weft_vectors_by_thread *by_thread, weft_vectors_by_stream *by_stream) {
+PyObject *weft_vectors_run(struct weft_vectors *vectors, bool right, weft_vectors_call *call) {
     int error;
-    WEFT_UNLOCKED(error, run(vectors, right, by_thread, by_stream));
+    WEFT_UNLOCKED(error, run(vectors, right, call));
     return weft_vectors_close(vectors, error);
 }

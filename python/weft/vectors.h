@@ -25,10 +25,8 @@ weft_dtype weft_vectors_type(const struct weft_vectors *vectors, bool right);
 
 /* Calls the library, by this thread or on the stream, and drops the arrays. If the arguments are
  * not `right` an exception is set, and the members hear of it from the call by thread. */
-typedef int weft_vectors_by_thread(const struct weft_vectors *vectors, weft_dtype dtype);
-typedef int weft_vectors_by_stream(const struct weft_vectors *vectors);
-PyObject *weft_vectors_run(struct weft_vectors *vectors, bool right,
-                           weft_vectors_by_thread *by_thread, weft_vectors_by_stream *by_stream);
+typedef int weft_vectors_call(const struct weft_vectors *vectors, weft_dtype dtype);
+PyObject *weft_vectors_run(struct weft_vectors *vectors, bool right, weft_vectors_call *call);
 PyObject *weft_vectors_close(struct weft_vectors *vectors, int error);
 
 #endif

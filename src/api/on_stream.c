@@ -36,17 +36,9 @@ static int leave(struct weft_gpu_scope scope, int rc) {
     return rc;
 }
 
-static int enter_team(const char *call, shmem_team_t handle, shmemx_stream_t stream,
-                      const struct weft_team **team, struct weft_gpu_scope *scope) {
-    int rc = check_stream(call, stream);
-    *team = rc ? NULL : weft_team_find(handle);
-    if (rc == 0 && !*team)
-        rc = weft_fail(-EINVAL, "%s: argument team is %p: pass a team that this PE is a member of",
-                       call, (void *)handle);
-    rc = rc ? rc : weft_stream_begin(*team, call);
-    if (rc == 0)
-        *scope = weft_gpu_enter();
-    return rc;
+static int enter_team(struct weft_on_stream *on, shmem_team_t team) {
+    int rc = check_stream(on->call, on->stream);
+    return rc ? rc : weft_on_stream_begin(on, team);
 }
 
 /* --- Put, get, signals ------------------------------------------------------------------------ */
@@ -142,12 +134,11 @@ int shmemx_fence_on_stream(shmemx_stream_t stream) {
     return quiet(__func__, stream);
 }
 
-static int meet(const char *call, shmem_team_t handle, shmemx_stream_t stream,
+static int meet(const char *call, shmem_team_t team, shmemx_stream_t stream,
                 int (*how)(const struct weft_team *, weft_cu_stream, const char *)) {
-    const struct weft_team *team;
-    struct weft_gpu_scope scope;
-    int rc = enter_team(call, handle, stream, &team, &scope);
-    return rc ? rc : leave(scope, how(team, stream, call));
+    struct weft_on_stream on = {.stream = stream, .call = call};
+    int rc = enter_team(&on, team);
+    return rc ? rc : weft_on_stream_end(&on, how(on.team, stream, call));
 }
 
 int shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t stream) {
@@ -167,26 +158,25 @@ int shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream) {
 int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                   int PE_root, shmemx_stream_t stream) {
     struct weft_on_stream on = {.stream = stream, .call = __func__};
-    struct weft_gpu_scope scope;
-    int rc = enter_team(on.call, team, stream, &on.team, &scope);
+    int rc = enter_team(&on, team);
     if (rc)
         return rc;
     if (PE_root < 0 || PE_root >= on.team->npes)
-        return leave(scope, weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs",
-                                      on.call, PE_root, on.team->npes));
-    if (PE_root == on.team->my_pe)
+        rc = weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs", on.call, PE_root,
+                       on.team->npes);
+    else if (PE_root == on.team->my_pe)
         rc = check_local(on.call, "source", source, nelems);
-    return leave(scope, rc ? rc : weft_broadcast_on_stream(&on, dest, source, nelems, PE_root));
+    rc = rc ? rc : weft_broadcast_on_stream(&on, dest, source, nelems, PE_root);
+    return weft_on_stream_end(&on, rc);
 }
 
 static int exchange(const char *call, shmem_team_t team, void *dest, const void *source,
                     size_t nelems, shmemx_stream_t stream,
                     int (*how)(const struct weft_on_stream *, void *, const void *, size_t)) {
     struct weft_on_stream on = {.stream = stream, .call = call};
-    struct weft_gpu_scope scope;
     int rc = check_local(call, "source", source, nelems);
-    rc = rc ? rc : enter_team(call, team, stream, &on.team, &scope);
-    return rc ? rc : leave(scope, how(&on, dest, source, nelems));
+    rc = rc ? rc : enter_team(&on, team);
+    return rc ? rc : weft_on_stream_end(&on, how(&on, dest, source, nelems));
 }
 
 int shmemx_fcollectmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
@@ -199,32 +189,30 @@ int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *sour
     return exchange(__func__, team, dest, source, nelems, stream, weft_alltoall_on_stream);
 }
 
-/* What is folded, and how: the part of a reduction that its name says. */
+/* The part of a reduction that its name says. */
 struct folding {
     const char *call;
-    enum weft_fold_op op;
-    enum weft_number number;
-    int (*how)(const struct weft_on_stream *, void *, const void *, size_t, enum weft_fold_op,
-               enum weft_number);
+    struct weft_reduction reduction;
+    int (*how)(const struct weft_on_stream *, void *, const void *, size_t, struct weft_reduction);
 };
 
 static int fold(const struct folding *folding, shmem_team_t team, void *dest, const void *source,
                 size_t nreduce, shmemx_stream_t stream) {
     struct weft_on_stream on = {.stream = stream, .call = folding->call};
-    struct weft_gpu_scope scope;
-    if (folding->number == WEFT_NUMBER_LONGDOUBLE)
+    if (folding->reduction.number == WEFT_NUMBER_LONGDOUBLE)
         return weft_fail(-ENOTSUP, "%s: GPUs have no long double: use double", on.call);
-    int rc = enter_team(on.call, team, stream, &on.team, &scope);
-    return rc ? rc
-              : leave(scope,
-                      folding->how(&on, dest, source, nreduce, folding->op, folding->number));
+    int rc = enter_team(&on, team);
+    if (rc)
+        return rc;
+    return weft_on_stream_end(&on, folding->how(&on, dest, source, nreduce, folding->reduction));
 }
 
 /* clang-format off */
 #define FOLDING(NAME, T, HOW, FOLD)                                                                \
     int NAME(shmem_team_t team, T *dest, const T *source, size_t nreduce,                          \
              shmemx_stream_t stream) {                                                             \
-        struct folding folding = {__func__, WEFT_FOLD_##FOLD, WEFT_NUMBER_OF(T), HOW};             \
+        struct folding folding = {                                                                 \
+            __func__, {.op = WEFT_FOLD_##FOLD, .number = WEFT_NUMBER_OF(T)}, HOW};                 \
         return fold(&folding, team, dest, source, nreduce, stream);                                \
     }
 #define REDUCE(N, T, OP, FOLD)                                                                     \

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "coll/fold.h"
 #include "coll/loop.h"
+#include "coll/narrow.h"
 
 enum { BLOCK_ELEMS = 1024, ELEMENT_BYTES_MAX = 16 };
 
@@ -20,8 +21,8 @@ static const struct element {
 } elements[] = {
     [WEFT_F32] = {4, WIDENED, WEFT_NUMBER_FLOAT, "WEFT_F32"},
     [WEFT_F64] = {8, FOLDED, WEFT_NUMBER_DOUBLE, "WEFT_F64"},
-    [WEFT_BF16] = {2, WIDENED, WEFT_NUMBER_FLOAT, "WEFT_BF16"},
-    [WEFT_F16] = {2, WIDENED, WEFT_NUMBER_FLOAT, "WEFT_F16"},
+    [WEFT_BF16] = {2, WIDENED, WEFT_NUMBER_BF16, "WEFT_BF16"},
+    [WEFT_F16] = {2, WIDENED, WEFT_NUMBER_F16, "WEFT_F16"},
     [WEFT_F8E4M3] = {1, MOVED, 0, "WEFT_F8E4M3"},
     [WEFT_F8E5M2] = {1, MOVED, 0, "WEFT_F8E5M2"},
     [WEFT_I8] = {1, FOLDED, WEFT_NUMBER_I8, "WEFT_I8"},
@@ -57,104 +58,37 @@ const char *weft_op_name(weft_op op) {
     return (size_t)op < sizeof names / sizeof *names ? names[op] : "?";
 }
 
-static inline float as_float(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t as_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-/* Arithmetic instead of a choice: compilers will not vectorise a branch around float operations. */
-static inline uint32_t choose(bool condition, uint32_t yes, uint32_t no) {
-    uint32_t mask = -(uint32_t)condition;
-    return (yes & mask) | (no & ~mask);
-}
-
-static inline float float_of_bf16(uint16_t upper) {
-    return as_float((uint32_t)upper << 16);
-}
-
-static inline uint16_t bf16_of(float value) {
-    uint32_t bits = as_bits(value);
-    uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
-    uint32_t quiet = bits | 0x400000;
-    return (uint16_t)(choose((bits & 0x7fffffff) > 0x7f800000, quiet, rounded) >> 16);
-}
-
-/* Moves exponent and mantissa into place and corrects the bias; infinities need it once more, and
- * subnormals are renormalised by a subtraction of normal numbers, exact even where hardware
- * flushes subnormals. (After F. Giesen's public notes on half floats.) */
-static inline float float_of_f16(uint16_t half) {
-    uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
-    uint32_t normal = bits + (112u << 23), special = bits + (224u << 23);
-    uint32_t subnormal = as_bits(as_float(bits + (113u << 23)) - as_float(113u << 23));
-    uint32_t magnitude = choose(bits >= 31u << 23, special, normal);
-    magnitude = choose(bits < 1u << 23, subnormal, magnitude);
-    return as_float(magnitude | (uint32_t)(half & 0x8000) << 16);
-}
-
-/* The same for 4 bits of exponent, whose bias is 7. All ones is the only NaN. */
-static inline float float_of_f8e4m3(uint8_t byte) {
-    uint32_t bits = (uint32_t)(byte & 0x7f) << 20;
-    uint32_t normal = bits + (120u << 23);
-    uint32_t subnormal = as_bits(as_float(bits + (121u << 23)) - as_float(121u << 23));
-    uint32_t magnitude = choose(bits < 1u << 23, subnormal, normal);
-    magnitude = choose(bits == 0x7fu << 20, 0x7fc00000, magnitude);
-    return as_float(magnitude | (uint32_t)(byte & 0x80) << 24);
-}
-
-static inline float float_of_f8e5m2(uint8_t byte) {
-    return float_of_f16((uint16_t)(byte << 8));
-}
-
-/* Three ranges of the result: too large or NaN; subnormal, where adding 0.5 makes the hardware
- * round at the right bit; normal, rounded to even by hand. */
-static inline uint16_t f16_of(float value) {
-    uint32_t bits = as_bits(value), magnitude = bits & 0x7fffffff;
-    uint32_t special = choose(magnitude > 0x7f800000, 0x7e00, 0x7c00);
-    uint32_t subnormal = as_bits(as_float(magnitude) + 0.5f) - as_bits(0.5f);
-    uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-    uint32_t half = choose(magnitude < 113u << 23, subnormal, normal);
-    half = choose(magnitude >= 143u << 23, special, half);
-    return (uint16_t)(half | (bits >> 16 & 0x8000));
-}
-
 #define WIDEN(NAME, T, VALUE)                                                                \
     WEFT_WIDEST static void NAME(float *restrict dest, const T *restrict source, size_t n) { \
         for (size_t i = 0; i < n; i++)                                                       \
             dest[i] = VALUE(source[i]);                                                      \
     }
-WIDEN(widen_bf16, uint16_t, float_of_bf16)
-WIDEN(widen_f16, uint16_t, float_of_f16)
-WIDEN(widen_f8e4m3, uint8_t, float_of_f8e4m3)
-WIDEN(widen_f8e5m2, uint8_t, float_of_f8e5m2)
+WIDEN(widen_bf16, uint16_t, weft_float_of_bf16)
+WIDEN(widen_f16, uint16_t, weft_float_of_f16)
+WIDEN(widen_f8e4m3, uint8_t, weft_float_of_f8e4m3)
+WIDEN(widen_f8e5m2, uint8_t, weft_float_of_f8e5m2)
 #undef WIDEN
 
 WEFT_WIDEST static void narrow_bf16(uint16_t *restrict dest, const float *restrict source,
                                     size_t n) {
     for (size_t i = 0; i < n; i++)
-        dest[i] = bf16_of(source[i]);
+        dest[i] = weft_bf16_of_float(source[i]);
 }
 
 WEFT_WIDEST static void narrow_f16(uint16_t *restrict dest, const float *restrict source,
                                    size_t n) {
     for (size_t i = 0; i < n; i++)
-        dest[i] = f16_of(source[i]);
+        dest[i] = weft_f16_of_float(source[i]);
 }
 
 #define WIDEN_BF16(NAME, VALUE)                                                           \
     WEFT_WIDEST static void NAME(uint16_t *restrict dest, const uint8_t *restrict source, \
                                  size_t n) {                                              \
         for (size_t i = 0; i < n; i++)                                                    \
-            dest[i] = (uint16_t)(as_bits(VALUE(source[i])) >> 16);                        \
+            dest[i] = (uint16_t)(weft_bits_of_float(VALUE(source[i])) >> 16);             \
     }
-WIDEN_BF16(bf16_of_f8e4m3, float_of_f8e4m3)
-WIDEN_BF16(bf16_of_f8e5m2, float_of_f8e5m2)
+WIDEN_BF16(bf16_of_f8e4m3, weft_float_of_f8e4m3)
+WIDEN_BF16(bf16_of_f8e5m2, weft_float_of_f8e5m2)
 #undef WIDEN_BF16
 
 void weft_elements_widen_bf16(uint16_t *dest, const void *source, weft_dtype dtype, size_t nelems) {
@@ -196,7 +130,7 @@ void weft_elements_narrow(void *dest, weft_dtype dtype, const float *source, siz
 }
 
 /* AVG is a SUM that is divided. */
-static const struct weft_fold *fold_of(weft_dtype dtype, weft_op op) {
+struct weft_reduction weft_element_reduction(weft_dtype dtype, weft_op op) {
     static const enum weft_fold_op numbers[] = {
         [WEFT_SUM] = WEFT_FOLD_SUM, [WEFT_AVG] = WEFT_FOLD_SUM,   [WEFT_MAX] = WEFT_FOLD_MAX,
         [WEFT_MIN] = WEFT_FOLD_MIN, [WEFT_PROD] = WEFT_FOLD_PROD,
@@ -206,18 +140,24 @@ static const struct weft_fold *fold_of(weft_dtype dtype, weft_op op) {
         [WEFT_MIN] = WEFT_FOLD_AND, [WEFT_PROD] = WEFT_FOLD_AND,
     };
     const struct element *element = element_of(dtype);
-    return &weft_folds[element->kind == LOGICAL ? truths[op] : numbers[op]][element->number];
+    return (struct weft_reduction){.op = element->kind == LOGICAL ? truths[op] : numbers[op],
+                                   .number = element->number,
+                                   .average = op == WEFT_AVG};
 }
 
-static bool is_real_or_complex(enum weft_number number) {
-    return number == WEFT_NUMBER_FLOAT || number == WEFT_NUMBER_DOUBLE ||
-           number == WEFT_NUMBER_COMPLEXF || number == WEFT_NUMBER_COMPLEXD;
+static const struct weft_fold *fold_of(weft_dtype dtype, weft_op op) {
+    struct weft_reduction reduction = weft_element_reduction(dtype, op);
+    return &weft_folds[reduction.op][reduction.number];
+}
+
+static bool is_integer(enum weft_number number) {
+    return number <= WEFT_NUMBER_U64;
 }
 
 bool weft_element_reduces(weft_dtype dtype, weft_op op) {
     const struct element *element = element_of(dtype);
-    return element->kind != MOVED && fold_of(dtype, op)->pair &&
-           (op != WEFT_AVG || is_real_or_complex(element->number));
+    return element->kind != MOVED && fold_of(dtype, op)->elem_bytes > 0 &&
+           (op != WEFT_AVG || !is_integer(element->number));
 }
 
 WEFT_WIDEST static void divide_f32(float *values, float by, size_t n) {

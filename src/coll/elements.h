@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weft.h>
+#include "coll/number.h"
 
 /* Bytes of one element; 0 for an unknown type. */
 size_t weft_element_bytes(weft_dtype dtype);
@@ -18,8 +19,9 @@ size_t weft_element_bytes(weft_dtype dtype);
 const char *weft_element_name(weft_dtype dtype);
 const char *weft_op_name(weft_op op);
 
-/* Whether there is such a reduction of elements of this type. */
+/* Whether there is such a reduction of elements of this type, and then which. */
 bool weft_element_reduces(weft_dtype dtype, weft_op op);
+struct weft_reduction weft_element_reduction(weft_dtype dtype, weft_op op);
 
 /* Where element (row, col) of a matrix lies. */
 static inline void *weft_matrix_at(const weft_matrix *m, size_t row, size_t col) {

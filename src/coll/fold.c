@@ -54,6 +54,8 @@ COMPLEX(float complex, cf) COMPLEX(double complex, cd)
     ROW(U64, OP##_u64, uint64_t)
 #define REALS(OP)                                                                                  \
     ROW(FLOAT, OP##_f, float), ROW(DOUBLE, OP##_d, double), ROW(LONGDOUBLE, OP##_ld, long double)
+#define NARROW_REALS                                                                               \
+    ROW(BF16, NULL, uint16_t), ROW(F16, NULL, uint16_t) /* coll/elements.h has loops for those */
 #define COMPLEXES(OP)                                                                              \
     ROW(COMPLEXF, OP##_cf, float complex), ROW(COMPLEXD, OP##_cd, double complex)
     /* clang-format on */
@@ -62,10 +64,10 @@ COMPLEX(float complex, cf) COMPLEX(double complex, cd)
         [WEFT_FOLD_AND] = {BY_WIDTH(and)},
         [WEFT_FOLD_OR] = {BY_WIDTH(or)},
         [WEFT_FOLD_XOR] = {BY_WIDTH(xor)},
-        [WEFT_FOLD_MAX] = {BY_SIGN(max), REALS(max)},
-        [WEFT_FOLD_MIN] = {BY_SIGN(min), REALS(min)},
-        [WEFT_FOLD_SUM] = {BY_WIDTH(sum), REALS(sum), COMPLEXES(sum)},
-        [WEFT_FOLD_PROD] = {BY_WIDTH(prod), REALS(prod), COMPLEXES(prod)},
+        [WEFT_FOLD_MAX] = {BY_SIGN(max), REALS(max), NARROW_REALS},
+        [WEFT_FOLD_MIN] = {BY_SIGN(min), REALS(min), NARROW_REALS},
+        [WEFT_FOLD_SUM] = {BY_WIDTH(sum), REALS(sum), NARROW_REALS, COMPLEXES(sum)},
+        [WEFT_FOLD_PROD] = {BY_WIDTH(prod), REALS(prod), NARROW_REALS, COMPLEXES(prod)},
 };
 
 /* Folds into a block of its own, because `to` may be a source that is yet to be read. */

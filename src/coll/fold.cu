@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reductions of many arrays into one, as coll/fold.h has them: sources in their order, integers
- * wrap around, and where an operand of min or max is a NaN, so is the result.
+ * wrap around, and where an operand of min or max is a NaN, so is the result. Floats of 16 bits are
+ * folded as floats, and rounded once at the end.
  *
  * A thread loads its elements of several sources before it folds them; 16 bytes at once where all
  * arrays begin alike within 16 bytes. An element is read from all sources, and then written to all
@@ -8,10 +9,11 @@
 #include <math.h>
 #include <string.h>
 #include "base/gpu.cuh"
+#include "coll/narrow.h"
 #include "coll/number.h"
 #include "transport/gpu_kernel.h"
 
-/* Not unrolled: there are fifty of these loops, and none is short of work. */
+/* Not unrolled: there are sixty of these loops, and none is short of work. */
 #ifdef __CUDACC__
 #define ROLLED _Pragma("unroll 1")
 #else
@@ -21,6 +23,53 @@
 /* --- Numbers --------------------------------------------------------------------------------- */
 
 template <class Real> struct weft_complex { Real re, im; };
+struct weft_bf16 {
+    uint16_t bits;
+};
+struct weft_f16 {
+    uint16_t bits;
+};
+
+/* What numbers are folded as: themselves, or floats. */
+template <class T> struct weft_folded { typedef T type; };
+template <> struct weft_folded<weft_bf16> { typedef float type; };
+template <> struct weft_folded<weft_f16> { typedef float type; };
+
+template <class T> WEFT_DEVICE T widen(T a) {
+    return a;
+}
+template <class T> WEFT_DEVICE void narrow(T *to, T a) {
+    *to = a;
+}
+#ifdef __CUDA_ARCH__
+WEFT_DEVICE float widen(weft_bf16 a) {
+    return __uint_as_float((uint32_t)a.bits << 16);
+}
+WEFT_DEVICE float widen(weft_f16 a) {
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(a.bits));
+    return wide;
+}
+WEFT_DEVICE void narrow(weft_bf16 *to, float a) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to->bits) : "f"(a));
+}
+WEFT_DEVICE void narrow(weft_f16 *to, float a) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to->bits) : "f"(a));
+}
+#else
+WEFT_DEVICE float widen(weft_bf16 a) {
+    return weft_float_of_bf16(a.bits);
+}
+WEFT_DEVICE float widen(weft_f16 a) {
+    return weft_float_of_f16(a.bits);
+}
+WEFT_DEVICE void narrow(weft_bf16 *to, float a) {
+    to->bits = weft_bf16_of_float(a);
+}
+WEFT_DEVICE void narrow(weft_f16 *to, float a) {
+    to->bits = weft_f16_of_float(a);
+}
+#endif
 
 /* Rounded one by one, on every machine. */
 #ifdef __CUDA_ARCH__
@@ -97,20 +146,41 @@ WEFT_DEVICE weft_complex<Real> product(weft_complex<Real> a, weft_complex<Real> 
     return recovered(a, b, isinf(rr) || isinf(ii) || isinf(ri) || isinf(ir), result);
 }
 
+/* An average, of what has averages. */
+template <class T> WEFT_DEVICE T divided(T a, int) {
+    return a;
+}
+WEFT_DEVICE float divided(float a, int divisor) {
+    return a / (float)divisor;
+}
+WEFT_DEVICE double divided(double a, int divisor) {
+    return a / (double)divisor;
+}
+template <class Real> WEFT_DEVICE weft_complex<Real> divided(weft_complex<Real> a, int divisor) {
+    return {a.re / (Real)divisor, a.im / (Real)divisor};
+}
+
 /* clang-format off */
 #define WEFT_FOLD_OPERATION(NAME, VALUE)                                                           \
     struct NAME {                                                                                  \
         template <class T> WEFT_DEVICE T of(T a, T b) { return VALUE; }                            \
+        template <class T> WEFT_DEVICE T end(T a, int) { return a; }                               \
     };
 WEFT_FOLD_OPERATION(fold_and, (T)(a & b))
 WEFT_FOLD_OPERATION(fold_or, (T)(a | b))
 WEFT_FOLD_OPERATION(fold_xor, (T)(a ^ b))
 WEFT_FOLD_OPERATION(fold_max, b > a || b != b ? b : a)
 WEFT_FOLD_OPERATION(fold_min, b < a || b != b ? b : a)
-WEFT_FOLD_OPERATION(fold_sum, sum(a, b))
 WEFT_FOLD_OPERATION(fold_prod, product(a, b))
 #undef WEFT_FOLD_OPERATION
 /* clang-format on */
+
+struct fold_sum {
+    template <class T> WEFT_DEVICE T of(T a, T b) { return sum(a, b); }
+    template <class T> WEFT_DEVICE T end(T a, int divisor) {
+        return divisor == 0 ? a : divided(a, divisor);
+    }
+};
 
 /* --- The loop -------------------------------------------------------------------------------- */
 
@@ -118,22 +188,47 @@ struct __attribute__((aligned(16), may_alias)) weft_vector {
     uint64_t low, high;
 };
 
-template <class Operation, class T, class Word> WEFT_DEVICE Word fold_word(Word a, Word b) {
-    T left[sizeof(Word) / sizeof(T)], right[sizeof(Word) / sizeof(T)];
-    memcpy(left, &a, sizeof a);
-    memcpy(right, &b, sizeof b);
+/* The numbers of a word, as they are folded. */
+template <class T, class Word> struct weft_unpacked {
+    enum { N = sizeof(Word) / sizeof(T) };
+    typename weft_folded<T>::type of[N];
+};
+
+template <class T, class Word> WEFT_DEVICE weft_unpacked<T, Word> unpack(Word word) {
+    weft_unpacked<T, Word> to;
+    T numbers[to.N];
+    memcpy(numbers, &word, sizeof word);
     WEFT_UNROLL
-    for (size_t k = 0; k < sizeof(Word) / sizeof(T); k++)
-        left[k] = Operation::of(left[k], right[k]);
-    memcpy(&a, left, sizeof a);
-    return a;
+    for (int k = 0; k < to.N; k++)
+        to.of[k] = widen(numbers[k]);
+    return to;
+}
+
+template <class Operation, class T, class Word>
+WEFT_DEVICE Word pack(weft_unpacked<T, Word> from, int divisor) {
+    T numbers[from.N];
+    Word word;
+    WEFT_UNROLL
+    for (int k = 0; k < from.N; k++)
+        narrow(&numbers[k], Operation::end(from.of[k], divisor));
+    memcpy(&word, numbers, sizeof word);
+    return word;
+}
+
+template <class Operation, class T, class Word>
+WEFT_DEVICE void fold_word(weft_unpacked<T, Word> *so_far, Word word) {
+    weft_unpacked<T, Word> next = unpack<T>(word);
+    WEFT_UNROLL
+    for (int k = 0; k < next.N; k++)
+        so_far->of[k] = Operation::of(so_far->of[k], next.of[k]);
 }
 
 /* The word `at` bytes into all arrays. */
 template <class Operation, class T, class Word>
 WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
     enum { AHEAD = 4 };
-    Word so_far = *(const Word *)(weft_gpu_array_of(&task.sources, 0) + at);
+    weft_unpacked<T, Word> so_far =
+        unpack<T>(*(const Word *)(weft_gpu_array_of(&task.sources, 0) + at));
     ROLLED
     for (int s = 1; s < task.nsources; s += AHEAD) {
         Word next[AHEAD];
@@ -144,11 +239,12 @@ WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
         WEFT_UNROLL
         for (int k = 0; k < AHEAD; k++)
             if (s + k < task.nsources)
-                so_far = fold_word<Operation, T>(so_far, next[k]);
+                fold_word<Operation>(&so_far, next[k]);
     }
+    Word folded = pack<Operation>(so_far, task.divisor);
     ROLLED
     for (int d = 0; d < task.ndests; d++)
-        *(Word *)(weft_gpu_array_of(&task.dests, d) + at) = so_far;
+        *(Word *)(weft_gpu_array_of(&task.dests, d) + at) = folded;
 }
 
 /* Vectors, and element by element what is before the first and behind the last: all, where arrays
@@ -202,6 +298,10 @@ template <class Operation> WEFT_DEVICE void fold_ordered(const struct weft_fold_
         return fold<Operation, float>(task);
     case WEFT_NUMBER_DOUBLE:
         return fold<Operation, double>(task);
+    case WEFT_NUMBER_BF16:
+        return fold<Operation, weft_bf16>(task);
+    case WEFT_NUMBER_F16:
+        return fold<Operation, weft_f16>(task);
     default:
         return fold_bits<Operation>(task);
     }
@@ -218,6 +318,10 @@ template <class Operation> WEFT_DEVICE void fold_arithmetic(const struct weft_fo
         return fold<Operation, weft_complex<float>>(task);
     case WEFT_NUMBER_COMPLEXD:
         return fold<Operation, weft_complex<double>>(task);
+    case WEFT_NUMBER_BF16:
+        return fold<Operation, weft_bf16>(task);
+    case WEFT_NUMBER_F16:
+        return fold<Operation, weft_f16>(task);
     default:
         return fold_bits<Operation>(task);
     }

@@ -3,6 +3,7 @@
 #ifndef WEFT_COLL_NUMBER_H
 #define WEFT_COLL_NUMBER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "transport/gpu_array.h"
 
@@ -21,6 +22,8 @@ enum weft_number {
     WEFT_NUMBER_LONGDOUBLE,
     WEFT_NUMBER_COMPLEXF,
     WEFT_NUMBER_COMPLEXD,
+    WEFT_NUMBER_BF16, /* kernels fold 16-bit floats as floats, and round once at the end */
+    WEFT_NUMBER_F16,
     WEFT_NUMBERS,
 };
 
@@ -35,6 +38,13 @@ enum weft_fold_op {
     WEFT_FOLD_OPS,
 };
 
+/* What a reduction does to its elements. */
+struct weft_reduction {
+    enum weft_fold_op op;
+    enum weft_number number;
+    bool average; /* a sum, divided by how many it is of: of real and complex numbers */
+};
+
 /* What kernel weft_fold does: element i of all destinations becomes the fold of element i of all
  * sources, in their order. A destination may be one of the sources, all of it. */
 struct weft_fold_task {
@@ -42,6 +52,7 @@ struct weft_fold_task {
     size_t nelems;
     int nsources, ndests;
     int op, number; /* enum weft_fold_op, enum weft_number but long double */
+    int divisor;    /* what a sum is divided by; 0: by nothing */
 };
 enum { WEFT_FOLD_THREADS = 512 };
 

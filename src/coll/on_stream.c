@@ -7,9 +7,27 @@
 #include "coll/on_stream.h"
 #include <errno.h>
 #include "base/log.h"
+#include "core/team.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
 #include "transport/gpu_side.h"
+
+int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
+    on->team = weft_team_find(team);
+    if (!on->team)
+        return weft_fail(-EINVAL,
+                         "%s: argument team is %p: pass a team that this PE is a member of",
+                         on->call, (void *)team);
+    int rc = weft_stream_begin(on->team, on->call);
+    if (rc == 0)
+        on->scope = weft_gpu_enter();
+    return rc;
+}
+
+int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
+    weft_gpu_leave(on->scope);
+    return rc;
+}
 
 /* An array as this GPU reaches it on all members. */
 struct arrays {
@@ -297,12 +315,20 @@ static int fold_staged(const struct weft_on_stream *on, struct reduced *reduced)
     return rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
 }
 
+static struct weft_fold_task task_of(const struct weft_on_stream *on,
+                                     struct weft_reduction reduction, size_t nelems) {
+    return (struct weft_fold_task){.nelems = nelems,
+                                   .op = reduction.op,
+                                   .number = reduction.number,
+                                   .divisor = reduction.average ? on->team->npes : 0};
+}
+
 int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                          size_t nelems, enum weft_fold_op op, enum weft_number number) {
+                          size_t nelems, struct weft_reduction reduction) {
     struct reduced reduced = {.nelems = nelems,
-                              .elem_bytes = weft_folds[op][number].elem_bytes,
+                              .elem_bytes = weft_folds[reduction.op][reduction.number].elem_bytes,
                               .times = 1,
-                              .task = {.op = op, .number = number}};
+                              .task = task_of(on, reduction, nelems)};
     int rc = nelems == 0 ? 0 : find_reduced(&reduced, on, dest, source);
     if (rc || nelems == 0)
         return rc;
@@ -313,11 +339,11 @@ int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const voi
 }
 
 int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                                 size_t nelems, enum weft_fold_op op, enum weft_number number) {
+                                 size_t nelems, struct weft_reduction reduction) {
     struct reduced reduced = {.nelems = nelems,
-                              .elem_bytes = weft_folds[op][number].elem_bytes,
+                              .elem_bytes = weft_folds[reduction.op][reduction.number].elem_bytes,
                               .times = (size_t)on->team->npes,
-                              .task = {.nelems = nelems, .op = op, .number = number}};
+                              .task = task_of(on, reduction, nelems)};
     int rc = nelems == 0 ? 0 : find_reduced(&reduced, on, dest, source);
     if (rc || nelems == 0)
         return rc;

@@ -11,12 +11,15 @@
 #include "coll/fold.h"
 #include "core/device_stream.h"
 
-/* A team's call; weft_stream_begin has been called. */
+/* A team's call: between begin, which finds the team, and end, which returns what the call did. */
 struct weft_on_stream {
     const struct weft_team *team;
     weft_cu_stream stream;
     const char *call;
+    struct weft_gpu_scope scope;
 };
+int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
+int weft_on_stream_end(const struct weft_on_stream *on, int rc);
 
 /* dest on all members <- source on member `root`. */
 int weft_broadcast_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
@@ -32,10 +35,10 @@ int weft_alltoall_on_stream(const struct weft_on_stream *on, void *dest, const v
 
 /* dest on all members <- the fold of all sources; dest may be source. */
 int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                          size_t nelems, enum weft_fold_op op, enum weft_number number);
+                          size_t nelems, struct weft_reduction reduction);
 
 /* dest on member k <- the fold of block k of all sources; dest may be block k of source. */
 int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                                 size_t nelems, enum weft_fold_op op, enum weft_number number);
+                                 size_t nelems, struct weft_reduction reduction);
 
 #endif

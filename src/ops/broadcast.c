@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_broadcast: arguments and agreement; coll/vector.h moves the data. */
+/* weft_broadcast: arguments and agreement; coll/vector.h moves the data. On
+ * streams, ops/on_stream.h. */
 #include <errno.h>
 #include <weft.h>
 #include "ops/check.h"
+#include "ops/on_stream.h"
 
 static bool check_root(struct weft_meeting *meeting, int root) {
     bool right = root >= 0 && root < meeting->team->npes;
@@ -14,11 +16,13 @@ static bool check_root(struct weft_meeting *meeting, int root) {
 
 int weft_broadcast(shmem_team_t team, void *dest, const void *source, size_t nelems,
                    weft_dtype dtype, int root, weft_stream stream) {
+    struct weft_vector vector = {.dest = dest, .source = source, .nelems = nelems, .dtype = dtype};
     struct weft_meeting meeting;
+    if (stream != WEFT_STREAM_HOST)
+        return weft_vector_broadcast_on_stream(team, &vector, root, stream);
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_BROADCAST, stream);
     if (error)
         return error;
-    struct weft_vector vector = {.dest = dest, .source = source, .nelems = nelems, .dtype = dtype};
     meeting.mine.facts[0] = (uint64_t)dtype;
     meeting.mine.facts[1] = nelems;
     meeting.mine.facts[2] = (uint64_t)root;

@@ -21,16 +21,19 @@ static bool is_device(const void *p) {
     return weft_job.devices && weft_device_concerns(p, p);
 }
 
-bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
-                        size_t bytes) {
+/* `instead`: what to do with memory of a GPU. */
+static bool check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
+                          size_t bytes, const char *instead) {
     if (!p && bytes > 0)
         weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
     else if (bytes > 0 && is_device(p))
-        weft_meeting_refuse(meeting, -ENOTSUP,
-                            "%s is in the memory of a GPU, which this call "
-                            "does not take",
-                            name);
+        weft_meeting_refuse(meeting, -ENOTSUP, "%s is in the memory of a GPU%s", name, instead);
     return !weft_meeting_refused(meeting);
+}
+
+bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
+                        size_t bytes) {
+    return check_pointer(meeting, name, p, bytes, ", which this call does not take");
 }
 
 bool weft_check_op(struct weft_meeting *meeting, weft_op op, weft_dtype dtype) {
@@ -53,8 +56,9 @@ bool weft_check_vector(struct weft_meeting *meeting, const struct weft_vector *v
         return false;
     }
     size_t bytes = vector->nelems * element;
-    return weft_check_pointer(meeting, "dest", vector->dest, bytes * (size_t)dest_parts) &&
-           weft_check_pointer(meeting, "source", vector->source, bytes * (size_t)source_parts);
+    static const char instead[] = ": pass a stream, whose GPU does the work";
+    return check_pointer(meeting, "dest", vector->dest, bytes * (size_t)dest_parts, instead) &&
+           check_pointer(meeting, "source", vector->source, bytes * (size_t)source_parts, instead);
 }
 
 /* "b[2]." or "a->", in front of what is wrong. */

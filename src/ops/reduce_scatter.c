@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_reduce_scatter: arguments and agreement; coll/vector.h moves the data. */
+/* weft_reduce_scatter: arguments and agreement; coll/vector.h moves the data. On
+ * streams, ops/on_stream.h. */
 #include <weft.h>
 #include "ops/check.h"
+#include "ops/on_stream.h"
 
 int weft_reduce_scatter(shmem_team_t team, void *dest, const void *source, size_t nelems,
                         weft_dtype dtype, weft_op op, weft_stream stream) {
+    struct weft_vector vector = {dest, source, nelems, dtype, op};
     struct weft_meeting meeting;
+    if (stream != WEFT_STREAM_HOST)
+        return weft_vector_reduce_scatter_on_stream(team, &vector, stream);
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_REDUCE_SCATTER, stream);
     if (error)
         return error;
-    struct weft_vector vector = {dest, source, nelems, dtype, op};
     meeting.mine.facts[0] = (uint64_t)dtype;
     meeting.mine.facts[1] = (uint64_t)op;
     meeting.mine.facts[2] = nelems;

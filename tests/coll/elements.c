@@ -15,7 +15,7 @@ static void widening(void) {
         double want = half_value(half);
         EXPECT(isnan(want) ? isnan(got) : want == (double)got, "f16 %04x: %g", bits, (double)got);
         EXPECT(!signbit(want) == !signbit((double)got), "f16 %04x: sign", bits);
-        EXPECT(as_bits(bf16) == bits << 16, "bf16 %04x: %g", bits, (double)bf16);
+        EXPECT(weft_bits_of_float(bf16) == bits << 16, "bf16 %04x: %g", bits, (double)bf16);
     }
 }
 
@@ -45,11 +45,11 @@ static uint16_t narrowed(weft_dtype dtype, float x) {
 static void narrowing(void) {
     tap_case("narrowing rounds to nearest, ties to even");
     for (int i = 0; i < 300000; i++) {
-        float x = as_float((uint32_t)mix((uint64_t)i));
+        float x = weft_float_of_bits((uint32_t)mix((uint64_t)i));
         if (!isfinite(x))
             continue;
         double f16 = round_to(WEFT_F16, (double)x), bf16 = round_to(WEFT_BF16, (double)x);
-        float got = as_float((uint32_t)narrowed(WEFT_BF16, x) << 16);
+        float got = weft_float_of_bits((uint32_t)narrowed(WEFT_BF16, x) << 16);
         EXPECT(half_value(narrowed(WEFT_F16, x)) == f16, "f16 of %a", (double)x);
         EXPECT((double)got == (fabs(bf16) < 0x1p128 ? bf16 : copysign(INFINITY, bf16)),
                "bf16 of %a", (double)x);

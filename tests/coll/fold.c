@@ -78,7 +78,7 @@ static void not_a_number(void) {
 static void table(void) {
     tap_case("integers have all operations, reals those that order, complex numbers sum and prod");
     for (int op = 0; op < WEFT_FOLD_OPS; op++)
-        for (int number = 0; number < WEFT_NUMBERS; number++) {
+        for (int number = 0; number <= WEFT_NUMBER_COMPLEXD; number++) {
             int wanted = number >= WEFT_NUMBER_COMPLEXF ? op >= WEFT_FOLD_SUM
                          : number >= WEFT_NUMBER_FLOAT  ? op >= WEFT_FOLD_MAX
                                                         : 1;

@@ -347,8 +347,7 @@ static const struct fault reduce_faults[] = {{no_team, "team", EINVAL, true},
                                              {other_nelems, "nelems", EINVAL, true},
                                              {vast_nelems, "nelems", EINVAL, false},
                                              {op_of_no_integer, "WEFT_I16", EINVAL, false},
-                                             {dtype_not_reduced, "WEFT_F8E4M3", EINVAL, false},
-                                             {device_stream, "stream", ENOTSUP, false}};
+                                             {dtype_not_reduced, "WEFT_F8E4M3", EINVAL, false}};
 static const struct fault broadcast_faults[] = {{no_team, "team", EINVAL, true},
                                                 {wild_team, "team", EINVAL, true},
                                                 {no_dest, "dest", EINVAL, false},
@@ -358,8 +357,7 @@ static const struct fault broadcast_faults[] = {{no_team, "team", EINVAL, true},
                                                 {other_nelems, "nelems", EINVAL, true},
                                                 {wild_root, "root", EINVAL, false},
                                                 {negative_root, "root is -1", EINVAL, false},
-                                                {other_root, "root", EINVAL, true},
-                                                {device_stream, "stream", ENOTSUP, false}};
+                                                {other_root, "root", EINVAL, true}};
 static const struct fault parts_faults[] = {{no_team, "team", EINVAL, true},
                                             {wild_team, "team", EINVAL, true},
                                             {no_dest, "dest", EINVAL, false},
@@ -378,10 +376,10 @@ static const struct fault parts_faults[] = {{no_team, "team", EINVAL, true},
                                             {vast_nparts, "nparts", ENOMEM, false},
                                             {device_stream, "stream", ENOTSUP, false}};
 static const struct fault gather_faults[] = {
-    {no_team, "team", EINVAL, true},        {wild_team, "team", EINVAL, true},
-    {no_dest, "dest", EINVAL, false},       {no_source, "source", EINVAL, false},
-    {odd_dtype, "dtype", EINVAL, false},    {other_dtype, "dtype", EINVAL, true},
-    {other_nelems, "nelems", EINVAL, true}, {device_stream, "stream", ENOTSUP, false}};
+    {no_team, "team", EINVAL, true},       {wild_team, "team", EINVAL, true},
+    {no_dest, "dest", EINVAL, false},      {no_source, "source", EINVAL, false},
+    {odd_dtype, "dtype", EINVAL, false},   {other_dtype, "dtype", EINVAL, true},
+    {other_nelems, "nelems", EINVAL, true}};
 static const struct fault gather_matmul_faults[] = {
     {no_team, "team", EINVAL, true},
     {wild_team, "team", EINVAL, true},
