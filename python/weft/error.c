@@ -24,12 +24,13 @@ static PyObject *kind(int error) {
     }
 }
 
+const char *weft_error_text(int error) {
+    const char *text = error == WEFT_JOB_LOST ? weft_session_loss() : weft_last_error();
+    return *text ? text : strerror(-error);
+}
+
 PyObject *weft_error_raise(const char *call, int error) {
-    if (error == WEFT_JOB_LOST)
-        return PyErr_Format(PyExc_RuntimeError, "%s: %s: the job is over", call,
-                            weft_session_loss());
-    const char *text = weft_last_error();
-    return PyErr_Format(kind(error), "%s: %s", call, *text ? text : strerror(-error));
+    return PyErr_Format(kind(error), "%s: %s", call, weft_error_text(error));
 }
 
 PyObject *weft_error_result(const char *call, int error) {

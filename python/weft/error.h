@@ -14,6 +14,10 @@
  * Returns NULL. */
 PyObject *weft_error_raise(const char *call, int error);
 
+/* What there is to say of an error that a call of this thread has just returned. Lives until the
+ * next one. */
+WEFT_EXPORT const char *weft_error_text(int error);
+
 /* None if error is 0. */
 PyObject *weft_error_result(const char *call, int error);
 

@@ -17,6 +17,9 @@
 #include <shmemx.h>
 #include <weft.h>
 
+/* What C++ calls of the extension: weft.torch hands it on. */
+#define WEFT_EXPORT __attribute__((visibility("default")))
+
 /* Arguments as CPython hands them over (METH_FASTCALL | METH_KEYWORDS). */
 #define WEFT_FUNCTION(NAME) \
     static PyObject *NAME(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)

@@ -42,8 +42,8 @@ int weft_session_device(const char *call) {
 
 /* --- Calls without the GIL ------------------------------------------------------------------- */
 
-static _Thread_local struct weft_unlocked *current; /* the call that this thread is in */
-static char loss[160];
+static _Thread_local struct weft_landing *current; /* of the call that this thread is in */
+static char loss[192];
 
 const char *weft_session_loss(void) {
     return loss;
@@ -55,26 +55,51 @@ static void lose_job(const char *reason) {
     static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&writing);
     if (!weft_session.lost)
-        snprintf(loss, sizeof loss, "%s", reason);
+        snprintf(loss, sizeof loss, "%s: the job is over", reason);
     weft_session.lost = true;
     pthread_mutex_unlock(&writing);
     if (current)
         longjmp(current->way_out, 1);
 }
 
+static void go_in(struct weft_landing *landing) {
+    landing->outer = current;
+    current = landing;
+    atomic_fetch_add(&weft_session.inside, 1);
+}
+
+static void come_out(const struct weft_landing *landing) {
+    current = landing->outer;
+    atomic_fetch_sub(&weft_session.inside, 1);
+}
+
 void weft_session_unlock(struct weft_unlocked *unlocked) {
     atomic_fetch_add(&weft_session.unlocked, 1);
-    atomic_fetch_add(&weft_session.inside, 1);
+    go_in(&unlocked->landing);
     unlocked->state = PyEval_SaveThread();
-    current = unlocked;
 }
 
 /* At the end of the process a thread does not come back from here: it gets the GIL no more. */
 void weft_session_lock(struct weft_unlocked *unlocked) {
-    current = NULL;
-    atomic_fetch_sub(&weft_session.inside, 1);
+    come_out(&unlocked->landing);
     PyEval_RestoreThread(unlocked->state);
     atomic_fetch_sub(&weft_session.unlocked, 1);
+}
+
+int weft_session_guard(int (*call)(void *), void *context) {
+    struct weft_landing landing;
+    int error;
+    if (weft_session.lost)
+        return WEFT_JOB_LOST;
+    atomic_fetch_add(&weft_session.unlocked, 1);
+    go_in(&landing);
+    if (setjmp(landing.way_out) == 0)
+        error = call(context);
+    else
+        error = WEFT_JOB_LOST;
+    come_out(&landing);
+    atomic_fetch_sub(&weft_session.unlocked, 1);
+    return error;
 }
 
 /* --- The end of the process ------------------------------------------------------------------ */

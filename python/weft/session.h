@@ -26,26 +26,36 @@ extern struct weft_session weft_session;
 /* error = call, an expression: a call of the library that may take time. Other threads of Python
  * run meanwhile, and the job does not end under this one. A call that can never end, because a PE
  * has died, is left in its middle, with WEFT_JOB_LOST. */
-#define WEFT_UNLOCKED(error, call)              \
-    do {                                        \
-        struct weft_unlocked weft_unlocked;     \
-        weft_session_unlock(&weft_unlocked);    \
-        if (setjmp(weft_unlocked.way_out) == 0) \
-            error = (call);                     \
-        else                                    \
-            error = WEFT_JOB_LOST;              \
-        weft_session_lock(&weft_unlocked);      \
+#define WEFT_UNLOCKED(error, call)                      \
+    do {                                                \
+        struct weft_unlocked weft_unlocked;             \
+        weft_session_unlock(&weft_unlocked);            \
+        if (setjmp(weft_unlocked.landing.way_out) == 0) \
+            error = (call);                             \
+        else                                            \
+            error = WEFT_JOB_LOST;                      \
+        weft_session_lock(&weft_unlocked);              \
     } while (0)
+struct weft_landing {
+    jmp_buf way_out;
+    struct weft_landing *outer; /* that of the call which this one is made in, or NULL */
+};
 struct weft_unlocked {
     PyThreadState *state;
-    jmp_buf way_out;
+    struct weft_landing landing;
 };
 void weft_session_unlock(struct weft_unlocked *unlocked);
 void weft_session_lock(struct weft_unlocked *unlocked);
 
+/* The same for C++, which has let go of the GIL itself: what call(context) returns, or
+ * WEFT_JOB_LOST. Once the job is lost nothing is called any more: what was left in its middle may
+ * have the library's locks. No frame from here to the library may hold what a destructor gives
+ * back. */
+WEFT_EXPORT int weft_session_guard(int (*call)(void *), void *context);
+
 enum { WEFT_JOB_LOST = -EOWNERDEAD };
 
-/* Who died, and how. */
+/* Who died, and how, and that the job is over. */
 const char *weft_session_loss(void);
 
 /* RuntimeError unless the job runs. */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A PE is killed while the others are in a call: in each call that waits. Each of the others has a
 RuntimeError that names it, may clear up, and has one in every later call; the job is over in time, and
-nobody crashes. weft.torch's where PyTorch is installed; with WEFT_TEST_LONG=1 also the sanitized build.
+nobody crashes. weft.torch's where PyTorch is installed, with its Python handles and with those of the C++
+backend; with WEFT_TEST_LONG=1 also the sanitized build.
 """
 import os
 import pathlib
@@ -41,8 +42,9 @@ try:
         {call}
 except RuntimeError as error:
     print(f"caught {{error}}")
-    weft.my_pe()
+    {again}
 finally:
+    {clear_up}
     print("cleared up")
 """
 
@@ -73,9 +75,33 @@ TORCH_CALLS = {
     "handler.barrier": "symm_mem.SymmetricMemoryHandler.barrier()",
     "handler.empty": "symm_mem.SymmetricMemoryHandler.empty(4, torch.float32)"}
 
+# The C++ backend, by PyTorch's own functions. Calls in two threads have to raise in both.
+BACKEND_SETUP = """
+from concurrent.futures import ThreadPoolExecutor
+from torch.distributed._symmetric_memory import _SymmetricMemory, rendezvous
+symm_mem.install()
+""" + TORCH_SETUP + """
+empty = lambda: _SymmetricMemory.empty_strided_p2p((9,), (1,), torch.float32, torch.device("cpu"))
+meet = lambda tensor: rendezvous(tensor, group.group_name)
+y = empty()
+def together(*calls):
+    with ThreadPoolExecutor() as pool:
+        errors = [future.exception() for future in [pool.submit(call) for call in calls]]
+    assert all(isinstance(error, RuntimeError) and "PE 1" in str(error) for error in errors), errors
+    raise errors[0]
+"""
+BACKEND_CALLS = {
+    "handle.barrier": "h.barrier()", "handle.wait_signal": "h.wait_signal(1)", "handle.put_signal": "h.put_signal(1)",
+    "empty": "empty()", "rendezvous": "meet(empty())",
+    "two rendezvous of one tensor": "together(lambda: meet(y), lambda: meet(y))",
+    "handle.barrier and rendezvous": "together(h.barrier, lambda: meet(y))",
+    "handle.wait_signal and weft.barrier": "together(lambda: h.wait_signal(1), weft.barrier)"}
 
-def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environment={}, dies_s=0.05, calls_s=0):
-    program = PROGRAM.format(begin=begin, setup=setup, call=call, dies_s=dies_s, calls_s=calls_s)
+
+def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environment={}, dies_s=0.05, calls_s=0,
+             again="weft.my_pe()", clear_up="pass"):
+    program = PROGRAM.format(begin=begin, setup=setup, call=call, dies_s=dies_s, calls_s=calls_s, again=again,
+                             clear_up=clear_up)
 
     def case(problems):
         command = [build / "bin/oshrun", "-n", str(PES), *sanitized.WRAPPER * (build == sanitized.BUILD), python, "-c",
@@ -86,12 +112,12 @@ def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environm
         seconds = time.monotonic() - start
         died = r"PE 1 \(pid \d+\) (?:died|was killed by signal 9).*: the job is over"
         caught = re.findall(rf"^caught .*{died}$", done.stdout, re.M)
-        again = re.findall(rf"RuntimeError: my_pe: {died}$", done.stderr, re.M)
+        shown = re.findall(rf"RuntimeError: .*{died}$", done.stderr, re.M)  # the first one, and that of `again`
         if done.returncode != 128 + 9 or seconds > SECONDS:
             problems.append(f"status {done.returncode} after {seconds:.1f} s")
-        if (len(caught), len(again), done.stdout.count("cleared up")) != (PES - 1,) * 3:
+        if (len(caught), len(shown) / 2, done.stdout.count("cleared up")) != (PES - 1,) * 3:
             problems.append("not all of the others have caught it")
-        if re.search("Sanitizer|Fatal Python error|Segmentation", done.stderr):
+        if re.search("Sanitizer|Fatal Python error|Segmentation|terminate called", done.stderr):
             problems.append("a crash")
         if problems:
             problems += (done.stdout + done.stderr).splitlines()[-40:]
@@ -105,6 +131,17 @@ if WITH_TORCH:
     CASES += [(f"killed while the others are in weft.torch's {name}",
                death_in(WITH_TORCH, call, "import torch, weft.torch as symm_mem", TORCH_SETUP))
               for name, call in TORCH_CALLS.items()]
+
+    # Compiled here, and not while a case runs.
+    subprocess.run([WITH_TORCH, "-c", "import weft.torch; weft.torch.install()"], env=interpreter.environment(),
+                   check=True)
+
+    def in_backend(name, **more):
+        return death_in(WITH_TORCH, BACKEND_CALLS[name], "import torch, weft.torch as symm_mem", BACKEND_SETUP,
+                        again=BACKEND_CALLS[name], clear_up="x = h = y = None", **more)
+    CASES += [(f"killed while the others are in the backend's {name}", in_backend(name)) for name in BACKEND_CALLS]
+    CASES += [(f"killed before the others come to the backend's {name}", in_backend(name, dies_s=0, calls_s=0.1))
+              for name in ("handle.barrier", "rendezvous", "empty")]
 if os.environ.get("WEFT_TEST_LONG") and sanitized.is_built():
     CASES += [(f"sanitized: killed while the others are in {name}",
                death_in(PYTHON, call, build=sanitized.BUILD, environment=sanitized.ENVIRONMENT))

@@ -151,22 +151,6 @@ def other_numbers(problems):
 
 # --- Ends ---------------------------------------------------------------------------------------------
 
-def killed_in(call):
-    def case(problems):
-        run(problems, oshrun(3, f"""
-            weft.torch.install()
-            group = job.start("gloo", 60).group_name
-            tensor = empty(10)
-            h = symm_mem.rendezvous(tensor, group)
-            h.barrier()
-            if dist.get_rank() == 1:
-                os.kill(os.getpid(), 9)
-            {call}
-            time.sleep(30)
-        """), status=128 + 9, said=["PE 1 .*killed by signal 9"])
-    return case
-
-
 def alive_at_the_end(problems):
     run(problems, oshrun(2, """
         weft.torch.install()
@@ -178,6 +162,20 @@ def alive_at_the_end(problems):
         cycle.append(cycle)
         print("end", flush=True)
     """), said=["end"])
+
+
+def thread_at_the_end(problems):
+    """Its call ends when Python has, and gives no thread its lock any more."""
+    said = run(problems, oshrun(2, """
+        import threading
+        weft.torch.install()
+        job.start("gloo", 60)
+        h = symm_mem.rendezvous(empty(10), "0")
+        peer = 1 - dist.get_rank()
+        threading.Thread(target=lambda: h.wait_signal(peer, timeout_ms=150), daemon=True).start()
+        print("end", flush=True)
+    """), said=["end"])
+    problems += ["a crash"] * ("terminate called" in said)
 
 
 # --- The registry -------------------------------------------------------------------------------------
@@ -248,10 +246,8 @@ def without(problems):
 CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))
          for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in (1, 2, 3, 4)]
 CASES += [(scene.__name__.replace("_", " "), scene) for scene in (
-    torchrun, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, names, used_before, no_compiler,
-    by_itself)]
-CASES += [(f"a rank is killed, others are in {what}", killed_in(call)) for what, call in (
-    ("barrier", "h.barrier()"), ("wait_signal", "h.wait_signal(1)"), ("rendezvous", "meet(group)"))]
+    torchrun, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, thread_at_the_end, names, used_before,
+    no_compiler, by_itself)]
 ONLY = sys.argv[1] if len(sys.argv) > 1 else ""  # cases with this in their name
 CASES = [case for case in CASES if ONLY in case[0]]
 tap.run(CASES if PYTHON else [("PyTorch's backend", without)])

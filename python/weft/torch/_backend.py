@@ -85,7 +85,9 @@ def _register():
     from weft.torch import _shim as shim
     library = shim.load()
     _members = shim.members_callback(_ranks_of)
-    library.weft_torch_register(_members, int(torch.version.cuda is not None))
+    extension = ctypes.CDLL(weft._core.__file__)  # in this process already: what it exports
+    library.weft_torch_register(_members, extension.weft_session_guard, extension.weft_error_text,
+                                int(torch.version.cuda is not None))
     if os.environ.get("WEFT_TORCH_ALIAS") == "NVSHMEM":
         library.weft_torch_alias(b"NVSHMEM")
     _shim = library

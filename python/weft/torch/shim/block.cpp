@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "block.h"
 
+#include "call.h"
 #include "count.h"
 #include "gil.h"
 #include "stream.h"
@@ -8,8 +9,6 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
-
-#include <weft.h>
 
 namespace weft {
 
@@ -23,9 +22,10 @@ Block::Block(size_t bytes, c10::Device device, const std::optional<std::string> 
     : bytes_(bytes), pad_at_(up_to(bytes, 512)),
       pad_bytes_(c10d::symmetric_memory::get_signal_pad_size()),
       facts_at_(up_to(pad_at_ + pad_bytes_, sizeof(Facts))), device_(device), group_(group) {
-    int rc = shmemx_block_alloc(space_of(device), facts_at_ + sizeof(Facts), &memory_);
+    int rc = guarded(
+        [&] { return shmemx_block_alloc(space_of(device), facts_at_ + sizeof(Facts), &memory_); });
     TORCH_CHECK(rc == 0, "weft: no symmetric tensor of ", bytes, " bytes on ", device, ": ",
-                weft_last_error());
+                error_text(rc));
     data_ = static_cast<char *>(shmemx_block_ptr(memory_));
     counts.allocations++;
 }
@@ -33,8 +33,8 @@ Block::Block(size_t bytes, c10::Device device, const std::optional<std::string> 
 Block::~Block() {
     WithoutGil waiting;
     meetings_.clear();
-    shmemx_block_free(memory_);
-    counts.releases++;
+    int rc = guarded([&] { return shmemx_block_free(memory_), 0; });
+    counts.releases += rc == 0;
 }
 
 /* --- The end of blocks ------------------------------------------------------------------------ */

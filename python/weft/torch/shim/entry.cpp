@@ -2,6 +2,7 @@
 /* What Python calls, through ctypes: plain C, so that the shim needs neither Python's headers nor a
  * module of its own. */
 #include "allocator.h"
+#include "call.h"
 #include "count.h"
 
 #include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
@@ -20,8 +21,13 @@ extern "C" {
 
 /* Makes the backend known as "WEFT": that of GPUs where PyTorch has any, and that of the host, for
  * which PyTorch has none of its own, in any case. */
-__attribute__((visibility("default"))) void weft_torch_register(weft::Members members, int cuda) {
+__attribute__((visibility("default"))) void weft_torch_register(weft::Members members,
+                                                                weft::Guard guard,
+                                                                weft::ErrorText error_text,
+                                                                int cuda) {
     weft::members_of = members;
+    weft::session_guard = guard;
+    weft::error_text = error_text;
     if (!symm::has_allocator(at::kCPU))
         symm::register_allocator(at::kCPU, allocator_of(at::kCPU));
     symm::register_availability("WEFT", allocator_of(cuda ? at::kCUDA : at::kCPU));

@@ -4,6 +4,8 @@
  * so that one shim serves all versions. */
 #pragma once
 
+#include <unistd.h>
+
 extern "C" {
 __attribute__((weak)) int Py_IsInitialized(void);
 __attribute__((weak)) int PyGILState_Check(void);
@@ -21,12 +23,27 @@ class WithoutGil {
     }
     ~WithoutGil() {
         if (thread_)
-            PyEval_RestoreThread(thread_);
+            take_back();
     }
     WithoutGil(const WithoutGil &) = delete;
     WithoutGil &operator=(const WithoutGil &) = delete;
 
   private:
+    /* When the process ends, Python ends a thread that wants its lock: by unwinding it, which C++
+     * answers with the end of the process. It stays here instead, as it does from Python 3.14 on.
+     */
+    void take_back() {
+        struct Stay {
+            bool goes_on = false;
+            ~Stay() {
+                while (!goes_on)
+                    pause();
+            }
+        } stay;
+        PyEval_RestoreThread(thread_);
+        stay.goes_on = true;
+    }
+
     void *thread_ = nullptr;
 };
 

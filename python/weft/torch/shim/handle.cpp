@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "handle.h"
 
+#include "call.h"
 #include "count.h"
 #include "gil.h"
 #include "stream.h"
 
 #include <c10/util/Exception.h>
-
-#include <weft.h>
 
 namespace weft {
 
@@ -27,42 +26,43 @@ void Handle::check_rank(const char *argument, int rank) const {
                 ") (got ", rank, ")");
 }
 
-/* The array where the pads are known to whoever waits: a kernel, or this thread. */
-uint32_t *const *Handle::pads() const {
-    return reinterpret_cast<uint32_t *const *>(peers_->pads_on_device());
-}
-
-static void check(int rc) {
-    TORCH_CHECK(rc == 0, "weft: ", weft_last_error());
+/* act(pads, stream): the pads in an array that is known to whoever waits, a kernel or this thread.
+ */
+template <typename Act> void Handle::on_pads(Act act) {
+    auto pads = reinterpret_cast<uint32_t *const *>(peers_->pads_on_device());
+    auto stream = current_stream(get_device());
+    WithoutGil waiting;
+    int rc = guarded([&] { return act(pads, stream); });
+    TORCH_CHECK(rc == 0, "weft: ", error_text(rc));
 }
 
 void Handle::barrier(int channel, size_t timeout_ms) {
     check_channel(channel);
-    auto stream = current_stream(get_device());
     counts.barriers++;
-    WithoutGil waiting;
-    check(shmemx_pad_barrier_on_stream(pads(), get_rank(), get_world_size(), channel, timeout_ms,
-                                       stream));
+    on_pads([&](auto pads, auto stream) {
+        return shmemx_pad_barrier_on_stream(pads, get_rank(), get_world_size(), channel, timeout_ms,
+                                            stream);
+    });
 }
 
 void Handle::put_signal(int dst_rank, int channel, size_t timeout_ms) {
     check_channel(channel);
     check_rank("dst_rank", dst_rank);
-    auto stream = current_stream(get_device());
     counts.put_signals++;
-    WithoutGil waiting;
-    check(shmemx_pad_put_on_stream(pads(), get_rank(), get_world_size(), dst_rank, channel,
-                                   timeout_ms, stream));
+    on_pads([&](auto pads, auto stream) {
+        return shmemx_pad_put_on_stream(pads, get_rank(), get_world_size(), dst_rank, channel,
+                                        timeout_ms, stream);
+    });
 }
 
 void Handle::wait_signal(int src_rank, int channel, size_t timeout_ms) {
     check_channel(channel);
     check_rank("src_rank", src_rank);
-    auto stream = current_stream(get_device());
     counts.wait_signals++;
-    WithoutGil waiting;
-    check(shmemx_pad_wait_on_stream(pads(), get_rank(), get_world_size(), src_rank, channel,
-                                    timeout_ms, stream));
+    on_pads([&](auto pads, auto stream) {
+        return shmemx_pad_wait_on_stream(pads, get_rank(), get_world_size(), src_rank, channel,
+                                         timeout_ms, stream);
+    });
 }
 
 } // namespace weft

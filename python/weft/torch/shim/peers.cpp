@@ -2,6 +2,7 @@
 #include "peers.h"
 
 #include "block.h"
+#include "call.h"
 #include "gil.h"
 #include "stream.h"
 
@@ -12,8 +13,6 @@
 #include <c10/util/Exception.h>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
-
-#include <weft.h>
 
 namespace weft {
 
@@ -89,7 +88,7 @@ Peers::Peers(const Block &block, const std::string &group)
         pads_on_device_ = copy_to(block.device(), pads_, at::kLong);
         pes_on_device_ = copy_to(block.device(), pes_, at::kInt);
     } catch (...) {
-        shmemx_share_release(share_);
+        release();
         throw;
     }
 }
@@ -98,8 +97,10 @@ void Peers::attach(const Block &block, const std::string &group) {
     auto facts = words_at(block.data() + block.facts_at(), 2, block.device());
     facts.copy_(
         at::tensor({static_cast<int64_t>(block.bytes()), static_cast<int64_t>(block.pad_bytes())}));
-    int rc = shmemx_share_attach(block.memory(), pes_.data(), size(), tag_of(group), &share_);
-    TORCH_CHECK(rc == 0, "weft: rendezvous in group \"", group, "\": ", weft_last_error());
+    auto tag = tag_of(group);
+    int rc = guarded(
+        [&] { return shmemx_share_attach(block.memory(), pes_.data(), size(), tag, &share_); });
+    TORCH_CHECK(rc == 0, "weft: rendezvous in group \"", group, "\": ", error_text(rc));
 }
 
 /* Blocks of one size may still be of different parts. All members compare all, and so all refuse.
@@ -117,9 +118,13 @@ void Peers::compare(const Block &block, const std::string &group) const {
     }
 }
 
+void Peers::release() {
+    guarded([&] { return shmemx_share_release(share_), 0; });
+}
+
 Peers::~Peers() {
     if (share_ && !c10d::symmetric_memory::is_finalizing())
-        shmemx_share_release(share_);
+        release();
 }
 
 } // namespace weft

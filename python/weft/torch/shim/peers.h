@@ -41,6 +41,7 @@ class Peers {
   private:
     void attach(const Block &block, const std::string &group);
     void compare(const Block &block, const std::string &group) const;
+    void release();
 
     std::vector<int> pes_;
     int rank_ = -1;
