@@ -43,7 +43,7 @@ def setup(backend):
         import weft.torch
         weft.torch.install()
     Here.backend = backend
-    Here.world = job.start("nccl" if Here.gpu else "gloo", seconds_max=None)
+    Here.world = job.start(job.kind_for(Here.device), seconds_max=None)
     Here.group = Here.world.group_name
     dist.barrier()
 
@@ -61,7 +61,7 @@ def symmetric(values):
 
 
 def gathered(values):
-    """(ranks, *shape) in float64, by NCCL."""
+    """(ranks, *shape) in float64."""
     parts = [torch.empty_like(values) for _ in range(Here.size)]
     dist.all_gather(parts, values.contiguous())
     return torch.stack([part.double() for part in parts])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft.torch.hyperparallel on CUDA tensors, one GPU a rank:
+"""weft.torch.hyperparallel on CUDA tensors:
 
     torchrun --standalone --nproc-per-node 4 tests/python/gpu_handler.py
     oshrun -n 2 python tests/python/gpu_handler.py
@@ -26,8 +26,9 @@ import traceback
 import torch
 
 GPU = torch.cuda.is_available()
-DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", os.environ.get("WEFT_PE", "0")))) if GPU else torch.device("cpu")
+DEVICE = torch.device("cpu")
 if GPU:
+    DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", os.environ.get("WEFT_PE", "0"))) % torch.cuda.device_count())
     torch.cuda.set_device(DEVICE)
     torch.backends.cuda.matmul.allow_tf32 = False
 

@@ -138,7 +138,7 @@ def begin(args):
         torch.cuda.set_device(Here.device)
         torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_num_threads(1 if not Here.gpu else torch.get_num_threads())
-    world = job.start("nccl" if Here.gpu else "gloo", seconds_max=None)
+    world = job.start(job.kind_for(Here.device), seconds_max=None)
     dist.barrier()
     theirs, ours = sides.both(Here.gpu, args.registry)
     with theirs:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""weft.torch on CUDA tensors, one GPU a rank: what the torch_*.py tests ask of CPU tensors.
+"""weft.torch on CUDA tensors: what the torch_*.py tests ask of CPU tensors.
 
     python -m torch.distributed.run --nproc-per-node 4 tests/python/gpu_torch.py
 
-References are gathered by NCCL and made in float64; inputs are new in every run, outputs are poisoned
+References are gathered by torch.distributed and made in float64; inputs are new in every run, outputs are poisoned
 before, and every check is made on every rank. Prints one line a check, and fails on the first wrong.
 """
-import faulthandler
 import itertools
 import os
 import sys
@@ -18,11 +17,12 @@ import torch.distributed as dist
 import weft
 import weft.torch as symm_mem
 
-faulthandler.dump_traceback_later(300, exit=True)
+import job
+
 ME, N = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", ME)))
+DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", ME)) % torch.cuda.device_count())
 torch.cuda.set_device(DEVICE)
-dist.init_process_group("nccl", device_id=DEVICE)
+job.start(job.kind_for(DEVICE), seconds_max=300)
 WORLD = dist.group.WORLD
 NAME = WORLD.group_name
 SEED = torch.tensor([time.time_ns() % (1 << 31)], device=DEVICE)
@@ -42,9 +42,9 @@ def say(text):
 
 def of_all(tensor):
     flat = tensor.detach().clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
-    gathered = flat.new_empty((N, flat.numel()))
+    gathered = [torch.empty_like(flat) for _ in range(N)]
     if flat.numel():
-        dist.all_gather_into_tensor(gathered, flat)
+        dist.all_gather(gathered, flat)
     return torch.stack([each.clone().view(tensor.dtype).view(tensor.shape) for each in gathered])
 
 
@@ -305,8 +305,6 @@ exchanges()
 gradients()
 groups()
 if ME == 0:
-    print(f"all checks passed on {N} GPUs, seed {int(SEED)}; weft has counted {symm_mem.counters()}")
-dist.barrier()
-dist.destroy_process_group()
-faulthandler.cancel_dump_traceback_later()
+    print(f"all checks passed on {N} ranks, {torch.cuda.device_count()} GPUs, seed {int(SEED)}; weft has counted {symm_mem.counters()}")
+job.end()
 sys.exit(0)

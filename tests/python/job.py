@@ -15,6 +15,12 @@ def place():
     return 0, 1
 
 
+def kind_for(device):
+    """NCCL takes one rank a GPU."""
+    alone = device.type == "cuda" and place()[1] <= torch.cuda.device_count()
+    return "nccl" if alone else "gloo"
+
+
 def start(kind, seconds_max=120):
     """The world, of gloo or nccl. A program that hangs ends after seconds_max, and shows where."""
     if seconds_max:

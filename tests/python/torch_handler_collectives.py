@@ -185,11 +185,13 @@ def close(found, exact, k):
     assert worst < tolerance, (worst, tolerance)
 
 
-@pytest.fixture(params=["weft", "lanes"])
+@pytest.fixture(params=["weft", "lanes", "one behind the other"])
 def multiplied_by(request, monkeypatch):
-    """Floats by Weft's operators, and by the pipeline that all other types take."""
-    if request.param == "lanes":
+    """Floats by Weft's operators, and in both ways that all other types take."""
+    if request.param != "weft":
         monkeypatch.setattr(_pipeline, "weft_multiplies", lambda *matrices: False)
+    if request.param == "lanes":
+        monkeypatch.setattr(_pipeline, "HIDDEN_BYTES_MIN", 0)
     return request.param
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 import weft
 from torch_handler import SEED, Guarded, data, dawdle, same, symm
-from weft.torch import _call, _owner, _world
+from weft.torch import _call, _owner, _pipeline, _world
 
 
 class Lane:
@@ -201,9 +201,22 @@ class AllToAll(Scene):
         return [torch.cat([self.values(turn, rank)[me] for rank in range(self.n)])]
 
 
-class GatherMatmul(Scene):
-    def __init__(self, n, me, signals=3, in_place=False):
+class Product(Scene):
+    """hidden: with what is put behind it, however small; else one behind the other."""
+
+    def __init__(self, n, hidden):
         super().__init__(n)
+        self.hidden_bytes_min = 0 if hidden else 4 << 20
+
+    def of(self, function, *arguments):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_pipeline, "HIDDEN_BYTES_MIN", self.hidden_bytes_min)
+            return function(*arguments)
+
+
+class GatherMatmul(Product):
+    def __init__(self, n, me, signals=3, in_place=False, hidden=True):
+        super().__init__(n, hidden)
         m = 7
         self.gathered, self.c = Guarded((m * n, 9), torch.int64), torch.empty(m * n, 4, dtype=torch.int64)
         self.signal = symm.empty(n * signals, torch.int32)
@@ -218,7 +231,7 @@ class GatherMatmul(Scene):
         lane(self.signal.fill_, 1)  # as another call may have left it
 
     def call(self, turn):
-        return symm.fused_all_gather_matmul(*self.inputs, self.c, self.gathered.inside, self.signal)
+        return self.of(symm.fused_all_gather_matmul, *self.inputs, self.c, self.gathered.inside, self.signal)
 
     def results(self, result):
         return result
@@ -228,9 +241,9 @@ class GatherMatmul(Scene):
         return [whole, whole @ self.values(turn, me)[1]]
 
 
-class MatmulScatter(Scene):
-    def __init__(self, n, me):
-        super().__init__(n)
+class MatmulScatter(Product):
+    def __init__(self, n, me, hidden=True):
+        super().__init__(n, hidden)
         self.room, self.signal = Guarded((3 * n, 4), torch.int64), symm.empty(n, torch.int32)
         self.inputs = [torch.empty(3 * n, 9, dtype=torch.int64), torch.empty(9, 4, dtype=torch.int64)]
 
@@ -241,7 +254,7 @@ class MatmulScatter(Scene):
         lane(self.signal.fill_, 1)
 
     def call(self, turn):
-        return symm.fused_matmul_reduce_scatter(*self.inputs, self.room.inside, self.signal)
+        return self.of(symm.fused_matmul_reduce_scatter, *self.inputs, self.room.inside, self.signal)
 
     def results(self, result):
         return [result]
@@ -253,7 +266,9 @@ class MatmulScatter(Scene):
 SCENES = {"all-gather": AllGather, "all-to-all": AllToAll, "all-gather, matmul": GatherMatmul,
           "all-gather, matmul, one block": functools.partial(GatherMatmul, signals=1),
           "all-gather, matmul, in place": functools.partial(GatherMatmul, in_place=True),
-          "matmul, reduce-scatter": MatmulScatter}
+          "all-gather, then matmul": functools.partial(GatherMatmul, hidden=False),
+          "matmul, reduce-scatter": MatmulScatter,
+          "matmul, then reduce-scatter": functools.partial(MatmulScatter, hidden=False)}
 
 
 def check(scene, kept, turn, me):

@@ -13,6 +13,8 @@ import torch
 import weft
 
 COPY_ENGINE_BYTES = 512 << 10
+# What goes to one rank takes a few microseconds below this: less than hiding it costs.
+HIDDEN_BYTES_MIN = 4 << 20
 _MULTIPLIED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
@@ -53,6 +55,18 @@ def all_to_all(world, lane, output, sends, offsets):
         lane(weft.put_slice, output, sends[peer], sends[peer].numel(), peer, offsets[peer], 0,
              stream=lane.stream)
     world.barrier(lane)
+
+
+def all_gather_then_matmul(world, lane, a, b, c, gathered):
+    all_gather(world, lane, gathered, a)
+    lane(torch.mm, gathered, b, out=c)
+
+
+def matmul_then_reduce_scatter(world, lane, x1, x2, parts, average):
+    product = x1.new_empty((x1.shape[0], x2.shape[1]))
+    lane(torch.mm, x1, x2, out=product)
+    lane(weft.all_to_all, raw(parts), raw(product), team=world.team, stream=lane.stream)
+    return _reduced(lane, parts.view(world.size, -1, x2.shape[1]), average)
 
 
 @contextlib.contextmanager
@@ -142,7 +156,11 @@ def matmul_reduce_scatter(world, lane, x1, x2, parts, signals, average):
         multiply(rank, parts[rank])
         for distance in range(1, size):
             side.wait((rank - distance) % size)
-    output = x1.new_empty((rows, n))
+    return _reduced(lane, parts, average)
+
+
+def _reduced(lane, parts, average):
+    output = parts.new_empty(parts.shape[1:])
     lane(_mean if average else _sum, parts, output)
     return output
 

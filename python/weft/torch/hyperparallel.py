@@ -190,7 +190,8 @@ class SymmetricMemoryHandler:
         a (m, k), b (k, n), c (m * ranks, n); gather_out (m * ranks, k), symmetric; a may be this
         rank's rows of it. signal: symmetric int32, at least as many as there are ranks; its values
         do not matter. a goes and is multiplied in blocks of block_size rows, each of which needs a
-        signal for each rank; without it, in as many as there are signals for, 4 at most."""
+        signal for each rank; without it, in as many as there are signals for, 4 at most, and
+        where that would hide little, gathering comes first."""
         a, b, c, gathered, signal = map(plain, (a, b, c, gather_out, signal))
         call = Collective("fused_all_gather_matmul", gathered)
         size = call.world.size
@@ -207,8 +208,12 @@ class SymmetricMemoryHandler:
         blocks = call.blocks(m, signal, block_size)
         able = call.begin([m, k], len(blocks), places=[signal], able=_pipeline.weft_multiplies(a, b, c, gathered)
                           and not overlap(a, gathered))
-        if not (able and _pipeline.by_weft(weft.all_gather_matmul, c, a, b, gathered,
-                                           team=call.world.team)):
+        if able and _pipeline.by_weft(weft.all_gather_matmul, c, a, b, gathered,
+                                      team=call.world.team):
+            return gather_out, c
+        if block_size is None and gathered.nbytes // size < _pipeline.HIDDEN_BYTES_MIN:
+            _pipeline.all_gather_then_matmul(call.world, call.lane, a.contiguous(), b, c, gathered)
+        else:
             _pipeline.all_gather_matmul(call.world, call.lane, a.contiguous(), b, c, gathered,
                                         signal.view(-1), blocks)
         return gather_out, c
@@ -243,8 +248,11 @@ class SymmetricMemoryHandler:
             if _pipeline.by_weft(weft.matmul_reduce_scatter, output, x1, x2, reduce_op,
                                  team=call.world.team):
                 return output
+        average = reduce_op == "avg"
+        if parts.nbytes // size < _pipeline.HIDDEN_BYTES_MIN:
+            return _pipeline.matmul_then_reduce_scatter(call.world, call.lane, x1, x2, parts, average)
         return _pipeline.matmul_reduce_scatter(call.world, call.lane, x1, x2, parts,
-                                               signal.view(-1), reduce_op == "avg")
+                                               signal.view(-1), average)
 
 
 TorchSymmetricMemoryHandler = SymmetricMemoryHandler
