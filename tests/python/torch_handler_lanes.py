@@ -206,7 +206,7 @@ class Product(Scene):
 
     def __init__(self, n, hidden):
         super().__init__(n)
-        self.hidden_bytes_min = 0 if hidden else 4 << 20
+        self.hidden_bytes_min = 0 if hidden else 8 << 20
 
     def of(self, function, *arguments):
         with pytest.MonkeyPatch.context() as patch:

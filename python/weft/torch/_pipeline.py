@@ -14,7 +14,7 @@ import weft
 
 COPY_ENGINE_BYTES = 512 << 10
 # What goes to one rank takes a few microseconds below this: less than hiding it costs.
-HIDDEN_BYTES_MIN = 4 << 20
+HIDDEN_BYTES_MIN = 8 << 20
 _MULTIPLIED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
