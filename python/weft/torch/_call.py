@@ -54,6 +54,8 @@ def meaning(call, name, code, meanings):
 
 def _span(tensor):
     """First and last address, and one more."""
+    if tensor.is_contiguous():
+        return tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes
     reach = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
     begin = tensor.data_ptr()
     return begin, begin + ((reach + 1) * tensor.element_size() if tensor.numel() else 0)
