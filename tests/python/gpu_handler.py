@@ -7,18 +7,16 @@
 
 Data is new in every run (HANDLER_SEED repeats one), outputs are poisoned and lie between guard words,
 ranks come at different times, and everything is checked on every rank. A line for each scene; the
-first that goes wrong ends the run with status 1. At the end, how long the fused products take beside
-the product alone and beside gather and product one behind the other. Without a GPU the scenes run on
-CPU tensors, but for those of streams and graphs: a trial of this program.
+first that goes wrong ends the run with status 1. Without a GPU the scenes run on CPU tensors, but for
+those of streams and graphs: a trial of this program.
 
-    gpu_handler.py [--only TEXT] [--times]
+    gpu_handler.py [--only TEXT]
 """
 import argparse
 import faulthandler
 import os
 import pathlib
 import random
-import statistics
 import sys
 import time
 import traceback
@@ -36,7 +34,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import weft  # noqa: E402
 import torch_handler  # noqa: E402
 from torch_handler import ALL_TYPES, SEED, bits, same, symm  # noqa: E402
-from weft.torch import _pipeline  # noqa: E402
 from weft.torch.hyperparallel import acquire_symmetric_memory  # noqa: E402
 
 ME, N = weft.my_pe(), weft.n_pes()
@@ -704,71 +701,13 @@ def tensors_of_cpus_beside():
     expect(output[:, 0].tolist() == list(range(N)))
 
 
-# --- Times ---------------------------------------------------------------------------------------
-
-def microseconds(work, rounds=30):
-    """The median of what a round takes, of the slowest rank, in a stream that is kept busy."""
-    for _ in range(5):
-        work()
-    meet()
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(rounds + 1)]
-    symm.barrier()
-    marks[0].record()
-    for mark in marks[1:]:
-        work()
-        mark.record()
-    wait()
-    mine = statistics.median(a.elapsed_time(b) * 1000 for a, b in zip(marks, marks[1:]))
-    numbers = torch.zeros(N, dtype=torch.float64)
-    weft.all_gather(numbers, torch.tensor([mine], dtype=torch.float64))
-    return numbers.max().item()
-
-
-def by_engines(work):
-    """Times by multiprocessors where those are faster, and by copy engines from so many KiB on."""
-    texts, before = [], _pipeline.COPY_ENGINE_BYTES
-    for kib in (1 << 30, 4096, 512, 64):
-        _pipeline.COPY_ENGINE_BYTES = kib << 10
-        texts.append(f"{microseconds(work):.0f}")
-    _pipeline.COPY_ENGINE_BYTES = before
-    return "/".join(texts)
-
-
-def times():
-    if ME == 0:
-        print(f"# us, bfloat16, {N} GPUs: product alone, move and product one behind the other, fused; the latter with "
-              f"copy engines never, from 4096, 512, 64 KiB on; {_pipeline.COPY_ENGINE_BYTES >> 10} KiB is in use")
-    for m, k, cols in [(128, 4096, 4096), (512, 4096, 4096), (2048, 4096, 4096), (2048, 8192, 8192), (4096, 8192, 8192)]:
-        dtype = torch.bfloat16
-        gathered = Gathered(m, k, cols // N, dtype, 4)
-        a, b = gathered.inputs(0, ME)
-        out, c, signal = gathered.gather_out.inside, gathered.c, gathered.signal
-        alone = microseconds(lambda: torch.mm(out, b, out=c))
-        behind = microseconds(lambda: (symm.shmem_allgather(out, a), torch.mm(out, b, out=c)))
-        fused = [f"{by_engines(lambda: symm.fused_all_gather_matmul(a, b, c, out, signal, -(-m // n)))} in {n}" for n in (1, 2, 4)]
-        if ME == 0:
-            print(f"# all-gather, matmul     {m * N} x {k} x {cols // N}: {alone:.0f} {behind:.0f} {', '.join(fused)} blocks",
-                  flush=True)
-        scattered = Scattered(m, k // N, cols, dtype)
-        x1, x2 = scattered.inputs(0, ME)
-        room, full = scattered.room.inside, torch.empty(m * N, cols, dtype=dtype, device=DEVICE)
-        pieces = [full[r * m:(r + 1) * m] for r in range(N)]
-        alone = microseconds(lambda: torch.mm(x1, x2, out=full))
-        behind = microseconds(lambda: (torch.mm(x1, x2, out=full), symm.shmem_alltoall(pieces, room, [m * cols] * N),
-                                       room.view(N, m, cols).sum(0)))
-        fused = by_engines(lambda: symm.fused_matmul_reduce_scatter(x1, x2, room, scattered.signal))
-        if ME == 0:
-            print(f"# matmul, reduce-scatter {m * N} x {k // N} x {cols}: {alone:.0f} {behind:.0f} {fused}", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="", help="scenes with this in their names")
-    parser.add_argument("--times", action="store_true", help="times alone")
     options = parser.parse_args()
     if ME == 0:
         print(f"# {N} ranks on {torch.cuda.get_device_name() if GPU else 'CPUs'}, torch {torch.__version__}", flush=True)
-    for function in SCENES if not options.times else []:
+    for function in SCENES:
         if options.only not in function.__name__ or (hasattr(function, "on_gpu") and not GPU):
             continue
         faulthandler.dump_traceback_later(PATIENCE, exit=True)
@@ -782,8 +721,6 @@ def main():
         if ME == 0:
             print(f"ok - {function.__name__} ({time.perf_counter() - begun:.1f} s)", flush=True)
     faulthandler.dump_traceback_later(PATIENCE, exit=True)
-    if GPU and (options.times or not options.only):
-        times()
     meet()
     faulthandler.cancel_dump_traceback_later()
     symm.close()
