@@ -19,7 +19,7 @@ os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-import torch.distributed._symmetric_memory as symm_mem  # noqa: E402
+import torch.distributed._symmetric_memory  # noqa: E402, F401
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "python"))
 import job  # noqa: E402
@@ -115,7 +115,6 @@ def main():
     torch.cuda.set_device(rank % torch.cuda.device_count())
     group = job.start("nccl", seconds_max=400).group_name
     dist.barrier()
-    symm_mem.enable_symm_mem_for_group(group)
     if rank == 0:
         print(f"# {dist.get_world_size()} GPUs, torch {torch.__version__}; us, graph / plain; the handler hides from "
               f"{_pipeline.HIDDEN_BYTES_MIN >> 20} MiB on\n| | product alone | behind | hidden | PyTorch's |\n|---|---:|---:|---:|---:|")
