@@ -2,6 +2,7 @@
 """Symmetric tensors and handles on the CPU: what PyTorch's functions of the same names promise."""
 import ctypes
 import gc
+import re
 import threading
 import warnings
 import weakref
@@ -44,6 +45,21 @@ def test_empty_has_defaults_and_refuses(group):
     assert symm_mem.empty(2).device == torch.device("cpu")
     raises((ValueError, RuntimeError), "negative", symm_mem.empty, -1, device="cpu")
     raises(RuntimeError, "device type", symm_mem.empty, 4, device="meta")
+
+
+@pytest.mark.parametrize("sizes", [(2**62, 8), (2**61, 8), (2**63 - 1,), (2**40, 2**40), (0, 2**62, 8), (-1,)], ids=str)
+def test_sizes_that_cannot_be(sizes):
+    with pytest.raises(RuntimeError) as theirs:
+        torch.empty(sizes)
+    raises(RuntimeError, re.escape(str(theirs.value).splitlines()[0]), symm_mem.empty, sizes, device="cpu")
+    assert symm_mem.empty(2**62, 0, 8, device="cpu").numel() == 0
+
+
+@pytest.mark.parametrize("sizes, strides", [((4, 6), (7, 1)), ((4, 6), (2**61, 1)), ((4,), (-1,)), ((4,), (1, 1)),
+                                            ((2**40, 4), (2**40, 2**60)), ((2**62, 8), (8, 1))], ids=str)
+def test_strides_that_cannot_be(sizes, strides):
+    """Elements lie within the memory that was made for them."""
+    raises(RuntimeError, None, symm_mem.SymmetricMemory.empty_strided_p2p, sizes, strides, torch.float32, "cpu")
 
 
 # --- rendezvous and the handle -------------------------------------------------------------------

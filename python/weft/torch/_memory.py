@@ -18,8 +18,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 import weft
 from weft.torch import _backend
 from weft.torch._groups import group_name, group_of, join
-from weft.torch._handle import (Handle, bytes_at, check_type, contiguous_strides, pad_begin,
-                                tensor_in)
+from weft.torch._handle import Handle, bytes_at, check_type, pad_begin, tensor_in
 
 
 class _Allocation:
@@ -49,6 +48,19 @@ def registered(device):
     if device.type == "cuda" and not _backend.installed():
         _backend.install()
     return _SymmetricMemory.get_backend(device) is not None
+
+
+def _bytes_of(size, stride, dtype):
+    """What the elements take. PyTorch's empty_strided_p2p allocates as much, and leaves it to the
+    caller that strides do not reach further; sizes that overflow end the process there, because
+    at::TensorMaker computes them in a function that may not throw."""
+    torch.empty_strided(size, stride, dtype=dtype, device="meta")
+    elements = math.prod(size)
+    reach = elements and 1 + sum((n - 1) * step for n, step in zip(size, stride))
+    if reach > elements or any(step < 0 for step in stride):
+        raise RuntimeError(f"empty_strided_p2p: got strides {list(stride)}, expected such that the "
+                           f"{elements} elements of {list(size)} lie close together")
+    return elements * dtype.itemsize
 
 
 def _allocate(nbytes, group):
@@ -105,15 +117,17 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def empty_strided_p2p(size, stride, dtype, device, group_name=None, alloc_id=None):
+        """PyTorch's page of it: a tensor of these sizes and strides, in bytes as many as its
+        elements have. alloc_id: the same memory again for the same number."""
         device = torch.device(device)
         check_type("empty_strided_p2p", dtype)
+        nbytes = _bytes_of(size, stride, dtype)
         if registered(device):
             return _SymmetricMemory.empty_strided_p2p(size, stride, dtype, device, group_name,
                                                       alloc_id)
         if device.type != "cpu":
             raise RuntimeError(f"SymmetricMemory does not support device type {device.type}; "
                                "expected cpu or cuda")
-        nbytes = math.prod(size) * dtype.itemsize
         if alloc_id is None:
             storage = _storage(_allocate(nbytes, group_name))
         else:
@@ -167,14 +181,13 @@ def empty(*size, dtype=None, device=None):
     PyTorch's. Memory is freed when no tensor and no handle uses it any more, on any thread."""
     size = tuple(size[0]) if len(size) == 1 and isinstance(size[0], Sequence) else size
     size = tuple(operator.index(extent) for extent in size)
-    if any(extent < 0 for extent in size):
-        raise RuntimeError(f"empty: expected sizes that are not negative, got {list(size)}")
-    dtype = dtype or torch.get_default_dtype()
+    dtype = torch.get_default_dtype() if dtype is None else dtype
     check_type("empty", dtype)
+    like = torch.empty(size, dtype=dtype, device="meta")  # complains of sizes that cannot be
     device = torch.get_default_device() if device is None else torch.device(device)
     if registered(device):
         return torch_symm_mem.empty(size, dtype=dtype, device=device)
-    return SymmetricMemory.empty_strided_p2p(size, contiguous_strides(size), dtype, device)
+    return SymmetricMemory.empty_strided_p2p(size, like.stride(), dtype, device)
 
 
 def rendezvous(tensor, group):
