@@ -144,6 +144,25 @@ def test_signals_go_around(group):
 
 
 @on_groups
+def test_members_have_the_same_sizes(group):
+    """Also where what lies around the tensors makes their blocks equally large: all of them refuse."""
+    rank, pad = group.rank(), symm_mem.get_signal_pad_size()
+    for more in (1, 10, 16, 100, 10000) if group.size() > 1 else ():
+        t = symm_mem.empty(100 + more * (rank == 1), device="cpu")
+        raises(RuntimeError, "(rank|PE) . has .* (rank|of PE) ", symm_mem.rendezvous, t, group)
+    for unit in (64, 512):
+        try:
+            symm_mem.set_signal_pad_size(pad + unit * rank)
+            t = symm_mem.empty(unit // 4 * (group.size() - rank), device="cpu")
+        finally:
+            symm_mem.set_signal_pad_size(pad)
+        if group.size() > 1:
+            raises(RuntimeError, "(rank|PE) . has .* (rank|of PE) ", symm_mem.rendezvous, t, group)
+    handle = symm_mem.rendezvous(symm_mem.empty(100, device="cpu"), group)
+    handle.barrier()
+
+
+@on_groups
 def test_foreign_memory_is_none_at_once(group):
     private = torch.empty(4)
     assert symm_mem.rendezvous(private, group) is None

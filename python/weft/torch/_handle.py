@@ -3,8 +3,9 @@
 
 Same members as torch._C._distributed_c10d._SymmetricMemory. A block of memory is
 
-    | buffer: as many bytes as the tensor asked for | zeros up to 64 | signal pad |
+    | buffer: as many bytes as the tensor asked for | zeros up to 64 | signal pad | zeros | facts |
 
+Facts are the bytes of the buffer and those of the pad, which members have to agree on: the last 16.
 A handle holds the members' shares of it, never the allocation itself: it keeps the memory alive,
 and the allocation, which remembers its handles, can go.
 """
@@ -16,10 +17,20 @@ import torch
 import weft
 
 ALIGNMENT = 64
+_Facts = ctypes.c_int64 * 2
 
 
 def pad_begin(buffer_bytes):
     return -(-buffer_bytes // ALIGNMENT) * ALIGNMENT
+
+
+def block_bytes(buffer_bytes, pad_bytes):
+    return -(-(pad_begin(buffer_bytes) + pad_bytes) // 8) * 8 + ctypes.sizeof(_Facts)
+
+
+def facts_at(block, nbytes):
+    """Those of the block at this address, to read and to write."""
+    return _Facts.from_address(block + nbytes - ctypes.sizeof(_Facts))
 
 
 def bytes_at(address, nbytes, owner):

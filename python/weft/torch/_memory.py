@@ -18,7 +18,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 import weft
 from weft.torch import _backend
 from weft.torch._groups import group_name, group_of, join
-from weft.torch._handle import Handle, bytes_at, check_type, pad_begin, tensor_in
+from weft.torch._handle import Handle, block_bytes, bytes_at, check_type, facts_at, tensor_in
 
 
 class _Allocation:
@@ -28,15 +28,32 @@ class _Allocation:
         self.nbytes = nbytes
         self.pad_bytes = _SymmetricMemory.signal_pad_size
         self.group = group
-        self.block = weft.Block("host", pad_begin(nbytes) + self.pad_bytes)
+        self.block = weft.Block("host", block_bytes(nbytes, self.pad_bytes))
         self.handles = {}
+        facts_at(self.block.ptr, self.block.nbytes)[:] = nbytes, self.pad_bytes
 
     def handle(self, group):
         """The first call for a group is collective over it."""
         if group not in self.handles:
-            share = self.block.share(list(group.pes), tag=group.tag)
+            share = self._attach(group)
             self.handles[group] = SymmetricMemory(group, share, self.nbytes, self.pad_bytes)
         return self.handles[group]
+
+    def _attach(self, group):
+        """Blocks of one size may still be of different parts. All members compare all, and so all
+        refuse."""
+        where = f'rendezvous in group "{group.name}"'
+        try:
+            share = self.block.share(list(group.pes), tag=group.tag)
+        except ValueError as error:  # RuntimeError, as PyTorch's registry has it
+            raise RuntimeError(f"{where}: {error}") from None
+        for rank in range(group.size):
+            nbytes, pad_bytes = facts_at(share.ptr(rank), share.nbytes)
+            if (nbytes, pad_bytes) != (self.nbytes, self.pad_bytes):
+                raise RuntimeError(
+                    f"{where}: rank {rank} has {nbytes} bytes and a signal pad of {pad_bytes}, and rank "
+                    f"{group.rank} has {self.nbytes} and {self.pad_bytes}: give tensors of the same size")
+        return share
 
 
 _allocations = weakref.WeakValueDictionary()
