@@ -42,4 +42,8 @@ _SymmetricMemory = SymmetricMemory
 
 def __getattr__(name):
     """What is not here is PyTorch's."""
-    return getattr(_torch_symm_mem, name)
+    try:
+        return getattr(_torch_symm_mem, name)
+    except AttributeError:
+        raise AttributeError(f"module 'weft.torch' has no attribute {name!r}, nor has "
+                             "torch.distributed._symmetric_memory") from None

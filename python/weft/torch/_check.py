@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What arguments must be. Every complaint names the call, what it got and what it expected; it
 comes before anything is sent, so that members with the same mistake all hear of it."""
+import torch
+from torch._C._distributed_c10d import _SymmetricMemory
+
 from weft.torch import _memory
+from weft.torch._handle import Handle
 
 REDUCE_OPS = ("sum", "avg", "max", "min", "prod")
+
+
+def check_tensor(call, name, value):
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{call}: got {name} of type {type(value).__name__}, expected a torch.Tensor")
+
+
+def check_handle(call, name, value):
+    if not isinstance(value, (Handle, _SymmetricMemory)):
+        raise TypeError(f"{call}: got {name} of type {type(value).__name__}, expected a handle of "
+                        "rendezvous()")
 
 
 def check_dim(call, name, dim, tensor):

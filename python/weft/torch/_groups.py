@@ -5,6 +5,7 @@ A group is known by its name, and by the process group that has the name now: na
 after destroy_process_group(). Teams are kept for the life of the process, by members and name, so
 that a group made again takes its old team and nobody has to say goodbye.
 """
+import functools
 import os
 import zlib
 
@@ -60,8 +61,23 @@ def group_name(group):
         return group
     if isinstance(group, dist.ProcessGroup):
         return group.group_name
-    raise TypeError(f"rendezvous: unsupported group type: {type(group)}; "
-                    "expected a name or a torch.distributed.ProcessGroup")
+    if group == dist.GroupMember.NON_GROUP_MEMBER:
+        raise TypeError(f"unsupported group type: {type(group)}: got what torch.distributed gives to who is "
+                        "no member of the group: this rank is none, and makes no calls of it")
+    raise TypeError(f"unsupported group type: {type(group)}; expected a name or a "
+                    "torch.distributed.ProcessGroup")
+
+
+def by_either_name(function):
+    """What functions call `group`, PyTorch's operators call `group_name`: both are taken."""
+    @functools.wraps(function)
+    def call(*args, **named):
+        if "group_name" in named:
+            if "group" in named:
+                raise TypeError(f"{function.__name__}: got group and group_name, expected one of them")
+            named["group"] = named.pop("group_name")
+        return function(*args, **named)
+    return call
 
 
 def init_process_group(backend=None, **options):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The operators, as functions: what each takes and gives. All are collective over the group, which
-is a process group or its name; every member calls, in the same order.
+is a process group or its name, and may be given as group_name, too; every member calls, in the same
+order.
 
 On return (CPU), or when the stream gets there (CUDA), results are complete and inputs may be
 overwritten. Sizes and types are looked at before anything is sent: ValueError or RuntimeError with
@@ -8,6 +9,7 @@ what was got and what was expected.
 """
 import torch
 
+from weft.torch._groups import by_either_name
 from weft.torch._groups import group_name as name_of
 
 _weft = torch.ops.weft
@@ -17,29 +19,34 @@ _symm_mem = torch.ops.symm_mem
 # --- Functions with gradients --------------------------------------------------------------------
 
 
+@by_either_name
 def all_gather(input, gather_dim, group):
     """The members' inputs, all of one shape, behind each other along gather_dim in order of rank.
     The result is laid out with gather_dim in front. Any dtype."""
     return _weft.all_gather(input, gather_dim, name_of(group))
 
 
+@by_either_name
 def reduce_scatter(input, reduce_op, scatter_dim, group):
     """This rank's part along scatter_dim, whose size is a multiple of the members, of the sum over
     all inputs; reduce_op: sum, avg, max, min or prod. Contiguous. 16-bit types are added in 32."""
     return _weft.reduce_scatter(input, reduce_op, scatter_dim, name_of(group))
 
 
+@by_either_name
 def all_reduce(input, reduce_op, group):
     """The sum (avg, max, min, prod) over all inputs: the same bits on every rank. Contiguous."""
     return _weft.all_reduce(input, reduce_op, name_of(group))
 
 
+@by_either_name
 def all_to_all(input, group, output_splits=None, input_splits=None):
     """input_splits[r] rows of input go to rank r, output_splits[r] come from it, one behind the
     other; without both, equal parts. The splits of a pair of ranks must agree: ValueError on all."""
     return _weft.all_to_all(input, output_splits, input_splits, name_of(group))
 
 
+@by_either_name
 def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     """(A gathered along gather_dim, or None; [gathered A @ B for B in Bs]).
 
@@ -50,6 +57,7 @@ def fused_all_gather_matmul(A, Bs, gather_dim, group, *, return_A=True):
     return _weft.fused_all_gather_matmul(A, Bs, gather_dim, name_of(group), return_A=return_A)
 
 
+@by_either_name
 def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
     """This rank's part along scatter_dim of the sum (reduce_op avg: mean) over the ranks' A @ B.
 
@@ -61,6 +69,7 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
 # --- Products of 8-bit floats --------------------------------------------------------------------
 
 
+@by_either_name
 def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, biases,
                                    result_scales, out_dtypes, use_fast_accum):
     """(A gathered, [torch._scaled_mm(gathered A, B, ...) for B in Bs]).
@@ -73,6 +82,7 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, 
         use_fast_accum)
 
 
+@by_either_name
 def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_scatter_dim,
                                        scatter_dim_after_maybe_reshape, group, output_shape,
                                        bias=None, result_scale=None, out_dtype=None,
@@ -89,55 +99,65 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
 # --- On symmetric tensors ------------------------------------------------------------------------
 
 
+@by_either_name
 def one_shot_all_reduce(input, reduce_op, group):
     """The sum over the ranks' symmetric inputs, the same bits on all. reduce_op: sum. float32 and
     bfloat16; on the CPU also float64 and float16."""
     return _symm_mem.one_shot_all_reduce(input, reduce_op, name_of(group))
 
 
+@by_either_name
 def one_shot_all_reduce_out(input, reduce_op, group, out):
     """one_shot_all_reduce() into `out`, contiguous and of input's shape."""
     return _symm_mem.one_shot_all_reduce_out(input, reduce_op, name_of(group), out)
 
 
+@by_either_name
 def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
     """one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which has
     room for it."""
     return _symm_mem.one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, name_of(group))
 
 
+@by_either_name
 def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out):
     return _symm_mem.one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op,
                                                   name_of(group), out)
 
 
+@by_either_name
 def two_shot_all_reduce_(input, reduce_op, group):
     """input becomes the sum over the ranks' symmetric inputs."""
     return _symm_mem.two_shot_all_reduce_(input, reduce_op, name_of(group))
 
 
+@by_either_name
 def two_shot_all_reduce_out(input, reduce_op, group, output):
     """two_shot_all_reduce_() into `output`; what is left in input is not defined."""
     return _symm_mem.two_shot_all_reduce_out(input, reduce_op, name_of(group), output)
 
 
+@by_either_name
 def reduce_scatter_out(input, group, split_last_dim, output):
     """output = this rank's part of the sum over the ranks' symmetric inputs: of the whole, which
     has one dimension then, or of every row of the last."""
     return _symm_mem.reduce_scatter_out(input, name_of(group), split_last_dim, output)
 
 
+@by_either_name
 def low_contention_all_gather(tensor, group):
     """all_gather() along dimension 0 that leaves the GPU's multiprocessors alone. The result is
     there behind torch.ops._c10d_functional.wait_tensor()."""
     return _symm_mem._low_contention_all_gather(tensor, name_of(group))
 
 
+@by_either_name
 def low_contention_reduce_scatter(tensor, reduce_op, group):
     """reduce_scatter() along dimension 0, likewise; reduce_op: sum or avg."""
     return _symm_mem._low_contention_reduce_scatter(tensor, reduce_op, name_of(group))
 
 
+@by_either_name
 def get_remote_tensors(x, group):
     """The ranks' copies of a symmetric tensor, in order of rank; ValueError if x is not one."""
     return _symm_mem.get_remote_tensors(x, name_of(group))
@@ -146,6 +166,7 @@ def get_remote_tensors(x, group):
 # --- Rows by splits ------------------------------------------------------------------------------
 
 
+@by_either_name
 def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group):
     """in_splits[r] rows of input go to rank r. out receives rows from all ranks, one behind the
     other; out_splits_offsets[0][r] how many from rank r, [1][r] where they begin. int64.
@@ -153,6 +174,7 @@ def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group):
     return _symm_mem.all_to_all_vdev(input, out, in_splits, out_splits_offsets, name_of(group))
 
 
+@by_either_name
 def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group, major_align=None):
     """The rows of experts: in_splits[r * ne + e] for expert e of rank r. out holds them by expert,
     then by sender, entry e * members + r of out_splits_offsets. Each expert begins at a multiple of
@@ -161,6 +183,7 @@ def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group, major_a
                                         major_align)
 
 
+@by_either_name
 def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, group):
     """The way back: in_splits_offsets is what all_to_all_vdev_2d() gave, entry e * members + r;
     out holds rows by rank, then by expert, without gaps."""

@@ -5,7 +5,8 @@ import time
 import torch
 
 import weft
-from weft.torch._check import check_contiguous, check_divisible, check_symmetric
+from weft.torch._check import (check_contiguous, check_divisible, check_handle, check_symmetric,
+                               check_tensor)
 from weft.torch._memory import rendezvous
 
 WORLD = "0"
@@ -37,34 +38,40 @@ def get_remote_tensors(x, group_name):
 # --- Puts and gets through a handle --------------------------------------------------------------
 
 
-def put(src, handle, peer, offset=0):
+def put(src, hdl, peer, offset=0):
     """Copies src to peer's memory, `offset` elements behind where its tensor begins."""
-    _remote("put", src, handle, peer, offset).copy_(src)
+    _remote("put", "src", src, hdl, peer, offset).copy_(src)
 
 
-def get(dst, handle, peer, offset=0):
+def get(dst, hdl, peer, offset=0):
     """Copies from peer's memory to dst, from `offset` elements behind where its tensor begins."""
-    dst.copy_(_remote("get", dst, handle, peer, offset))
+    remote = _remote("get", "dst", dst, hdl, peer, offset)
+    dst.copy_(remote)
 
 
-def put_signal(src, handle, peer):
+def put_signal(src, hdl, peer):
     """put(), then a signal that wait_signal() of the peer takes; behind it the data is there."""
-    _remote("put_signal", src, handle, peer, 0).copy_(src)
-    handle.put_signal(peer)
+    _remote("put_signal", "src", src, hdl, peer, 0).copy_(src)
+    hdl.put_signal(peer)
 
 
-def wait_signal(handle, peer):
-    check_peer("wait_signal", peer, handle.world_size)
-    handle.wait_signal(peer)
+def wait_signal(hdl, peer):
+    """Waits for the signal of put_signal() of that peer, and takes it: what it put is there. On CUDA
+    the current stream waits."""
+    check_handle("wait_signal", "hdl", hdl)
+    check_peer("wait_signal", peer, hdl.world_size)
+    hdl.wait_signal(peer)
 
 
-def _remote(call, tensor, handle, peer, offset):
+def _remote(call, name, tensor, handle, peer, offset):
     """The place at the peer, of the tensor's sizes."""
+    check_tensor(call, name, tensor)
+    check_handle(call, "hdl", handle)
     check_peer(call, peer, handle.world_size)
     if tensor.device != handle.device:
-        raise RuntimeError(f"{call}: got a tensor on {tensor.device}, expected the handle's "
+        raise RuntimeError(f"{call}: got {name} on {tensor.device}, expected the handle's "
                            f"{handle.device}")
-    check_contiguous(call, "tensor", tensor)
+    check_contiguous(call, name, tensor)
     if offset < 0:
         raise RuntimeError(f"{call}: offset must be non-negative, got {offset}")
     if handle.offset % tensor.element_size():
