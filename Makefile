@@ -180,8 +180,14 @@ $(PYTHON_DIR)/_core.abi3.so: $(PYTHON_OBJ) $(LIB)
 # What the package has of ours, for setup.py.
 .PHONY: python-package wheel
 python-package: $(PYTHON_DIR)/_core.abi3.so $(HEADERS) $(KERNELS) $(BUILD)/bin/oshrun $(BUILD)/bin/weft
+# With the tools that $(PYTHON) has. A fresh environment lacks some: pip fetches them then.
+MAKES_WHEELS := import setuptools, importlib.util as u, sys; \
+                sys.exit(not (u.find_spec("wheel") or u.find_spec("setuptools.command.bdist_wheel")))
+isolation = $(eval isolation := $(shell \
+                $(PYTHON) -c '$(MAKES_WHEELS)' 2>/dev/null && echo --no-build-isolation))$(isolation)
 wheel: ## build the Python package as a wheel in build/wheel
-	$(PYTHON) -m pip wheel --no-deps --no-build-isolation -w $(BUILD)/wheel .
+	$(if $(isolation),,@echo 'make wheel: $(PYTHON) has no setuptools that makes wheels: pip fetches one')
+	$(PYTHON) -m pip wheel --no-deps $(isolation) -w $(BUILD)/wheel .
 $(PYTHON_PURE): $(PYTHON_DIR)/%: | python/weft/%
 	@mkdir -p $(@D)
 	@ln -sfn $(abspath $(firstword $|)) $@

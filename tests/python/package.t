@@ -18,9 +18,22 @@ import interpreter  # noqa: E402
 import tap  # noqa: E402
 
 LONG = os.environ.get("WEFT_TEST_LONG")
-PYTHON = next((python for python in interpreter.CANDIDATES if interpreter.has(python, "setuptools", "wheel", "ensurepip", "pip")
-               and subprocess.run([python, "-c", "import sysconfig; open(sysconfig.get_path('include') + '/Python.h')"],
-                                  capture_output=True).returncode == 0), None)
+
+
+def outside(python):
+    """What an environment of this Python is made from: packages of an environment are not handed on."""
+    asked = subprocess.run([python, "-c", "import sys; print(sys._base_executable)"], capture_output=True, text=True)
+    return asked.stdout.strip() or python
+
+
+def builds(python):
+    """Whether it has what it takes to build the package without the network."""
+    headers = "import sysconfig; open(sysconfig.get_path('include') + '/Python.h')"
+    return interpreter.has(python, "setuptools", "wheel", "ensurepip", "pip") and subprocess.run(
+        [python, "-c", headers], capture_output=True).returncode == 0
+
+
+PYTHON = next(filter(builds, map(outside, interpreter.CANDIDATES)), None)
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-package-"))
 atexit.register(shutil.rmtree, WORK)
 SCRIPTS = WORK / "fresh/bin"
@@ -112,6 +125,15 @@ def source_distribution(problems):
     runs(problems)
 
 
+def wheel_tools(problems):
+    """`make wheel` does without the network where it can, and not where it cannot."""
+    run(problems, PYTHON, "-m", "venv", "--without-pip", WORK / "bare")
+    for python, isolated in (WORK / "bare/bin/python", True), (PYTHON, False):
+        out = run(problems, "make", "-n", "wheel", f"PYTHON={python}", "NVCC=", cwd=interpreter.ROOT)
+        if ("--no-build-isolation" in out) == isolated or ("pip fetches" in out) != isolated:
+            problems.append(f"make wheel with {python}: {out}")
+
+
 def leaves(problems):
     run(problems, SCRIPTS / "python", "-m", "pip", "uninstall", "-y", "weft", cwd=WORK)
     problems += [f"{path} is left" for path in (WORK / "fresh").rglob("*weft*") if "__pycache__" not in str(path)]
@@ -125,6 +147,7 @@ tap.run([
     ("programs run far from the checkout", runs),
     ("C compiles against it", compiles),
     ("what a package has", contents),
+    ("make wheel takes the tools that there are", wheel_tools),
     ("a source distribution", source_distribution),
     ("pip uninstall", leaves),
 ])
