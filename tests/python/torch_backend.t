@@ -223,6 +223,16 @@ def no_compiler(problems):
         """)], said=["lines 1 weft.torch.install: there is no C.. compiler", "install g"], XDG_CACHE_HOME=cache)
 
 
+def no_room(problems):
+    for cache in ("/proc/nope", "/dev/null"):
+        run(problems, [PYTHON, "-c", program("""
+            try:
+                weft.torch.install()
+            except RuntimeError as error:
+                print("lines", len(str(error).splitlines()), error)
+        """)], said=[f"lines 1 weft.torch.install: .*{cache}/weft/torch-.*: set XDG_CACHE_HOME"], XDG_CACHE_HOME=cache)
+
+
 def by_itself(problems):
     """What `import torch` calls: only if asked, and it never compiles."""
     text = f"""
@@ -247,7 +257,7 @@ CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))
          for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in (1, 2, 3, 4)]
 CASES += [(scene.__name__.replace("_", " "), scene) for scene in (
     torchrun, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, thread_at_the_end, names, used_before,
-    no_compiler, by_itself)]
+    no_compiler, no_room, by_itself)]
 ONLY = sys.argv[1] if len(sys.argv) > 1 else ""  # cases with this in their name
 CASES = [case for case in CASES if ONLY in case[0]]
 tap.run(CASES if PYTHON else [("PyTorch's backend", without)])

@@ -116,10 +116,11 @@ def install(force=False):
     Weft's memory from then on; get_backend() says WEFT. May be called again.
 
     The backend is compiled when a PyTorch is met for the first time, which takes about 20 seconds
-    and needs a C++ compiler. All ranks call it, but it waits for none of them.
+    and needs a C++ compiler; it is kept in $XDG_CACHE_HOME/weft, or else ~/.cache/weft. All ranks
+    call it, but it waits for none of them.
 
     force: also if another backend has been used already.
-    RuntimeError if one has, and where there is no compiler or it fails.
+    RuntimeError if one has, where there is no compiler or it fails, and where nothing can be kept.
     """
     with _lock:
         if _shim is None:

@@ -97,10 +97,18 @@ def load():
     """The shim, compiled first if need be."""
     to = path()
     if not to.is_file():
+        _make(to)
+    return _declare(ctypes.CDLL(str(to)))
+
+
+def _make(to):
+    try:
         with _alone(to.parent):
             if not to.is_file():
                 _compile(to)
-    return _declare(ctypes.CDLL(str(to)))
+    except OSError as error:
+        raise RuntimeError(f"weft.torch.install: the backend for PyTorch is kept in {to.parent}, which cannot be written "
+                           f"to ({error}): set XDG_CACHE_HOME to a folder that can") from error
 
 
 def _declare(shim):
