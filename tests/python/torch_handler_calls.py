@@ -186,10 +186,10 @@ def test_what_is_refused(me):
     put, get, wait = symm.shmem_put, symm.shmem_get, symm.shmem_wait_for_signal
     signalled, give = symm.shmem_put_with_signal, symm.shmem_signal_op
     for text, call, arguments in [
-            ("float32, and source of float64", put, (box, 0, other, 0, 1, me)),
-            ("float64, and source of float32", get, (other, 0, box, 0, 1, me)),
-            ("dest is not symmetric", put, (private, 0, box, 0, 1, me)),
-            ("source is not symmetric", get, (box, 0, private, 0, 1, me)),
+            ("target is of float32, and src of float64", put, (box, 0, other, 0, 1, me)),
+            ("target is of float64, and src of float32", get, (other, 0, box, 0, 1, me)),
+            ("target is not symmetric", put, (private, 0, box, 0, 1, me)),
+            ("src is not symmetric", get, (box, 0, private, 0, 1, me)),
             ("8 elements: there are no 4 from number 5 on", put, (box, 5, private, 0, 4, me)),
             ("8 elements: there are no 4 from number 6 on", put, (box, 0, private, torch.tensor(6), 4, me)),
             ("8 elements: there are no 9 from number 0 on", get, (box, 0, box, 0, 9, me)),
@@ -198,15 +198,49 @@ def test_what_is_refused(me):
             ("not contiguous", put, (box[::2], 0, private, 0, 1, me)),
             ("not contiguous", put, (box, 0, private.view(2, 4).T, 0, 1, me)),
             ("got src on meta, expected it on cpu", put, (box, 0, torch.zeros(8, device="meta"), 0, 1, me)),
-            ("nelems has 2 elements", put, (box, 0, private, 0, torch.tensor([1, 2]), me)),
-            ("signals is of float32", give, (box, 0, 1, SET, me)),
-            ("signals is not symmetric", give, (torch.zeros(1, dtype=torch.int32), 0, 1, SET, me)),
-            ("signals has 2 elements: there are no 1 from number 2 on", wait, (None, signal, 2, 1, EQUAL)),
+            ("size has 2 elements", put, (box, 0, private, 0, torch.tensor([1, 2]), me)),
+            ("signal is of float32", give, (box, 0, 1, SET, me)),
+            ("signal is not symmetric", give, (torch.zeros(1, dtype=torch.int32), 0, 1, SET, me)),
+            ("signal has 2 elements: there are no 1 from number 2 on", wait, (None, signal, 2, 1, EQUAL)),
             ("signal_op 2, expected 0 to 1", give, (signal, 0, 1, 2, me)),
             ("signal_op -1, expected 0 to 1", signalled, (box, 0, private, 0, 1, signal, 0, 1, -1, me)),
+            ("target_offset is 'x'", signalled, (box, "x", private, 0, 1, signal, 0, 1, SET, me)),
+            ("src_offset is 'x'", signalled, (box, 0, private, "x", 1, signal, 0, 1, SET, me)),
+            ("signal_offset is 'x'", signalled, (box, 0, private, 0, 1, signal, "x", 1, SET, me)),
+            ("signal_value is 'x'", give, (signal, 0, "x", SET, me)),
+            ("compare_value is 'x'", wait, (None, signal, 0, "x", EQUAL)),
             ("compare_op 3, expected 0 to 2", wait, (None, signal, 0, 1, 3))]:
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(ValueError, match=f"^{call.__name__}: .*{text}"):
             call(*arguments)
+
+
+def test_what_is_of_another_kind(me, n):
+    """TypeErrors that name the argument, before anything is sent."""
+    box, signal, a = symm.empty(8, torch.float32), symm.empty(n, torch.int32), torch.zeros(n, n)
+    for text, call, arguments in [
+            ("src of type list", symm.shmem_put, (box, 0, [1], 0, 1, me)),
+            ("target of type NoneType", symm.shmem_put, (None, 0, box, 0, 1, me)),
+            ("target of type ndarray", symm.shmem_get, (torch.zeros(1).numpy(), 0, box, 0, 1, me)),
+            ("target_rank '1'", symm.shmem_put, (box, 0, box, 0, 1, "1")),
+            ("signal of type int", symm.shmem_signal_op, (1, 0, 1, SET, me)),
+            ("signal_op 'set'", symm.shmem_signal_op, (signal, 0, 1, "set", me)),
+            ("signal of type NoneType", symm.shmem_wait_for_signal, (None, None, 0, 1, EQUAL)),
+            ("signal of type NoneType", symm.shmem_put_with_signal, (box, 0, box, 0, 1, None, 0, 1, SET, me)),
+            ("input_tensor of type list", symm.shmem_allgather, (box, [1])),
+            ("output_tensor of type NoneType", symm.shmem_allgather, (None, box)),
+            ("send_tensor_list of type NoneType", symm.shmem_alltoall, (None, box, [8])),
+            (r"send_tensor_list\[1\] of type NoneType", symm.shmem_alltoall, ([box, None], box, [8])),
+            ("receive_tensor of type list", symm.shmem_alltoall, ([box], [1], [8])),
+            ("receive_list of type int", symm.shmem_alltoall, ([box], box, 8)),
+            ("b of type NoneType", symm.fused_all_gather_matmul, (a, None, a, a, signal)),
+            ("block_size 'x'", symm.fused_all_gather_matmul, (a, a, a, a, signal, "x")),
+            ("symm_tensor of type int", symm.fused_matmul_reduce_scatter, (a, a, 3, signal)),
+            ("dtype 'float'", symm.empty, (3, "float")), ("shape of type NoneType", symm.empty, (None, torch.float32)),
+            ("tensor of type list", symm.free, ([1],)), ("tensor of type list", symm.rendezvous, ([1],))]:
+        with pytest.raises(TypeError, match=f"^{call.__name__}: got {text}"):
+            call(*arguments)
+    with pytest.raises(ValueError, match="empty: got shape"):
+        symm.empty(2**62, torch.float32)
 
 
 # --- What HyperParallel left out -----------------------------------------------------------------

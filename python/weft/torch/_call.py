@@ -5,49 +5,93 @@ A collective call keeps its first complaint until begin(): there, where hosts me
 of it. They meet in calls on CPU tensors, in shmem_alltoall, and in all calls if SHMEM_DEBUG is set;
 otherwise a complaint is this rank's alone.
 """
+import functools
 import operator
 import os
+import re
+from collections.abc import Iterable
 
 import torch
 
 from weft.torch import _heap
+from weft.torch._check import check_tensor
 from weft.torch._lanes import lane_of
 from weft.torch._world import world
 
 _DEFAULT_BLOCKS = 4
 _UNKNOWN = -1
+_OF_ARGUMENT = re.compile(r"\w+: (argument .*)", re.DOTALL)
+_WORD = re.compile(r"\w+")
 _CHECKED = os.environ.get("SHMEM_DEBUG", "0") not in ("", "0")
+
+
+# --- Arguments -----------------------------------------------------------------------------------
+
+def speaks_of(**names):
+    """A call that is made of one of weft's: complaints about an argument there are the call's own, about
+    what it calls this argument."""
+    def decorate(function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            try:
+                return function(*args, **kwargs)
+            except (TypeError, ValueError) as error:
+                found = _OF_ARGUMENT.match(str(error))
+                if not found:
+                    raise
+                text = _WORD.sub(lambda word: names.get(word[0], word[0]), found[1])
+                raise type(error)(f"{function.__name__}: {text}") from None
+        return call
+    return decorate
+
+
+def plain(call, **tensors):
+    """The tensors without what autograd has to say."""
+    for name, tensor in tensors.items():
+        check_tensor(call, name, tensor)
+    return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors.values()]
+
+
+def whole_number(call, name, value):
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{call}: got {name} {value!r}, expected a whole number") from None
+
+
+def sequence(call, name, values):
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{call}: got {name} of type {type(values).__name__}, expected a list or a tensor")
+    return values
 
 
 # --- Calls of one rank ---------------------------------------------------------------------------
 
-def plain(tensor):
-    """Without what autograd has to say."""
-    return tensor.detach() if tensor.requires_grad else tensor
-
-
-def lane_for(call, target, **others):
-    """The lane of a call on these tensors, which all lie on one device."""
-    for name, tensor in others.items():
-        if tensor.device != target.device:
-            raise ValueError(f"{call}: got {name} on {tensor.device}, expected it on "
-                             f"{target.device}")
-    lane = lane_of(target.device)
+def lane_for(call, **tensors):
+    """The lane of a call on these tensors, which all lie on one device; and them without what autograd
+    has to say."""
+    given = plain(call, **tensors)
+    device = given[0].device
+    for name, tensor in tensors.items():
+        if tensor.device != device:
+            raise ValueError(f"{call}: got {name} on {tensor.device}, expected it on {device}")
+    lane = lane_of(device)
     _heap.note(lane)
-    return lane
+    return lane, *given
 
 
-def check_rank(rank):
-    last = world().size - 1
-    if not 0 <= operator.index(rank) <= last:
-        raise ValueError(f"target_rank must be in range [0, {last}], but get {rank}")
-    return operator.index(rank)
+def check_rank(call, rank):
+    rank, last = whole_number(call, "target_rank", rank), world().size - 1
+    if not 0 <= rank <= last:
+        raise ValueError(f"{call}: target_rank must be in range [0, {last}], but get {rank}")
+    return rank
 
 
 def meaning(call, name, code, meanings):
-    if operator.index(code) not in range(len(meanings)):
+    code = whole_number(call, name, code)
+    if code not in range(len(meanings)):
         raise ValueError(f"{call}: got {name} {code}, expected 0 to {len(meanings) - 1}")
-    return meanings[operator.index(code)]
+    return meanings[code]
 
 
 # --- Calls of all ranks --------------------------------------------------------------------------
@@ -134,6 +178,7 @@ class Collective:
         most = max(1, signal.numel() // ranks)
         if block_rows is None:
             block_rows = -(-rows // min(most, ranks, _DEFAULT_BLOCKS)) or 1
+        block_rows = whole_number(self.name, "block_size", block_rows)
         self.expect(block_rows > 0, f"got block_size {block_rows}, expected at least 1")
         block_rows = max(1, block_rows)
         blocks = [(row, min(row + block_rows, rows)) for row in range(0, rows, block_rows)]
@@ -147,7 +192,7 @@ class Collective:
             self.expect(not captured, "got receive_list on a GPU while a graph is captured, expected "
                                       "numbers that the host knows")
             numbers = [0] * self.world.size if captured else numbers.flatten().tolist()
-        numbers = list(numbers)
+        numbers = list(sequence(self.name, "receive_list", numbers))
         right = all(isinstance(n, int) and n >= 0 for n in numbers) and len(numbers) == self.world.size
         self.expect(right, f"got receive_list {numbers}, expected a number of elements for each of "
                            f"{self.world.size} ranks")

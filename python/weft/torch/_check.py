@@ -13,6 +13,7 @@ REDUCE_OPS = ("sum", "avg", "max", "min", "prod")
 def check_tensor(call, name, value):
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{call}: got {name} of type {type(value).__name__}, expected a torch.Tensor")
+    return value
 
 
 def check_handle(call, name, value):

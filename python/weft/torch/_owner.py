@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Owners of symmetric tensors: each part of a program may have its own, and close it."""
+import math
 import os
 import weakref
 
@@ -8,12 +9,16 @@ import torch.distributed as dist
 
 import weft
 from weft.torch import _heap
+from weft.torch._call import sequence
+from weft.torch._check import check_tensor
+from weft.torch._handle import check_type
 from weft.torch._lanes import lane_of
 from weft.torch._rendezvous import signal_pad_size
 from weft.torch._world import world
 
 _HEAP_SIZE = "SYMMETRIC_MEMORY_HEAP_SIZE"
 ALIGNMENT_MAX = 4096
+_BYTES_MAX = 1 << 62
 
 
 class _Lifetime:
@@ -64,10 +69,13 @@ def _check_device(device):
     return mine
 
 
-def _check_shape(shape):
-    sizes = [shape] if isinstance(shape, int) else list(shape)
+def _check_shape(shape, dtype):
+    sizes = [shape] if isinstance(shape, int) else list(sequence("empty", "shape", shape))
     if not sizes or not all(type(size) is int and size > 0 for size in sizes):
         raise ValueError(f"empty: got shape {shape!r}, expected positive whole numbers")
+    check_type("empty", dtype)
+    if math.prod(sizes) * dtype.itemsize > _BYTES_MAX:
+        raise ValueError(f"empty: got shape {shape!r} of {dtype}, expected {_BYTES_MAX} bytes at most")
     return sizes
 
 
@@ -108,7 +116,7 @@ class Owner:
     def aligned_empty(self, shape, dtype, alignment, device=None):
         """The same at an address that is a multiple of a power of two, 4096 at most."""
         self._check_open()
-        sizes = _check_shape(shape)
+        sizes = _check_shape(shape, dtype)
         if type(alignment) is not int or not 0 < alignment <= ALIGNMENT_MAX or \
                 alignment & (alignment - 1):
             raise ValueError(f"aligned_empty: got alignment {alignment!r}, expected a power of two up "
@@ -122,6 +130,7 @@ class Owner:
         """Lets go of a tensor, or of what it is a view of; neither has elements afterwards. ValueError
         if it is not this owner's."""
         self._check_open()
+        check_tensor("free", "tensor", tensor)
         region = _heap.region_of(tensor)
         if region is None or region not in self._regions:
             raise ValueError("free: got a tensor that this owner has not made, or has freed")

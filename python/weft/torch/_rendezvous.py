@@ -7,6 +7,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 
 import weft
 from weft.torch import _heap
+from weft.torch._check import check_tensor
 from weft.torch._handle import Handle
 from weft.torch._lanes import lane_of
 from weft.torch._world import world
@@ -92,7 +93,7 @@ def _members(group):
 
 def handle_of(tensor, group):
     """The same handle for all tensors of one storage."""
-    region = _heap.region_of(tensor)
+    region = _heap.region_of(check_tensor("rendezvous", "tensor", tensor))
     if region is None:
         raise ValueError("rendezvous: got a tensor in other memory, expected one of empty()")
     members = world() if group is None else _members(group)

@@ -20,12 +20,18 @@ import torch
 
 import weft
 from weft.torch import _pipeline
-from weft.torch._call import Collective, check_rank, lane_for, meaning, overlap, plain, whole
+from weft.torch._call import (Collective, check_rank, lane_for, meaning, overlap, plain, sequence,
+                              speaks_of, whole)
 from weft.torch._owner import Owner
 from weft.torch._rendezvous import handle_of, set_signal_pad_size, signal_pad_size
 
 _SIGNAL_OPS = ("set", "add")
 _COMPARISONS = ("==", ">", "<")
+
+# What weft's calls name otherwise.
+_OF_COPIES = {"dest": "target", "source": "src", "nelems": "size", "dest_begin": "target_offset",
+              "source_begin": "src_offset"}
+_OF_SIGNALS = {"signals": "signal", "index": "signal_offset", "value": "signal_value"}
 
 
 def acquire_symmetric_memory(group=None):
@@ -54,6 +60,7 @@ class SymmetricMemoryHandler:
 
     @staticmethod
     def is_shmem_available():
+        """True: on the CPU, too."""
         return True
 
     # --- Memory ---------------------------------------------------------------------------------
@@ -84,6 +91,7 @@ class SymmetricMemoryHandler:
 
     @staticmethod
     def get_signal_pad_size():
+        """Bytes of the signal pads of tensors to come."""
         return signal_pad_size()
 
     @classmethod
@@ -96,46 +104,54 @@ class SymmetricMemoryHandler:
     # --- Put, get, signals ----------------------------------------------------------------------
 
     @staticmethod
+    @speaks_of(**_OF_COPIES)
     def shmem_put(target, target_offset, src, src_offset, size, target_rank):
         """target[target_offset:][:size] on target_rank = src[src_offset:][:size] here. There behind
         a signal or a barrier."""
-        lane = lane_for("shmem_put", target, src=src)
-        weft.put_slice(plain(target), plain(src), size, check_rank(target_rank), target_offset,
+        lane, target, src = lane_for("shmem_put", target=target, src=src)
+        weft.put_slice(target, src, size, check_rank("shmem_put", target_rank), target_offset,
                        src_offset, stream=lane.stream)
 
     @staticmethod
+    @speaks_of(**_OF_COPIES)
     def shmem_get(target, target_offset, src, src_offset, size, target_rank):
         """target[target_offset:][:size] here = src[src_offset:][:size] on target_rank."""
-        lane = lane_for("shmem_get", target, src=src)
-        weft.get_slice(plain(target), plain(src), size, check_rank(target_rank), target_offset,
+        lane, target, src = lane_for("shmem_get", target=target, src=src)
+        weft.get_slice(target, src, size, check_rank("shmem_get", target_rank), target_offset,
                        src_offset, stream=lane.stream)
 
     @staticmethod
+    @speaks_of(**_OF_SIGNALS)
     def shmem_signal_op(signal, signal_offset, signal_value, signal_op=0, target_rank=0):
         """signal[signal_offset] on target_rank is set (0) to the value or has it added (1)."""
-        lane = lane_for("shmem_signal_op", signal)
-        op = meaning("shmem_signal_op", "signal_op", signal_op, _SIGNAL_OPS)
-        weft.signal32(plain(signal), signal_value, check_rank(target_rank), op=op,
+        call = "shmem_signal_op"
+        lane, signal = lane_for(call, signal=signal)
+        op = meaning(call, "signal_op", signal_op, _SIGNAL_OPS)
+        weft.signal32(signal, signal_value, check_rank(call, target_rank), op=op,
                       index=signal_offset, stream=lane.stream)
 
     @staticmethod
+    @speaks_of(signals="signal", index="signal_offset", value="compare_value")
     def shmem_wait_for_signal(depend_tensor, signal, signal_offset, compare_value, compare_op):
         """Goes on when signal[signal_offset] of this rank is equal to (0), greater than (1) or less
         than (2) compare_value; the signal stays as it is. What was put before the signal is there.
         depend_tensor is not looked at."""
-        lane = lane_for("shmem_wait_for_signal", signal)
-        cmp = meaning("shmem_wait_for_signal", "compare_op", compare_op, _COMPARISONS)
-        weft.wait32(plain(signal), compare_value, cmp, index=signal_offset, stream=lane.stream)
+        call = "shmem_wait_for_signal"
+        lane, signal = lane_for(call, signal=signal)
+        cmp = meaning(call, "compare_op", compare_op, _COMPARISONS)
+        weft.wait32(signal, compare_value, cmp, index=signal_offset, stream=lane.stream)
 
     @staticmethod
+    @speaks_of(**_OF_COPIES, **_OF_SIGNALS)
     def shmem_put_with_signal(target, target_offset, src, src_offset, size, signal, signal_offset,
                               signal_value, signal_op, target_rank):
         """shmem_put, and then shmem_signal_op: who sees the signal sees the data."""
-        lane = lane_for("shmem_put_with_signal", target, src=src, signal=signal)
-        op = meaning("shmem_put_with_signal", "signal_op", signal_op, _SIGNAL_OPS)
-        weft.put_slice_signal(plain(target), plain(src), size, check_rank(target_rank),
-                              target_offset, src_offset, plain(signal), signal_value, op=op,
-                              index=signal_offset, stream=lane.stream)
+        call = "shmem_put_with_signal"
+        lane, target, src, signal = lane_for(call, target=target, src=src, signal=signal)
+        op = meaning(call, "signal_op", signal_op, _SIGNAL_OPS)
+        weft.put_slice_signal(target, src, size, check_rank(call, target_rank), target_offset,
+                              src_offset, signal, signal_value, op=op, index=signal_offset,
+                              stream=lane.stream)
 
     # --- Collectives ----------------------------------------------------------------------------
 
@@ -144,7 +160,8 @@ class SymmetricMemoryHandler:
         """output_tensor = the ranks' input_tensor, one behind the other. output_tensor is symmetric
         and has as many elements as all inputs together; input_tensor may be this rank's part of
         it."""
-        output, given = plain(output_tensor), plain(input_tensor)
+        output, given = plain("shmem_allgather", output_tensor=output_tensor,
+                              input_tensor=input_tensor)
         call = Collective("shmem_allgather", output)
         size = call.world.size
         call.alike(input_tensor=given)
@@ -157,13 +174,19 @@ class SymmetricMemoryHandler:
         _pipeline.all_gather(call.world, call.lane, output, given.contiguous())
 
     @staticmethod
+    @speaks_of(dest="receive_tensor", source="send_tensor_list")
     def shmem_alltoall(send_tensor_list, receive_tensor, receive_list):
         """receive_tensor = what the ranks send this one, one behind the other in order of rank.
         send_tensor_list[r]: what rank r gets; receive_list[r]: how many elements come from rank r,
         any number, as a list or a tensor (one of CUDA is waited for). receive_tensor is symmetric,
-        and begins at the same place on all ranks, whatever it has room for. An error of one rank is a ValueError on all."""
-        output, sends = plain(receive_tensor), [plain(tensor) for tensor in send_tensor_list]
-        call = Collective("shmem_alltoall", output)
+        has exactly sum(receive_list) elements, and begins at the same place of the same symmetric
+        tensor on all ranks: a view of its first elements where ranks receive different numbers. An
+        error of one rank is a ValueError on all."""
+        name = "shmem_alltoall"
+        output, = plain(name, receive_tensor=receive_tensor)
+        sends = plain(name, **{f"send_tensor_list[{rank}]": tensor for rank, tensor in enumerate(
+            sequence(name, "send_tensor_list", send_tensor_list))})
+        call = Collective(name, output)
         counts = call.counts(receive_list)
         call.expect(len(sends) == call.world.size,
                     f"got {len(sends)} tensors in send_tensor_list, expected one for each of "
@@ -192,7 +215,8 @@ class SymmetricMemoryHandler:
         do not matter. a goes and is multiplied in blocks of block_size rows, each of which needs a
         signal for each rank; without it, in as many as there are signals for, 4 at most, and
         where that would hide little, gathering comes first."""
-        a, b, c, gathered, signal = map(plain, (a, b, c, gather_out, signal))
+        a, b, c, gathered, signal = plain("fused_all_gather_matmul", a=a, b=b, c=c,
+                                          gather_out=gather_out, signal=signal)
         call = Collective("fused_all_gather_matmul", gathered)
         size = call.world.size
         call.alike(a=a, b=b, c=c)
@@ -227,7 +251,8 @@ class SymmetricMemoryHandler:
         through; signal: symmetric int32, at least as many as there are ranks; its values do not
         matter. Floats of 16 bits are summed in 32 and rounded once; averages of integers are
         rounded towards zero."""
-        x1, x2, parts, signal = map(plain, (x1, x2, symm_tensor, signal))
+        x1, x2, parts, signal = plain("fused_matmul_reduce_scatter", x1=x1, x2=x2,
+                                      symm_tensor=symm_tensor, signal=signal)
         call = Collective("fused_matmul_reduce_scatter", parts)
         size = call.world.size
         call.expect(reduce_op in ("sum", "avg"),
