@@ -6,6 +6,7 @@
  * no port and no name in any file system, so nothing can be left behind. */
 #include "base/machine.h"
 #include "boot/hub.h"
+#include "launch/catch.h"
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/fate.h"
@@ -62,7 +63,7 @@ static int open_run(struct weft_run *run, const struct weft_options *options) {
         run->pe[pe].watch = (struct weft_watch){
             .pe = pe, .pipe = run->notices[1], .alive = &run->control->pe[pe].alive};
     weft_family_adopt();
-    return weft_signals_open(run);
+    return weft_catch_open(run);
 }
 
 static void fill_polls(const struct weft_run *run, struct pollfd *polls) {
@@ -126,11 +127,8 @@ static void die_as_told(const struct weft_run *run) {
     if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->told_by_terminal ||
         run->cause.detail != SIGINT)
         return;
-    sigset_t interrupt;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
+    weft_catch_restore(run);
     raise(SIGINT);
-    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
 }
 
 int main(int argc, char **argv) {

@@ -5,9 +5,6 @@
 
 #include "launch/run.h"
 
-/* Has signals arrive at run->signals, and keeps what was set before. 0 or -errno. */
-int weft_signals_open(struct weft_run *run);
-
 /* Takes in what has come: passes it on, or reaps children. */
 void weft_signals_serve(struct weft_run *run);
 

@@ -6,6 +6,7 @@
 #include "boot/hub.h"
 #include "boot/wire.h"
 #include "launch/bind.h"
+#include "launch/catch.h"
 #include "launch/output.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -70,8 +71,7 @@ static void set_streams(const struct weft_run *run, int pe) {
 
 static void restore_found(const struct weft_run *run) {
     setrlimit(RLIMIT_NOFILE, &run->descriptors);
-    sigaction(SIGCHLD, &run->sigchld, NULL);
-    sigprocmask(SIG_SETMASK, &run->mask, NULL);
+    weft_catch_restore(run);
 }
 
 static _Noreturn void become_program(const struct weft_run *run) {

@@ -6,7 +6,9 @@ import os
 import pathlib
 import pty
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -33,6 +35,40 @@ def below_shell():
     assert read_numbers(process, "caught", 2) == [10, 10]
     process.kill()
     process.wait()
+
+
+TOOL = """
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+static void *idle(void *argument) {
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    for (;;)
+        pause();
+    return argument;
+}
+__attribute__((constructor)) static void begin(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, idle, NULL);
+}
+"""
+
+
+@case("a tool's thread in the launcher keeps no signal for itself")
+def with_a_tool():
+    """As profilers and checkers put into every process: it blocks nothing, and the kernel may choose it."""
+    with tempfile.TemporaryDirectory(prefix="weft-tool-") as folder:
+        tool = pathlib.Path(folder) / "tool.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-x", "c", "-", "-o", tool], input=TOOL, text=True, check=True)
+        below = ["env", f"LD_PRELOAD={tool}"]
+        for _ in range(20):
+            Result(start("-n", 2, "true", below=below)).expect(0)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process, _ = ready(2, below=below)
+            process.send_signal(number)
+            Result(process).expect(128 + number, f"told to end by signal {number:d} ")
 
 
 @case("deadly signals end the job: 128 + s, one line")

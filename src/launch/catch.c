@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals are blocked and read. Tools put threads of their own into a process, which may not block
+ * them: such a thread hands on what it is given. What was ignored when we started stays ignored, as
+ * nohup and shells in the background expect. */
+#include "launch/catch.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* The deadly ones first. */
+static const int told[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
+enum { TOLD = sizeof told / sizeof *told, DEADLY = 4 };
+
+bool weft_catch_is_deadly(int signal) {
+    for (int i = 0; i < DEADLY; i++)
+        if (told[i] == signal)
+            return true;
+    return false;
+}
+
+static pthread_t reader;
+
+/* In a thread that does not read. */
+static void hand_on(int signal, siginfo_t *info, void *context) {
+    (void)context;
+    pthread_sigqueue(reader, signal, (union sigval){.sival_int = info->si_code == SI_KERNEL});
+}
+
+static const struct sigaction handing_on = {.sa_sigaction = hand_on,
+                                            .sa_flags = SA_SIGINFO | SA_RESTART};
+
+static bool is_ignored(int signal) {
+    struct sigaction found;
+    sigaction(signal, NULL, &found);
+    return found.sa_handler == SIG_IGN;
+}
+
+int weft_catch_open(struct weft_run *run) {
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGCHLD);
+    for (int i = 0; i < TOLD; i++)
+        if (!is_ignored(told[i]))
+            sigaddset(&ours, told[i]);
+    run->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    reader = pthread_self();
+    sigset_t blocked = ours;
+    sigaddset(&blocked, SIGPIPE); /* blocked only: a write to nobody fails with EPIPE */
+    sigprocmask(SIG_BLOCK, &blocked, &run->mask);
+    sigaction(SIGCHLD, &handing_on, &run->sigchld); /* ignored, children would not be kept */
+    for (int i = 0; i < TOLD; i++)
+        if (sigismember(&ours, told[i]))
+            sigaction(told[i], &handing_on, NULL);
+    return run->signals < 0 ? -errno : 0;
+}
+
+void weft_catch_restore(const struct weft_run *run) {
+    const struct sigaction standard = {.sa_handler = SIG_DFL};
+    for (int i = 0; i < TOLD; i++)
+        if (!is_ignored(told[i]))
+            sigaction(told[i], &standard, NULL);
+    sigaction(SIGCHLD, &run->sigchld, NULL);
+    sigprocmask(SIG_SETMASK, &run->mask, NULL);
+}
+
+static bool is_of_kernel(const struct signalfd_siginfo *info) {
+    bool handed_on = info->ssi_code == SI_QUEUE && info->ssi_pid == (uint32_t)getpid();
+    return info->ssi_code == SI_KERNEL || (handed_on && info->ssi_int);
+}
+
+bool weft_catch_next(const struct weft_run *run, int *signal, bool *from_kernel) {
+    struct signalfd_siginfo info;
+    if (read(run->signals, &info, sizeof info) != sizeof info)
+        return false;
+    *signal = (int)info.ssi_signo;
+    *from_kernel = is_of_kernel(&info);
+    return true;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The signals that the launcher takes, as something to read. */
+#ifndef WEFT_LAUNCH_CATCH_H
+#define WEFT_LAUNCH_CATCH_H
+
+#include "launch/run.h"
+
+/* Has signals arrive at run->signals, and keeps what was set before. 0 or -errno. */
+int weft_catch_open(struct weft_run *run);
+
+/* As all was found: for a child that becomes the program, and for our own end. */
+void weft_catch_restore(const struct weft_run *run);
+
+/* The next signal that has come; false: there is none. */
+bool weft_catch_next(const struct weft_run *run, int *signal, bool *from_kernel);
+
+bool weft_catch_is_deadly(int signal);
+
+#endif
