@@ -131,11 +131,24 @@ static bool check_device(const struct weft_array *array, const struct weft_quest
     return mine == array->device;
 }
 
-static bool take(struct weft_array *array, PyObject *object, enum weft_array_use use,
-                 const struct weft_question *question) {
-    if (!find(array, object, question) || !check_device(array, question))
+/* torch has tensors with elements and without memory: of a storage that was resized to nothing, and
+ * those that only stand for one while a program is traced. */
+static bool check_memory(const struct weft_array *array, const struct weft_question *question) {
+    if (array->data || array->bytes == 0)
+        return true;
+    PyErr_Format(
+        PyExc_ValueError,
+        "%s: argument %s has %zu elements of %s and no memory for them (its address is 0): "
+        "pass an array that has its elements",
+        question->call, question->name, array->nelems, array->dtype->name);
+    return false;
+}
+
+static bool take(struct weft_array *array, PyObject *object, const struct weft_question *question) {
+    if (!find(array, object, question) || !check_memory(array, question) ||
+        !check_device(array, question))
         return false;
-    if (use == WEFT_ARRAY_WRITTEN && array->readonly)
+    if (question->use == WEFT_ARRAY_WRITTEN && array->readonly)
         PyErr_Format(PyExc_ValueError, "%s: argument %s is read-only, and written by this call",
                      question->call, question->name);
     return !PyErr_Occurred();
@@ -143,8 +156,8 @@ static bool take(struct weft_array *array, PyObject *object, enum weft_array_use
 
 bool weft_array_take(struct weft_array *array, const char *call, const char *name, PyObject *object,
                      enum weft_array_use use, weft_stream stream) {
-    const struct weft_question question = {call, name, stream};
-    if (!take(array, object, use, &question))
+    const struct weft_question question = {call, name, use, stream};
+    if (!take(array, object, &question))
         return false;
     if (array->contiguous)
         return true;
@@ -157,8 +170,8 @@ bool weft_array_take(struct weft_array *array, const char *call, const char *nam
 
 bool weft_array_take_matrix(struct weft_array *array, const char *call, const char *name,
                             PyObject *object, enum weft_array_use use, weft_stream stream) {
-    const struct weft_question question = {call, name, stream};
-    if (!take(array, object, use, &question))
+    const struct weft_question question = {call, name, use, stream};
+    if (!take(array, object, &question))
         return false;
     if (array->ndim != 2)
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %d dimensions: pass a matrix, with 2",

@@ -17,16 +17,20 @@ static bool refuse_device(const struct weft_question *question, int type) {
     return false;
 }
 
-static bool read_tensor(struct weft_array *array, const struct dlpack_tensor *tensor,
-                        const struct weft_question *question) {
+static bool refuse_type(const struct weft_question *question, const struct dlpack_tensor *tensor) {
     char text[48];
     PyOS_snprintf(text, sizeof text, "%d of %d bits, %d lanes", tensor->dtype.code,
                   tensor->dtype.bits, tensor->dtype.lanes);
+    return weft_array_refuse_type(question, "DLPack's code", text);
+}
+
+static bool read_tensor(struct weft_array *array, const struct dlpack_tensor *tensor,
+                        const struct weft_question *question) {
     array->dtype = tensor->dtype.lanes == 1
                        ? weft_dtype_of_dlpack(tensor->dtype.code, tensor->dtype.bits)
                        : NULL;
     if (!array->dtype)
-        return weft_array_refuse_type(question, "DLPack's code", text);
+        return refuse_type(question, tensor);
     bool host = tensor->device.type == DLPACK_CPU || tensor->device.type == DLPACK_CUDA_HOST;
     if (!host && !is_cuda(tensor->device.type))
         return refuse_device(question, tensor->device.type);
@@ -38,10 +42,15 @@ static bool read_tensor(struct weft_array *array, const struct dlpack_tensor *te
 
 /* --- By the table of C ----------------------------------------------------------------------- */
 
-/* The tables of the types seen last; NULL: a type has none. */
+/* What there is to know of the types seen last. */
 static struct known {
-    PyTypeObject *type; /* held, so that no other one gets its address */
-    const struct dlpack_exchange *exchange;
+    PyTypeObject *type;                     /* held, so that no other one gets its address */
+    const struct dlpack_exchange *exchange; /* NULL: it has none */
+    struct bit {
+        PyCFunction ask; /* the method, where it is one of C: a tenth of a call by name */
+        bool exists;
+    } neg, conj;
+    bool grad; /* its objects have requires_grad */
 } known[8];
 
 static const struct dlpack_exchange *ask_type(PyTypeObject *type) {
@@ -54,17 +63,33 @@ static const struct dlpack_exchange *ask_type(PyTypeObject *type) {
     return usable ? exchange : NULL;
 }
 
-static const struct dlpack_exchange *exchange_of(PyTypeObject *type) {
+static struct bit find_bit(PyObject *object, const char *name) {
+    PyObject *method = PyObject_GetAttrString(object, name);
+    struct bit bit = {.exists = method && PyCallable_Check(method)};
+    if (method && PyCFunction_Check(method) && PyCFunction_GetSelf(method) == object &&
+        PyCFunction_GetFlags(method) == METH_NOARGS)
+        bit.ask = PyCFunction_GetFunction(method);
+    Py_XDECREF(method);
+    PyErr_Clear();
+    return bit;
+}
+
+static const struct known *know(PyObject *object) {
     static unsigned next;
+    PyTypeObject *type = Py_TYPE(object);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].type == type)
-            return known[i].exchange;
+            return &known[i];
+    const struct known found = {.type = (PyTypeObject *)Py_NewRef((PyObject *)type),
+                                .exchange = ask_type(type),
+                                .neg = find_bit(object, "is_neg"),
+                                .conj = find_bit(object, "is_conj"),
+                                .grad = PyObject_HasAttrString(object, "requires_grad")};
     struct known *entry = &known[next++ % (sizeof known / sizeof *known)];
-    const struct dlpack_exchange *exchange = ask_type(type);
-    Py_XDECREF((PyObject *)entry->type);
-    entry->type = (PyTypeObject *)Py_NewRef((PyObject *)type);
-    entry->exchange = exchange;
-    return exchange;
+    PyTypeObject *before = entry->type;
+    *entry = found;
+    Py_XDECREF((PyObject *)before);
+    return entry;
 }
 
 /* Whether the producer's work is ordered before ours, or need not be. */
@@ -167,14 +192,70 @@ static bool take_method(struct weft_array *array, PyObject *object,
     return read_capsule(array, capsule, question);
 }
 
-bool weft_array_from_dlpack(struct weft_array *array, PyObject *object,
-                            const struct weft_question *question) {
-    const struct dlpack_exchange *exchange = exchange_of(Py_TYPE(object));
-    if (exchange) {
-        if (take_exchanged(array, object, exchange, question))
+/* --- What neither of them says --------------------------------------------------------------- */
+
+/* What the truth of a new reference is; it may be NULL. */
+static bool is_true(PyObject *answer) {
+    int truth = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return truth == 1;
+}
+
+static bool is_set(const struct bit *bit, const char *name, PyObject *object) {
+    if (!bit->exists)
+        return false;
+    return is_true(bit->ask ? bit->ask(object, NULL) : PyObject_CallMethod(object, name, NULL));
+}
+
+static bool refuse(const struct weft_question *question, const char *what) {
+    PyErr_Format(PyExc_BufferError, "%s: argument %s %s", question->call, question->name, what);
+    return false;
+}
+
+/* Elements that torch has not negated or conjugated yet, but does when it looks at them. */
+static bool check_bits(const struct known *type, const struct weft_array *array, PyObject *object,
+                       const struct weft_question *question) {
+    if (is_set(&type->neg, "is_neg", object))
+        return refuse(question, "has the negative bit set: its elements in memory are not negated "
+                                "yet: pass tensor.resolve_neg()");
+    if (array->dtype->dlpack == DLPACK_COMPLEX && !PyErr_Occurred() &&
+        is_set(&type->conj, "is_conj", object))
+        return refuse(question, "has the conjugate bit set: its elements in memory are not "
+                                "conjugated yet: pass tensor.resolve_conj()");
+    return !PyErr_Occurred();
+}
+
+/* What is written behind torch's back would make its gradients wrong; reading does no harm. */
+static bool check_grad(const struct known *type, PyObject *object,
+                       const struct weft_question *question) {
+    static PyObject *name;
+    if (!type->grad || question->use != WEFT_ARRAY_WRITTEN)
+        return true;
+    if (!name)
+        name = PyUnicode_InternFromString("requires_grad");
+    if (name && is_true(PyObject_GetAttr(object, name)))
+        return refuse(question, "requires grad, and is written by this call: pass "
+                                "tensor.detach()");
+    return !PyErr_Occurred();
+}
+
+/* --- Both ------------------------------------------------------------------------------------ */
+
+static bool take_either(struct weft_array *array, PyObject *object, const struct known *type,
+                        const struct weft_question *question) {
+    if (type->exchange) {
+        if (take_exchanged(array, object, type->exchange, question))
             return true;
         if (array->holder != WEFT_HELD_BY_NONE)
             return false;
     }
     return PyObject_HasAttrString(object, "__dlpack__") && take_method(array, object, question);
+}
+
+/* The producer's code may run, and know other types meanwhile: so this is a copy. */
+bool weft_array_from_dlpack(struct weft_array *array, PyObject *object,
+                            const struct weft_question *question) {
+    const struct known type = *know(object);
+    return check_grad(&type, object, question) && take_either(array, object, &type, question) &&
+           check_bits(&type, array, object, question);
 }

@@ -9,6 +9,7 @@
 
 struct weft_question {
     const char *call, *name;
+    enum weft_array_use use;
     weft_stream stream;
 };
 

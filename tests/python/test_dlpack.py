@@ -248,3 +248,66 @@ def test_torch_on_a_gpu(me, n):
         with pytest.raises((ValueError, BufferError), match="lies on GPU|different CUDA device"):  # or torch's own
             weft.put(buffer, elsewhere, me, stream=stream)
     assert array.array("f", [0]).tolist() == [0]
+
+
+@needs_torch
+def test_lazy_tensors(me):
+    """What lies in memory is not what such a tensor shows: refused, read or written."""
+    tensor = torch.tensor([1 + 2j, 3 + 4j])
+    buffer = weft.zeros(2, "complex64")
+    for lazy, text in [(tensor.conj(), "resolve_conj"), (torch._neg_view(tensor), "resolve_neg"),
+                       (torch.nn.Parameter(tensor, requires_grad=False).conj(), "resolve_conj")]:
+        for call in (lambda: weft.put(buffer, lazy, me), lambda: weft.get(lazy, buffer, me),
+                     lambda: weft.put_slice(buffer, lazy, 2, me)):
+            with pytest.raises(BufferError, match=text):
+                call()
+        with pytest.raises((BufferError, ValueError)):
+            weft.all_reduce(lazy)
+    assert torch.from_dlpack(buffer).tolist() == [0, 0] and tensor.tolist() == [1 + 2j, 3 + 4j]
+    weft.put(buffer, tensor.conj().resolve_conj(), me)
+    assert torch.from_dlpack(buffer).tolist() == [1 - 2j, 3 - 4j]
+    imag = weft.zeros(2)
+    with pytest.raises((BufferError, ValueError), match="resolve_neg"):
+        weft.put(imag, torch._neg_view(torch.ones(2)), me)
+    weft.put(imag, torch.tensor([1 + 2j, 3 + 4j]).conj().imag.contiguous(), me)
+    assert torch.from_dlpack(imag).tolist() == [-2, -4]
+
+
+@needs_torch
+def test_tensors_that_require_grad(me):
+    """They are read, and not written: autograd would not know."""
+    parameter, buffer = torch.nn.Parameter(torch.ones(2)), weft.zeros(2)
+    for tensor in (parameter, torch.ones(2, requires_grad=True), parameter * 1):
+        weft.put(buffer, tensor, me)
+        assert torch.from_dlpack(buffer).tolist() == [1, 1]
+        with pytest.raises(BufferError, match="requires grad.*detach"):
+            weft.get(tensor, buffer, me)
+        with pytest.raises(BufferError, match="all_reduce: argument dest requires grad"):
+            weft.all_reduce(tensor)
+        weft.all_reduce(buffer, tensor)
+        assert tensor.tolist() == [1, 1] and torch.from_dlpack(buffer).tolist() == [weft.n_pes()] * 2
+    weft.all_reduce(parameter.detach())
+    assert parameter.tolist() == [weft.n_pes()] * 2
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer")
+def test_tensors_without_memory(me):
+    """Elements and no memory: of a storage that was emptied, and of tensors that stand for others."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    emptied = torch.ones(2)
+    emptied.untyped_storage().resize_(0)
+    with FakeTensorMode():
+        fake = torch.ones(2)
+    word, buffer = weft.zeros(1, "uint64"), weft.zeros(2)
+    for tensor in (emptied, fake, torch._to_functional_tensor(torch.ones(2))):
+        for name, call in [("source", lambda: weft.put(buffer, tensor, me)),
+                           ("dest", lambda: weft.get(tensor, buffer, me)),
+                           ("source", lambda: weft.put_signal(buffer, tensor, word, 1, me)),
+                           ("source", lambda: weft.put_slice(buffer, tensor, 2, me)),
+                           ("dest", lambda: weft.get_slice(tensor, buffer, 2, me)),
+                           ("dest", lambda: weft.all_reduce(tensor)),
+                           ("source", lambda: weft.all_reduce(buffer, tensor))]:
+            with pytest.raises(ValueError, match=f"argument {name} has 2 elements of float32 and no memory"):
+                call()
+    weft.put(weft.zeros(0), torch.ones(0), me)
