@@ -161,10 +161,21 @@ static PyObject *make_capsule(struct weft_buffer *buffer, bool versioned) {
     return capsule;
 }
 
+/* Two numbers in a tuple. */
+static bool read_pair(const char *name, PyObject *object, int *first, int *second) {
+    if (PyTuple_Check(object) && PyTuple_Size(object) == 2)
+        return weft_argument_int("Buffer.__dlpack__", name, PyTuple_GetItem(object, 0), first) &&
+               weft_argument_int("Buffer.__dlpack__", name, PyTuple_GetItem(object, 1), second);
+    PyErr_Format(PyExc_TypeError,
+                 "Buffer.__dlpack__: argument %s is %R: pass None or a tuple of two numbers", name,
+                 object);
+    return false;
+}
+
 /* Whether the taker knows version 1 and above. */
 static bool read_version(PyObject *object, bool *versioned) {
     int major = 0, minor = 0;
-    if (object && object != Py_None && !PyArg_ParseTuple(object, "ii", &major, &minor))
+    if (object && object != Py_None && !read_pair("max_version", object, &major, &minor))
         return false;
     *versioned = major >= 1;
     return true;
@@ -179,7 +190,7 @@ static bool check_wanted(const struct weft_buffer *buffer, PyObject *device, PyO
     }
     if (!device || device == Py_None)
         return true;
-    if (!device_of(buffer, &type, &id) || !PyArg_ParseTuple(device, "ii", &wanted_type, &wanted_id))
+    if (!device_of(buffer, &type, &id) || !read_pair("dl_device", device, &wanted_type, &wanted_id))
         return false;
     if (type == wanted_type && id == wanted_id)
         return true;

@@ -78,6 +78,15 @@ def test_producers_that_fail(me):
             weft.all_reduce(kind(buffer))
 
 
+def test_wrong_arguments_of_dlpack():
+    buffer = weft.zeros(4)
+    for wrong in (3, "1.0", (1,), (1, 0, 0), ("a", 0), [1, 0]):
+        with pytest.raises(TypeError, match=r"Buffer.__dlpack__: argument max_version"):
+            buffer.__dlpack__(max_version=wrong)
+        with pytest.raises(TypeError, match=r"Buffer.__dlpack__: argument dl_device"):
+            buffer.__dlpack__(dl_device=wrong)
+
+
 class Layout(ctypes.Structure):
     """DLManagedTensorVersioned, to show what no library shows."""
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
