@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The books of symmetric memory, and the meetings in which all PEs compare theirs: before memory is
- * made, and before the job ends. A meeting is one reduction of numbers to their minima. */
+/* The books of symmetric memory, and the meetings in which all PEs compare theirs before memory is
+ * made. A meeting is one reduction of numbers to their minima. */
 #include "memory.h"
 #include <stdlib.h>
+#include "closing.h"
 #include "error.h"
 #include "session.h"
 
@@ -181,12 +182,16 @@ static struct weft_memory *prepare(shmemx_space_t space, size_t bytes) {
     return memory;
 }
 
+static int make_symmetric(shmemx_space_t space, size_t bytes, bool zero, void **begin) {
+    int error = weft_closing_prepare();
+    if (!error)
+        *begin = zero ? shmemx_calloc(space, bytes, 1) : shmemx_malloc(space, bytes);
+    return error || *begin ? error : -ENOMEM;
+}
+
 static int allocate_unlocked(shmemx_space_t space, size_t bytes, bool zero, void **begin) {
     int error;
-    WEFT_UNLOCKED(error,
-                  (*begin = zero ? shmemx_calloc(space, bytes, 1) : shmemx_malloc(space, bytes))
-                      ? 0
-                      : -ENOMEM);
+    WEFT_UNLOCKED(error, make_symmetric(space, bytes, zero, begin));
     return error;
 }
 
@@ -210,22 +215,18 @@ struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space,
     return memory;
 }
 
-bool weft_memory_needed_anywhere(bool busy, bool *needed) {
-    double none = !busy;
+bool weft_memory_needed(void) {
     for (const struct weft_memory *memory = books; memory; memory = memory->next)
         if (atomic_load(&memory->views) > 0 ||
             (atomic_load(&memory->exposed) && atomic_load(&memory->holders) > 1))
-            none = 0;
-    int error = reduce_to_minima(&none, 1);
-    if (error)
-        weft_error_raise("finalize", error);
-    *needed = none < 1;
-    return error == 0;
+            return true;
+    return false;
 }
 
 void weft_memory_close(bool keep) {
     if (keep)
         return;
+    weft_closing_forget();
     while (books) {
         struct weft_memory *memory = books;
         books = memory->next;

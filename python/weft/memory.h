@@ -50,9 +50,8 @@ void weft_memory_drop(struct weft_memory *memory);
 void weft_memory_view(struct weft_memory *memory);
 void weft_memory_unview(struct weft_memory *memory);
 
-/* Whether any PE needs symmetric memory when the job is over: for views of it, or because it is
- * `busy` otherwise. Collective over all PEs. */
-bool weft_memory_needed_anywhere(bool busy, bool *needed);
+/* Whether this PE needs symmetric memory when the job is over: for views of it. */
+bool weft_memory_needed(void);
 
 /* The session is over: the books are closed, or kept if there are views. */
 void weft_memory_close(bool keep);

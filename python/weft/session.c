@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "argument.h"
+#include "closing.h"
 #include "error.h"
 #include "memory.h"
 
@@ -105,32 +106,42 @@ int weft_session_guard(int (*call)(void *), void *context) {
 /* --- The end of the process ------------------------------------------------------------------ */
 
 /* Threads that wait for a signal see that the job is over for them, and leave. */
-static bool all_leave(void) {
+static bool all_leave(const atomic_int *threads) {
     const struct timespec pause = {.tv_nsec = 1000000};
-    for (int ms = 0; ms < 200 && atomic_load(&weft_session.inside) > 0; ms++)
+    for (int ms = 0; ms < 200 && atomic_load(threads) > 0; ms++)
         nanosleep(&pause, NULL);
-    return atomic_load(&weft_session.inside) == 0;
+    return atomic_load(threads) == 0;
+}
+
+static void end_running(int status) {
+    weft_session.running = false;
+    bool left = all_leave(&weft_session.inside);
+    if (status == 0 && !left)
+        fprintf(stderr, "weft: PE %d ends while a thread of it is in a call: ending the job\n",
+                weft_session.pe);
+    if (weft_session.npes > 1 && (status != 0 || !left))
+        shmem_global_exit(status ? status : 1);
+    else if (left)
+        weft_closing_leave();
 }
 
 /* Runs before the library's own handler, which waits for the peers to come to their end, and then
  * unmaps what a thread that is still in a call works on. */
 static void end_with_status(int status, void *unused) {
     (void)unused;
-    if (!weft_session.running || weft_session.lost)
+    if (weft_session.lost)
         return;
-    weft_session.running = false;
-    bool left = all_leave();
-    if (status == 0 && !left)
-        fprintf(stderr, "weft: PE %d ends while a thread of it is in a call: ending the job\n",
-                weft_session.pe);
-    if (weft_session.npes > 1 && (status != 0 || !left))
-        shmem_global_exit(status ? status : 1);
+    if (weft_session.running)
+        end_running(status);
+    else if (lingering)
+        weft_closing_leave();
 }
 
 static void forget_in_child(void) {
     weft_session.forked = weft_session.running || lingering;
     weft_session.running = lingering = false;
     weft_session.npes = 0;
+    weft_closing_forget();
 }
 
 static void watch_end(void) {
@@ -277,12 +288,34 @@ WEFT_FUNCTION(init) {
 
 /* --- finalize and queries -------------------------------------------------------------------- */
 
-/* Where views are needed the library stays, and the PEs only meet. */
-static int leave(bool needed) {
-    if (needed)
-        shmem_barrier_all();
-    else
-        shmem_finalize();
+/* Where nobody has made symmetric memory nobody can need any: the PEs that finalize, and those that
+ * end, part in the library. A thread of this one that is in a call has to be out of it before. */
+static bool check_idle(void) {
+    bool idle;
+    Py_BEGIN_ALLOW_THREADS;
+    idle = all_leave(&weft_session.unlocked);
+    Py_END_ALLOW_THREADS;
+    if (!idle)
+        PyErr_SetString(PyExc_RuntimeError, "finalize: another thread of this process is in a call "
+                                            "of weft: let it come back first");
+    return idle;
+}
+
+/* Whether memory stays, and the library with it. */
+static bool find_needed(bool *needed) {
+    bool needs = weft_memory_needed() || atomic_load(&weft_session.unlocked) > 0;
+    int error;
+    *needed = false;
+    if (!weft_closing_prepared())
+        return check_idle();
+    WEFT_UNLOCKED(error, weft_closing_agree(needs, needed));
+    if (error)
+        weft_error_raise("finalize", error);
+    return error == 0;
+}
+
+static int leave(void) {
+    shmem_finalize();
     return 0;
 }
 
@@ -292,11 +325,12 @@ static PyObject *finalize(PyObject *self, PyObject *unused) {
     if (!weft_session.running)
         Py_RETURN_NONE;
     bool needed;
-    int error;
-    if (!weft_memory_needed_anywhere(atomic_load(&weft_session.unlocked) > 0, &needed))
+    int error = 0;
+    if (!find_needed(&needed))
         return NULL;
     weft_session.running = false;
-    WEFT_UNLOCKED(error, leave(needed));
+    if (!needed)
+        WEFT_UNLOCKED(error, leave());
     if (error)
         return weft_error_raise("finalize", error);
     lingering = needed;
@@ -348,6 +382,7 @@ PyMethodDef weft_session_methods[] = {
      "Leaves the job. Collective over all PEs; does nothing when there is no job.\n\n"
      "Buffers raise RuntimeError from then on. Where arrays or tensors still show symmetric\n"
      "memory, on any PE, they stay good, and the memory stays till the processes end.\n"
+     "RuntimeError while another thread is in a call and there is no symmetric memory.\n"
      "Need not be called: a process that ends does it, and waits for the others to end.\n"
      "A process that ends with a status other than 0 ends the whole job with it instead."},
     {"initialized", initialized, METH_NOARGS,

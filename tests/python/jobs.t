@@ -110,6 +110,92 @@ def thread_in_a_collective(problems):
     """).expect(problems, 1, [], ["PE 0 ends while a thread of it is in a call"])
 
 
+def one_finalizes_another_returns(problems):
+    """With symmetric memory and without; who finalizes waits for who computes, whatever that one does then."""
+    for memory in ("None", "weft.zeros(4)"):
+        for first in (0, 1):
+            Run(f"""
+                buffer = {memory}
+                weft.barrier()
+                time.sleep(0.2 * (me == {first}))
+                print(f"end {{me}}")
+                if me != 1:
+                    sys.exit(0)
+                weft.finalize()
+                print(f"left {{me}}")
+            """, 3).expect(problems, 0, ["end 0", "end 2", "left 1"])
+
+
+def one_keeps_a_view_another_returns(problems):
+    """Who returns is not waited for by those who keep their memory, and begin again among themselves."""
+    Run("""
+        buffer = weft.zeros(4, "int32")
+        view = memoryview(buffer.peer(1)) if me == 0 else None
+        weft.put(buffer, array.array("i", [7] * 4), 1) if me == 2 else None
+        if me == 1:
+            sys.exit(0)
+        weft.finalize()
+        if view:
+            assert view.tolist() == [7] * 4
+        for turn in range(3):
+            weft.init()
+            team = weft.team([0, 2])
+            values = array.array("i", [me])
+            weft.all_reduce(values, team=team)
+            assert values[0] == 2
+            team.destroy()
+            weft.finalize()
+        print(f"again {me}")
+    """, 3).expect(problems, 0, ["again 0", "again 2"])
+
+
+def who_returned_is_missed(problems):
+    """In a collective, with its name, and not for ever."""
+    for call in ("weft.barrier()", "weft.zeros(4)", "weft.all_reduce(buffer)"):
+        Run(f"""
+            buffer = weft.zeros(4)
+            if me == 1:
+                sys.exit(0)
+            time.sleep(0.1)
+            {call}
+        """).expect(problems, 71, [], ["waits for PE 1, which has finalized"])
+
+
+def init_without_who_returned(problems):
+    """The job is over for one PE: the others cannot have it again."""
+    Run("""
+        weft.barrier()
+        if me == 1:
+            sys.exit(0)
+        weft.finalize()
+        print("left", me)
+        weft.init()
+    """).expect(problems, 70, ["left 0"], ["PE 1 .* exited with status 0 while others wait for it"])
+
+
+def finalize_beside_a_call(problems):
+    """The library stays under a thread that is in it, also where there is no symmetric memory."""
+    for memory in ("None", "weft.zeros(4)"):
+        Run(f"""
+            import threading
+            buffer = {memory}
+            if me == 0:
+                thread = threading.Thread(target=weft.barrier)
+                thread.start()
+                time.sleep(0.1)
+                try:
+                    weft.finalize()
+                except RuntimeError as error:
+                    assert buffer is None and "another thread" in str(error), error
+                thread.join()
+            else:
+                time.sleep(0.6)
+                weft.barrier()
+            weft.finalize()
+            print(f"left {{me}}")
+        """).expect(problems, 0, ["left 0", "left 1"])
+
+
 # --- finalize, and again ----------------------------------------------------------------------------
 
 def again(problems):
@@ -356,6 +442,11 @@ tap.run(tap.ahead([
     *[(f"an exception ends the job, with a peer {where}", exception_while(where)) for where in ELSEWHERE],
     ("a status ends the job", exit_with_status),
     ("a status after finalize() is the process's own affair", exit_after_finalize),
+    ("one finalizes, another returns", one_finalizes_another_returns),
+    ("one keeps a view, another returns", one_keeps_a_view_another_returns),
+    ("who returned is missed by name", who_returned_is_missed),
+    ("init without who returned", init_without_who_returned),
+    ("finalize beside a call of another thread", finalize_beside_a_call),
     ("wait can be interrupted", interrupt),
     ("threads that wait for signals end with the process", daemon_threads),
     ("a thread that is left in a collective is named", thread_in_a_collective),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "closing.h"
+#include <errno.h>
+
+struct words {
+    uint64_t even, gone, odd;
+};
+
+static struct words *of_pe; /* this PE's own copy, an entry a PE; NULL: no symmetric memory */
+static uint64_t round_number;
+
+int weft_closing_prepare(void) {
+    if (!of_pe)
+        of_pe = shmem_calloc((size_t)shmem_n_pes(), sizeof *of_pe);
+    return of_pe ? 0 : -ENOMEM;
+}
+
+bool weft_closing_prepared(void) {
+    return of_pe != NULL;
+}
+
+void weft_closing_forget(void) {
+    of_pe = NULL;
+    round_number = 0;
+}
+
+/* Behind what this PE has put. */
+static void tell_all(uint64_t *word, uint64_t value) {
+    shmem_quiet();
+    for (int pe = 0; pe < shmem_n_pes(); pe++)
+        shmem_uint64_atomic_set(word, value, pe);
+}
+
+/* Its word of this round; that is written before `gone`, which ends the wait, too. */
+static bool ask(int pe, bool odd) {
+    struct words *words = &of_pe[pe];
+    shmem_uint64_wait_until_any(odd ? &words->gone : &words->even, 2, NULL, SHMEM_CMP_GE,
+                                2 * round_number);
+    uint64_t said = shmem_uint64_atomic_fetch(odd ? &words->odd : &words->even, shmem_my_pe());
+    return said == 2 * round_number + 1;
+}
+
+int weft_closing_agree(bool needs, bool *needed) {
+    struct words *mine = &of_pe[shmem_my_pe()];
+    bool odd = ++round_number % 2;
+    tell_all(odd ? &mine->odd : &mine->even, 2 * round_number + needs);
+    *needed = false;
+    for (int pe = 0; pe < shmem_n_pes(); pe++)
+        *needed |= ask(pe, odd);
+    return 0;
+}
+
+void weft_closing_leave(void) {
+    int initialized;
+    shmem_query_initialized(&initialized);
+    if (of_pe && initialized)
+        tell_all(&of_pe[shmem_my_pe()].gone, UINT64_MAX);
+}
