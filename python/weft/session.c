@@ -208,6 +208,21 @@ static bool check_place(PyObject *const *in) {
     return false;
 }
 
+static bool read_place(PyObject *const *in, int *pe, int *npes) {
+    if (!given(in[0]) || !given(in[1]))
+        return true;
+    if (!weft_argument_int("init", "rank", in[0], pe) ||
+        !weft_argument_int("init", "size", in[1], npes))
+        return false;
+    if (*npes < 1)
+        PyErr_Format(PyExc_ValueError, "init: argument size is %d: pass 1 or more", *npes);
+    else if (*pe < 0 || *pe >= *npes)
+        PyErr_Format(PyExc_ValueError,
+                     "init: argument rank is %d: with size=%d there are ranks 0 to %d", *pe, *npes,
+                     *npes - 1);
+    return !PyErr_Occurred();
+}
+
 static bool read_id(PyObject *object, shmemx_uniqueid_t *id) {
     if (!given(object))
         return true;
@@ -267,8 +282,7 @@ WEFT_FUNCTION(init) {
     int pe = -1, npes = 0;
     (void)self;
     if (!weft_arguments_sort(&signature, args, nargs, names, in) || !check_place(in) ||
-        (given(in[0]) && !weft_argument_int("init", "rank", in[0], &pe)) ||
-        (given(in[1]) && !weft_argument_int("init", "size", in[1], &npes)) || !read_id(in[2], &id))
+        !read_place(in, &pe, &npes) || !read_id(in[2], &id))
         return NULL;
     if (weft_session.running && !weft_session.lost)
         return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
