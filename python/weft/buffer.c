@@ -90,7 +90,9 @@ static bool read_wanted(const char *call, PyObject *const *in, struct weft_shape
     *space = SHMEMX_SPACE_HOST;
     *dtype = name ? weft_dtype_find(call, name) : NULL;
     Py_XDECREF(name);
-    return *dtype && weft_shape_read(call, in[0], shape) && weft_argument_space(call, in[2], space);
+    return *dtype && weft_shape_read(call, in[0], shape) &&
+           weft_argument_space(call, in[2], space) &&
+           (*space == SHMEMX_SPACE_HOST || weft_session_device(call) >= 0);
 }
 
 /* What is wrong on this PE makes the call fail on all: they meet in it. */
@@ -362,7 +364,8 @@ bool weft_buffer_define(PyObject *module) {
     "Symmetric memory: every PE gets its own, of `shape` elements of `dtype`, and finds the\n"   \
     "others' by it. Collective over all PEs, which ask for the same. `space` is \"host\" or\n"   \
     "\"device\", this PE's GPU. MemoryError on all PEs where one does not have it; ValueError\n" \
-    "on all where they differ."
+    "on all where they differ, or one cannot take part: that one has the reason, such as a\n"    \
+    "RuntimeError without a GPU."
 
 PyMethodDef weft_buffer_methods[] = {
     WEFT_METHOD(empty, "empty(shape, dtype='float32', space='host')\n--\n\n" WANTED),

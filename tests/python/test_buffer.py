@@ -250,3 +250,26 @@ def test_views_go_in_any_thread():
         thread.join()
     drain()
     assert weft.zeros(1000).ptr == place
+
+
+def test_types_that_are_not_there_name_those_that_are(me):
+    """numpy's short names, say: all names are in the message."""
+    names = ["float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "uint8", "int8", "uint16",
+             "int16", "uint32", "int32", "uint64", "int64", "bool", "complex64", "complex128"]
+    for wrong in ("f4", "<f4", "float128", ""):
+        with pytest.raises(ValueError, match=f"argument dtype is {wrong!r}: pass one of {' '.join(names)}$"):
+            weft.zeros(1, wrong)
+
+
+def test_no_gpu(me, n):
+    """As device() says it, on every PE; and where one alone asks for it, the others hear."""
+    try:
+        weft.device()
+    except RuntimeError as missing:
+        reason = str(missing).removeprefix("device: ")
+        with pytest.raises(RuntimeError) as raised:
+            weft.empty(3, space="device")
+        assert str(raised.value) == f"empty: {reason}"
+        if n > 1:
+            with pytest.raises(RuntimeError if me == 0 else ValueError):
+                weft.zeros(3, space="device" if me == 0 else "host")
