@@ -12,34 +12,27 @@ static int find_name(const struct weft_signature *signature, PyObject *name) {
     return -1;
 }
 
+/* Of several mistakes the first is told. */
 static bool sort_names(const struct weft_signature *signature, PyObject *const *values,
                        PyObject *names, PyObject **given) {
     Py_ssize_t count = names ? PyTuple_Size(names) : 0;
+    bool right = true;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
         int at = find_name(signature, name);
-        if (at < 0 || given[at]) {
+        if (at >= 0 && !given[at])
+            given[at] = values[i];
+        else if (right) {
             PyErr_Format(PyExc_TypeError,
                          at < 0 ? "%s: there is no argument %R" : "%s: argument %R is given twice",
                          signature->call, name);
-            return false;
+            right = false;
         }
-        given[at] = values[i];
     }
-    return true;
+    return right;
 }
 
-bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const *args,
-                         Py_ssize_t nargs, PyObject *names, PyObject **given) {
-    if (nargs > signature->positional) {
-        PyErr_Format(PyExc_TypeError, "%s: got %zd arguments, at most %d go without their names",
-                     signature->call, nargs, signature->positional);
-        return false;
-    }
-    for (int i = 0; signature->names[i]; i++)
-        given[i] = i < nargs ? args[i] : NULL;
-    if (!sort_names(signature, args + nargs, names, given))
-        return false;
+static bool check_required(const struct weft_signature *signature, PyObject *const *given) {
     for (int i = 0; i < signature->required; i++)
         if (!given[i]) {
             PyErr_Format(PyExc_TypeError, "%s: argument %s is missing", signature->call,
@@ -47,6 +40,19 @@ bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const
             return false;
         }
     return true;
+}
+
+bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const *args,
+                         Py_ssize_t nargs, PyObject *names, PyObject **given) {
+    for (int i = 0; signature->names[i]; i++)
+        given[i] = i < nargs && i < signature->positional ? args[i] : NULL;
+    bool sorted = sort_names(signature, args + nargs, names, given);
+    if (sorted && nargs > signature->positional) {
+        PyErr_Format(PyExc_TypeError, "%s: got %zd arguments, at most %d go without their names",
+                     signature->call, nargs, signature->positional);
+        return false;
+    }
+    return sorted && check_required(signature, given);
 }
 
 static bool is_wrong(const char *call, const char *name, PyObject *object, const char *expected) {

@@ -14,7 +14,9 @@ struct weft_signature {
     const char *names[WEFT_ARGUMENTS_MAX + 1];
 };
 
-/* given[i] is the argument of names[i], borrowed, or NULL where there is none. TypeError. */
+/* given[i] is the argument of names[i], borrowed, or NULL where there is none. False with TypeError
+ * if one is missing, unknown or too many; those that have a place are in `given` all the same, so
+ * that the call may find out whom else it is about. */
 bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const *args,
                          Py_ssize_t nargs, PyObject *names, PyObject **given);
 

@@ -100,12 +100,12 @@ static PyObject *allocate(const struct weft_signature *signature, PyObject *cons
                           Py_ssize_t nargs, PyObject *names, bool zero) {
     PyObject *in[3];
     struct weft_shape shape;
-    const struct weft_dtype_row *dtype;
-    shmemx_space_t space;
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in))
+    const struct weft_dtype_row *dtype = NULL;
+    shmemx_space_t space = SHMEMX_SPACE_HOST;
+    if (!weft_session_check(signature->call))
         return NULL;
-    bool right = read_wanted(signature->call, in, &shape, &dtype, &space);
+    bool right = weft_arguments_sort(signature, args, nargs, names, in) &&
+                 read_wanted(signature->call, in, &shape, &dtype, &space);
     size_t bytes = right ? shape.nelems * dtype->bytes : SIZE_MAX;
     struct weft_memory *memory = weft_memory_allocate(signature->call, space, bytes, zero);
     if (!memory)

@@ -15,12 +15,12 @@ WEFT_FUNCTION(all_reduce) {
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&v.on, in[3], in[4]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    bool right = weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
-                 weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
-                                         "as many as source has");
+    right = right && weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
+            weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
+                                    "as many as source has");
     return weft_vectors_run(&v, right, all_reduce_of);
 }
 
@@ -35,11 +35,11 @@ WEFT_FUNCTION(reduce_scatter) {
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&v.on, in[3], in[4]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    bool right = weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
-                 weft_vectors_divide(&v, "source", &v.source, "dest", &v.dest);
+    right = right && weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
+            weft_vectors_divide(&v, "source", &v.source, "dest", &v.dest);
     return weft_vectors_run(&v, right, reduce_scatter_of);
 }
 
@@ -54,11 +54,11 @@ WEFT_FUNCTION(all_gather) {
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[4];
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&v.on, in[2], in[3]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&v.on, in[2], in[3]))
         return NULL;
-    bool right = weft_vectors_take(&v, in[0], in[1]) &&
-                 weft_vectors_divide(&v, "dest", &v.dest, "source", &v.source);
+    right = right && weft_vectors_take(&v, in[0], in[1]) &&
+            weft_vectors_divide(&v, "dest", &v.dest, "source", &v.source);
     return weft_vectors_run(&v, right, all_gather_of);
 }
 
@@ -86,11 +86,11 @@ WEFT_FUNCTION(broadcast) {
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&v.on, in[3], in[4]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    bool right = weft_argument_int(signature.call, "root", in[2], &v.root) &&
-                 take_broadcast(&v, in[0], in[1]);
+    right = right && weft_argument_int(signature.call, "root", in[2], &v.root) &&
+            take_broadcast(&v, in[0], in[1]);
     return weft_vectors_run(&v, right, broadcast_of);
 }
 
@@ -102,10 +102,10 @@ WEFT_FUNCTION(reserve) {
     size_t bytes = 0;
     int error;
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&on, in[0], NULL))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&on, in[0], NULL))
         return NULL;
-    bool right = weft_argument_size(signature.call, "nbytes", in[1], &bytes);
+    right = right && weft_argument_size(signature.call, "nbytes", in[1], &bytes);
     WEFT_UNLOCKED(error, weft_reserve(on.team, right ? bytes : (size_t)PTRDIFF_MAX));
     return weft_operator_close(&on, error);
 }

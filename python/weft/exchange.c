@@ -25,10 +25,10 @@ WEFT_FUNCTION(all_to_all) {
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[4];
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&v.on, in[2], in[3]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&v.on, in[2], in[3]))
         return NULL;
-    bool right = weft_vectors_take(&v, in[0], in[1]) && check_shares(&v);
+    right = right && weft_vectors_take(&v, in[0], in[1]) && check_shares(&v);
     return weft_vectors_run(&v, right, all_to_all_of);
 }
 
@@ -111,10 +111,10 @@ WEFT_FUNCTION(all_to_allv) {
     PyObject *in[9];
     int error;
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&v->on, in[7], in[8]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&v->on, in[7], in[8]))
         return NULL;
-    bool right = take_exchange(&exchange, in);
+    right = right && take_exchange(&exchange, in);
     WEFT_UNLOCKED(error, weft_all_to_allv(
                              v->on.team, v->dest.data, exchange.dest.nelems, exchange.dest.offsets,
                              v->source.data, exchange.source.nelems, exchange.source.offsets,

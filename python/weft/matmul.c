@@ -34,11 +34,11 @@ static PyObject *multiply(const struct weft_signature *signature, PyObject *cons
     struct reduced r = {.on.call = signature->call};
     PyObject *in[6];
     int error;
-    if (!weft_arguments_sort(signature, args, nargs, names, in) ||
-        !weft_operator_open(&r.on, in[4], in[5]))
+    bool right = weft_arguments_sort(signature, args, nargs, names, in);
+    if (!weft_operator_open(&r.on, in[4], in[5]))
         return NULL;
-    bool right = weft_operator_take_op(&r.on, in[3]) &&
-                 take_factors(&r, signature->names[0], in, WEFT_MATRIX_PLAIN);
+    right = right && weft_operator_take_op(&r.on, in[3]) &&
+            take_factors(&r, signature->names[0], in, WEFT_MATRIX_PLAIN);
     WEFT_UNLOCKED(error,
                   product(r.on.team, right ? weft_matrices_one(&r.a) : NULL,
                           weft_matrices_one(&r.b), r.on.op, weft_matrices_one(&r.c), r.on.stream));
@@ -81,10 +81,10 @@ WEFT_FUNCTION(scaled_matmul_reduce_scatter) {
     PyObject *in[9];
     int error;
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&r.on, in[7], in[8]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&r.on, in[7], in[8]))
         return NULL;
-    bool right = take_scaled(&r, in);
+    right = right && take_scaled(&r, in);
     WEFT_UNLOCKED(error, weft_scaled_matmul_reduce_scatter(
                              r.on.team, right ? weft_matrices_one(&r.a) : NULL,
                              weft_matrices_one(&r.a_scale), weft_matrices_one(&r.b),
@@ -132,10 +132,10 @@ WEFT_FUNCTION(all_gather_matmul) {
     PyObject *in[6];
     int error;
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&g.on, in[4], in[5]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&g.on, in[4], in[5]))
         return NULL;
-    bool right = take_gathered(&g, in, in[3], WEFT_MATRIX_PLAIN);
+    right = right && take_gathered(&g, in, in[3], WEFT_MATRIX_PLAIN);
     WEFT_UNLOCKED(error,
                   weft_all_gather_matmul(g.on.team, right ? weft_matrices_one(&g.shard) : NULL,
                                          g.b.matrices, right ? g.b.count : 0, g.c.matrices,
@@ -167,10 +167,10 @@ WEFT_FUNCTION(all_gather_scaled_matmul) {
     PyObject *in[9];
     int error;
     (void)self;
-    if (!weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_operator_open(&g.on, in[7], in[8]))
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&g.on, in[7], in[8]))
         return NULL;
-    bool right = take_gathered_scaled(&g, in);
+    right = right && take_gathered_scaled(&g, in);
     WEFT_UNLOCKED(error, weft_all_gather_scaled_matmul(
                              g.on.team, right ? weft_matrices_one(&g.shard) : NULL,
                              weft_matrices_one(&g.a_scale), g.b.matrices, g.b_scale.matrices,

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arguments of operators. */
 #include "operator.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include "argument.h"
 #include "error.h"
+#include "session.h"
 #include "team.h"
 
 bool weft_operator_open(struct weft_operator *on, PyObject *team, PyObject *stream) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
     on->op = WEFT_SUM;
-    return weft_team_take(on->call, team, &on->team, &on->size) &&
-           weft_argument_stream(on->call, stream, &on->stream);
+    bool found = weft_team_take(on->call, team, &on->team, &on->size) &&
+                 weft_argument_stream(on->call, stream, &on->stream);
+    if (type)
+        PyErr_Restore(type, value, traceback);
+    return found;
 }
 
 bool weft_operator_take_op(struct weft_operator *on, PyObject *object) {
@@ -20,8 +29,27 @@ bool weft_operator_take_op(struct weft_operator *on, PyObject *object) {
     return true;
 }
 
+/* How the library words what members with wrong arguments pass here: which PE that is, or -1. */
+static int find_refusing(const char *text) {
+    static const char *const reasons[] = {"dtype is -1, which is no type", "a is NULL",
+                                          "a_shard is NULL"};
+    int pe = -1, begin = 0;
+    if (sscanf(text, "%*[a-z_]: PE %d: %n", &pe, &begin) < 1 || begin == 0)
+        return -1;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (strcmp(text + begin, reasons[i]) == 0)
+            return pe;
+    return -1;
+}
+
 PyObject *weft_operator_close(const struct weft_operator *on, int error) {
     if (PyErr_Occurred())
         return NULL;
+    int refusing = error == -EINVAL ? find_refusing(weft_error_text(error)) : -1;
+    if (refusing >= 0 && refusing != weft_session.pe)
+        return PyErr_Format(PyExc_ValueError,
+                            "%s: PE %d cannot take part: its arguments are wrong, and it has the "
+                            "reason",
+                            on->call, refusing);
     return weft_error_result(on->call, error);
 }

@@ -16,11 +16,16 @@ struct weft_operator {
     weft_op op;
 };
 
-/* Of this there are others to tell. */
+/* Finds whom the call is about; behind it there are others to tell of what is wrong. Keeps an
+ * exception that is set, of arguments that could not be sorted: without a team that has its name
+ * those were for the world. */
 bool weft_operator_open(struct weft_operator *on, PyObject *team, PyObject *stream);
 
 /* "sum", "avg", "max", "min", "prod". */
 bool weft_operator_take_op(struct weft_operator *on, PyObject *object);
+
+/* The type by which a member with wrong arguments refuses, and what the library makes of it. */
+enum { WEFT_OPERATOR_REFUSES = -1 };
 
 /* The result of a call: keeps the exception of this member, if it has one. */
 PyObject *weft_operator_close(const struct weft_operator *on, int error);

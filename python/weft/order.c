@@ -2,8 +2,8 @@
 /* Order of what a PE does, and meetings of PEs. */
 #include "argument.h"
 #include "error.h"
+#include "operator.h"
 #include "session.h"
-#include "team.h"
 
 /* --- fence, quiet ---------------------------------------------------------------------------- */
 
@@ -53,20 +53,20 @@ static int meet_by_stream(shmem_team_t team, bool complete, shmemx_stream_t stre
     return (complete ? shmemx_barrier_on_stream : shmemx_sync_on_stream)(team, stream);
 }
 
+/* Nobody can refuse to meet. A member whose arguments cannot be sorted meets the others, and says
+ * so then: with an exception before, it would be one meeting behind. */
 static PyObject *meet(const struct weft_signature *signature, PyObject *const *args,
                       Py_ssize_t nargs, PyObject *names, bool complete) {
     PyObject *in[2];
-    shmem_team_t team;
-    weft_stream stream;
-    int size, error;
-    if (!weft_arguments_sort(signature, args, nargs, names, in) ||
-        !weft_team_take(signature->call, in[0], &team, &size) ||
-        !weft_argument_stream(signature->call, in[1], &stream))
+    struct weft_operator on = {.call = signature->call};
+    int error;
+    (void)weft_arguments_sort(signature, args, nargs, names, in);
+    if (!weft_operator_open(&on, in[0], in[1]))
         return NULL;
-    WEFT_UNLOCKED(error, stream == WEFT_STREAM_HOST
-                             ? meet_by_thread(team, complete)
-                             : meet_by_stream(team, complete, (shmemx_stream_t)stream));
-    return weft_error_result(signature->call, error);
+    WEFT_UNLOCKED(error, on.stream == WEFT_STREAM_HOST
+                             ? meet_by_thread(on.team, complete)
+                             : meet_by_stream(on.team, complete, (shmemx_stream_t)on.stream));
+    return weft_operator_close(&on, error);
 }
 
 WEFT_FUNCTION(sync_team) {

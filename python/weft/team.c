@@ -123,9 +123,10 @@ WEFT_FUNCTION(split) {
     struct team *team = (struct team *)self;
     PyObject *in[3];
     int start = -1, stride = -1, size = -1;
-    if (!check(team, "Team.split") || !weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!check(team, "Team.split"))
         return NULL;
-    bool right = weft_argument_int("Team.split", "start", in[0], &start) &&
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in) &&
+                 weft_argument_int("Team.split", "start", in[0], &start) &&
                  weft_argument_int("Team.split", "stride", in[1], &stride) &&
                  weft_argument_int("Team.split", "size", in[2], &size) &&
                  check_split(start, stride, size, shmem_team_n_pes(team->handle));

@@ -25,7 +25,7 @@ bool weft_vectors_divide(struct weft_vectors *vectors, const char *whole_name,
 }
 
 weft_dtype weft_vectors_type(const struct weft_vectors *vectors, bool right) {
-    return right ? vectors->source.dtype->operand : 0;
+    return right ? vectors->source.dtype->operand : (weft_dtype)WEFT_OPERATOR_REFUSES;
 }
 
 PyObject *weft_vectors_close(struct weft_vectors *vectors, int error) {

@@ -371,3 +371,83 @@ def test_all_to_allv_is_wrong(me, n):
         assert (message if me == 0 else "PE 0") in str(raised.value)
     with pytest.raises(ValueError):
         weft.all_to_allv(f, f.copy(), [0] + ones[1:] if me == n - 1 else ones, ones)
+
+
+# --- Arguments that are missing, unknown or too many ------------------------------------------------
+
+def right_calls(n):
+    """The arguments with which each call goes well; scaled products are too many words for it."""
+    ones, square = [1] * n, lambda: np.ones((n, n), "f")
+    return {"all_reduce": lambda: (np.ones(n, "f"),), "all_gather": lambda: (np.ones(n, "f"), np.ones(1, "f")),
+            "reduce_scatter": lambda: (np.ones(1, "f"), np.ones(n, "f")), "broadcast": lambda: (np.ones(n, "f"),),
+            "all_to_all": lambda: (np.ones(n, "f"), np.ones(n, "f")),
+            "all_to_allv": lambda: (np.ones(n, "f"), np.ones(n, "f"), ones, ones),
+            "all_gather_matmul": lambda: (square(), np.ones((1, n), "f"), square()),
+            "matmul_reduce_scatter": lambda: (np.ones((1, n), "f"), square(), square()),
+            "matmul_all_reduce": lambda: (square(), square(), square())}
+
+
+def test_unsorted_arguments_are_refused_by_all(me, n):
+    """One member leaves an argument out, or names one that is not there: an exception on all, and all
+    are in step behind it."""
+    wrong = 1 % n
+    for name, right in right_calls(n).items():
+        call = getattr(weft, name)
+        for mistake, text in [(lambda: call(), "argument .* is missing"), (lambda: call(*right(), foo=3), "no argument 'foo'"),
+                              (lambda: call(*right(), *range(9)), "got .* arguments, at most"),
+                              (lambda: call(*right(), **{"dest" if name[:6] != "matmul" else "a": 1}), "is given twice|no argument")]:
+            if me == wrong:
+                with pytest.raises(TypeError, match=f"^{name}: .*({text})"):
+                    mistake()
+            else:
+                with pytest.raises(ValueError, match=f"^{name}: PE {wrong} cannot take part: .* it has the reason"):
+                    call(*right())
+            weft.all_reduce(total := np.array([me], "int64"))
+            assert total[0] == n * (n - 1) // 2
+        call(*right())
+
+
+def test_unsorted_arguments_in_a_team(me, n):
+    """Where the team is known by its name, its members alone hear of it."""
+    wrong = n - 1
+    team = weft.team([me])
+    both = weft.world.split(0, 1, n)
+    if me == wrong:
+        with pytest.raises(TypeError, match="argument dest is missing"):
+            weft.all_reduce(team=team)
+    weft.all_reduce(total := np.array([me], "int64"))
+    assert total[0] == n * (n - 1) // 2
+    for _ in range(2):
+        with pytest.raises(TypeError if me == wrong else ValueError, match="no argument 'foo'" if me == wrong else f"PE {wrong}"):
+            weft.all_reduce(total, team=both, **({"foo": 1} if me == wrong else {}))
+    with pytest.raises(TypeError if me == wrong else (ValueError, MemoryError)):
+        weft.reserve(*([both] if me == wrong else [both, 100]))
+    with pytest.raises(TypeError if me == wrong else ValueError):
+        both.split(*([0, 1] if me == wrong else [0, 1, 1]))
+    both.destroy()
+    team.destroy()
+
+
+def test_unsorted_arguments_elsewhere(me, n):
+    wrong = n - 1
+    for make in (weft.empty, weft.zeros):
+        with pytest.raises(TypeError if me == wrong else ValueError,
+                           match="no argument 'foo'" if me == wrong else "another PE cannot take part"):
+            make(1, **({"foo": 1} if me == wrong else {}))
+    for meet in (weft.barrier, weft.sync):  # who is wrong meets the others all the same
+        if me == wrong:
+            with pytest.raises(TypeError, match="no argument 'foo'"):
+                meet(foo=1)
+        else:
+            meet()
+    weft.all_reduce(total := np.array([me], "int64"))
+    assert total[0] == n * (n - 1) // 2
+
+
+def test_who_is_wrong_has_the_reason(me, n):
+    """Others are told which PE that is, not what the library was told."""
+    for name, arguments in [("all_reduce", {"op": "foo"}), ("matmul_all_reduce", {"op": "foo"})]:
+        call, right = getattr(weft, name), right_calls(n)[name]()
+        with pytest.raises(ValueError, match="argument op is 'foo'" if me == 0 else
+                           f"^{name}: PE 0 cannot take part: its arguments are wrong, and it has the reason$"):
+            call(*right, **(arguments if me == 0 else {}))
