@@ -209,8 +209,9 @@ PyMethodDef weft_matmul_methods[] = {
         scaled_matmul_reduce_scatter,
         "scaled_matmul_reduce_scatter(c_shard, a, b, a_scale, b_scale, bias=None, op='sum', *,\n"
         "                             team=None, stream=None)\n--\n\n"
-        "The same of (a @ b) * a_scale * b_scale + bias. Biases are summed like all else: for\n"
-        "one in all, one member brings it and the others None." SCALED),
+        "c_shard = this member's rows of the sum (op 'avg': mean) over members of\n"
+        "(a @ b) * a_scale * b_scale + bias. Biases are summed like all else: for one in all,\n"
+        "one member brings it and the others None." SCALED),
     WEFT_METHOD(matmul_all_reduce,
                 "matmul_all_reduce(c, a, b, op='sum', *, team=None, stream=None)\n--\n\n"
                 "c = the sum (op 'avg': mean) over members of a @ b, on every member." PRODUCT),

@@ -81,17 +81,26 @@ WEFT_FUNCTION(barrier) {
     return meet(&signature, args, nargs, names, true);
 }
 
+#define STATE                                                                           \
+    "\n\nRuntimeError: before init(), after finalize(), a GPU or a peer that failed.\n" \
+    "ValueError: a stream that is none."
+#define MEETING                                                                               \
+    STATE                                                                                     \
+    " Of a wrong argument the other members do not hear: where one is unknown or too\n"       \
+    "many, the call meets them, and raises TypeError then; a wrong team is an exception at\n" \
+    "once, and they wait."
+
 PyMethodDef weft_order_methods[] = {
     WEFT_METHOD(fence, "fence(*, stream=None)\n--\n\n"
                        "What this PE puts and signals to a PE before is there before what it puts\n"
-                       "and signals to it after."),
+                       "and signals to it after." STATE),
     WEFT_METHOD(quiet, "quiet(*, stream=None)\n--\n\n"
-                       "What this PE has put and signalled is there, on all PEs."),
+                       "What this PE has put and signalled is there, on all PEs." STATE),
     WEFT_METHOD_AS("sync", sync_team,
                    "sync(team=None, *, stream=None)\n--\n\n"
-                   "No member goes on before all have come. Collective over the team."),
-    WEFT_METHOD(barrier,
-                "barrier(team=None, *, stream=None)\n--\n\n"
-                "sync(), and what the members have put is there. Collective over the team."),
+                   "No member goes on before all have come. Collective over the team." MEETING),
+    WEFT_METHOD(barrier, "barrier(team=None, *, stream=None)\n--\n\n"
+                         "sync(), and what the members have put is there. Collective over the "
+                         "team." MEETING),
     {NULL, NULL, 0, NULL},
 };

@@ -111,6 +111,7 @@ PyMethodDef weft_pad_methods[] = {
                 "Waits until this rank's word for the peer is 1, and sets it to 0." PADS),
     WEFT_METHOD(pad_barrier,
                 "pad_barrier(pads, rank, n, channel, *, timeout_ms=0, stream=None)\n--\n\n"
-                "Both with all peers." PADS),
+                "pad_put to every other rank, and pad_wait for every other rank: no rank goes on\n"
+                "before all have come." PADS),
     {NULL, NULL, 0, NULL},
 };

@@ -290,6 +290,16 @@ WEFT_FUNCTION(wait) {
 #define ON_STREAM                                                                                \
     "With a stream, the call enqueues the work on it and returns; without, it is done by this\n" \
     "thread, and arrays on a GPU have to be ready."
+#define ARRAYS_AND_STATE                                                                           \
+    "\n\nValueError: no such PE; arrays of different sizes or types, not contiguous, read-only,\n" \
+    "without memory, not symmetric where they have to be; a Buffer that was freed. TypeError:\n"   \
+    "no array. BufferError: a tensor with the conjugate or negative bit, or one that requires\n"   \
+    "grad and is written. RuntimeError: before init(), after finalize(), a GPU or a peer that\n"   \
+    "failed."
+#define WORD_AND_STATE                                                                             \
+    "\n\nValueError: a word that is not one aligned uint64 of symmetric memory, a value that is\n" \
+    "not from 0 to 2**64 - 1, no such PE, op or cmp. RuntimeError: before init(), after\n"         \
+    "finalize(), a GPU or a peer that failed."
 
 /* --- set_engine ------------------------------------------------------------------------------ */
 
@@ -315,23 +325,26 @@ PyMethodDef weft_rma_methods[] = {
                 "put(dest, source, pe, *, stream=None)\n--\n\n"
                 "Copies source, an array of this PE's, into PE pe's copy of the symmetric dest.\n"
                 "Both have as many bytes, of one type; uint8 goes with any. source may be used\n"
-                "anew on return.\n\n" ON_STREAM),
+                "anew on return.\n\n" ON_STREAM ARRAYS_AND_STATE),
     WEFT_METHOD(get,
                 "get(dest, source, pe, *, stream=None)\n--\n\n"
                 "Copies PE pe's copy of the symmetric source into dest, an array of this PE's.\n"
-                "Sizes and types as for put().\n\n" ON_STREAM),
+                "Sizes and types as for put().\n\n" ON_STREAM ARRAYS_AND_STATE),
     WEFT_METHOD(put_signal,
                 "put_signal(dest, source, signal, value, pe, *, op='set', stream=None)\n"
                 "--\n\n"
-                "put(), and signal() behind it: who sees the signal sees the data.\n\n" ON_STREAM),
+                "put(), and signal() behind it: who sees the signal sees the data.\n"
+                "Errors of both.\n\n" ON_STREAM),
     WEFT_METHOD(signal,
                 "signal(signal, value, pe, *, op='set', stream=None)\n--\n\n"
                 "Sets PE pe's copy of the symmetric word `signal`, one element of uint64, to\n"
-                "value, or adds value to it (op 'add').\n\n" ON_STREAM),
-    WEFT_METHOD(wait, "wait(signal, value, cmp='==', *, stream=None)\n--\n\n"
-                      "Waits until this PE's word `signal` compares with value: '==', '!=', '>',\n"
-                      "'>=', '<' or '<='. Returns the word. What was put before it was signalled\n"
-                      "is there then. With a stream, the stream waits, and the result is None."),
+                "value, or adds value to it (op 'add').\n\n" ON_STREAM WORD_AND_STATE),
+    WEFT_METHOD(
+        wait,
+        "wait(signal, value, cmp='==', *, stream=None)\n--\n\n"
+        "Waits until this PE's word `signal` compares with value: '==', '!=', '>',\n"
+        "'>=', '<' or '<='. Returns the word. What was put before it was signalled\n"
+        "is there then. With a stream, the stream waits, and the result is None." WORD_AND_STATE),
     WEFT_METHOD(
         set_engine,
         "set_engine(engine)\n--\n\n"

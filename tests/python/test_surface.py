@@ -61,6 +61,12 @@ def test_everything_is_there_and_documented():
                 assert inspect.getdoc(member), f"{kind.__name__}.{name}"
 
 
+def test_calls_name_their_errors():
+    for name in ("put", "get", "put_signal", "signal", "wait", "fence", "quiet", "sync", "barrier", "all_reduce",
+                 "empty", "zeros", "all_gather_matmul", "init", "put_slice", "pad_put"):
+        assert "Error" in inspect.getdoc(getattr(weft, name)) or name == "put_signal" and "Errors of both", name
+
+
 def test_version():
     makefile = pathlib.Path(__file__).resolve().parents[2] / "Makefile"
     project = makefile.with_name("pyproject.toml")
