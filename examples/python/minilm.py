@@ -170,6 +170,8 @@ def main():
     parser.add_argument("--question", default="May I charge money for copies?")
     parser.add_argument("--dump", type=pathlib.Path, help="file for each sentence and its vector")
     options = parser.parse_args()
+    if not (options.model / "vocab.txt").exists():
+        parser.error(f"no model in {options.model}: fetch it with examples/minilm/fetch.sh {options.model}")
 
     weft.init()
     tokenize, batch = Tokenizer(options.model / "vocab.txt"), 16

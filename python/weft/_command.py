@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands oshrun and weft of an installed package: the programs of C that lie in it."""
+"""The commands oshrun and weft of an installed package: the programs of C that lie in it; or in the
+build folder whose package PYTHONPATH has put before it.
+"""
 import os
-import pathlib
 import sys
 from typing import NoReturn
 
+from weft import _place
+
 
 def _become(name: str) -> NoReturn:
-    program = pathlib.Path(__file__).resolve().parent / "bin" / name
+    try:
+        program = _place._find(f"bin/{name}")
+    except FileNotFoundError as error:
+        sys.exit(f"{name}: {error} Install the package again, or take PYTHONPATH away if it names another.")
     os.execv(program, [name, *sys.argv[1:]])
 
 

@@ -83,6 +83,13 @@ def encoder(problems):
                 problems.append(f"{pes} PEs: {difference} from the reference")
 
 
+def no_model(problems):
+    done = subprocess.run([PYTHON, ROOT / "examples/python/minilm.py", "--model", "/nowhere"], capture_output=True,
+                          text=True, env=interpreter.environment(), timeout=60)
+    if done.returncode != 2 or "fetch it with examples/minilm/fetch.sh /nowhere" not in done.stderr:
+        problems += [f"status {done.returncode}", *done.stderr.splitlines()[-20:]]
+
+
 if PYTHON is None:
     print("1..0 # SKIP no Python from 3.11 on has numpy")
     sys.exit(0)
@@ -92,4 +99,5 @@ tap.run([
     ("one-shot all-reduce", example("one_shot_all_reduce.py", "agree with weft.all_reduce")),
     ("listings in the documents", listings),
     ("the sentence encoder", encoder),
+    ("the sentence encoder without its model", no_model),
 ])

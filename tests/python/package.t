@@ -92,6 +92,21 @@ def runs(problems):
         problems.append(f"weft info: {out[:200]}")
 
 
+def commands_beside_a_build(problems):
+    """The package that PYTHONPATH names is the one whose commands run; one without them says so."""
+    path = {**environment(None), "PYTHONPATH": str(interpreter.BUILD / "python")}
+    done = subprocess.run([SCRIPTS / "oshrun", "-n", "2", SCRIPTS / "python", "-c", PROGRAM], cwd=WORK, env=path,
+                          capture_output=True, text=True, timeout=60)
+    if done.returncode or f"1 of 2 in {interpreter.BUILD}" not in done.stdout:
+        problems += [f"status {done.returncode}", *(done.stdout + done.stderr).splitlines()[-20:]]
+    shutil.copytree(interpreter.BUILD / "python/weft", WORK / "parts/here/weft")
+    path["PYTHONPATH"] = str(WORK / "parts/here")
+    path["LD_LIBRARY_PATH"] = str(interpreter.BUILD / "lib")
+    done = subprocess.run([SCRIPTS / "weft", "info"], cwd=WORK, env=path, capture_output=True, text=True, timeout=60)
+    if done.returncode != 1 or "Traceback" in done.stderr or "weft: bin/weft is neither in" not in done.stderr:
+        problems += [f"status {done.returncode}", *(done.stdout + done.stderr).splitlines()[-20:]]
+
+
 def compiles(problems):
     """Headers and library serve who compiles against them."""
     (WORK / "program.c").write_text("#include <weft.h>\nint main(void) { shmem_init(); return shmem_n_pes() != 2; }\n")
@@ -145,6 +160,7 @@ if PYTHON is None:
 tap.run([
     ("pip install", installs),
     ("programs run far from the checkout", runs),
+    ("its commands beside a build folder", commands_beside_a_build),
     ("C compiles against it", compiles),
     ("what a package has", contents),
     ("make wheel takes the tools that there are", wheel_tools),
