@@ -230,3 +230,38 @@ def test_compiled(group):
     grad, w.grad = w.grad, None
     layer(x, w, v).sum().backward()
     torch.testing.assert_close(w.grad, grad)
+
+
+@on_world
+def test_operators_in_graphs(group):
+    """What docs/torch.md says of torch.compile(fullgraph=True), of both ways to name a group."""
+    n, x = group.size(), torch.ones(4 * group.size(), 4)
+    t, rows, out = (symm_mem.empty(*shape, device="cpu").fill_(1) for shape in ((4, 4), (2 * n, 3), (2 * n, 3)))
+    for each in (t, rows, out):
+        symm_mem.rendezvous(each, group)
+    splits, books = torch.tensor([2] * n), symm_mem.empty(2, n, dtype=torch.int64, device="cpu")
+    symm_mem.rendezvous(books, group)
+    whole = torch.ones(4, 4) * n
+    for call, expected in [
+            (lambda: symm_mem.all_to_all(x, group), x),
+            (lambda: symm_mem.all_reduce(x, "sum", group_name=group.group_name), x * n),
+            (lambda: symm_mem.one_shot_all_reduce(t, "sum", group), whole),
+            (lambda: symm_mem.one_shot_all_reduce_copy(t, torch.ones(2, 4), "sum", group), whole[:2]),
+            (lambda: symm_mem.low_contention_all_gather(x, group), torch.cat([x] * n)),
+            (lambda: symm_mem.low_contention_reduce_scatter(x, "sum", group), whole),
+            (lambda: torch.stack(symm_mem.get_remote_tensors(t, group)), torch.ones(n, 4, 4)),
+            (lambda: symm_mem.all_to_all_vdev(rows, out, splits, books, group) or out * 1, torch.ones(2 * n, 3))]:
+        torch._dynamo.reset()
+        torch.testing.assert_close(torch.compile(call, backend="aot_eager", fullgraph=True)(), expected)
+
+
+@on_groups
+def test_operators_without_a_gradient_say_so(group):
+    t, x = symm_mem.empty(4, device="cpu").fill_(1), torch.ones(4, requires_grad=True)
+    symm_mem.rendezvous(t, group)
+    for call, arguments in [
+            (symm_mem.one_shot_all_reduce_copy, (t, x, "sum", group)), (symm_mem.one_shot_all_reduce, (x, "sum", group)),
+            (symm_mem.low_contention_all_gather, (x, group)), (symm_mem.get_remote_tensors, (x, group))]:
+        raises(RuntimeError, f"{call.__name__}: got a tensor that requires a gradient", call, *arguments)
+    with torch.no_grad():
+        assert (symm_mem.one_shot_all_reduce_copy(t, x, "sum", group) == group.size()).all()

@@ -7,6 +7,8 @@ On return (CPU), or when the stream gets there (CUDA), results are complete and 
 overwritten. Sizes and types are looked at before anything is sent: ValueError or RuntimeError with
 what was got and what was expected.
 """
+import functools
+
 import torch
 
 from weft.torch._groups import by_either_name
@@ -14,6 +16,21 @@ from weft.torch._groups import group_name as name_of
 
 _weft = torch.ops.weft
 _symm_mem = torch.ops.symm_mem
+
+
+def without_gradient(operator):
+    """PyTorch's operators of these names have no gradient and do not say so: what came before them would
+    not learn."""
+    @functools.wraps(operator)
+    def call(*args, **named):
+        if torch.is_grad_enabled():
+            for given in (*args, *named.values()):
+                if isinstance(given, torch.Tensor) and given.requires_grad:
+                    raise RuntimeError(f"{operator.__name__}: got a tensor that requires a gradient, expected one "
+                                       "that does not, or torch.no_grad(): this operator has none; all_reduce, "
+                                       "all_gather, reduce_scatter and all_to_all have")
+        return operator(*args, **named)
+    return call
 
 
 # --- Functions with gradients --------------------------------------------------------------------
@@ -70,6 +87,7 @@ def fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group):
 
 
 @by_either_name
+@without_gradient
 def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, biases,
                                    result_scales, out_dtypes, use_fast_accum):
     """(A gathered, [torch._scaled_mm(gathered A, B, ...) for B in Bs]).
@@ -83,6 +101,7 @@ def fused_all_gather_scaled_matmul(A, Bs, A_scale, B_scales, gather_dim, group, 
 
 
 @by_either_name
+@without_gradient
 def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_scatter_dim,
                                        scatter_dim_after_maybe_reshape, group, output_shape,
                                        bias=None, result_scale=None, out_dtype=None,
@@ -100,6 +119,7 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
 
 
 @by_either_name
+@without_gradient
 def one_shot_all_reduce(input, reduce_op, group):
     """The sum over the ranks' symmetric inputs, the same bits on all. reduce_op: sum. float32 and
     bfloat16; on the CPU also float64 and float16."""
@@ -107,12 +127,14 @@ def one_shot_all_reduce(input, reduce_op, group):
 
 
 @by_either_name
+@without_gradient
 def one_shot_all_reduce_out(input, reduce_op, group, out):
     """one_shot_all_reduce() into `out`, contiguous and of input's shape."""
     return _symm_mem.one_shot_all_reduce_out(input, reduce_op, name_of(group), out)
 
 
 @by_either_name
+@without_gradient
 def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
     """one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which has
     room for it."""
@@ -120,24 +142,29 @@ def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
 
 
 @by_either_name
+@without_gradient
 def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out):
+    """one_shot_all_reduce_copy() into `out`, contiguous and of local_input's shape."""
     return _symm_mem.one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op,
                                                   name_of(group), out)
 
 
 @by_either_name
+@without_gradient
 def two_shot_all_reduce_(input, reduce_op, group):
     """input becomes the sum over the ranks' symmetric inputs."""
     return _symm_mem.two_shot_all_reduce_(input, reduce_op, name_of(group))
 
 
 @by_either_name
+@without_gradient
 def two_shot_all_reduce_out(input, reduce_op, group, output):
     """two_shot_all_reduce_() into `output`; what is left in input is not defined."""
     return _symm_mem.two_shot_all_reduce_out(input, reduce_op, name_of(group), output)
 
 
 @by_either_name
+@without_gradient
 def reduce_scatter_out(input, group, split_last_dim, output):
     """output = this rank's part of the sum over the ranks' symmetric inputs: of the whole, which
     has one dimension then, or of every row of the last."""
@@ -145,6 +172,7 @@ def reduce_scatter_out(input, group, split_last_dim, output):
 
 
 @by_either_name
+@without_gradient
 def low_contention_all_gather(tensor, group):
     """all_gather() along dimension 0 that leaves the GPU's multiprocessors alone. The result is
     there behind torch.ops._c10d_functional.wait_tensor()."""
@@ -152,12 +180,14 @@ def low_contention_all_gather(tensor, group):
 
 
 @by_either_name
+@without_gradient
 def low_contention_reduce_scatter(tensor, reduce_op, group):
     """reduce_scatter() along dimension 0, likewise; reduce_op: sum or avg."""
     return _symm_mem._low_contention_reduce_scatter(tensor, reduce_op, name_of(group))
 
 
 @by_either_name
+@without_gradient
 def get_remote_tensors(x, group):
     """The ranks' copies of a symmetric tensor, in order of rank; ValueError if x is not one."""
     return _symm_mem.get_remote_tensors(x, name_of(group))
@@ -167,6 +197,7 @@ def get_remote_tensors(x, group):
 
 
 @by_either_name
+@without_gradient
 def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group):
     """in_splits[r] rows of input go to rank r. out receives rows from all ranks, one behind the
     other; out_splits_offsets[0][r] how many from rank r, [1][r] where they begin. int64.
@@ -175,6 +206,7 @@ def all_to_all_vdev(input, out, in_splits, out_splits_offsets, group):
 
 
 @by_either_name
+@without_gradient
 def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group, major_align=None):
     """The rows of experts: in_splits[r * ne + e] for expert e of rank r. out holds them by expert,
     then by sender, entry e * members + r of out_splits_offsets. Each expert begins at a multiple of
@@ -184,6 +216,7 @@ def all_to_all_vdev_2d(input, out, in_splits, out_splits_offsets, group, major_a
 
 
 @by_either_name
+@without_gradient
 def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets, group):
     """The way back: in_splits_offsets is what all_to_all_vdev_2d() gave, entry e * members + r;
     out holds rows by rank, then by expert, without gaps."""
