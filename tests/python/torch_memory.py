@@ -53,6 +53,7 @@ def test_sizes_that_cannot_be(sizes):
         torch.empty(sizes)
     raises(RuntimeError, re.escape(str(theirs.value).splitlines()[0]), symm_mem.empty, sizes, device="cpu")
     assert symm_mem.empty(2**62, 0, 8, device="cpu").numel() == 0
+    raises(RuntimeError, None, symm_mem.empty, 2**42, device="cpu")  # that the machine does not have
 
 
 @pytest.mark.parametrize("sizes, strides", [((4, 6), (7, 1)), ((4, 6), (2**61, 1)), ((4,), (-1,)), ((4,), (1, 1)),
@@ -123,6 +124,26 @@ def test_buffers_are_the_peers_memory(group):
 
 
 @on_groups
+def test_views_that_cannot_be(group):
+    handle = symm_mem.rendezvous(symm_mem.empty(64, dtype=torch.bfloat16, device="cpu"), group)
+    n, words = group.size(), symm_mem.get_signal_pad_size() // 4
+    for call, sizes, dtype in ((handle.get_buffer, (2,), torch.bfloat16), (handle.get_signal_pad, (2,), torch.uint32),
+                               (handle.get_remote_tensor, (2,), torch.bfloat16)):
+        for rank in (-1, n, 9, 2**31 - 1):
+            raises(RuntimeError, "Invalid peer rank", call, rank, sizes, dtype)
+        for cannot in ((-1,), (2**61 + 1,), (2**62, 8), (-2, -1)):
+            raises(RuntimeError, "exceeds the allocated size", call, 0, cannot, torch.float64)
+        raises(TypeError, None, call, 0, sizes, 3)
+        raises(TypeError, None, call, "a", sizes, dtype)
+    for offset in (-1, 64, 2**62):
+        raises(RuntimeError, "exceeds the allocated size", handle.get_buffer, 0, (2,), torch.bfloat16, offset)
+    for offset in (-1, words, 2**62):
+        raises(RuntimeError, "exceeds the allocated size", handle.get_signal_pad, 0, (2,), None, offset)
+    assert handle.get_signal_pad(0, dtype=torch.int64).numel() == words // 2
+    handle.barrier()
+
+
+@on_groups
 def test_signals_go_around(group):
     """A ring: each word is put twice, so that the second put has to wait for the first wait."""
     rank, n = group.rank(), group.size()
@@ -139,7 +160,8 @@ def test_signals_go_around(group):
             handle.barrier(channel=3)
     assert not handle.get_signal_pad(rank).any()
     if n > 1:
-        raises((RuntimeError, TimeoutError), None, handle.wait_signal, left, 7, 20)
+        for kind in (RuntimeError, TimeoutError if isinstance(handle, symm_mem.SymmetricMemory) else RuntimeError):
+            raises(kind, None, handle.wait_signal, left, 7, 20)
     handle.barrier()
 
 
@@ -236,10 +258,14 @@ def test_a_handle_keeps_the_memory(group):
         assert (handle.get_buffer(peer, (1000,), torch.float32) == peer).all()
     remote = handle.get_buffer(0, (1000,), torch.float32)
     handle.barrier()
-    if isinstance(handle, symm_mem.SymmetricMemory):  # PyTorch's buffers need their handle
-        del handle
-        gc.collect()
-        assert (remote == 0).all()
+    part = remote[500:]  # and so does a view, by itself
+    del handle, remote
+    gc.collect()
+    address = part.untyped_storage().data_ptr()
+    assert (part == 0).all()
+    del part
+    gc.collect()
+    assert group.rank() != 0 or weft.block_of(address) is None
 
 
 @on_groups

@@ -93,6 +93,16 @@ def test_members_of_handles(name):
         assert_takes(found, expected)
 
 
+def test_everything_is_documented():
+    for name, value in vars(symm_mem).items():
+        if inspect.isfunction(value) and not name.startswith("__"):
+            assert inspect.getdoc(value), name
+    for kind in (symm_mem.SymmetricMemory, symm_mem.SymmetricMemoryHandler):
+        for name in dir(kind):
+            if not name.startswith("_") and callable(getattr(kind, name)):
+                assert inspect.getdoc(inspect.getattr_static(kind, name)), f"{kind.__name__}.{name}"
+
+
 def test_what_is_not_there_says_whose_it_is_not():
     raises(AttributeError, "weft.torch.*no_such", getattr, symm_mem, "no_such")
     assert symm_mem._ScaleMode is torch_symm_mem._ScaleMode

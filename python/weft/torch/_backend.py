@@ -127,8 +127,9 @@ def install(force=False):
             _register()
         if not installed():
             _select(force)
-            from weft.torch import _nvshmem
+            from weft.torch import _nvshmem, _views
             _nvshmem.install()
+            _views.install()
         _begin_joining()
 
 

@@ -15,6 +15,7 @@ import math
 import torch
 
 import weft
+from weft.torch._errors import TimedOutError
 
 ALIGNMENT = 64
 _Facts = ctypes.c_int64 * 2
@@ -60,6 +61,19 @@ def check_type(call, dtype):
         raise TypeError(f"{call}: got dtype {dtype!r}, expected a torch.dtype")
 
 
+def check_view(call, handle, rank, limit, sizes, dtype, offset):
+    """Elements from `offset` on lie within `limit` bytes of a member's."""
+    if not 0 <= rank < handle.world_size:
+        raise RuntimeError(f"SymmetricMemory::{call}: Invalid peer rank: {rank}; expected 0 to "
+                           f"{handle.world_size - 1}")
+    check_type(call, dtype)
+    wanted = (offset + math.prod(sizes)) * dtype.itemsize
+    if offset < 0 or wanted > limit or any(size < 0 for size in sizes):
+        raise RuntimeError(f"SymmetricMemory::{call}: the requested size ({wanted} bytes) exceeds "
+                           f"the allocated size ({limit} bytes), or is negative: got sizes {list(sizes)} "
+                           f"of {dtype} at offset {offset}")
+
+
 class Handle:
     """What the members of a group have of each other's allocations; see weft.torch.rendezvous."""
 
@@ -83,21 +97,21 @@ class Handle:
 
     @property
     def buffer_ptrs_dev(self):
+        """The address of an array of buffer_ptrs, for kernels."""
         return self._buffer_array.data_ptr()
 
     @property
     def signal_pad_ptrs_dev(self):
+        """The address of an array of signal_pad_ptrs, for kernels."""
         return self._pad_array.data_ptr()
 
     def get_buffer(self, rank, sizes, dtype, storage_offset=0):
         """Rank's memory from its beginning on, storage_offset in elements of dtype; contiguous."""
-        self._check_peer(rank)
-        check_type("get_buffer", dtype)
+        check_view("get_buffer", self, rank, self.buffer_size, sizes, dtype, storage_offset)
         if self._buffers[rank] is None:
             base = bytes_at(self.buffer_ptrs[rank], self.buffer_size, self._share)
             self._buffers[rank] = base.untyped_storage()
-        return _view("get_buffer", self._buffers[rank], self.buffer_size, sizes, dtype,
-                     storage_offset)
+        return _view(self._buffers[rank], sizes, dtype, storage_offset)
 
     def get_remote_tensor(self, peer, sizes, dtype):
         """Peer's tensor of these sizes, where this rank's tensor begins in its allocation."""
@@ -106,43 +120,43 @@ class Handle:
 
     def get_signal_pad(self, rank, sizes=(), dtype=None, storage_offset=0):
         """Rank's pad, of uint32 unless told; all of it where no sizes are given."""
-        self._check_peer(rank)
         dtype = dtype or torch.uint32
         check_type("get_signal_pad", dtype)
         sizes = tuple(sizes) or (self.signal_pad_size // dtype.itemsize,)
+        check_view("get_signal_pad", self, rank, self.signal_pad_size, sizes, dtype, storage_offset)
         if self._pads[rank] is None:
             base = bytes_at(self.signal_pad_ptrs[rank], self.signal_pad_size, self._share)
             self._pads[rank] = base.untyped_storage()
-        return _view("get_signal_pad", self._pads[rank], self.signal_pad_size, sizes, dtype,
-                     storage_offset)
+        return _view(self._pads[rank], sizes, dtype, storage_offset)
 
     def barrier(self, channel=0, timeout_ms=0):
         """Returns when all members have come; sees what they wrote before."""
         self._check_channel(channel)
-        weft.pad_barrier(self.signal_pad_ptrs_dev, self.rank, self.world_size, channel=channel,
-                         timeout_ms=timeout_ms)
+        self._on_pads(weft.pad_barrier, channel, timeout_ms=timeout_ms)
 
     def put_signal(self, dst_rank, channel=0, timeout_ms=0):
         """Sets my word in the pad of dst_rank, as soon as it has taken the one before."""
         self._check_rank("dst_rank", dst_rank)
         self._check_channel(channel)
-        weft.pad_put(self.signal_pad_ptrs_dev, self.rank, self.world_size, dst_rank,
-                     channel=channel, timeout_ms=timeout_ms)
+        self._on_pads(weft.pad_put, dst_rank, channel, timeout_ms=timeout_ms)
 
     def wait_signal(self, src_rank, channel=0, timeout_ms=0):
-        """Waits for the word of src_rank in my pad and takes it."""
+        """Waits for the word of src_rank in my pad and takes it. For timeout_ms, if it is not 0: what
+        is raised then is a RuntimeError, and a TimeoutError."""
         self._check_rank("src_rank", src_rank)
         self._check_channel(channel)
-        weft.pad_wait(self.signal_pad_ptrs_dev, self.rank, self.world_size, src_rank,
-                      channel=channel, timeout_ms=timeout_ms)
+        self._on_pads(weft.pad_wait, src_rank, channel, timeout_ms=timeout_ms)
+
+    def _on_pads(self, call, *args, **options):
+        try:
+            call(self.signal_pad_ptrs_dev, self.rank, self.world_size, *args, **options)
+        except TimeoutError as error:
+            raise TimedOutError(str(error)) from None
 
     def boxed(self):
+        """The handle for torch.ops: of PyTorch's class alone, which handles are after install()."""
         raise NotImplementedError("boxed(): this handle is Python's own; call weft.torch.install() "
                                   "before the first rendezvous for handles of PyTorch's class")
-
-    def _check_peer(self, rank):
-        if not 0 <= rank < self.world_size:
-            raise RuntimeError(f"Invalid peer rank: {rank}; expected 0 to {self.world_size - 1}")
 
     def _check_rank(self, name, rank):
         if not 0 <= rank < self.world_size:
@@ -162,9 +176,5 @@ class Handle:
                 f"buffer_size={self.buffer_size} device=cpu>")
 
 
-def _view(call, storage, limit, sizes, dtype, offset):
-    wanted = (offset + math.prod(sizes)) * dtype.itemsize
-    if offset < 0 or wanted > limit:
-        raise RuntimeError(f"SymmetricMemory::{call}: the requested size ({wanted} bytes) exceeds "
-                           f"the allocated size ({limit} bytes), at offset {offset}")
+def _view(storage, sizes, dtype, offset):
     return tensor_in(storage, tuple(sizes), contiguous_strides(sizes), dtype, offset)

@@ -17,6 +17,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 
 import weft
 from weft.torch import _backend
+from weft.torch._errors import OutOfMemoryError
 from weft.torch._groups import group_name, group_of, join
 from weft.torch._handle import Handle, block_bytes, bytes_at, check_type, facts_at, tensor_in
 
@@ -82,7 +83,10 @@ def _bytes_of(size, stride, dtype):
 
 def _allocate(nbytes, group):
     join()
-    allocation = _Allocation(nbytes, group)
+    try:
+        allocation = _Allocation(nbytes, group)
+    except MemoryError as error:
+        raise OutOfMemoryError(str(error)) from None
     _allocations[allocation.block.ptr] = allocation
     return allocation
 
@@ -134,8 +138,9 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def empty_strided_p2p(size, stride, dtype, device, group_name=None, alloc_id=None):
-        """PyTorch's page of it: a tensor of these sizes and strides, in bytes as many as its
-        elements have. alloc_id: the same memory again for the same number."""
+        """A symmetric tensor of these sizes and strides; local. group_name: what rendezvous() takes
+        where it is given none. alloc_id: the same memory each time for the same number, RuntimeError
+        while a tensor of it lives."""
         device = torch.device(device)
         check_type("empty_strided_p2p", dtype)
         nbytes = _bytes_of(size, stride, dtype)
@@ -153,6 +158,7 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def rendezvous(tensor, group_name=None):
+        """weft.torch.rendezvous(); group_name: by default that of the allocation."""
         allocation = _allocations.get(tensor.untyped_storage().data_ptr())
         if allocation is None:
             return _SymmetricMemory.rendezvous(tensor, group_name) if registered(tensor.device) \
@@ -165,37 +171,45 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
 
     @staticmethod
     def has_multicast_support(device_type, device_idx):
+        """False: Weft does not use NVLink multicast."""
         return False
 
     @staticmethod
     def set_backend(name):
+        """weft.torch.set_backend()."""
         set_backend(name)
 
     @staticmethod
     def get_backend(device):
+        """weft.torch.get_backend()."""
         return get_backend(device)
 
     @staticmethod
     def get_mempool_allocator(device):
+        """weft.torch.get_mempool_allocator()."""
         return get_mempool_allocator(device)
 
     @staticmethod
     def set_group_info(group_name, rank, world_size, store):
+        """PyTorch's: who is in a group that torch.distributed has not made. Weft has no use for it."""
         _SymmetricMemory.set_group_info(group_name, rank, world_size, store)
 
     @staticmethod
     def stream_write_value32(input, offset, val):
+        """weft.torch.stream_write_value32_()."""
         return torch.ops.symm_mem.stream_write_value32_(input, offset, val)
 
     @staticmethod
     def memset32(input, offset, val, count=1):
+        """weft.torch.memset32_()."""
         return torch.ops.symm_mem.memset32_(input, offset, val, count)
 
 
 def empty(*size, dtype=None, device=None):
     """A symmetric tensor like torch.empty()'s: contiguous, its values not set. Local: peers may
     make as many as they like. size: numbers, or one sequence of them; dtype and device default to
-    PyTorch's. Memory is freed when no tensor and no handle uses it any more, on any thread."""
+    PyTorch's. Memory is freed when no tensor, no handle and no view of one uses it any more, on any
+    thread. RuntimeError for sizes that cannot be, and where the memory is not there."""
     size = tuple(size[0]) if len(size) == 1 and isinstance(size[0], Sequence) else size
     size = tuple(operator.index(extent) for extent in size)
     dtype = torch.get_default_dtype() if dtype is None else dtype
@@ -242,13 +256,14 @@ def get_backend(device):
 
 
 def set_signal_pad_size(size):
-    """Bytes of the pads of allocations to come; 4 * members for each channel."""
+    """Bytes of the pads of allocations to come, on all ranks alike; 4 * members for each channel."""
     if operator.index(size) < 0:  # where PyTorch's own takes no such argument
         raise TypeError(f"set_signal_pad_size: expected a number of bytes, not negative, got {size!r}")
     _SymmetricMemory.signal_pad_size = size
 
 
 def get_signal_pad_size():
+    """Bytes of the pads of allocations to come."""
     return _SymmetricMemory.signal_pad_size
 
 

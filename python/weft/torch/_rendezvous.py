@@ -8,7 +8,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 import weft
 from weft.torch import _heap
 from weft.torch._check import check_tensor
-from weft.torch._handle import Handle
+from weft.torch._handle import Handle, check_view
 from weft.torch._lanes import lane_of
 from weft.torch._world import world
 
@@ -43,11 +43,9 @@ class DeviceHandle(Handle):
         self._pad_array = self._pad_array.to(self.device)
 
     def get_buffer(self, rank, sizes, dtype, storage_offset=0):
-        self._check_peer(rank)
         return self._view("get_buffer", rank, 0, self.buffer_size, sizes, dtype, storage_offset)
 
     def get_signal_pad(self, rank, sizes=(), dtype=None, storage_offset=0):
-        self._check_peer(rank)
         dtype = dtype or torch.uint32
         sizes = tuple(sizes) or (self.signal_pad_size // dtype.itemsize,)
         return self._view("get_signal_pad", rank, self._share.region.pad_begin,
@@ -55,22 +53,17 @@ class DeviceHandle(Handle):
 
     def barrier(self, channel=0, timeout_ms=0):
         self._check_channel(channel)
-        weft.pad_barrier(*self._pads_of(), channel, timeout_ms=timeout_ms, stream=self._stream())
+        self._on_pads(weft.pad_barrier, channel, timeout_ms=timeout_ms, stream=self._stream())
 
     def put_signal(self, dst_rank, channel=0, timeout_ms=0):
         self._check_rank("dst_rank", dst_rank)
         self._check_channel(channel)
-        weft.pad_put(*self._pads_of(), dst_rank, channel, timeout_ms=timeout_ms,
-                     stream=self._stream())
+        self._on_pads(weft.pad_put, dst_rank, channel, timeout_ms=timeout_ms, stream=self._stream())
 
     def wait_signal(self, src_rank, channel=0, timeout_ms=0):
         self._check_rank("src_rank", src_rank)
         self._check_channel(channel)
-        weft.pad_wait(*self._pads_of(), src_rank, channel, timeout_ms=timeout_ms,
-                      stream=self._stream())
-
-    def _pads_of(self):
-        return self.signal_pad_ptrs_dev, self.rank, self.world_size
+        self._on_pads(weft.pad_wait, src_rank, channel, timeout_ms=timeout_ms, stream=self._stream())
 
     def _stream(self):
         lane = lane_of(self.device)
@@ -78,10 +71,8 @@ class DeviceHandle(Handle):
         return lane.stream
 
     def _view(self, call, rank, begin, limit, sizes, dtype, offset):
+        check_view(call, self, rank, limit, sizes, dtype, offset)
         end = (offset + math.prod(sizes)) * dtype.itemsize
-        if offset < 0 or end > limit:
-            raise RuntimeError(f"SymmetricMemory::{call}: the requested size ({end} bytes) exceeds "
-                               f"the allocated size ({limit} bytes), at offset {offset}")
         part = self._share.region.bytes(self._share.pes[rank])[begin:begin + end]
         return part[offset * dtype.itemsize:].view(dtype).view(tuple(sizes))
 

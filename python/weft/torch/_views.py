@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""get_buffer, get_signal_pad and get_remote_tensor of handles of PyTorch's class, on Weft's memory.
+
+They are C++ of PyTorch's that no backend can override: lists of addresses are indexed by whatever
+rank comes, offsets may be negative, sizes may overflow, and a view dangles once its tensor and its
+handle are gone. So install() puts these before them: arguments are looked at, and the storage of a
+view keeps the handle, and so the memory. Handles of other backends are left as they are.
+"""
+import torch
+from torch._C._distributed_c10d import _SymmetricMemory
+
+from weft.torch._handle import check_view
+
+_theirs = {name: getattr(_SymmetricMemory, name)
+           for name in ("get_buffer", "get_signal_pad", "get_remote_tensor")}
+
+
+def _is_ours(handle):
+    return _SymmetricMemory.get_backend(handle.device) == "WEFT"
+
+
+def _keeps(view, handle):
+    view.untyped_storage().handle = handle
+    return view
+
+
+def get_buffer(self, rank, sizes, dtype, storage_offset=0):
+    if not _is_ours(self):
+        return _theirs["get_buffer"](self, rank, sizes, dtype, storage_offset)
+    check_view("get_buffer", self, rank, self.buffer_size, sizes, dtype, storage_offset)
+    return _keeps(_theirs["get_buffer"](self, rank, sizes, dtype, storage_offset), self)
+
+
+def get_signal_pad(self, rank, sizes=(), dtype=None, storage_offset=0):
+    if not _is_ours(self):
+        return _theirs["get_signal_pad"](self, rank, sizes, dtype, storage_offset)
+    of_words = dtype or torch.uint32
+    limit = _SymmetricMemory.signal_pad_size  # of now, as in PyTorch's own: a handle does not tell its own
+    check_view("get_signal_pad", self, rank, limit, sizes or (limit // of_words.itemsize,), of_words, storage_offset)
+    return _keeps(_theirs["get_signal_pad"](self, rank, sizes, dtype, storage_offset), self)
+
+
+def get_remote_tensor(self, peer, sizes, dtype):
+    if not _is_ours(self):
+        return _theirs["get_remote_tensor"](self, peer, sizes, dtype)
+    room = self.buffer_size - self.offset
+    check_view("get_remote_tensor", self, peer, room, sizes, dtype, 0)
+    return _keeps(_theirs["get_remote_tensor"](self, peer, sizes, dtype), self)
+
+
+def install():
+    for ours in (get_buffer, get_signal_pad, get_remote_tensor):
+        ours.__doc__ = _theirs[ours.__name__].__doc__
+        setattr(_SymmetricMemory, ours.__name__, ours)
