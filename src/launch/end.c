@@ -93,11 +93,23 @@ void weft_end_learn(struct weft_run *run) {
     announce(run);
 }
 
-/* The grace is over and the culprit's process is not: it may be one that became another program. */
+/* The grace is over and the culprit's process is not: it may be one that became another program.
+ * One that is being taken down, which a busy machine takes long for, still has to say how it died.
+ */
 static void announce_unknown(struct weft_run *run) {
-    if (!run->announced && weft_family_runs(weft_run_pid(run, run->cause.pe)))
+    if (run->announced)
+        return;
+    const struct weft_run_pe *culprit = &run->pe[run->cause.pe];
+    if (weft_family_runs(weft_run_pid(run, run->cause.pe)))
         run->cause.kind = WEFT_ABORT_EXECED;
+    else if (culprit->self == culprit->child)
+        return;
     announce(run);
+}
+
+static void be_over(struct weft_run *run) {
+    announce(run);
+    run->phase = WEFT_OVER;
 }
 
 static void kill_all(struct weft_run *run) {
@@ -135,7 +147,7 @@ static void told_in_vain(struct weft_run *run) {
 
 void weft_end_advance(struct weft_run *run) {
     if (run->phase >= WEFT_GRACE && run->childless)
-        run->phase = WEFT_OVER;
+        be_over(run);
     if (run->phase == WEFT_KILLING)
         kill_all(run);
     if (!run->phase_ends_ms || weft_run_now_ms() < run->phase_ends_ms)
@@ -154,7 +166,7 @@ void weft_end_advance(struct weft_run *run) {
         kill_all(run);
         break;
     default:
-        run->phase = WEFT_OVER;
+        be_over(run);
     }
 }
 

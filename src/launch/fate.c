@@ -132,10 +132,16 @@ void weft_fate_noticed(struct weft_run *run, const struct weft_notice *notice) {
         weft_watch_start(&run->pe[pe].watch); /* it left, and has come back since */
 }
 
+/* Whether it was dying before we began to kill. */
+static bool died_first(const struct weft_run *run, int pe) {
+    return run->cause.kind == WEFT_ABORT_DIED && run->cause.pe == pe &&
+           run->pe[pe].self == run->pe[pe].child;
+}
+
 static void reaped(struct weft_run *run, int pe, int wait) {
     run->pe[pe].reaped = true;
     run->pe[pe].wait = wait;
-    run->pe[pe].killed = run->phase >= WEFT_TERMINATING;
+    run->pe[pe].killed = run->phase >= WEFT_TERMINATING && !died_first(run, pe);
     if (!run->first_status)
         run->first_status = weft_run_status(wait);
     if (run->phase < WEFT_GRACE)

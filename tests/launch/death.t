@@ -6,6 +6,8 @@ import os
 import random
 import re
 import signal
+import subprocess
+import tempfile
 import time
 
 
@@ -16,6 +18,44 @@ def by_signal():
     assert len(re.findall(line, result.err)) == 1 and result.err.count("oshrun:") == 1, result.err
     for pe in (0, 2):
         assert re.search(rf"weft: PE {pe} \(pid \d+\): PE 1 \(pid \d+\) ", result.err), result.err
+
+
+SLOW_KERNEL = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int over_at_all, taken_down;
+static void *take_down(void *unused) {
+    usleep(700000);
+    taken_down = 1;
+    kill(getpid(), SIGCHLD);
+    return unused;
+}
+pid_t waitpid(pid_t pid, int *status, int options) {
+    siginfo_t info = {0};
+    pthread_t thread;
+    pid_t (*real)(pid_t, int *, int) = (pid_t (*)(pid_t, int *, int))dlsym(RTLD_NEXT, "waitpid");
+    if (!over_at_all && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
+        over_at_all = 1;
+        pthread_create(&thread, NULL, take_down, NULL);
+    }
+    return over_at_all && !taken_down ? 0 : real(pid, status, options);
+}
+"""
+
+
+@case("so is one that is taken down for longer than the others have to go")
+def taken_down_slowly():
+    """As large processes are on busy machines. Here waitpid tells nothing for 0.7 s."""
+    with tempfile.TemporaryDirectory(prefix="weft-slow-") as folder:
+        slow = f"{folder}/slow.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-x", "c", "-", "-o", slow, "-ldl"], input=SLOW_KERNEL,
+                       text=True, check=True)
+        run("-n", 3, PE, "join", "exchange", "1@raise:9", "exchange", below=["env", f"LD_PRELOAD={slow}"]).expect(
+            137, "was killed by signal 9 (Killed); ending the job")
 
 
 @case("every deadly signal is named")
