@@ -119,7 +119,8 @@ def compiles(problems):
 
 def contents(problems):
     found = next((WORK / "fresh/lib").glob("python3*/site-packages/weft"))
-    for name in ("py.typed", "_core.pyi", "_core.abi3.so", "libweft.so.0", "include/shmem.h", "include/weft/addr.h"):
+    for name in ("py.typed", "_core.pyi", "torch/__init__.pyi", "torch/hyperparallel.pyi", "_core.abi3.so",
+                 "libweft.so.0", "include/shmem.h", "include/weft/addr.h"):
         if not (found / name).exists():
             problems.append(f"no {name}")
     problems += [f"{path.name} is none of the package's" for path in found.rglob("*.[ch]") if path.parent == found]

@@ -15,7 +15,7 @@ from interpreter import run  # noqa: E402
 BUILD, ROOT = interpreter.BUILD, interpreter.ROOT
 PYTHON = interpreter.find("pytest", "hypothesis", "torch")
 QUIET = ["--capture=sys", "--show-capture=no"]
-TESTS = [str(HERE / f"torch_{name}.py") for name in ("names", "memory", "operators", "exchange", "gradients")]
+TESTS = [str(HERE / f"torch_{name}.py") for name in ("names", "stubs", "memory", "operators", "exchange", "gradients")]
 EXAMPLES = ROOT / "examples/python"
 
 
