@@ -171,8 +171,7 @@ int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *sou
 }
 
 static int exchange(const char *call, shmem_team_t team, void *dest, const void *source,
-                    size_t nelems, shmemx_stream_t stream,
-                    int (*how)(const struct weft_on_stream *, void *, const void *, size_t)) {
+                    size_t nelems, shmemx_stream_t stream, weft_exchange_on_stream *how) {
     struct weft_on_stream on = {.stream = stream, .call = call};
     int rc = check_local(call, "source", source, nelems);
     rc = rc ? rc : enter_team(&on, team);
@@ -193,7 +192,7 @@ int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *sour
 struct folding {
     const char *call;
     struct weft_reduction reduction;
-    int (*how)(const struct weft_on_stream *, void *, const void *, size_t, struct weft_reduction);
+    weft_reduction_on_stream *how;
 };
 
 static int fold(const struct folding *folding, shmem_team_t team, void *dest, const void *source,

@@ -64,12 +64,6 @@ static int find_arrays(struct arrays *arrays, const struct weft_on_stream *on, c
     return rc;
 }
 
-/* More than any object has, where it overflows: no array is found then. */
-static size_t saturated(size_t a, size_t b) {
-    size_t product;
-    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
-}
-
 /* --- Meeting --------------------------------------------------------------------------------- */
 
 static int meet_by_kernel(const struct weft_on_stream *on, struct weft_gpu_array words) {
@@ -204,7 +198,7 @@ int weft_fcollect_on_stream(const struct weft_on_stream *on, void *dest, const v
     struct push push = {.from = source, .bytes = bytes};
     if (bytes == 0)
         return 0;
-    int rc = find_arrays(&push.to, on, "dest", dest, saturated(bytes, (size_t)on->team->npes));
+    int rc = find_arrays(&push.to, on, "dest", dest, weft_saturated(bytes, (size_t)on->team->npes));
     if (rc)
         return rc;
     push.to.all.first += bytes * (size_t)on->team->my_pe;
@@ -216,7 +210,7 @@ int weft_alltoall_on_stream(const struct weft_on_stream *on, void *dest, const v
     struct push push = {.from = source, .from_step = (ptrdiff_t)bytes, .bytes = bytes};
     if (bytes == 0)
         return 0;
-    int rc = find_arrays(&push.to, on, "dest", dest, saturated(bytes, (size_t)on->team->npes));
+    int rc = find_arrays(&push.to, on, "dest", dest, weft_saturated(bytes, (size_t)on->team->npes));
     if (rc)
         return rc;
     push.to.all.first += bytes * (size_t)on->team->my_pe;
@@ -269,10 +263,11 @@ struct reduced {
 
 static int find_reduced(struct reduced *reduced, const struct weft_on_stream *on, void *dest,
                         const void *source) {
-    size_t bytes = saturated(reduced->nelems, reduced->elem_bytes);
+    size_t bytes = weft_saturated(reduced->nelems, reduced->elem_bytes);
     int rc = find_arrays(&reduced->to, on, "dest", dest, bytes), n = on->team->npes;
     rc = rc ? rc
-            : find_arrays(&reduced->from, on, "source", source, saturated(bytes, reduced->times));
+            : find_arrays(&reduced->from, on, "source", source,
+                          weft_saturated(bytes, reduced->times));
     struct weft_fold_task *task = &reduced->task;
     task->sources = reduced->from.all, task->nsources = n;
     task->dests = reduced->to.all, task->ndests = n;

@@ -8,6 +8,7 @@
 #ifndef WEFT_COLL_ON_STREAM_H
 #define WEFT_COLL_ON_STREAM_H
 
+#include <stdint.h>
 #include "coll/fold.h"
 #include "core/device_stream.h"
 
@@ -21,24 +22,28 @@ struct weft_on_stream {
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_end(const struct weft_on_stream *on, int rc);
 
+/* Bytes of an array: more than any object has, where the product overflows, so that none is found.
+ */
+static inline size_t weft_saturated(size_t a, size_t b) {
+    size_t product;
+    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
+}
+
 /* dest on all members <- source on member `root`. */
 int weft_broadcast_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
                              size_t bytes, int root);
 
-/* Block i of dest on all members <- source on member i, `bytes` each. */
-int weft_fcollect_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                            size_t bytes);
+/* fcollect: block i of dest on all members <- source on member i, `bytes` each. alltoall: block i
+ * of dest on member k <- block k of source on member i. */
+typedef int weft_exchange_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
+                                    size_t bytes);
+weft_exchange_on_stream weft_fcollect_on_stream, weft_alltoall_on_stream;
 
-/* Block i of dest on member k <- block k of source on member i. */
-int weft_alltoall_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                            size_t bytes);
-
-/* dest on all members <- the fold of all sources; dest may be source. */
-int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                          size_t nelems, struct weft_reduction reduction);
-
-/* dest on member k <- the fold of block k of all sources; dest may be block k of source. */
-int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                                 size_t nelems, struct weft_reduction reduction);
+/* reduce: dest on all members <- the fold of all sources; dest may be source. reducescatter: dest
+ * on member k <- the fold of block k of all sources; dest may be block k of source. */
+typedef int weft_reduction_on_stream(const struct weft_on_stream *on, void *dest,
+                                     const void *source, size_t nelems,
+                                     struct weft_reduction reduction);
+weft_reduction_on_stream weft_reduce_on_stream, weft_reducescatter_on_stream;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_all_to_all: arguments and agreement; coll/vector.h moves the data. On
- * streams, ops/on_stream.h. */
+/* weft_all_to_all: arguments and agreement; coll/vector.h moves the data, and on streams
+ * ops/on_stream.h. */
 #include <weft.h>
 #include "ops/check.h"
 #include "ops/on_stream.h"
@@ -10,7 +10,8 @@ int weft_all_to_all(shmem_team_t team, void *dest, const void *source, size_t ne
     struct weft_vector vector = {.dest = dest, .source = source, .nelems = nelems, .dtype = dtype};
     struct weft_meeting meeting;
     if (stream != WEFT_STREAM_HOST)
-        return weft_vector_all_to_all_on_stream(team, &vector, stream);
+        return weft_vector_exchange_on_stream(__func__, team, &vector, stream,
+                                              weft_alltoall_on_stream);
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_ALL_TO_ALL, stream);
     if (error)
         return error;

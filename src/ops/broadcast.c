@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_broadcast: arguments and agreement; coll/vector.h moves the data. On
- * streams, ops/on_stream.h. */
+/* weft_broadcast: arguments and agreement; coll/vector.h moves the data, and on streams
+ * ops/on_stream.h. */
 #include <errno.h>
 #include <weft.h>
 #include "ops/check.h"
@@ -19,7 +19,7 @@ int weft_broadcast(shmem_team_t team, void *dest, const void *source, size_t nel
     struct weft_vector vector = {.dest = dest, .source = source, .nelems = nelems, .dtype = dtype};
     struct weft_meeting meeting;
     if (stream != WEFT_STREAM_HOST)
-        return weft_vector_broadcast_on_stream(team, &vector, root, stream);
+        return weft_vector_broadcast_on_stream(__func__, team, &vector, root, stream);
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_BROADCAST, stream);
     if (error)
         return error;

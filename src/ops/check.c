@@ -9,11 +9,32 @@
 #include "core/job.h"
 #include "ops/matmul.h"
 
+bool weft_wrong_dtype(char text[WEFT_WRONG_BYTES], weft_dtype dtype) {
+    if (weft_element_bytes(dtype) > 0)
+        return false;
+    snprintf(text, WEFT_WRONG_BYTES, "dtype is %d, which is no type", (int)dtype);
+    return true;
+}
+
+bool weft_wrong_op(char text[WEFT_WRONG_BYTES], weft_op op, weft_dtype dtype) {
+    if (op < WEFT_SUM || op > WEFT_PROD)
+        snprintf(text, WEFT_WRONG_BYTES, "op is %d, which is no operation", (int)op);
+    else if (weft_wrong_dtype(text, dtype))
+        return true;
+    else if (!weft_element_reduces(dtype, op))
+        snprintf(text, WEFT_WRONG_BYTES, "op is %s, which %s does not have", weft_op_name(op),
+                 weft_element_name(dtype));
+    else
+        return false;
+    return true;
+}
+
 bool weft_check_dtype_known(struct weft_meeting *meeting, weft_dtype dtype) {
-    bool known = weft_element_bytes(dtype) > 0;
-    if (!known)
-        weft_meeting_refuse(meeting, -EINVAL, "dtype is %d, which is no type", (int)dtype);
-    return known;
+    char text[WEFT_WRONG_BYTES];
+    bool wrong = weft_wrong_dtype(text, dtype);
+    if (wrong)
+        weft_meeting_refuse(meeting, -EINVAL, "%s", text);
+    return !wrong;
 }
 
 /* These calls are made by processors. */
@@ -37,11 +58,9 @@ bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const vo
 }
 
 bool weft_check_op(struct weft_meeting *meeting, weft_op op, weft_dtype dtype) {
-    if (op < WEFT_SUM || op > WEFT_PROD)
-        weft_meeting_refuse(meeting, -EINVAL, "op is %d, which is no operation", (int)op);
-    else if (weft_check_dtype_known(meeting, dtype) && !weft_element_reduces(dtype, op))
-        weft_meeting_refuse(meeting, -EINVAL, "op is %s, which %s does not have", weft_op_name(op),
-                            weft_element_name(dtype));
+    char text[WEFT_WRONG_BYTES];
+    if (weft_wrong_op(text, op, dtype))
+        weft_meeting_refuse(meeting, -EINVAL, "%s", text);
     return !weft_meeting_refused(meeting);
 }
 

@@ -9,6 +9,11 @@
 #include "coll/meeting.h"
 #include "coll/vector.h"
 
+/* What is wrong with a type, or with a reduction of its elements, in `text`; false: nothing. */
+enum { WEFT_WRONG_BYTES = 64 };
+bool weft_wrong_dtype(char text[WEFT_WRONG_BYTES], weft_dtype dtype);
+bool weft_wrong_op(char text[WEFT_WRONG_BYTES], weft_op op, weft_dtype dtype);
+
 /* A reduction, and one that elements of this type have. */
 bool weft_check_op(struct weft_meeting *meeting, weft_op op, weft_dtype dtype);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_reduce_scatter: arguments and agreement; coll/vector.h moves the data. On
- * streams, ops/on_stream.h. */
+/* weft_reduce_scatter: arguments and agreement; coll/vector.h moves the data, and on streams
+ * ops/on_stream.h. */
 #include <weft.h>
 #include "ops/check.h"
 #include "ops/on_stream.h"
@@ -10,7 +10,8 @@ int weft_reduce_scatter(shmem_team_t team, void *dest, const void *source, size_
     struct weft_vector vector = {dest, source, nelems, dtype, op};
     struct weft_meeting meeting;
     if (stream != WEFT_STREAM_HOST)
-        return weft_vector_reduce_scatter_on_stream(team, &vector, stream);
+        return weft_vector_reduce_on_stream(__func__, team, &vector, stream,
+                                            weft_reducescatter_on_stream);
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_REDUCE_SCATTER, stream);
     if (error)
         return error;

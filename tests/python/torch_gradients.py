@@ -144,6 +144,10 @@ def test_gradients_of_some_inputs(group):
            symm_mem.all_reduce(y, "max", group).sum().backward)
 
 
+def check_schema(op, args):
+    torch.library.opcheck(op.default, args, test_utils=("test_schema", "test_faketensor"))
+
+
 @on_world
 def test_opcheck(group):
     name, n, ops = group.group_name, group.size(), torch.ops.weft
@@ -176,7 +180,7 @@ def test_opcheck(group):
             (torch.ops.symm_mem._low_contention_all_gather, (torch.ones(2, 3), name)),
             (torch.ops.symm_mem._low_contention_reduce_scatter, (torch.ones(2 * n, 3), "sum",
                                                                  name))]:
-        torch.library.opcheck(op.default, args, test_utils=("test_schema", "test_faketensor"))
+        check_schema(op, args)
     check_writers(name, n)
 
 
@@ -193,7 +197,7 @@ def check_writers(name, n):
             (ops.all_to_all_vdev_2d_offset, (rows, out, torch.stack([splits, splits.cumsum(0) - 1]), books, name)),
             (ops.fused_all_gather_matmul, (torch.ones(2, 3), [torch.ones(3, 4)], 0, name)),
             (ops.fused_matmul_reduce_scatter, (torch.ones(2 * n, 3), torch.ones(3, 2), "sum", 0, name))]:
-        torch.library.opcheck(op.default, args, test_utils=("test_schema", "test_faketensor"))
+        check_schema(op, args)
 
 
 @on_groups
