@@ -12,7 +12,6 @@ import functools
 import json
 import os
 import pathlib
-import statistics
 import sys
 import time
 
@@ -24,6 +23,7 @@ import torch.distributed._symmetric_memory as symm_mem  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "python"))
 import job  # noqa: E402
+from cuda_graphs import graph_of, slowest  # noqa: E402
 
 SAMPLES = 21
 OPS = torch.ops.symm_mem
@@ -139,18 +139,6 @@ def all_gather_scaled_matmul():
 
 # --- Measuring ----------------------------------------------------------------------------------------
 
-def graph_of(call, calls):
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
-    dist.barrier()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(calls):
-            call()
-    return graph
-
-
 def replay_us(graph, calls):
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
@@ -160,13 +148,6 @@ def replay_us(graph, calls):
     end.record()
     torch.cuda.synchronize()
     return begin.elapsed_time(end) * 1e3 / calls
-
-
-def slowest(samples):
-    """The median, of the slowest rank."""
-    median = torch.tensor(statistics.median(samples), device=Here.device, dtype=torch.float64)
-    dist.all_reduce(median, dist.ReduceOp.MAX)
-    return median.item()
 
 
 def measure(backends, calls, make):

@@ -11,7 +11,6 @@ them by the size of what goes to a rank. Rows are measured in turns.
 """
 import os
 import pathlib
-import statistics
 import sys
 import time
 
@@ -23,6 +22,7 @@ import torch.distributed._symmetric_memory  # noqa: E402, F401
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "python"))
 import job  # noqa: E402
+from cuda_graphs import graph_of, slowest  # noqa: E402
 from weft.torch import SymmetricMemoryHandler as symm  # noqa: E402
 from weft.torch import _pipeline  # noqa: E402
 
@@ -42,15 +42,6 @@ def hidden(bytes_min, function, *arguments):
     return call
 
 
-def graph_of(call):
-    call()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = [call() for _ in range(CALLS)]
-    graph.replay()
-    return graph, kept
-
-
 def microseconds(work, calls):
     torch.cuda.synchronize()
     dist.barrier()
@@ -62,21 +53,15 @@ def microseconds(work, calls):
     return (time.perf_counter() - began) * 1e6 / calls
 
 
-def slowest(samples):
-    median = torch.tensor(statistics.median(samples[1:]), device="cuda", dtype=torch.float64)
-    dist.all_reduce(median, dist.ReduceOp.MAX)
-    return median.item()
-
-
 def measure(calls):
     """name: (graph, plain)"""
-    graphs = {name: graph_of(call) for name, call in calls.items()}
+    graphs = {name: graph_of(call, CALLS) for name, call in calls.items()}
     samples = {name: ([], []) for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            samples[name][0].append(microseconds(graphs[name][0].replay, 5) / CALLS)
+            samples[name][0].append(microseconds(graphs[name].replay, 5) / CALLS)
             samples[name][1].append(microseconds(call, 50))
-    return {name: tuple(map(slowest, pair)) for name, pair in samples.items()}
+    return {name: tuple(slowest(times[1:]) for times in pair) for name, pair in samples.items()}
 
 
 def report(what, times):

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the benchmarks of PyTorch on GPUs share: graphs of calls, and the time of the slowest rank."""
+import statistics
+
+import torch
+import torch.distributed as dist
+
+
+def graph_of(call, calls):
+    """A CUDA graph of so many calls, which have been made before, as libraries want."""
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    dist.barrier()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            call()
+    return graph
+
+
+def slowest(samples):
+    """The median, of the slowest rank."""
+    median = torch.tensor(statistics.median(samples), device="cuda", dtype=torch.float64)
+    dist.all_reduce(median, dist.ReduceOp.MAX)
+    return median.item()
