@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """When a PE dies, however it does, the job ends soon, oshrun names it, and nothing is left."""
-from harness import PE, Result, case, gone, main, names, read_numbers, run, settled_leftovers, start, wait_until
+from harness import PE, Result, case, gone, main, names, preloaded, read_numbers, run, settled_leftovers, start, wait_until
 import os
 import random
 import re
 import signal
-import subprocess
-import tempfile
 import time
 
 
@@ -50,11 +48,8 @@ pid_t waitpid(pid_t pid, int *status, int options) {
 @case("so is one that is taken down for longer than the others have to go")
 def taken_down_slowly():
     """As large processes are on busy machines. Here waitpid tells nothing for 0.7 s."""
-    with tempfile.TemporaryDirectory(prefix="weft-slow-") as folder:
-        slow = f"{folder}/slow.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-x", "c", "-", "-o", slow, "-ldl"], input=SLOW_KERNEL,
-                       text=True, check=True)
-        run("-n", 3, PE, "join", "exchange", "1@raise:9", "exchange", below=["env", f"LD_PRELOAD={slow}"]).expect(
+    with preloaded(SLOW_KERNEL) as below:
+        run("-n", 3, PE, "join", "exchange", "1@raise:9", "exchange", below=below).expect(
             137, "was killed by signal 9 (Killed); ending the job")
 
 

@@ -4,6 +4,7 @@
 Every process that a test starts carries a mark in its environment, so that whatever outlives it can
 be found, however it was started.
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -45,6 +46,16 @@ def start(*arguments, below=(), **options):
     streams = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     return subprocess.Popen([*below, OSHRUN, *map(str, arguments)], text=True, env=ENVIRONMENT,
                             **{**streams, **options})
+
+
+@contextlib.contextmanager
+def preloaded(source):
+    """The words before a command that put this C into its processes."""
+    with tempfile.TemporaryDirectory(prefix="weft-preload-") as folder:
+        library = f"{folder}/preload.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-x", "c", "-", "-o", library, "-ldl"], input=source,
+                       text=True, check=True)
+        yield ["env", f"LD_PRELOAD={library}"]
 
 
 class Result:

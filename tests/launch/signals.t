@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Signals to oshrun are signals to the job."""
-from harness import OSHRUN, PE, Result, case, gone, main, read_numbers, start, wait_until
+from harness import OSHRUN, PE, Result, case, gone, main, preloaded, read_numbers, start, wait_until
 import os
 import pathlib
 import pty
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 
 
@@ -59,10 +57,7 @@ __attribute__((constructor)) static void begin(void) {
 @case("a tool's thread in the launcher keeps no signal for itself")
 def with_a_tool():
     """As profilers and checkers put into every process: it blocks nothing, and the kernel may choose it."""
-    with tempfile.TemporaryDirectory(prefix="weft-tool-") as folder:
-        tool = pathlib.Path(folder) / "tool.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-x", "c", "-", "-o", tool], input=TOOL, text=True, check=True)
-        below = ["env", f"LD_PRELOAD={tool}"]
+    with preloaded(TOOL) as below:
         for _ in range(20):
             Result(start("-n", 2, "true", below=below)).expect(0)
         for number in (signal.SIGTERM, signal.SIGINT):
