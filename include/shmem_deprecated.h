@@ -79,12 +79,10 @@ SHMEM_EACH(OLD_INTEGER, SHMEM_OLD_INTEGER)
 #undef SHMEM_OLD_INTEGER
 #undef SHMEM_OLD_NUMBER
 
-/* Waiting for short integers. */
-#define SHMEM_OLD_WAIT(N, T, P)                                                                    \
-    SHMEM_ONE(P, void, N##_wait_until, T *ivar, int cmp, T cmp_value)                              \
-    SHMEM_ONE(P, int,  N##_test,       T *ivar, int cmp, T cmp_value)
-SHMEM_EACH(OLD_WAIT, SHMEM_OLD_WAIT)
-#undef SHMEM_OLD_WAIT
+/* Waiting for short integers, in all forms: the specification lists those of one word, programs
+ * use the others, too. */
+SHMEM_EACH(OLD_WAIT, SHMEM_WAIT)
+SHMEM_EACH(OLD_WAIT, SHMEM_WAIT_UNTIL)
 
 /* All that follows has no type-generic names. */
 #ifndef SHMEM_OVERLOADS
@@ -105,14 +103,14 @@ SHMEM_BARES(SHMEM_TWIN)
 
 
 /* wait is wait_until with SHMEM_CMP_NE; without a type, both mean long. */
-#define SHMEM_WAIT(N, T, P) SHMEM_ONE(P, void, N##_wait, T *ivar, T cmp_value)
+#define SHMEM_WAIT_NE(N, T, P) SHMEM_ONE(P, void, N##_wait, T *ivar, T cmp_value)
 #define SHMEM_WAIT_LONG(P)                                                                         \
     SHMEM_ONE(P, void, wait, long *ivar, long cmp_value)                                           \
     SHMEM_ONE(P, void, wait_until, long *ivar, int cmp, long cmp_value)
-SHMEM_TO_ALL_BITWISE_TYPES(SHMEM_WAIT, SHMEM_TWIN)
+SHMEM_TO_ALL_BITWISE_TYPES(SHMEM_WAIT_NE, SHMEM_TWIN)
 SHMEM_WAIT_LONG(SHMEM_TWIN)
 #undef SHMEM_WAIT_LONG
-#undef SHMEM_WAIT
+#undef SHMEM_WAIT_NE
 
 /* Collectives on an active set: PE_size PEs from PE_start, 2^logPE_stride apart. pSync has
  * SHMEM_SYNC_SIZE elements that are SHMEM_SYNC_VALUE before and after; pWrk has

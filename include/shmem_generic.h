@@ -86,22 +86,22 @@
 #define shmem_atomic_fetch_or_nbi(...)  SHMEM_CALL4(SHMEM_C_AMO_BITWISE, _atomic_fetch_or_nbi, __VA_ARGS__)
 #define shmem_atomic_fetch_xor_nbi(...) SHMEM_CALL4(SHMEM_C_AMO_BITWISE, _atomic_fetch_xor_nbi, __VA_ARGS__)
 
-/* Of one word also short integers, which are deprecated. */
-#define SHMEM_C_WAIT_ONE(X, A) SHMEM_C_WAIT(X, A) SHMEM_SHORTS(X, A)
-#define shmem_wait_until(...) SHMEM_CALL(SHMEM_C_WAIT_ONE, _wait_until, __VA_ARGS__)
-#define shmem_test(...)       SHMEM_CALL(SHMEM_C_WAIT_ONE, _test, __VA_ARGS__)
-#define shmem_wait_until_all(...)         SHMEM_CALL(SHMEM_C_WAIT, _wait_until_all, __VA_ARGS__)
-#define shmem_wait_until_any(...)         SHMEM_CALL(SHMEM_C_WAIT, _wait_until_any, __VA_ARGS__)
-#define shmem_wait_until_some(...)        SHMEM_CALL(SHMEM_C_WAIT, _wait_until_some, __VA_ARGS__)
-#define shmem_wait_until_all_vector(...)  SHMEM_CALL(SHMEM_C_WAIT, _wait_until_all_vector, __VA_ARGS__)
-#define shmem_wait_until_any_vector(...)  SHMEM_CALL(SHMEM_C_WAIT, _wait_until_any_vector, __VA_ARGS__)
-#define shmem_wait_until_some_vector(...) SHMEM_CALL(SHMEM_C_WAIT, _wait_until_some_vector, __VA_ARGS__)
-#define shmem_test_all(...)               SHMEM_CALL(SHMEM_C_WAIT, _test_all, __VA_ARGS__)
-#define shmem_test_any(...)               SHMEM_CALL(SHMEM_C_WAIT, _test_any, __VA_ARGS__)
-#define shmem_test_some(...)              SHMEM_CALL(SHMEM_C_WAIT, _test_some, __VA_ARGS__)
-#define shmem_test_all_vector(...)        SHMEM_CALL(SHMEM_C_WAIT, _test_all_vector, __VA_ARGS__)
-#define shmem_test_any_vector(...)        SHMEM_CALL(SHMEM_C_WAIT, _test_any_vector, __VA_ARGS__)
-#define shmem_test_some_vector(...)       SHMEM_CALL(SHMEM_C_WAIT, _test_some_vector, __VA_ARGS__)
+/* Also short integers, which are deprecated. */
+#define SHMEM_C_AWAITED(X, A) SHMEM_C_WAIT(X, A) SHMEM_SHORTS(X, A)
+#define shmem_wait_until(...)             SHMEM_CALL(SHMEM_C_AWAITED, _wait_until, __VA_ARGS__)
+#define shmem_test(...)                   SHMEM_CALL(SHMEM_C_AWAITED, _test, __VA_ARGS__)
+#define shmem_wait_until_all(...)         SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_all, __VA_ARGS__)
+#define shmem_wait_until_any(...)         SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_any, __VA_ARGS__)
+#define shmem_wait_until_some(...)        SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_some, __VA_ARGS__)
+#define shmem_wait_until_all_vector(...)  SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_all_vector, __VA_ARGS__)
+#define shmem_wait_until_any_vector(...)  SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_any_vector, __VA_ARGS__)
+#define shmem_wait_until_some_vector(...) SHMEM_CALL(SHMEM_C_AWAITED, _wait_until_some_vector, __VA_ARGS__)
+#define shmem_test_all(...)               SHMEM_CALL(SHMEM_C_AWAITED, _test_all, __VA_ARGS__)
+#define shmem_test_any(...)               SHMEM_CALL(SHMEM_C_AWAITED, _test_any, __VA_ARGS__)
+#define shmem_test_some(...)              SHMEM_CALL(SHMEM_C_AWAITED, _test_some, __VA_ARGS__)
+#define shmem_test_all_vector(...)        SHMEM_CALL(SHMEM_C_AWAITED, _test_all_vector, __VA_ARGS__)
+#define shmem_test_any_vector(...)        SHMEM_CALL(SHMEM_C_AWAITED, _test_any_vector, __VA_ARGS__)
+#define shmem_test_some_vector(...)       SHMEM_CALL(SHMEM_C_AWAITED, _test_some_vector, __VA_ARGS__)
 
 /* Also functions: three arguments call the function, four have a context. */
 #define SHMEM_SIGNAL_FORM(a, b, c, d, form, ...) form

@@ -106,10 +106,6 @@ SHMEM_EACH(AMO_EXTENDED, SHMEM_AMO_EXTENDED)
 #define SHMEM_WAIT_UNTIL(N, T, P) SHMEM_ONE(P, void, N##_wait_until, T *ivar, int cmp, T cmp_value)
 SHMEM_EACH(WAIT, SHMEM_WAIT)
 SHMEM_EACH(WAIT_UNTIL, SHMEM_WAIT_UNTIL)
-#undef SHMEM_WAIT_UNTIL
-#undef SHMEM_WAIT
-#undef SHMEM_INDICES
-#undef SHMEM_SET
 
 /* Collectives on a team. */
 #define SHMEM_TYPED_COLLECTIVES(N, T, P)                                                           \
@@ -181,6 +177,10 @@ SHMEM_COPY_TEAM(SHMEM_TWIN, alltoallsmem, SHMEM_STRIDES, size_t nelems)
 
 #include "shmem_deprecated.h"
 
+#undef SHMEM_WAIT_UNTIL
+#undef SHMEM_WAIT
+#undef SHMEM_INDICES
+#undef SHMEM_SET
 #undef SHMEM_SIGNAL
 #undef SHMEM_STRIDES
 #undef SHMEM_TEAM

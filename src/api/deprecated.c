@@ -81,13 +81,8 @@ SHMEM_OLD_INTEGER_TYPES(INTEGER, _)
     API(void, NAME, (T *ivar, T cmp_value)) {                                                      \
         weft_api_wait_until(__func__, WEFT_IVAR_TYPE(T), ivar, SHMEM_CMP_NE, &cmp_value);          \
     }
-#define SHORT(N, T, _)                                                                             \
-    WAIT_UNTIL(N##_wait_until, T)                                                                  \
-    API(int, N##_test, (T *ivar, int cmp, T cmp_value)) {                                          \
-        return weft_api_test(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                  \
-    }
 #define TYPED_WAIT(N, T, _) WAIT(N##_wait, T)
-SHMEM_SHORTS(SHORT, _)
+SHMEM_SHORTS(WEFT_WAITS, _)
 SHMEM_TO_ALL_BITWISE_TYPES(TYPED_WAIT, _)
 WAIT_UNTIL(wait_until, long)
 WAIT(wait, long)

@@ -72,7 +72,7 @@ static inline const struct weft_ivars *look(const struct view *view) {
 
 /* One after the other: what has been met once counts as met, as the specification has it; in the
  * look before, too. */
-static void wait_until_all(const char *call, const struct weft_ivars *set) {
+void weft_api_wait_until_all(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct view view;
     if (!open_view(&view, call, set))
@@ -84,7 +84,7 @@ static void wait_until_all(const char *call, const struct weft_ivars *set) {
     close_view(&view);
 }
 
-static size_t wait_until_any(const char *call, const struct weft_ivars *set) {
+size_t weft_api_wait_until_any(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct view view;
     size_t found = SIZE_MAX;
@@ -95,7 +95,7 @@ static size_t wait_until_any(const char *call, const struct weft_ivars *set) {
     return found;
 }
 
-static size_t wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices) {
+size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices) {
     WEFT_ENTER(call);
     struct view view;
     size_t found = 0;
@@ -107,7 +107,7 @@ static size_t wait_until_some(const char *call, const struct weft_ivars *set, si
     return found;
 }
 
-static int test_all(const char *call, const struct weft_ivars *set) {
+int weft_api_test_all(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct view view;
     if (!open_view(&view, call, set))
@@ -118,7 +118,7 @@ static int test_all(const char *call, const struct weft_ivars *set) {
     return met;
 }
 
-static size_t test_any(const char *call, const struct weft_ivars *set) {
+size_t weft_api_test_any(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct view view;
     if (!open_view(&view, call, set))
@@ -129,7 +129,7 @@ static size_t test_any(const char *call, const struct weft_ivars *set) {
     return found;
 }
 
-static size_t test_some(const char *call, const struct weft_ivars *set, size_t *indices) {
+size_t weft_api_test_some(const char *call, const struct weft_ivars *set, size_t *indices) {
     WEFT_ENTER(call);
     struct view view;
     if (!open_view(&view, call, set))
@@ -141,41 +141,4 @@ static size_t test_some(const char *call, const struct weft_ivars *set, size_t *
     return found;
 }
 
-/* clang-format off */
-/* A routine over a set, and its twin with a value for each word. RETURN is `return` or nothing. */
-#define SET(T, VALUES, VECTOR)                                                                     \
-    &(struct weft_ivars) { WEFT_IVAR_TYPE(T), ivars, nelems, status, VALUES, VECTOR, cmp }
-#define ON_SET(N, T, RESULT, RETURN, VERB)                                                         \
-    API(RESULT, N##_##VERB,                                                                        \
-        (T *ivars, size_t nelems, const int *status, int cmp, T cmp_value)) {                      \
-        RETURN VERB(__func__, SET(T, &cmp_value, false));                                          \
-    }                                                                                              \
-    API(RESULT, N##_##VERB##_vector,                                                               \
-        (T *ivars, size_t nelems, const int *status, int cmp, const T *cmp_values)) {              \
-        RETURN VERB(__func__, SET(T, cmp_values, true));                                           \
-    }
-#define ON_SET_INDICES(N, T, VERB)                                                                 \
-    API(size_t, N##_##VERB,                                                                        \
-        (T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T cmp_value)) {     \
-        return VERB(__func__, SET(T, &cmp_value, false), indices);                                 \
-    }                                                                                              \
-    API(size_t, N##_##VERB##_vector,                                                               \
-        (T *ivars, size_t nelems, size_t *indices, const int *status, int cmp,                     \
-         const T *cmp_values)) {                                                                   \
-        return VERB(__func__, SET(T, cmp_values, true), indices);                                  \
-    }
-#define WAITS(N, T, _)                                                                             \
-    API(void, N##_wait_until, (T *ivar, int cmp, T cmp_value)) {                                   \
-        weft_api_wait_until(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                   \
-    }                                                                                              \
-    API(int, N##_test, (T *ivar, int cmp, T cmp_value)) {                                          \
-        return weft_api_test(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                  \
-    }                                                                                              \
-    ON_SET(N, T, void, , wait_until_all)                                                           \
-    ON_SET(N, T, size_t, return, wait_until_any)                                                   \
-    ON_SET_INDICES(N, T, wait_until_some)                                                          \
-    ON_SET(N, T, int, return, test_all)                                                            \
-    ON_SET(N, T, size_t, return, test_any)                                                         \
-    ON_SET_INDICES(N, T, test_some)
-
-SHMEM_WAIT_TYPES(WAITS, _)
+SHMEM_WAIT_TYPES(WEFT_WAITS, _)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for one word and testing it: what the routines of all types share. */
+/* Waiting for words and testing them: what the routines of all types share. */
 #ifndef WEFT_API_WAIT_H
 #define WEFT_API_WAIT_H
 
@@ -61,5 +61,52 @@ static inline int weft_api_test(const char *call, struct weft_ivar_type type, co
     weft_api_end_test(call, met);
     return met;
 }
+
+/* Sets of words; a GPU's are looked at through a copy, too. */
+void weft_api_wait_until_all(const char *call, const struct weft_ivars *set);
+size_t weft_api_wait_until_any(const char *call, const struct weft_ivars *set);
+size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices);
+int weft_api_test_all(const char *call, const struct weft_ivars *set);
+size_t weft_api_test_any(const char *call, const struct weft_ivars *set);
+size_t weft_api_test_some(const char *call, const struct weft_ivars *set, size_t *indices);
+
+/* clang-format off */
+/* A routine over a set, and its twin with a value for each word. RETURN is `return` or nothing. */
+#define WEFT_SET(T, VALUES, VECTOR)                                                                \
+    &(struct weft_ivars) { WEFT_IVAR_TYPE(T), ivars, nelems, status, VALUES, VECTOR, cmp }
+#define WEFT_ON_SET(N, T, RESULT, RETURN, VERB)                                                    \
+    API(RESULT, N##_##VERB,                                                                        \
+        (T *ivars, size_t nelems, const int *status, int cmp, T cmp_value)) {                      \
+        RETURN weft_api_##VERB(__func__, WEFT_SET(T, &cmp_value, false));                          \
+    }                                                                                              \
+    API(RESULT, N##_##VERB##_vector,                                                               \
+        (T *ivars, size_t nelems, const int *status, int cmp, const T *cmp_values)) {              \
+        RETURN weft_api_##VERB(__func__, WEFT_SET(T, cmp_values, true));                           \
+    }
+#define WEFT_ON_SET_INDICES(N, T, VERB)                                                            \
+    API(size_t, N##_##VERB,                                                                        \
+        (T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T cmp_value)) {     \
+        return weft_api_##VERB(__func__, WEFT_SET(T, &cmp_value, false), indices);                 \
+    }                                                                                              \
+    API(size_t, N##_##VERB##_vector,                                                               \
+        (T *ivars, size_t nelems, size_t *indices, const int *status, int cmp,                     \
+         const T *cmp_values)) {                                                                   \
+        return weft_api_##VERB(__func__, WEFT_SET(T, cmp_values, true), indices);                  \
+    }
+/* All routines that wait for words of one type, for a file that includes api/define.h. */
+#define WEFT_WAITS(N, T, _)                                                                        \
+    API(void, N##_wait_until, (T *ivar, int cmp, T cmp_value)) {                                   \
+        weft_api_wait_until(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                   \
+    }                                                                                              \
+    API(int, N##_test, (T *ivar, int cmp, T cmp_value)) {                                          \
+        return weft_api_test(__func__, WEFT_IVAR_TYPE(T), ivar, cmp, &cmp_value);                  \
+    }                                                                                              \
+    WEFT_ON_SET(N, T, void, , wait_until_all)                                                      \
+    WEFT_ON_SET(N, T, size_t, return, wait_until_any)                                              \
+    WEFT_ON_SET_INDICES(N, T, wait_until_some)                                                     \
+    WEFT_ON_SET(N, T, int, return, test_all)                                                       \
+    WEFT_ON_SET(N, T, size_t, return, test_any)                                                    \
+    WEFT_ON_SET_INDICES(N, T, test_some)
+/* clang-format on */
 
 #endif

@@ -3,7 +3,8 @@
 """Names: the headers declare, and the library exports, every routine of the specification and its
 twin of the profiling interface, with the specification's prototypes, and nothing else.
 
-The routines are those of openshmem-1.6-symbols.txt; nothing is read from the headers' own tables.
+The routines are those of openshmem-1.6-symbols.txt, and the few below; nothing is read from the headers'
+own tables.
 """
 import os
 import pathlib
@@ -23,6 +24,13 @@ CXX_COMPILERS = [c for c in ("g++", "clang++") if shutil.which(c)]
 SYMBOLS = pathlib.Path(__file__).with_name("openshmem-1.6-symbols.txt")
 ROUTINES = {name: prototype for _, _, name, prototype in
             (line.split("\t") for line in SYMBOLS.read_text().splitlines() if not line.startswith("#"))}
+# Programs wait for sets of short integers by the names without a type, which stand for these.
+for kind, ctype in (("short", "short"), ("ushort", "unsigned short")):
+    for verb, result, indices in (("wait_until_all", "void", ""), ("wait_until_any", "size_t", ""), ("wait_until_some", "size_t", "size_t *indices, "),
+                                  ("test_all", "int", ""), ("test_any", "size_t", ""), ("test_some", "size_t", "size_t *indices, ")):
+        for form, value in (("", f"{ctype} cmp_value"), ("_vector", f"const {ctype} *cmp_values")):
+            name = f"shmem_{kind}_{verb}{form}"
+            ROUTINES[name] = f"{result} {name}({ctype} *ivars, size_t nelems, {indices}const int *status, int cmp, {value});"
 TWINS = {"p" + name for name in ROUTINES}
 
 

@@ -176,7 +176,7 @@ static int in_reverse(int pe) {
         size_t some[3];                                                                            \
         int status[3] = {0, 0, 1};                                                                 \
         for (int i = 0; i < 3; i++)                                                                \
-            shmem_atomic_set(&words[i], i + 1, next);                                              \
+            shmem_p(&words[i], i + 1, next);                                                       \
         shmem_wait_until(&words[0], SHMEM_CMP_EQ, 1);                                              \
         shmem_wait_until_all(words, 3, NULL, SHMEM_CMP_GT, 0);                                     \
         shmem_wait_until_all_vector(words, 3, NULL, SHMEM_CMP_EQ, wanted);                         \
@@ -266,6 +266,8 @@ WORDS(EXTENDED) REALS(EXTENDED)
 WORDS(STANDARD)
 BITWISE(BITS)
 WORDS(WAIT)
+WAIT(short, short)
+WAIT(ushort, unsigned short)
 ALL(MOVE)
 ALL(ORDER)
 ALL(SUM) COMPLEX(SUM)
@@ -335,6 +337,8 @@ int main(void) {
     BITWISE(CALL_BITS)
     tap_case("waiting and testing");
     WORDS(CALL_WAIT)
+    wait_short();
+    wait_ushort();
     tap_case("signals");
     signals();
     tap_case("collectives that move data");
