@@ -56,14 +56,21 @@ static size_t power_of_two_above(size_t bytes) {
     return power;
 }
 
+static const char *remedy_of(int error) {
+    if (error == -ENOMEM || error == -EFBIG)
+        return "raise the limits on address space (ulimit -v) and file size (ulimit -f)";
+    if (error == -EMFILE || error == -ENFILE)
+        return "raise the limit on open files (ulimit -n)";
+    return "memfd_create(2) and mmap(2) have to be allowed here: is there a seccomp filter?";
+}
+
 static int make_segment(struct weft_segment *segment, const char *name, size_t slot_bytes,
                         size_t slot_bytes_min) {
     uint32_t npes = (uint32_t)weft_job.npes, pe = (uint32_t)weft_job.pe;
     int result = weft_segment_alloc(segment, name, npes, pe, slot_bytes, slot_bytes_min);
     if (result < 0)
-        weft_log("cannot reserve %u slots of %zu bytes of address space for '%s': %s; "
-                 "raise the limits on address space (ulimit -v) and file size (ulimit -f)",
-                 npes, slot_bytes_min, name, strerror(-result));
+        weft_log("cannot reserve %u slots of %zu bytes for '%s': %s; %s", npes, slot_bytes_min,
+                 name, strerror(-result), remedy_of(result));
     return result;
 }
 

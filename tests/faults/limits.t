@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import uuid
 
-from strike import LONG, PHASES, check_remains, results, runs_or_says
+from strike import LONG, PHASES, check_remains, results, run_traced, runs_or_says, why_not
 from harness import BUILD, Result, case, main, start
 
 CROWD = str(BUILD / "tests/faults/crowd")
@@ -113,6 +113,17 @@ def processes():
         result = Result(start("-n", 8, PHASES, preexec_fn=join(group)), seconds_max=30)
         assert result.status == 71 and "cannot start the PEs" in result.err, (result.status, result.err)
         check_remains(result, "5 processes")
+
+
+@case("memfd_create forbidden: a line that says so, and nothing of limits")
+def no_memfd():
+    if why_not():
+        print(f"# {why_not()}")
+        return
+    forbidden = ["-e", "trace=memfd_create", "-e", "inject=memfd_create:error=EPERM"]
+    result, _ = run_traced(2, 1, forbidden, PHASES)
+    assert result.status == 71 and "memfd_create(2) and mmap(2) have to be allowed" in result.err, (result.status, result.err)
+    assert "ulimit" not in result.err, result.err
 
 
 def without(setup):
