@@ -9,6 +9,15 @@
 #include "coll/active.h"
 #include "core/order.h"
 
+static void check_psync(const struct weft_group *group) {
+    int unready = weft_active_unready(group);
+    if (unready >= 0)
+        weft_job_panic(
+            "%s: argument pSync is %p, whose element %d is %ld, not SHMEM_SYNC_VALUE: set "
+            "all elements on all PEs before the first call with it",
+            group->call, (void *)group->psync, unready, group->psync[unready]);
+}
+
 /* The set of a call, and this PE as one of it. */
 static struct weft_group open_set(const char *call, int start, int log_stride, int size,
                                   long *psync) {
@@ -25,6 +34,8 @@ static struct weft_group open_set(const char *call, int start, int log_stride, i
     struct weft_group group = weft_active_group(start, log_stride, size, psync, weft_job.pe, call);
     if (group.me < 0)
         weft_misuse_constant(call, "PE_start", start, "a set that the calling PE is a member of");
+    if (weft_checked())
+        check_psync(&group);
     return group;
 }
 

@@ -30,8 +30,11 @@ static void check_same(const char *call, const void *ptr, shmemx_space_t space, 
     weft_checked_collective(call, weft_team_find(SHMEM_TEAM_WORLD), same);
 }
 
+/* What is no object here has no offset to compare with others'. */
 static void check_same_object(const char *call, const void *ptr, size_t size) {
-    check_same(call, ptr, on_device(ptr) ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, size);
+    bool device = on_device(ptr);
+    (device ? weft_device_check : weft_heap_check)(ptr, call);
+    check_same(call, ptr, device ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, size);
 }
 
 static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
@@ -51,7 +54,18 @@ static bool is_alignment(size_t alignment, size_t most) {
     return power_of_two && alignment % sizeof(void *) == 0 && alignment <= most;
 }
 
+/* Programs ask for less than the standard's least, a pointer's size, and get that. */
+static size_t least_alignment(const char *call, size_t alignment) {
+    bool less = alignment == 1 || alignment == 2 || alignment == 4;
+    if (less && weft_checked())
+        weft_job_panic("%s: argument alignment is %zu: pass a power of two that is a multiple of "
+                       "%zu, the size of a pointer",
+                       call, alignment, sizeof(void *));
+    return less ? sizeof(void *) : alignment;
+}
+
 void *weft_memory_align(const char *call, size_t alignment, size_t size) {
+    alignment = least_alignment(call, alignment);
     if (!is_alignment(alignment, WEFT_SEGMENT_ALIGN))
         return NULL;
     return allocate(call, size, alignment, false);

@@ -42,7 +42,10 @@ API(int, init_thread, (int requested, int *provided)) {
     return -EINVAL;
 }
 
+/* Programs call it once more at their end: what is over stays so. */
 API(void, finalize, (void)) {
+    if (weft_job.phase == WEFT_JOB_AFTER && !weft_job.checked)
+        return;
     weft_check_running(__func__);
     weft_finalize();
 }

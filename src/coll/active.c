@@ -24,6 +24,18 @@ static void active_sync(const struct weft_group *group) {
     }
 }
 
+int weft_active_unready(const struct weft_group *group) {
+    int rounds = 0;
+    while (1 << rounds < group->npes)
+        rounds++;
+    for (int i = 0; i < SHMEM_SYNC_SIZE; i++) {
+        long value = atomic_load((_Atomic long *)&group->psync[i]);
+        if (value != SHMEM_SYNC_VALUE && !(i < rounds && value == SHMEM_SYNC_VALUE + 1))
+            return i;
+    }
+    return -1;
+}
+
 /* Nobody comes back to its word before all have read it, so that it can be cleared. */
 static void active_share(const struct weft_group *group, size_t mine, size_t *sizes) {
     atomic_store(word_of(group, SIZE_WORD, group->me), (long)mine);

@@ -11,6 +11,10 @@
 
 #include "coll/group.h"
 
+/* The first element of this PE's pSync that is not as it has to be before a call, or -1. Peers that
+ * are ahead may have counted a word of the barrier up to 1 already. */
+int weft_active_unready(const struct weft_group *group);
+
 /* The group of start, start + 2^log_stride, ... (size of them); me is -1 where `pe` is none of
  * them. */
 struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe,

@@ -36,12 +36,36 @@ static void *address_of(const struct weft_arena *arena, size_t offset) {
     return (void *)(arena->window->local + offset);
 }
 
+/* No object begins at this offset. */
+static _Noreturn void refuse(const struct weft_arena *arena, size_t offset, const char *call) {
+    const void *p = address_of(arena, offset);
+    size_t begin, bytes;
+    if (offset >= weft_arena_limit(arena))
+        weft_job_panic("%s: argument ptr is %p, which is not in this PE's part of %s: pass what an "
+                       "allocation has returned here",
+                       call, p, arena->name);
+    if (weft_blocks_find(arena->blocks, offset, &begin, &bytes))
+        weft_job_panic("%s: argument ptr is %p, %zu bytes into an object of %zu bytes of %s: pass "
+                       "where it begins",
+                       call, p, offset - begin, bytes, arena->name);
+    if (weft_blocks_given_back(arena->blocks, offset))
+        weft_job_panic("%s: argument ptr is %p, an object of %s that was freed before", call, p,
+                       arena->name);
+    weft_job_panic("%s: argument ptr is %p, in %s, where no object is and none began: pass what an "
+                   "allocation has returned here",
+                   call, p, arena->name);
+}
+
 /* Offset of a live allocation, or the end of the job. */
 static size_t offset_of(const struct weft_arena *arena, const void *p, const char *call) {
     size_t offset = (uintptr_t)p - arena->window->local;
     if (weft_blocks_size(arena->blocks, offset) == 0)
-        weft_job_panic("%s: argument ptr is %p, no live allocation of %s", call, p, arena->unknown);
+        refuse(arena, offset, call);
     return offset;
+}
+
+void weft_arena_check(const struct weft_arena *arena, const void *p, const char *call) {
+    offset_of(arena, p, call);
 }
 
 static size_t take(struct weft_arena *arena, size_t bytes, size_t alignment, const char *call) {

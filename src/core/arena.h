@@ -17,7 +17,7 @@ struct weft_blocks;
 
 struct weft_arena {
     const struct weft_window *window;
-    const char *unknown; /* what to say of an address that no object has */
+    const char *name; /* in messages */
     size_t capacity;
     struct weft_blocks *blocks;
 
@@ -40,6 +40,9 @@ void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment
                         const char *call);
 void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call);
 void weft_arena_free(struct weft_arena *arena, void *p, const char *call);
+
+/* Ends the job unless a live object begins at `p`, with a line that says what is there instead. */
+void weft_arena_check(const struct weft_arena *arena, const void *p, const char *call);
 
 /* The live object that `p` lies in, or in whose last line it lies; false when there is none. */
 bool weft_arena_find(const struct weft_arena *arena, const void *p, void **begin, size_t *bytes);

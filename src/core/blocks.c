@@ -19,6 +19,8 @@ enum {
     LEAF = 1 << LEAF_BITS,
     NIL = 0, /* descriptor 0 is never used */
 };
+#define GONE \
+    UINT32_MAX /* in the index: a block that was given back began here, and none does now */
 
 /* Sizes and offsets in units of WEFT_BLOCK_ALIGN. */
 struct block {
@@ -26,7 +28,7 @@ struct block {
     size_t bytes;            /* of them, how many were asked for; in bytes */
     uint32_t before, after;  /* neighbours in offset order */
     uint32_t previous, next; /* in the bin, or `next` of an unused descriptor */
-    bool used;
+    bool used, was_used;     /* the first implies the second */
 };
 
 struct weft_blocks {
@@ -145,7 +147,7 @@ static uint32_t block_new(struct weft_blocks *blocks) {
 }
 
 static void block_drop(struct weft_blocks *blocks, uint32_t id) {
-    index_set(blocks, blocks->block[id].offset, NIL);
+    index_set(blocks, blocks->block[id].offset, blocks->block[id].was_used ? GONE : NIL);
     blocks->block[id].next = blocks->spare;
     blocks->spare = id;
 }
@@ -274,6 +276,7 @@ static size_t take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
     }
     block_trim(blocks, id, size);
     blocks->block[id].bytes = bytes;
+    blocks->block[id].was_used = true;
     blocks->in_use += blocks->block[id].size;
     return blocks->block[id].offset * WEFT_BLOCK_ALIGN;
 }
@@ -285,13 +288,24 @@ size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignme
     return offset;
 }
 
+/* What the index has of this offset. */
+static uint32_t entry_at(const struct weft_blocks *blocks, size_t offset) {
+    size_t unit = offset / WEFT_BLOCK_ALIGN;
+    bool outside = offset % WEFT_BLOCK_ALIGN || unit >= blocks->limit;
+    return outside ? NIL : index_get(blocks, unit);
+}
+
 /* The block in use that begins at this offset, NIL when there is none. */
 static uint32_t block_at(const struct weft_blocks *blocks, size_t offset) {
-    size_t unit = offset / WEFT_BLOCK_ALIGN;
-    if (offset % WEFT_BLOCK_ALIGN || unit >= blocks->limit)
-        return NIL;
-    uint32_t id = index_get(blocks, unit);
-    return id && blocks->block[id].used ? id : NIL;
+    uint32_t id = entry_at(blocks, offset);
+    return id != NIL && id != GONE && blocks->block[id].used ? id : NIL;
+}
+
+bool weft_blocks_given_back(const struct weft_blocks *blocks, size_t offset) {
+    uint32_t id = entry_at(blocks, offset);
+    if (id == NIL || id == GONE)
+        return id == GONE;
+    return blocks->block[id].was_used && !blocks->block[id].used;
 }
 
 size_t weft_blocks_size(const struct weft_blocks *blocks, size_t offset) {
@@ -312,7 +326,7 @@ bool weft_blocks_find(struct weft_blocks *blocks, size_t offset, size_t *begin, 
         return false;
     lock(blocks);
     uint32_t id;
-    while ((id = index_get(blocks, unit)) == NIL)
+    while ((id = index_get(blocks, unit)) == NIL || id == GONE)
         unit -= blocks->index[unit >> LEAF_BITS] ? 1 : (unit & (LEAF - 1)) + 1;
     const struct block *block = &blocks->block[id];
     bool used = block->used;

@@ -29,6 +29,9 @@ size_t weft_blocks_size(const struct weft_blocks *blocks, size_t offset);
 /* Notes that of a block in use `bytes` count now, which it has room for. */
 void weft_blocks_resize(struct weft_blocks *blocks, size_t offset, size_t bytes);
 
+/* Whether a block that began at `offset` was given back, and none is in use there now. */
+bool weft_blocks_given_back(const struct weft_blocks *blocks, size_t offset);
+
 /* The block that `offset` lies in: where it begins, and how many bytes of it were asked for. False
  * when it is in no use. For diagnoses: takes time, and looks behind calls of other threads. */
 bool weft_blocks_find(struct weft_blocks *blocks, size_t offset, size_t *begin, size_t *bytes);

@@ -76,7 +76,8 @@ static inline bool weft_device_stages(const void *p, int pe) {
 /* The GPU of `pe`, which this process sees, as an agent; opened if need be. NULL with text. */
 const struct weft_gpu_agent *weft_device_agent(int pe, const char *call);
 
-/* The live object that p lies in, as weft_heap_find. */
+/* As weft_heap_check and weft_heap_find. */
+void weft_device_check(const void *p, const char *call);
 bool weft_device_find(const void *p, void **begin, size_t *bytes);
 
 /* Where `pe` keeps its copy of the symmetric [p, p + bytes) - of the device heap, the host heap or

@@ -20,7 +20,7 @@ static void heap_copy(void *to, const void *from, size_t bytes, const char *call
 
 static struct weft_arena heap = {
     .window = &weft_device.heap.window,
-    .unknown = "GPU memory: freed before, or inside an object",
+    .name = "the symmetric heap of GPU memory",
     .grow = heap_grow,
     .clear = weft_device_clear,
     .copy = heap_copy,
@@ -93,6 +93,10 @@ void *weft_device_realloc(void *p, size_t bytes, const char *call) {
     void *moved = weft_arena_realloc(&heap, p, bytes, call);
     weft_gpu_leave(scope);
     return moved;
+}
+
+void weft_device_check(const void *p, const char *call) {
+    weft_arena_check(&heap, p, call);
 }
 
 bool weft_device_find(const void *p, void **begin, size_t *bytes) {

@@ -31,7 +31,7 @@ static void heap_copy(void *to, const void *from, size_t bytes, const char *call
 
 static struct weft_arena heap = {
     .window = &weft_windows.heap.window,
-    .unknown = "the symmetric heap: freed before, inside an object, or from another allocator",
+    .name = "the symmetric heap",
     .grow = heap_grow,
     .clear = heap_clear,
     .copy = heap_copy,
@@ -106,6 +106,10 @@ int weft_heap_open(void) {
 
 void weft_heap_close(void) {
     weft_arena_close(&heap);
+}
+
+void weft_heap_check(const void *p, const char *call) {
+    weft_arena_check(&heap, p, call);
 }
 
 bool weft_heap_find(const void *p, void **begin, size_t *bytes) {

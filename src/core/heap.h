@@ -17,6 +17,9 @@ void *weft_heap_malloc(size_t bytes, size_t alignment, bool zero, const char *ca
 void *weft_heap_realloc(void *p, size_t bytes, const char *call);
 void weft_heap_free(void *p, const char *call);
 
+/* Ends the job, with a line, unless a live object begins at `p`. */
+void weft_heap_check(const void *p, const char *call);
+
 /* The live object that `p` lies in, or in whose last line it lies; false when there is none. */
 bool weft_heap_find(const void *p, void **begin, size_t *bytes);
 

@@ -52,6 +52,9 @@ COLLECTIVES = [
     ("malloc of different sizes", "shmem_malloc(me == 1 ? 64 : 128)", ["shmem_malloc: argument size is 64 here, but 128 on PE [02]", "shmem_malloc: argument size is 128 here, but 64 on PE 1"]),
     ("malloc against calloc", "me == 0 ? shmem_malloc(8) : shmem_calloc(1, 8)", "is in shmem_[cm]a?l+oc instead"),
     ("free of different objects", "shmem_free(me == 2 ? heap : (void *)odd)", "shmem_free: argument ptr (offset in the heap) is"),
+    ("free of what is not of the heap", "shmem_free(me == 1 ? (void *)&word : heap)", "shmem_free: argument ptr is 0x[0-9a-f]+, which is not in this PE's part of the symmetric heap"),
+    ("free twice", "shmem_free(freed)", "shmem_free: argument ptr is 0x[0-9a-f]+, an object of the symmetric heap that was freed before"),
+    ("an alignment below a pointer's", "shmem_align(2, 64)", "shmem_align: argument alignment is 2: pass a power of two that is a multiple of 8"),
     ("different teams", "shmem_team_t team; shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, me == 1 ? 2 : 3, NULL, 0, &team)", "shmem_team_split_strided: argument size is [23] here, but [23] on PE"),
     ("a barrier against malloc", "me == 1 ? (void)shmem_malloc(8) : shmem_barrier_all()", ["is in shmem_malloc instead", "is in shmem_barrier_all instead"]),
     ("different roots", "shmem_long_broadcast(SHMEM_TEAM_WORLD, heap, longs, 4, me == 1)", "shmem_long_broadcast: argument PE_root is [01] here, but [01] on PE"),
@@ -78,6 +81,8 @@ ACTIVE_SETS = [
     ("active sets: different sizes of elements", "if (me == 1) shmem_collect32(heap, longs, 2, 0, 0, 3, psync); else shmem_collect64(heap, longs, 1, 0, 0, 3, psync)", "shmem_collect64: PE 1 is in shmem_collect32 instead"),
     ("active sets: different types", "if (me == 1) shmem_longlong_sum_to_all((long long *)heap, (long long *)longs, 1, 0, 0, 3, (long long *)longs + 8, psync); else shmem_long_sum_to_all(heap, longs, 1, 0, 0, 3, longs + 8, psync)", "shmem_long_sum_to_all: PE 1 is in shmem_longlong_sum_to_all instead"),
     ("active sets: different pSync", "shmem_barrier(0, 0, 3, me == 1 ? other : psync)", "shmem_barrier: argument pSync (as an offset) is -[0-9]+ here, but -[0-9]+ on PE 1"),
+    ("active sets: pSync of another value", "for (int i = 0; me == 1 && i < SHMEM_SYNC_SIZE; i++) psync[i] = -1; shmem_barrier(0, 0, 3, psync)", "shmem_barrier: argument pSync is 0x[0-9a-f]+, whose element 0 is -1, not SHMEM_SYNC_VALUE"),
+    ("active sets: one element of pSync", "if (me == 1) psync[40] = 7; shmem_long_sum_to_all(heap, heap, 1, 0, 0, 3, longs, psync)", "shmem_long_sum_to_all: argument pSync is 0x[0-9a-f]+, whose element 40 is 7, not SHMEM_SYNC_VALUE"),
     ("active sets: a part of the PEs", "if (me > 0) { if (me == 2) shmem_sync(1, 0, 2, psync); else shmem_barrier(1, 0, 2, psync); } else pause()", "shmem_barrier: PE 2 is in shmem_sync instead"),
 ]
 
@@ -184,7 +189,8 @@ int main(int argc, char **argv) {
         switch (which) {
 %s
         case %d: sleep(me == 1 ? 12 : 0); break;
-        default: sleep(me == 1 ? 12 : 0); shmem_sync(0, 0, 3, psync);
+        case %d: sleep(me == 1 ? 12 : 0); shmem_sync(0, 0, 3, psync); break;
+        default: shmem_finalize(); shmem_finalize();
         }
     (void)put, (void)put_private, (void)set_lock, (void)sync_two, (void)wait, (void)allocate, (void)beside;
     shmem_barrier_all();
@@ -199,7 +205,7 @@ serialized = [number for number, (_, statement, _) in enumerate(ACCESSES) if "be
 count = len(ACCESSES)
 together = COLLECTIVES + ACTIVE_SETS
 expect = lines.Expectation("checked", PROGRAM % (
-    multiple, serialized[0], serialized[-1] + 1, count, lines.switch(ACCESSES, 0), count, lines.switch(together, count), count + len(together)))
+    multiple, serialized[0], serialized[-1] + 1, count, lines.switch(ACCESSES, 0), count, lines.switch(together, count), count + len(together), count + len(together) + 1))
 for case in ACCESSES:
     expect.line(case, pes=3, speaker=r"PE 1 \(pid \d+\): ", environment=CHECKED)
 for case in COLLECTIVES:
@@ -213,6 +219,10 @@ if os.environ.get("WEFT_TEST_LONG"):
         late = f"{call} has waited 10 s for one of its 3 PEs to call it: PE 1"
         good = run.returncode == 0 and len(said) == lines_said and all(late in line for line in said)
         expect.verdict(what, not good and f"status {run.returncode}", run)
+run = expect.run(count + len(together) + len(LATE), 3, environment=CHECKED)
+said = lines.spoken(run)
+good = run.returncode == 71 and said and all("shmem_finalize: called after shmem_finalize" in line for line in said)
+expect.verdict("a second finalize", not good and f"status {run.returncode}", run)
 for pes in 1, 3:
     run = expect.run(-1, pes, environment=CHECKED)
     expect.verdict(f"a correct program in checked mode, {pes} PEs", run.returncode != 0 and f"status {run.returncode}", run)

@@ -26,15 +26,16 @@ static void impossible(void) {
     EXPECT(shmem_calloc(SIZE_MAX / 2, 3) == NULL, "an overflow");
     EXPECT(shmem_calloc((size_t)1 << 32, (size_t)1 << 32) == NULL, "an overflow to zero");
     EXPECT(shmem_calloc(SIZE_MAX / 16 + 2, 16) == NULL, "an overflow to 16");
-    EXPECT(shmem_align(3, 64) == NULL && shmem_align(0, 64) == NULL && shmem_align(4, 64) == NULL,
+    EXPECT(shmem_align(3, 64) == NULL && shmem_align(0, 64) == NULL && shmem_align(24, 64) == NULL,
            "alignments that are none");
 }
 
 static void alignments(void) {
     void *first = shmem_malloc(64); /* or everything would begin where the heap does */
-    for (size_t alignment = sizeof(void *); alignment <= 1 << 20; alignment *= 2) {
+    for (size_t alignment = 1; alignment <= 1 << 20; alignment *= 2) {
         char *p = shmem_align(alignment, 100), *q = shmem_malloc(1);
         EXPECT(p && (uintptr_t)p % alignment == 0, "%p for %zu", (void *)p, alignment);
+        EXPECT((uintptr_t)p % sizeof(void *) == 0, "%p for %zu", (void *)p, alignment);
         EXPECT((uintptr_t)q % _Alignof(max_align_t) == 0, "%p", (void *)q);
         memset(p, 1, 100);
         shmem_free(p);

@@ -144,5 +144,6 @@ int main(void) {
     barriers();
     int result = tap_finish();
     shmem_finalize();
+    shmem_finalize(); /* programs do, and it is nothing */
     return result;
 }

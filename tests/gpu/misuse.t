@@ -57,7 +57,7 @@ COLLECTIVES = [
     ("free in different spaces", "shmem_free(me == 2 ? (void *)gpu : (void *)heap)", ["shmem_free: argument space is", "shmem_free: argument ptr (offset in the heap) is"]),
     ("a reduction that leaves its object", "shmem_long_max_reduce(SHMEM_TEAM_WORLD, gpu, longs, 9)", "shmem_long_max_reduce: argument dest is 0x[0-9a-f]+, 0 bytes into an object of 64 bytes: an access of 72"),
     ("a reduction half in place", "shmem_long_sum_reduce(SHMEM_TEAM_WORLD, gpu + 1, gpu, 4)", "shmem_long_sum_reduce: arguments dest (0x[0-9a-f]+, 32 bytes) and source"),
-    ("free twice", "shmem_free(gpu); shmem_free(gpu)", "shmem_free: argument ptr is 0x[0-9a-f]+, no live allocation of GPU memory"),
+    ("free twice", "shmem_free(gpu); shmem_free(gpu)", "shmem_free: argument ptr is 0x[0-9a-f]+, an object of the symmetric heap of GPU memory that was freed before"),
     ("the first malloc in different spaces", "shmemx_malloc(me == 1 ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, 64)", "shmemx_malloc: argument space is [01] here, but [01] on PE"),
 ]
 
