@@ -136,10 +136,10 @@ static const char *without_what(enum weft_pe_state state) {
     switch (state) {
     case WEFT_PE_ABSENT:
         return "before shmem_init";
-    case WEFT_PE_JOINED:
-        return "without shmem_finalize";
-    default:
+    case WEFT_PE_LEFT:
         return "while others wait for it";
+    default: /* joined, or overwritten */
+        return "without shmem_finalize";
     }
 }
 

@@ -25,8 +25,10 @@ enum { TICK_MS = 100, GRACE_MS = 500 };
 static struct pollfd *lines;
 static nfds_t nlines;
 
-static bool is_joined(int pe) {
-    return atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_JOINED;
+/* Every state but these two means that the PE is in: the PE itself may have overwritten it. */
+static bool is_in(int pe) {
+    uint32_t state = atomic_load(&weft_attachment.control->pe[pe].state);
+    return state != WEFT_PE_ABSENT && state != WEFT_PE_LEFT;
 }
 
 static bool has_left(int pe) {
@@ -37,7 +39,7 @@ static bool has_left(int pe) {
 static int next_joined(void) {
     int npes = weft_attachment.npes;
     for (int distance = 1; distance < npes; distance++)
-        if (is_joined((weft_attachment.pe + distance) % npes))
+        if (is_in((weft_attachment.pe + distance) % npes))
             return (weft_attachment.pe + distance) % npes;
     return -1;
 }
@@ -70,7 +72,7 @@ static void watch(int pe) {
 
 static void look_at_mutexes(void) {
     for (int pe = 0; pe < weft_attachment.npes; pe++)
-        if (pe != weft_attachment.pe && is_joined(pe))
+        if (pe != weft_attachment.pe && is_in(pe))
             judge(pe, pthread_mutex_trylock(&weft_attachment.control->pe[pe].alive));
 }
 

@@ -57,17 +57,12 @@ static void judge_left(struct weft_run *run, int pe) {
 static void judge(struct weft_run *run, int pe) {
     const struct weft_run_pe *it = &run->pe[pe];
     drain(run, pe);
-    switch (weft_run_state(run, pe)) {
-    case WEFT_PE_ABSENT:
-        judge_absent(run, pe);
-        break;
-    case WEFT_PE_JOINED:
-        if (it->self == it->child || !it->watch.running)
-            end_by_child(run, pe); /* else the PE is below the child, and its mutex will tell */
-        break;
-    default:
+    if (weft_run_state(run, pe) == WEFT_PE_LEFT)
         judge_left(run, pe);
-    }
+    else if (!it->self)
+        judge_absent(run, pe);
+    else if (it->self == it->child || !it->watch.running)
+        end_by_child(run, pe); /* else the PE is below the child, and its mutex will tell */
 }
 
 static void joined(struct weft_run *run, int pe, pid_t self) {
@@ -110,7 +105,7 @@ bool weft_fate_serve(struct weft_run *run, int pe) {
         end_by(run, pe, WEFT_ABORT_ERROR, report.status);
         break;
     case WEFT_HUB_LOST:
-        if (weft_run_state(run, pe) == WEFT_PE_JOINED)
+        if (weft_run_is_in(run, pe))
             end_by(run, pe, WEFT_ABORT_DIED, 0);
         break;
     case WEFT_HUB_JUNK:
@@ -124,11 +119,9 @@ void weft_fate_noticed(struct weft_run *run, const struct weft_notice *notice) {
     int pe = notice->pe;
     run->pe[pe].watch.running = false;
     drain(run, pe);
-    if (weft_run_state(run, pe) != WEFT_PE_JOINED)
-        return;
-    if (notice->result == EOWNERDEAD)
+    if (notice->result == EOWNERDEAD && weft_run_is_in(run, pe))
         end_by(run, pe, WEFT_ABORT_DIED, 0);
-    else if (notice->result == 0)
+    else if (notice->result == 0 && weft_run_state(run, pe) == WEFT_PE_JOINED)
         weft_watch_start(&run->pe[pe].watch); /* it left, and has come back since */
 }
 
@@ -172,7 +165,7 @@ bool weft_fate_all_over(const struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++) {
         const struct weft_run_pe *it = &run->pe[pe];
         bool below = it->self && it->self != it->child;
-        if (!it->reaped || (below && weft_run_state(run, pe) == WEFT_PE_JOINED) || lingers(it))
+        if (!it->reaped || (below && weft_run_is_in(run, pe)) || lingers(it))
             return false;
     }
     return true;

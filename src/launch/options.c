@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATUS_USAGE = 2 };
+enum { STATUS_USAGE = 2, STATUS_OUTPUT = 74 };
 
 static const char help[] =
     "usage: oshrun [-n N] [--tag-output] [--bind-to none|core] [--] program [arguments...]\n"
@@ -59,16 +59,24 @@ static int set_tag(struct weft_options *options, const char *unused) {
     return -1;
 }
 
+/* The status of oshrun when all that it had to do was to say something. */
+static int finish_answer(void) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "oshrun: cannot write to standard output: %s\n", strerror(errno));
+    return STATUS_OUTPUT;
+}
+
 static int show_help(struct weft_options *options, const char *unused) {
     (void)options, (void)unused;
     fputs(help, stdout);
-    return EXIT_SUCCESS;
+    return finish_answer();
 }
 
 static int show_version(struct weft_options *options, const char *unused) {
     (void)options, (void)unused;
     puts("oshrun (Weft) " WEFT_VERSION);
-    return EXIT_SUCCESS;
+    return finish_answer();
 }
 
 static const struct option {

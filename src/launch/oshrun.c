@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
+enum { STATUS_SYSTEM = 71, STATUS_OUTPUT = 74, OUTPUT_PATIENCE_MS = 1000 };
 
 /* Places in the array for poll; the PEs' sockets follow. */
 enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
@@ -117,9 +117,11 @@ static int run_job(struct weft_run *run) {
         return STATUS_SYSTEM;
     }
     watch_over(run);
+    rc = 0;
     if (run->output)
-        weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
-    return weft_end_status(run);
+        rc = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
+    int status = weft_end_status(run);
+    return rc && status == 0 ? STATUS_OUTPUT : status;
 }
 
 /* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */

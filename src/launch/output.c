@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each stream collects bytes up to a line's end. A line longer than the buffer is passed on in
- * pieces, with one tag in front of the first. */
+ * pieces, with one tag in front of the first. Where our own stdout or stderr takes no more, as on a
+ * full disk, the PEs go on: what they write is read and dropped, once that has been said. */
 #include "launch/output.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +17,15 @@
 
 enum { LINE_BYTES = 8192, TAG_BYTES = 16 };
 
+struct sink {
+    int fd;
+    const char *name;
+    int error; /* an errno: nothing is written any more */
+};
+
 struct stream {
     int source, feed; /* the pipe: what the PE writes to `feed` comes out of `source`; -1: closed */
-    int sink;         /* our stdout or stderr */
+    struct sink *sink;
     int pe;
     bool inside; /* a piece of the current line has been written already */
     size_t used;
@@ -31,6 +38,7 @@ struct weft_output {
     pthread_t thread;
     bool running;
     struct pollfd *polls;
+    struct sink sink[2];
     struct stream stream[];
 };
 
@@ -43,6 +51,8 @@ int weft_output_open(struct weft_output **result, int npes) {
     output->nstreams = (int)nstreams;
     output->polls = polls;
     output->finish = eventfd(0, EFD_CLOEXEC);
+    output->sink[0] = (struct sink){.fd = STDOUT_FILENO, .name = "standard output"};
+    output->sink[1] = (struct sink){.fd = STDERR_FILENO, .name = "standard error"};
     for (size_t i = 0; i < nstreams; i++) {
         int ends[2];
         if (pipe2(ends, O_CLOEXEC) < 0)
@@ -50,7 +60,7 @@ int weft_output_open(struct weft_output **result, int npes) {
         struct stream *stream = &output->stream[i];
         stream->source = ends[0];
         stream->feed = ends[1];
-        stream->sink = i % 2 ? STDERR_FILENO : STDOUT_FILENO;
+        stream->sink = &output->sink[i % 2];
         stream->pe = (int)i / 2;
         fcntl(stream->source, F_SETFL, O_NONBLOCK); /* of our end only */
     }
@@ -68,17 +78,29 @@ static void stream_close(struct stream *stream) {
     stream->source = -1;
 }
 
-static bool write_all(int sink, const char *bytes, size_t length) {
+/* 0, or why not all of it was written: an errno. */
+static int write_all(int fd, const char *bytes, size_t length) {
     while (length > 0) {
-        ssize_t written = write(sink, bytes, length);
+        ssize_t written = write(fd, bytes, length);
         if (written < 0 && errno == EAGAIN) /* someone made our terminal non-blocking */
-            poll(&(struct pollfd){.fd = sink, .events = POLLOUT}, 1, -1);
+            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
         else if (written < 0 && errno != EINTR)
-            return false;
+            return errno;
         bytes += written > 0 ? written : 0;
         length -= written > 0 ? (size_t)written : 0;
     }
-    return true;
+    return 0;
+}
+
+/* A reader that has gone is no failure: the PE learns it as from our closed stdout, by SIGPIPE. */
+static void stream_broken(struct stream *stream, int error) {
+    if (error == EPIPE && stream->source >= 0) {
+        stream_close(stream);
+    } else if (error != EPIPE) {
+        stream->sink->error = error;
+        fprintf(stderr, "oshrun: cannot write to %s: %s; what PEs write there is lost from here\n",
+                stream->sink->name, strerror(error));
+    }
 }
 
 /* One write for tag and text, so that lines of several PEs do not mix. */
@@ -87,8 +109,11 @@ static void write_piece(struct stream *stream, const char *text, size_t length) 
     int tag = stream->inside ? 0 : snprintf(piece, TAG_BYTES, "[%d] ", stream->pe);
     memcpy(piece + tag, text, length);
     stream->inside = text[length - 1] != '\n';
-    if (!write_all(stream->sink, piece, (size_t)tag + length) && stream->source >= 0)
-        stream_close(stream); /* as the PE would learn it from our closed stdout: by SIGPIPE */
+    if (stream->sink->error)
+        return;
+    int error = write_all(stream->sink->fd, piece, (size_t)tag + length);
+    if (error)
+        stream_broken(stream, error);
 }
 
 /* Passes on all complete lines. A buffer that is full without one passes on as it is. */
@@ -168,13 +193,14 @@ int weft_output_start(struct weft_output *output) {
     return -rc;
 }
 
-void weft_output_finish(struct weft_output *output, int patience_ms) {
+int weft_output_finish(struct weft_output *output, int patience_ms) {
     if (!output->running)
-        return;
+        return 0;
     eventfd_write(output->finish, 1);
     struct timespec until = weft_clock_deadline_ms(patience_ms);
     if (patience_ms < 0)
         pthread_join(output->thread, NULL);
     else
         pthread_timedjoin_np(output->thread, NULL, &until);
+    return output->sink[0].error ? -output->sink[0].error : -output->sink[1].error;
 }

@@ -17,7 +17,7 @@ void weft_output_redirect(const struct weft_output *output, int pe);
 int weft_output_start(struct weft_output *output);
 
 /* Writes out what has come by now and ends the thread, which gets patience_ms for it (-1: as long
- * as it takes). */
-void weft_output_finish(struct weft_output *output, int patience_ms);
+ * as it takes). 0, or -errno, said: output was lost. */
+int weft_output_finish(struct weft_output *output, int patience_ms);
 
 #endif

@@ -12,14 +12,18 @@ enum weft_pe_state weft_run_state(const struct weft_run *run, int pe) {
     return (enum weft_pe_state)atomic_load(&run->control->pe[pe].state);
 }
 
+bool weft_run_is_in(const struct weft_run *run, int pe) {
+    return run->pe[pe].self && weft_run_state(run, pe) != WEFT_PE_LEFT;
+}
+
 pid_t weft_run_pid(const struct weft_run *run, int pe) {
     return run->pe[pe].self ? run->pe[pe].self : run->pe[pe].child;
 }
 
-/* While it is joined it holds its mutex, so its number has not gone to someone else. */
+/* While it is in it holds its mutex, so its number has not gone to someone else. */
 void weft_run_signal(const struct weft_run *run, int pe, int signal) {
     const struct weft_run_pe *it = &run->pe[pe];
-    if (it->self && weft_run_state(run, pe) == WEFT_PE_JOINED)
+    if (weft_run_is_in(run, pe))
         kill(it->self, signal);
     else if (!it->reaped)
         kill(it->child, signal);

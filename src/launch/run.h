@@ -68,6 +68,10 @@ int weft_run_status(int wait);
 
 enum weft_pe_state weft_run_state(const struct weft_run *run, int pe);
 
+/* Whether a PE has joined and not left. Its state word may hold anything, as the PE can overwrite
+ * it: whatever is not "left" is no leave to die. */
+bool weft_run_is_in(const struct weft_run *run, int pe);
+
 /* The process to name in messages. */
 pid_t weft_run_pid(const struct weft_run *run, int pe);
 

@@ -141,6 +141,15 @@ def junk():
     assert job.seconds < 2 and not settled_leftovers(), (job.seconds, job.status)
 
 
+@case("a PE that has overwritten its own state word, and whose sockets a child keeps open, dies noticed")
+def state_word():
+    job = torchrun(3, [PE, "join", "exchange", "1@state:7", "1@clone_sleeper:3", "1@sleep_ms:300",
+                      "1@raise:9", "hang"])
+    for pe in (0, 2):
+        assert job.processes[pe].wait(timeout=2) == 70, pe
+    job.wait()
+
+
 TURNS = 30 if os.environ.get("WEFT_TEST_LONG") else 10
 
 

@@ -183,6 +183,11 @@ static void corrupt_page(int unused) {
     atomic_store(&weft_boot.control->abort_pe, 12345);
 }
 
+/* A stray store into the own state word, which is the page's only word on how far this PE is. */
+static void overwrite_state(int value) {
+    atomic_store(&weft_boot.control->pe[weft_boot.pe].state, (uint32_t)value);
+}
+
 static void echo_input(int unused) {
     (void)unused;
     char text[256];
@@ -253,6 +258,7 @@ static const struct verb {
     {"fail", fail},
     {"junk", junk},
     {"corrupt_page", corrupt_page},
+    {"state", overwrite_state},
     {"input", echo_input},
     {"descriptors", count_descriptors},
     {"sleep_ms", sleep_ms},

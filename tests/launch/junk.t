@@ -77,6 +77,15 @@ def page():
         assert result.seconds < 2 and not settled_leftovers(), (result.seconds, settled_leftovers())
 
 
+@case("the death of a PE that has overwritten its own state word is a death")
+def state_word():
+    for state in (0, 1, 7, -1):
+        run("-n", 3, PE, "join", "exchange", f"1@state:{state}", "1@_exit:3", "exchange").expect(3, "PE 1")
+        run("-n", 2, PE, "join", "exchange", f"1@state:{state}", "1@raise:9", "hang").expect(137, "PE 1")
+        below_shell = f"{PE} join exchange 1@state:{state} clone_sleeper:20 1@raise:9 hang; sleep 30"
+        run("-n", 2, "sh", "-c", below_shell).expect(70, "PE 1")
+
+
 @case("a PE passes on no descriptor of the launcher's to programs that it starts")
 def passed_on():
     run("-n", 2, PE, "join", "exchange", "descriptors", "leave").expect(0, out="inheritable 0\n" * 2)

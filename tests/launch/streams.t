@@ -71,6 +71,24 @@ def closed_reader():
     assert result.seconds < 2, result.seconds
 
 
+@case("a full disk is named, loses no PE and is the status, however much is written")
+def full_disk():
+    said = "oshrun: cannot write to standard output: No space left on device"
+    with open("/dev/full", "w") as full:
+        for lines in (1, 100000):
+            script = f"yes 2>&1 | head -n {lines}; echo over >&2"
+            result = Result(start("-n", 2, "--tag-output", "sh", "-c", script, stdout=full))
+            assert result.status == 74 and result.err.count("oshrun:") == 1, (lines, result.status, result.err)
+            assert said in result.err and "[0] over\n" in result.err and "[1] over\n" in result.err, result.err
+        result = Result(start("-n", 1, "--tag-output", "sh", "-c", "echo out; exit 5", stdout=full))
+        assert result.status == 5 and said in result.err, (result.status, result.err)
+        for option in ("--help", "--version"):
+            result = Result(start(option, stdout=full))
+            assert result.status == 74 and said in result.err, (option, result.status, result.err)
+        result = Result(start("-n", 2, "--tag-output", "sh", "-c", "echo out; echo err >&2", stderr=full))
+        assert result.status == 74 and sorted(result.out.split("\n"))[1:] == ["[0] out", "[1] out"], result.out
+
+
 @case("a reader who does not read delays no death notice")
 def stopped_reader():
     process = start("-n", 2, "--tag-output", "sh", "-c", f"if [ $WEFT_PE = 0 ]; then yes; else sleep 0.3; exec {PE} join _exit:3; fi")
