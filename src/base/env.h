@@ -28,6 +28,24 @@
       "how a GPU comes to another one's memory: auto, directly where it can; off, always through " \
       "memory of the host")
 
+/* X(name). Variables that name a file, a library or a program, whoever reads them: Weft, and the
+ * libraries that it opens. A privileged program forgets them before main (base/privilege.c), so a
+ * variable of ours that names one is listed here, too. */
+#define WEFT_ENV_FILES(X)        \
+    X("CUDA_INJECTION64_PATH")   \
+    X("CUDA_INJECTION32_PATH")   \
+    X("CUDA_CACHE_PATH")         \
+    X("CUDA_COREDUMP_FILE")      \
+    X("CUDA_COREDUMP_PIPE")      \
+    X("CUDA_LOG_FILE")           \
+    X("CUDA_MPS_PIPE_DIRECTORY") \
+    X("CUDA_MPS_LOG_DIRECTORY")  \
+    X("ONEDNN_JIT_DUMP")         \
+    X("ONEDNN_JIT_PROFILE")      \
+    X("DNNL_JIT_DUMP")           \
+    X("DNNL_JIT_PROFILE")        \
+    X("JITDUMPDIR")
+
 typedef bool weft_env_flag;
 typedef size_t weft_env_size;
 typedef const char *weft_env_text;

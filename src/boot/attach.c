@@ -3,6 +3,7 @@
 #include "boot/attach.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "base/privilege.h"
 #include "boot/attachment.h"
 #include "boot/control.h"
 #include "boot/end.h"
@@ -88,6 +89,19 @@ static int find_source(const struct weft_source **source) {
     return rc;
 }
 
+/* It would give all PEs of the job its memory to write to. Where the program itself has asked for
+ * others, it must not go on without them. */
+static int refuse_job(void) {
+    const struct weft_source *announced = weft_privileged() ? weft_source_announced() : NULL;
+    if (!announced)
+        return 0;
+    bool asked = announced == &weft_source_given;
+    weft_log("%s: this program has privileges that its caller lacks (set-user-ID, set-group-ID or "
+             "capabilities of its file), and so joins no job with others: %s",
+             announced->name, asked ? "start it as a user who needs none" : "it runs alone");
+    return asked ? -EPERM : 0;
+}
+
 int weft_attach(void) {
     const struct weft_source *source;
     if (weft_attachment.valid)
@@ -96,7 +110,8 @@ int weft_attach(void) {
         weft_log("a forked child of a PE is no PE: start programs with exec");
         return -EPERM;
     }
-    int rc = find_source(&source);
+    int rc = refuse_job();
+    rc = rc ? rc : find_source(&source);
     if (rc)
         return rc;
     if (!source)

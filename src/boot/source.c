@@ -3,6 +3,7 @@
 #include "boot/source.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "boot/wire.h"
 #include <errno.h>
 #include <stdio.h>
@@ -33,6 +34,8 @@ int weft_source_find(const struct weft_source **source) {
     if (wanted && strcmp(wanted, "auto") == 0)
         wanted = NULL;
     *source = NULL;
+    if (weft_privileged())
+        return 0;
     if (weft_source_given.promises())
         *source = &weft_source_given;
     if (*source || (wanted && strcmp(wanted, "none") == 0))
@@ -44,6 +47,13 @@ int weft_source_find(const struct weft_source **source) {
         return 0;
     }
     return wanted ? -EINVAL : 0;
+}
+
+const struct weft_source *weft_source_announced(void) {
+    for (int i = 0; i < NSOURCES; i++)
+        if (sources[i]->promises() > 1)
+            return sources[i];
+    return NULL;
 }
 
 /* This host, or rather its part where abstract sockets of one reach the other; never 0. */

@@ -55,9 +55,12 @@ struct weft_source {
 extern const struct weft_source weft_source_given, weft_source_oshrun, weft_source_pmix,
     weft_source_pmi1, weft_source_pmi2, weft_source_torchrun, weft_source_slurm;
 
-/* The source that this process was started by; NULL: none, it is alone. 0, or -EINVAL when
- * WEFT_LAUNCHER names none (not logged: asked before main, too). */
+/* The source that this process was started by; NULL: none, it is alone, as a privileged program
+ * always is. 0, or -EINVAL when WEFT_LAUNCHER names none (not logged: asked before main, too). */
 int weft_source_find(const struct weft_source **source);
+
+/* The first source that speaks of several PEs, whether or not it is believed; NULL: none does. */
+const struct weft_source *weft_source_announced(void);
 
 /* Opens it and has PE 0's card brought; `identity` is complete then. 0 or -errno, logged. */
 int weft_source_identify(const struct weft_source *source, struct weft_identity *identity);

@@ -4,10 +4,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "base/log.h"
+#include "base/privilege.h"
 
 struct weft_gpu_abort weft_gpu_abort;
 
@@ -25,22 +24,6 @@ static const char *const names[WEFT_KERNELS] = {
 #undef NAME
 };
 
-/* Beside libweft.so if it is there, else wherever the loader looks. */
-static void *open_image_library(void) {
-    enum { PATH_BYTES = 4096 };
-    char path[PATH_BYTES];
-    Dl_info self;
-    if (dladdr((const void *)&weft_gpu_abort, &self) && self.dli_fname) {
-        const char *slash = strrchr(self.dli_fname, '/');
-        int folder = slash ? (int)(slash + 1 - self.dli_fname) : 0;
-        snprintf(path, sizeof path, "%.*slibweft_cuda.so", folder, self.dli_fname);
-        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (library)
-            return library;
-    }
-    return dlopen("libweft_cuda.so", RTLD_NOW | RTLD_LOCAL);
-}
-
 /* Loaded for good: a kernel that is loaded when it is first launched waits for all that the GPU has
  * under way, which may be a kernel that waits for what this one brings. */
 static int find_functions(struct loaded *loaded) {
@@ -56,7 +39,7 @@ static int find_functions(struct loaded *loaded) {
 }
 
 static int load(struct loaded *loaded) {
-    void *library = open_image_library();
+    void *library = weft_library_open_beside("libweft_cuda.so");
     const void *image = library ? dlsym(library, "weft_cuda_image") : NULL;
     if (!image)
         return weft_fail(-ENOSYS,
