@@ -1,5 +1,6 @@
 # Weft. `make help` lists the targets; `make` builds everything below build/, usable in place.
-VERSION := 0.1.0
+VERSION := $(shell sed -n 's/^.define WEFT_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' \
+             include/weft/version.h | paste -sd.)
 comma   := ,
 MAKEFLAGS += --no-builtin-rules
 
@@ -11,7 +12,7 @@ CXX     := $(if $(filter default,$(origin CXX)),$(if $(filter clang%,$(CC)),clan
 CFLAGS  ?= -O2 -g
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wstrict-prototypes -fPIC \
              -fvisibility=hidden -pthread -MMD -MP -Iinclude -Isrc \
-             -DWEFT_VERSION='"$(VERSION)"' $(SANFLAGS) $(CFLAGS)
+             $(SANFLAGS) $(CFLAGS)
 CXXFLAGS ?= $(CFLAGS)
 ALL_CXXFLAGS = -std=c++17 -Wall -Wextra -Wpedantic -fPIC -pthread -MMD -MP -Iinclude $(SANFLAGS) \
                $(CXXFLAGS)

@@ -11,12 +11,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "weft/version.h"
 
 /* Version and names. */
 #define SHMEM_MAJOR_VERSION 1
 #define SHMEM_MINOR_VERSION 6
 #define SHMEM_MAX_NAME_LEN  256
-#define SHMEM_VENDOR_STRING "Weft 0.1.0"
+#define SHMEM_VENDOR_STRING "Weft " WEFT_VERSION_STRING
 
 /* Handles. They can be copied, compared and used in static initialisers; they mean nothing on
  * another PE. */

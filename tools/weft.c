@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "weft/command.h"
+#include "weft/version.h"
 
 static const char usage[] =
     "usage: weft info      what this machine offers to a job\n"
@@ -18,7 +19,7 @@ int main(int argc, char **argv) {
     if (argc == 2 && strcmp(command, "info") == 0)
         return weft_info();
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0)
-        return printf("Weft %s\n", WEFT_VERSION) < 0;
+        return printf("Weft %s\n", WEFT_VERSION_STRING) < 0;
     if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0)
         return fputs(usage, stdout) < 0;
     if (argc > 1)

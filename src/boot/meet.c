@@ -13,13 +13,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <weft/version.h>
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
 
 static int send_hello(int door, const struct weft_identity *self) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_HELLO};
-    struct weft_hello hello = {
-        .magic = WEFT_HELLO_MAGIC, .version = WEFT_VERSION, .pe = self->pe, .npes = self->npes};
+    struct weft_hello hello = {.magic = WEFT_HELLO_MAGIC,
+                               .version = WEFT_VERSION_STRING,
+                               .pe = self->pe,
+                               .npes = self->npes};
     memcpy(hello.key, self->card.key, sizeof hello.key);
     weft_machine_processors(&hello.processors);
     return weft_wire_send(door, &header, &hello, sizeof hello, NULL, 0, 0);

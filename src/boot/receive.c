@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <weft/version.h>
 
 enum { SILENT_MAX = 64, MANY_GUESTS = 512, MESSAGE_MAX = 4096 };
 
@@ -93,12 +94,13 @@ static int judge(struct reception *reception, const struct weft_hello *hello, si
         close(guest->socket); /* nobody of ours */
         return 0;
     }
-    if (bytes != sizeof *hello || strncmp(hello->version, WEFT_VERSION, sizeof hello->version)) {
+    if (bytes != sizeof *hello ||
+        strncmp(hello->version, WEFT_VERSION_STRING, sizeof hello->version)) {
         char why[WEFT_REFUSAL_BYTES];
         snprintf(why, sizeof why,
                  "process %d runs Weft %.15s and PE 0 (pid %d) %s: install the same version "
                  "everywhere",
-                 guest->pid, hello->version, (int)getpid(), WEFT_VERSION);
+                 guest->pid, hello->version, (int)getpid(), WEFT_VERSION_STRING);
         refuse(guest, why);
         close(guest->socket);
         return give_up(reception, "%s", why);

@@ -84,7 +84,7 @@ static int make_own_memory(struct facts *mine, int *fds) {
     if (result < 0)
         return result;
     const struct weft_static *statics = weft_static_data();
-    *mine = (struct facts){.version = WEFT_VERSION,
+    *mine = (struct facts){.version = WEFT_VERSION_STRING,
                            .heap_slot_bytes = weft_windows.heap.slot_bytes,
                            .scratch_slot_bytes = weft_windows.scratch.slot_bytes,
                            .checked = weft_env.debug};
@@ -102,9 +102,9 @@ static int make_own_memory(struct facts *mine, int *fds) {
 static int agree(const struct facts *all, struct facts *common) {
     *common = all[0];
     for (int pe = 0; pe < weft_job.npes; pe++) {
-        if (strncmp(all[pe].version, WEFT_VERSION, sizeof all[pe].version) != 0) {
+        if (strncmp(all[pe].version, WEFT_VERSION_STRING, sizeof all[pe].version) != 0) {
             weft_log("PE %d runs Weft %.15s and this one %s: install the same version everywhere",
-                     pe, all[pe].version, WEFT_VERSION);
+                     pe, all[pe].version, WEFT_VERSION_STRING);
             return -EPROTO;
         }
         if (all[pe].heap_slot_bytes < common->heap_slot_bytes)
@@ -195,7 +195,7 @@ static void greet(void) {
     if (weft_job.pe != 0)
         return;
     if (weft_env.version || weft_env.info)
-        printf("Weft %s, OpenSHMEM %d.%d\n", WEFT_VERSION, SHMEM_MAJOR_VERSION,
+        printf("Weft %s, OpenSHMEM %d.%d\n", WEFT_VERSION_STRING, SHMEM_MAJOR_VERSION,
                SHMEM_MINOR_VERSION);
     if (weft_env.info)
         weft_env_print();

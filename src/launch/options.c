@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weft/version.h>
 
 enum { STATUS_USAGE = 2, STATUS_OUTPUT = 74 };
 
@@ -75,7 +76,7 @@ static int show_help(struct weft_options *options, const char *unused) {
 
 static int show_version(struct weft_options *options, const char *unused) {
     (void)options, (void)unused;
-    puts("oshrun (Weft) " WEFT_VERSION);
+    puts("oshrun (Weft) " WEFT_VERSION_STRING);
     return finish_answer();
 }
 

@@ -100,7 +100,7 @@ static void names(void) {
     shmem_info_get_name(name);
     EXPECT(major == 1 && minor == 6, "%d.%d", major, minor);
     EXPECT(major == SHMEM_MAJOR_VERSION && minor == SHMEM_MINOR_VERSION, "%d.%d", major, minor);
-    EXPECT(strcmp(name, "Weft " WEFT_VERSION) == 0, "%.40s", name);
+    EXPECT(strcmp(name, "Weft " WEFT_VERSION_STRING) == 0, "%.40s", name);
     EXPECT(strcmp(name, SHMEM_VENDOR_STRING) == 0, "%.40s", name);
     EXPECT(name[SHMEM_MAX_NAME_LEN] == 'x', "too long");
     shmem_pcontrol(0);

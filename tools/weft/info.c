@@ -64,7 +64,7 @@ static void print_matmul(void) {
 int weft_info(void) {
     shmem_init();
     if (shmem_my_pe() == 0) {
-        printf("Weft %s, OpenSHMEM %d.%d\n", WEFT_VERSION, SHMEM_MAJOR_VERSION,
+        printf("Weft %s, OpenSHMEM %d.%d\n", WEFT_VERSION_STRING, SHMEM_MAJOR_VERSION,
                SHMEM_MINOR_VERSION);
         print_machine();
         print_job();

@@ -233,7 +233,7 @@ static void open_ways(void) {
 
 static int write_chart(void) {
     snprintf(state.chart.title, sizeof state.chart.title, "Weft %s, %d PEs: weft perf",
-             WEFT_VERSION, shmem_n_pes());
+             WEFT_VERSION_STRING, shmem_n_pes());
     int error = chart_write(&state.chart, options.svg);
     if (error < 0)
         fprintf(stderr, "weft: %s: %s\n", options.svg, strerror(-error));
