@@ -2,6 +2,7 @@
 /* The lines for misuse. The PE that misuses is in the line's beginning already. */
 #include "api/misuse.h"
 #include "api/detour.h"
+#include "core/static.h"
 
 void weft_misuse_phase(const char *call) {
     static const char *const when[] = {
@@ -50,6 +51,11 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
                        "host's: pass memory of shmem_malloc, or a global or static variable of the "
                        "executable",
                        call, argument, p);
+    const char *refusal = weft_static_refusal(p);
+    if (refusal)
+        weft_job_panic("%s: argument %s is %p, a global or static variable, which is not symmetric "
+                       "%s",
+                       call, argument, p, refusal);
     weft_job_panic("%s: argument %s is %p, which is not symmetric over %zu bytes (for PE %d): pass "
                    "memory of shmem_malloc, or a global or static variable of the executable",
                    call, argument, p, bytes, pe);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include "base/hash.h"
 #include "boot/boot.h"
+#include "core/job.h"
 #include "core/window.h"
 
 static struct weft_static data = {.fd = -1};
@@ -311,4 +312,30 @@ static bool is_single_thread(void) {
 void weft_static_move_late(void) {
     if (data.fd < 0 && is_single_thread())
         move();
+}
+
+static bool is_in_data(const struct executable *e, const void *p) {
+    for (size_t i = 0; i < e->nheaders; i++) {
+        const ElfW(Phdr) *h = &e->headers[i];
+        if (h->p_type == PT_LOAD && (h->p_flags & PF_W) &&
+            (uintptr_t)p - (e->base + h->p_vaddr) < h->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+const char *weft_static_refusal(const void *p) {
+    struct executable e = {0};
+    dl_iterate_phdr(take_first, &e);
+    if (!is_in_data(&e, p))
+        return NULL;
+    if (!find_header(&e, PT_INTERP))
+        return "in a program linked with -static: pass memory of shmem_malloc, or link with "
+               "-static-weft instead";
+    if (!links_weft(&e))
+        return "where only a library that the program loads is linked with Weft: pass memory of "
+               "shmem_malloc, or link the program itself with Weft";
+    if (data.fd >= 0 && weft_job.npes > 1 && !weft_windows.statics.base)
+        return "where PEs run different programs: pass memory of shmem_malloc";
+    return NULL;
 }

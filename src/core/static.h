@@ -26,4 +26,8 @@ const struct weft_static *weft_static_data(void);
  * be moved before main. */
 void weft_static_move_late(void);
 
+/* Why globals and statics of the executable are not symmetric, and what to do, if `p` points to one
+ * and there is a reason for all of them; NULL otherwise. */
+const char *weft_static_refusal(const void *p);
+
 #endif
