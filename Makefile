@@ -6,6 +6,11 @@ MAKEFLAGS += --no-builtin-rules
 
 BUILD   ?= build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 PREFIX  ?= /usr/local
+BINDIR  ?= $(PREFIX)/bin
+LIBDIR  ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR  ?= $(PREFIX)/share/man
+DOCDIR  ?= $(PREFIX)/share/doc/weft
 CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 CXX     := $(if $(filter default,$(origin CXX)),$(if $(filter clang%,$(CC)),clang++,g++),$(CXX))
 
@@ -20,17 +25,25 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-r
              $(if $(findstring thread,$(SAN)),-Wno-tsan))
 LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 
+# A line for each command, `CC    src/core/heap.c`; V=1 shows the commands themselves.
+quiet = $(if $(filter-out 0,$(V)),,@printf '%-5s %s\n' $(1) '$(2)';)
+
 ROOMS   := base boot transport core coll ops api
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
-LIB     := $(BUILD)/lib/libweft.so
+# The file has the whole version, programs look for the soname, and the linker for the plain name.
+SONAME  := libweft.so.$(firstword $(subst ., ,$(VERSION)))
+LIB     := $(BUILD)/lib/libweft.so.$(VERSION)
 ARCHIVE := $(BUILD)/lib/libweft.a
 HEADERS := $(patsubst %,$(BUILD)/%,$(shell find include -type f))
 
 LAUNCH_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/launch/*.c src/base/*.c src/boot/*.c))
 TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
+# How other builds find the library: for pkg-config and CMake.
+PACKAGES := $(addprefix $(BUILD)/lib/,pkgconfig/weft.pc cmake/Weft/WeftConfig.cmake \
+              cmake/Weft/WeftConfigVersion.cmake)
 
-.PHONY: all without-gpu demo check check-all bench bench-gpu install format help clean tests examples benches deps
+.PHONY: all without-gpu demo check check-all bench bench-gpu install uninstall format help clean tests examples benches deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -46,34 +59,34 @@ CUDA_FLAGS = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated
              $(foreach sm,$(CUDA_SMS),-gencode arch=compute_$(sm),code=sm_$(sm))
 KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
 
-all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) examples $(or $(KERNELS),without-gpu) ## build the library, its tools and the examples
+all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) $(PACKAGES) examples $(or $(KERNELS),without-gpu) ## build the library, its tools and the examples
 
 # Kernels of reductions want the vectoriser.
 $(BUILD)/obj/src/coll/%.o: CFLAGS := $(CFLAGS) -O3
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c $< -o $@
+	$(call quiet,CC,$<)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 $(LIB): $(LIB_OBJ) src/weft.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(SANFLAGS) -Wl,-soname,libweft.so.0 -Wl,-z,relro -Wl,-z,nodelete \
+	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,relro -Wl,-z,nodelete \
 	    -Wl,--version-script=src/weft.map -o $@ $(LIB_OBJ) $(LDLIBS)
-	@ln -sf libweft.so $(@D)/libweft.so.0
+	@ln -sf $(@F) $(@D)/$(SONAME) && ln -sf $(SONAME) $(@D)/libweft.so
 
 $(ARCHIVE): $(LIB_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
 $(CUDA_BUILD)/kernels.fatbin: $(CUDA_SRC)
 	@mkdir -p $(@D)
 	@printf '#include "%s"\n' $(CUDA_SRC:src/%=%) > $(@D)/kernels.cu
-	$(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $(@:fatbin=d) -fatbin $(@D)/kernels.cu -o $@
+	$(call quiet,NVCC,$@)$(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $(@:fatbin=d) -fatbin $(@D)/kernels.cu -o $@
 
 $(BUILD)/lib/libweft_cuda.so: src/transport/gpu_image.S $(CUDA_BUILD)/kernels.fatbin
 	@mkdir -p $(@D)
-	$(CC) -shared -nostdlib -Wl,-soname,libweft_cuda.so \
+	$(call quiet,LD,$@)$(CC) -shared -nostdlib -Wl,-soname,libweft_cuda.so \
 	    -DFATBIN='"$(CUDA_BUILD)/kernels.fatbin"' -o $@ $<
 
 without-gpu:
@@ -85,20 +98,27 @@ $(BUILD)/include/%: include/%
 
 $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(SANFLAGS) -o $@ $^ $(LDLIBS)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) -o $@ $^ $(LDLIBS)
 
+# The command's own kernels are in lib, or, in the Python package, beside bin.
+WEFT_RPATH = -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/..'
 WEFT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,tools/weft.c $(wildcard tools/weft/*.c))
 $(BUILD)/bin/weft: $(WEFT_OBJ) $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(SANFLAGS) -o $@ $(filter %.o %.a,$^) -Wl,-rpath,'$$ORIGIN/../lib' $(LDLIBS)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) -o $@ $(filter %.o %.a,$^) $(WEFT_RPATH) $(LDLIBS)
 
-# The wrappers find their library beside themselves, in place as after install.
-$(BUILD)/bin/oshcc: tools/oshcc.in
-	@mkdir -p $(@D)
-	@sed 's|@CC@|$(CC)|; s|@SANFLAGS@|$(SANFLAGS)|' $< > $@ && chmod +x $@
-$(BUILD)/bin/oshc++: tools/oshcc.in
-	@mkdir -p $(@D)
-	@sed 's|@CC@|$(CXX)|; s|@SANFLAGS@|$(SANFLAGS)|' $< > $@ && chmod +x $@
+# What says where the library lies is written for its place, here and by install.
+FILL = PREFIX='$(BUILD)' BINDIR='$(BUILD)/bin' LIBDIR='$(BUILD)/lib' INCLUDEDIR='$(BUILD)/include' \
+       VERSION='$(VERSION)' SANFLAGS='$(SANFLAGS)' CC='$(CC)' CXX='$(CXX)' tools/fill.sh
+FILLED_BY = tools/fill.sh include/weft/version.h
+$(BUILD)/bin/oshcc: tools/oshcc.in $(FILLED_BY)
+	@mkdir -p $(@D) && $(FILL) $< $(@D) > $@ && chmod +x $@
+$(BUILD)/bin/oshc++: tools/oshcc.in $(FILLED_BY)
+	@mkdir -p $(@D) && $(FILL) $< $(@D) c++ > $@ && chmod +x $@
+$(BUILD)/lib/pkgconfig/%: tools/%.in $(FILLED_BY)
+	@mkdir -p $(@D) && $(FILL) $< $(@D) > $@
+$(BUILD)/lib/cmake/Weft/%: tools/%.in $(FILLED_BY)
+	@mkdir -p $(@D) && $(FILL) $< $(@D) > $@
 
 # Examples: a folder of C is a program. Tests: a C or C++ file is a program.
 EXAMPLES := $(patsubst examples/%/,$(BUILD)/examples/%,$(filter-out %/python/,$(wildcard examples/*/)))
@@ -111,7 +131,7 @@ PROGRAM_LIBS  = -L$(BUILD)/lib -lweft -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIB
 .SECONDEXPANSION:
 $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
+	$(call quiet,CC,$@)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
 
 # The encoder's kernels want the vectoriser, too.
 $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
@@ -126,10 +146,10 @@ tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(ARCHIVE) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB) $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS)
+	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS)
 $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
 	@mkdir -p $(@D)
-	$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
+	$(call quiet,CXX,$<)$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
 # The pretended CUDA driver (tests/gpu/driver/call.h): beside it the library finds kernels where no
 # CUDA compiler has made any. Kernels are compiled for the host, and made known to the driver.
@@ -145,14 +165,14 @@ $(BUILD)/obj/tests/gpu/driver/%.cc: %.cu Makefile
 	   tr '\n' ' ' < $< | sed 's/__launch_bounds__([^)]*)//g' | \
 	   grep -o '__global__ *void *\w*' | sed 's/.* \(\w*\)/KERNEL(\1)/'; } > $@
 $(BUILD)/obj/tests/gpu/driver/%.o: $(BUILD)/obj/tests/gpu/driver/%.cc
-	$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -fvisibility=hidden -ffp-contract=off \
+	$(call quiet,CXX,$<)$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -fvisibility=hidden -ffp-contract=off \
 	    -I. -Isrc -Itests/gpu/driver -c $< -o $@
 $(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -shared $(SANFLAGS) -Wl,-soname,libcuda.so.1 $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
+	$(call quiet,LD,$@)$(CXX) -shared $(SANFLAGS) -Wl,-soname,libcuda.so.1 $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
 $(DRIVER_DIR)/libweft_cuda.so:
 	@mkdir -p $(@D)
-	echo 'const char weft_cuda_image[] = "pretended";' | $(CC) -shared -fPIC -x c - -o $@
+	$(call quiet,CC,$@)echo 'const char weft_cuda_image[] = "pretended";' | $(CC) -shared -fPIC -x c - -o $@
 
 # The Python package, in place: PYTHONPATH=$(BUILD)/python. One binary serves every Python from 3.11
 # on (the limited API), so any interpreter that has its headers will do for the build.
@@ -176,7 +196,7 @@ $(BUILD)/obj/python/%.o: ALL_CFLAGS += -isystem $(PYTHON_INCLUDE) -Wno-pedantic
 # The library lies beside the extension when installed, and two folders up here.
 $(PYTHON_DIR)/_core.abi3.so: $(PYTHON_OBJ) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -shared $(SANFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../lib' -o $@ $(PYTHON_OBJ) \
+	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../lib' -o $@ $(PYTHON_OBJ) \
 	    -L$(BUILD)/lib -lweft $(LDLIBS)
 # What the package has of ours, for setup.py.
 .PHONY: python-package wheel
@@ -197,7 +217,7 @@ BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/*.c))
 benches: $(BENCHES)
 $(BENCHES): $(BUILD)/%: %.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
+	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
 # The demo: PES=4 runs it on four PEs; ARGS='--question "..."' asks something else.
 PES   ?= 2
@@ -260,23 +280,22 @@ check-gpu: ## run the tests of GPUs with this machine's CUDA driver; PART=2 runs
 check-all: export WEFT_TEST_LONG := 1
 check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours
 
-PAGES := $(wildcard docs/man/*.[1-9])
-# A routine is found by its own name: a link to its page.
-install: all ## copy library, headers, tools and man pages to PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(LIB) $(KERNELS) $(DESTDIR)$(PREFIX)/lib
-	ln -sf libweft.so $(DESTDIR)$(PREFIX)/lib/libweft.so.0
-	install -m 644 $(ARCHIVE) $(DESTDIR)$(PREFIX)/lib
-	cp -r include/. $(DESTDIR)$(PREFIX)/include
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/weft.pc.in \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/weft.pc
-	for page in $(PAGES); do \
-	    section=$${page##*.}; install -d $(DESTDIR)$(PREFIX)/share/man/man$$section; \
-	    install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$$section; done
-	nm -D --defined-only $(LIB) | awk '$$3 !~ /^p/ { print $$3 }' | tools/man-links.sh $(PAGES) | \
-	    while read -r link page; do \
-	        ln -sf $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$link; done
+# tools/install.sh copies, and keeps the list by which uninstall removes.
+PLACES = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \
+         INCLUDEDIR='$(INCLUDEDIR)' MANDIR='$(MANDIR)' DOCDIR='$(DOCDIR)' BUILD='$(BUILD)' \
+         VERSION='$(VERSION)' SANFLAGS='$(SANFLAGS)' CC='$(CC)' CXX='$(CXX)'
+install: all install-weft ## copy library, headers, tools, manual and examples to PREFIX (/usr/local), LIBDIR, ...
+	@$(PLACES) tools/install.sh install
+
+uninstall: ## remove what make install has put there
+	@$(PLACES) tools/install.sh uninstall
+
+# The command once more, for LIBDIR.
+.PHONY: install-weft
+install-weft: WEFT_RPATH = -Wl,-rpath,"\$$ORIGIN/$$(realpath -ms --relative-to='$(BINDIR)' '$(LIBDIR)')"
+install-weft: $(WEFT_OBJ) $(ARCHIVE)
+	@mkdir -p $(BUILD)/install
+	@$(CC) $(SANFLAGS) -o $(BUILD)/install/weft $^ $(WEFT_RPATH) $(LDLIBS)
 
 format: ## lay out all C sources with clang-format 14
 	clang-format -i $(shell find src include examples tests bench python -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh')
@@ -286,6 +305,6 @@ clean: ## remove everything that make built
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
-	@echo '  SAN=address,undefined   build and test with sanitizers;  CC=clang, BUILD=dir, PREFIX=dir, NVCC=file'
+	@echo '  SAN=address,undefined   build and test with sanitizers;  CC=clang, BUILD=dir, PREFIX=dir, NVCC=file;  V=1 shows commands'
 
 -include $(shell find $(BUILD) $(CUDA_BUILD) -name '*.d' 2>/dev/null)

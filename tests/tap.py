@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""TAP for tests that look for problems: a case is a name and a function that appends to a list."""
+"""TAP for tests that look for problems: a case is a name and a function that appends to a list, or raises
+Skip with the reason why it cannot run here.
+"""
 import concurrent.futures
 import sys
+
+
+class Skip(Exception):
+    pass
 
 
 def ahead(cases):
@@ -11,7 +17,13 @@ def ahead(cases):
     def begin(case):
         found = []
         future = pool.submit(case, found)
-        return lambda problems: problems.extend(found + [repr(future.exception())] * (future.exception() is not None))
+
+        def finish(problems):
+            problems.extend(found)
+            if isinstance(future.exception(), Skip):
+                raise future.exception()
+            problems.extend([repr(future.exception())] * (future.exception() is not None))
+        return finish
     started = [(name, begin(case)) for name, case in cases]
     pool.shutdown()
     return started
@@ -20,11 +32,14 @@ def ahead(cases):
 def run(cases):
     failed = 0
     for number, (name, check) in enumerate(cases, 1):
-        found = []
-        check(found)
+        found, skipped = [], ""
+        try:
+            check(found)
+        except Skip as reason:
+            skipped = f" # SKIP {reason}"
         for line in found:
             print(f"# {line}", file=sys.stderr)
-        print(f"{'not ' if found else ''}ok {number} - {name}")
+        print(f"{'not ' if found else ''}ok {number} - {name}{skipped}")
         failed += bool(found)
     print(f"1..{len(cases)}")
     sys.exit(failed != 0)

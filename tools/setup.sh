@@ -27,6 +27,8 @@ need 'python3 -m pip --version' python3-pip
 need 'test -e /etc/ssl/certs/ca-certificates.crt' ca-certificates
 if [ "$purpose" = check ]; then
     need 'command -v prove' perl
+    need 'command -v cmake' cmake
+    need 'command -v pkg-config' pkg-config pkgconf
     need 'command -v g++' g++
     need 'command -v clang' clang
     need 'command -v clang-format' clang-format

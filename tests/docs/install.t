@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `make install` leaves behind: every routine has a manual page, headers come along, and programs
-compile and run with what was installed, by the wrapper and by the flags of weft.pc.
+"""What `make install` leaves behind, with a LIBDIR of its own: every routine has a manual page, headers
+come along, and programs compile and run with what was installed, by the wrapper, by the flags of weft.pc
+and by CMake, also when all has been moved. `make uninstall` removes that and nothing else.
 """
 import atexit
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +22,9 @@ import tap  # noqa: E402
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-install-"))
 atexit.register(shutil.rmtree, WORK)
 PREFIX = WORK / "prefix"
+FOLDERS = [f"PREFIX={PREFIX}", f"LIBDIR={PREFIX}/lib64"]
+LIBRARY = PREFIX / "lib64"
+STRANGERS = PREFIX / "share/man/man3/strangers.3", LIBRARY / "libother.so"
 PROGRAM = "#include <shmem.h>\nint main(void) { shmem_init(); return shmem_n_pes() != 2; }\n"
 
 
@@ -30,9 +35,28 @@ def run(problems, *command, **options):
     return done.stdout
 
 
-def installs(problems):
+def make(problems, *arguments, **options):
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
-    run(problems, "make", f"BUILD={BUILD}", "install", f"PREFIX={PREFIX}", cwd=ROOT, env=environment)
+    return run(problems, "make", f"BUILD={BUILD}", *arguments, cwd=ROOT, env=environment, **options)
+
+
+def installs(problems):
+    for path in STRANGERS:
+        path.parent.mkdir(parents=True)
+        path.touch()
+    make(problems, "install", *FOLDERS)
+
+
+def libraries(problems):
+    """The file has the version, the soname leads to it, and the linker's name to the soname."""
+    for folder in LIBRARY, ROOT / BUILD / "lib":
+        chain = [os.readlink(folder / "libweft.so"), os.readlink(folder / "libweft.so.0")]
+        if chain[0] != "libweft.so.0" or (folder / chain[1]).is_symlink() or chain[1].count(".") != 4:
+            problems.append(f"{folder}: libweft.so -> {chain[0]} -> {chain[1]}")
+    if "[libweft.so.0]" not in (out := run(problems, "readelf", "-d", LIBRARY / "libweft.so")):
+        problems.append(f"no soname: {out[:300]}")
+    if "$ORIGIN/../lib64" not in (out := run(problems, "readelf", "-d", PREFIX / "bin/weft")):
+        problems.append(f"weft looks for kernels elsewhere: {out[:300]}")
 
 
 def pages(problems):
@@ -48,23 +72,119 @@ def headers(problems):
             problems.append(f"{header.relative_to(ROOT)} is not installed")
 
 
+def guides(problems):
+    """Guides, and examples that compile with what is installed."""
+    folder = PREFIX / "share/doc/weft"
+    for guide in folder.glob("docs/*.md"):
+        for target in re.findall(r"\]\(([^)#\s:]+)[^)]*\)", guide.read_text()):
+            if not (guide.parent / target).exists() and "include/" not in target and not target.endswith("CONTRIBUTING.md"):
+                problems.append(f"{guide.name} leads to {target}, which is not installed")
+    for example in "heat", "counts", "primes":
+        run(problems, PREFIX / "bin/oshcc", "-O1", *(folder / "examples" / example).glob("*.c"), "-o", WORK / example)
+    if not os.access(folder / "examples/minilm/fetch.sh", os.X_OK):
+        problems.append("examples/minilm/fetch.sh cannot be run")
+
+
 def programs(problems):
     (WORK / "program.c").write_text(PROGRAM)
-    flags = []
-    if shutil.which("pkg-config"):
-        flags = run(problems, "pkg-config", "--cflags", "--libs", "weft",
-                    env={**os.environ, "PKG_CONFIG_PATH": str(PREFIX / "lib/pkgconfig")}).split()
-    else:
-        print("# pkg-config is not installed: weft.pc is not tried")
-    for compiler in [[PREFIX / "bin/oshcc"]] + ([["gcc", *flags]] if flags else []):
-        program = WORK / "program"
-        run(problems, compiler[0], WORK / "program.c", "-o", program, *compiler[1:])
-        run(problems, PREFIX / "bin/oshrun", "-n", "2", program, timeout=60)
+    run(problems, PREFIX / "bin/oshcc", WORK / "program.c", "-o", WORK / "program")
+    run(problems, PREFIX / "bin/oshrun", "-n", "2", WORK / "program", timeout=60)
+
+
+def with_pkg_config(problems):
+    """Nothing in weft.pc tells a program where to look when it runs; who needs it asks for libdir."""
+    if "rpath" in (LIBRARY / "pkgconfig/weft.pc").read_text():
+        problems.append("weft.pc has an rpath")
+    if not shutil.which("pkg-config"):
+        raise tap.Skip("pkg-config is not installed")
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(LIBRARY / "pkgconfig")}
+    flags = run(problems, "pkg-config", "--cflags", "--libs", "weft", env=environment).split()
+    folder = run(problems, "pkg-config", "--variable=libdir", "weft", env=environment).strip()
+    if folder != str(LIBRARY):
+        problems.append(f"libdir is {folder}")
+    run(problems, "gcc", WORK / "program.c", "-o", WORK / "program", *flags, f"-Wl,-rpath,{folder}")
+    run(problems, PREFIX / "bin/oshrun", "-n", "2", WORK / "program", timeout=60)
+
+
+LISTS = """
+cmake_minimum_required(VERSION 3.10)
+project(ring C)
+find_package(Weft 0.1 REQUIRED COMPONENTS weft static)
+find_package(Weft 0.1 REQUIRED)
+foreach(kind weft static)
+  add_executable(ring-${kind} ../program.c)
+  target_link_libraries(ring-${kind} Weft::${kind})
+  add_test(NAME ${kind} COMMAND Weft::oshrun -n 2 $<TARGET_FILE:ring-${kind}>)
+endforeach()
+enable_testing()
+"""
+
+
+def with_cmake(problems):
+    """Installed and moved, and in place."""
+    if not shutil.which("cmake"):
+        raise tap.Skip("cmake is not installed")
+    project = WORK / "project"
+    project.mkdir()
+    (project / "CMakeLists.txt").write_text(LISTS)
+    moved = PREFIX.rename(WORK / "moved")
+    in_place = (ROOT / BUILD).resolve()
+    for where, folder in (f"Weft_DIR={moved}/lib64/cmake/Weft", moved), (f"CMAKE_PREFIX_PATH={in_place}", in_place):
+        built = WORK / f"built-{folder.name}"
+        run(problems, "cmake", "-S", project, "-B", built, f"-D{where}")
+        out = run(problems, "cmake", "--build", built, "--verbose")
+        if str(folder) not in out or str(PREFIX) in out:
+            problems.append(f"built against another one than {folder}")
+        run(problems, "ctest", "--output-on-failure", cwd=built)
+    moved.rename(PREFIX)
+
+
+def refused_by_cmake(problems):
+    """What it cannot give it says."""
+    if not shutil.which("cmake"):
+        raise tap.Skip("cmake is not installed")
+    for wanted, text in (("9.0 REQUIRED", "9.0"), ("REQUIRED COMPONENTS fortran", "no component fortran")):
+        (WORK / "wrong").mkdir(exist_ok=True)
+        (WORK / "wrong/CMakeLists.txt").write_text(
+            f"cmake_minimum_required(VERSION 3.10)\nproject(wrong NONE)\nfind_package(Weft {wanted})\n")
+        done = subprocess.run(["cmake", "-S", WORK / "wrong", "-B", WORK / "wrong/built", f"-DWeft_DIR={LIBRARY}/cmake/Weft"],
+                              capture_output=True, text=True)
+        if done.returncode == 0 or text not in done.stderr:
+            problems.append(f"{wanted}: status {done.returncode}: {done.stderr[-400:]}")
+
+
+def uninstalls(problems):
+    make(problems, "install", *FOLDERS)
+    make(problems, "uninstall", *FOLDERS)
+    left = [path for path in PREFIX.rglob("*") if not path.is_dir()]
+    if sorted(left) != sorted(STRANGERS):
+        problems.append(f"left are {left[:10]}")
+    wanted = {folder for path in STRANGERS for folder in path.parents}
+    problems += [f"{path} is left" for path in PREFIX.rglob("*") if path.is_dir() and path not in wanted]
+    again = subprocess.run(["make", f"BUILD={BUILD}", "uninstall", *FOLDERS], cwd=ROOT, capture_output=True, text=True)
+    if again.returncode == 0 or "nothing is known to be installed" not in again.stderr:
+        problems.append(f"once more: status {again.returncode}: {again.stderr}")
+
+
+def quiet(problems):
+    """A line for each command; V=1 shows the command."""
+    source = ROOT / "src/base/env.c"
+    for arguments, wanted in ((), f"CC    {source.relative_to(ROOT)}\n"), (("V=1",), "-c src/base/env.c -o "):
+        out = make(problems, "-W", "src/base/env.c", *arguments, f"{WORK}/quiet/obj/src/base/env.o", f"BUILD={WORK}/quiet")
+        if wanted not in out or (not arguments and out.count("\n") != 1):
+            problems.append(f"make {arguments}: {out[:300]}")
 
 
 tap.run([
     ("make install", installs),
+    ("the library's file and its links", libraries),
     ("every routine has a page, no link is broken", pages),
     ("all headers come along", headers),
+    ("guides and examples come along", guides),
     ("programs compile and run with what is installed", programs),
+    ("programs compile with the flags of weft.pc", with_pkg_config),
+    ("CMake finds it, also moved, and in place", with_cmake),
+    ("CMake hears what is not there", refused_by_cmake),
+    ("make uninstall removes what was installed", uninstalls),
+    ("make says in a line what it does", quiet),
 ])

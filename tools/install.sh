@@ -1,0 +1,143 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Copies what make has built to where it is installed, and removes it again: make sets the folders.
+#
+#   tools/install.sh install|uninstall    with DESTDIR BINDIR LIBDIR INCLUDEDIR MANDIR DOCDIR BUILD,
+#                                         and what tools/fill.sh needs
+#
+# DOCDIR/installed lists every file, and every folder (with a slash behind it) that was made for them.
+# It grows when another version is installed over one, so that uninstall removes both, and no more.
+set -eu
+export LC_ALL=C
+absolute() { realpath -ms "$1"; }
+bin=$(absolute "$BINDIR") lib=$(absolute "$LIBDIR") include=$(absolute "$INCLUDEDIR")
+man=$(absolute "$MANDIR") doc=$(absolute "$DOCDIR")
+list=$DESTDIR$doc/installed
+
+note() { echo "$1" >&3; }
+
+make_folder() {
+    [ -d "$DESTDIR$1" ] && return
+    make_folder "$(dirname "$1")"
+    mkdir "$DESTDIR$1"
+    note "$1/"
+}
+
+# put MODE FOLDER FILE...
+put() {
+    mode=$1 folder=$2
+    shift 2
+    make_folder "$folder"
+    install -m "$mode" "$@" "$DESTDIR$folder"
+    for file; do note "$folder/${file##*/}"; done
+}
+
+# put_filled MODE FOLDER NAME TEMPLATE [c++]
+put_filled() {
+    make_folder "$2"
+    rm -f "$DESTDIR$2/$3"
+    tools/fill.sh "$4" "$2" "${5:-}" >"$DESTDIR$2/$3"
+    chmod "$1" "$DESTDIR$2/$3"
+    note "$2/$3"
+}
+
+# put_link TARGET LINK
+put_link() {
+    ln -sfn "$1" "$DESTDIR$2"
+    note "$2"
+}
+
+# put_tree FOLDER NAME...: files and folders of the tree, with their folders.
+put_tree() {
+    to=$1
+    shift
+    find "$@" -type f ! -name '*.pyc' | sed 's|^\./||' | sort | while read -r file; do
+        mode=644 folder=
+        [ ! -x "$file" ] || mode=755
+        case $file in */*) folder=/${file%/*} ;; esac
+        put "$mode" "$to$folder" "$file"
+    done
+}
+
+# A routine is found by its own name: a link to its page.
+put_manual() {
+    for page in docs/man/*.[1-9]; do put 644 "$man/man${page##*.}" "$page"; done
+    nm -D --defined-only "$BUILD/lib/libweft.so" | awk '$3 !~ /^p/ { print $3 }' |
+        tools/man-links.sh docs/man/*.[1-9] | while read -r link page; do
+        put_link "$page" "$man/man${page##*.}/$link"
+    done
+}
+
+put_all() {
+    put 755 "$bin" "$BUILD/bin/oshrun" "$BUILD/install/weft"
+    put_filled 755 "$bin" oshcc tools/oshcc.in
+    put_filled 755 "$bin" oshc++ tools/oshcc.in c++
+    put 755 "$lib" "$BUILD/lib/libweft.so.$VERSION"
+    put_link "libweft.so.$VERSION" "$lib/libweft.so.${VERSION%%.*}"
+    put_link "libweft.so.${VERSION%%.*}" "$lib/libweft.so"
+    [ ! -e "$BUILD/lib/libweft_cuda.so" ] || put 755 "$lib" "$BUILD/lib/libweft_cuda.so"
+    put 644 "$lib" "$BUILD/lib/libweft.a"
+    put_filled 644 "$lib/pkgconfig" weft.pc tools/weft.pc.in
+    for file in WeftConfig.cmake WeftConfigVersion.cmake; do
+        put_filled 644 "$lib/cmake/Weft" "$file" "tools/$file.in"
+    done
+    (cd include && put_tree "$include" .)
+    put_manual
+    put_tree "$doc" README.md CHANGELOG.md LICENSE docs/*.md docs/adr docs/plots examples
+}
+
+# Where the loader looks by itself it has to hear of the library; elsewhere oshcc's programs, and
+# those of CMake, name the folder, and others have to.
+tell_loader() {
+    [ -z "$DESTDIR" ] && [ "$(id -u)" = 0 ] && command -v ldconfig >/dev/null || return 0
+    ! ldconfig -vNX 2>/dev/null | grep -q "^$lib:" || ldconfig
+}
+
+# Lines of the list that is there count on as long as what they name is there.
+keep_old() {
+    [ ! -e "$list" ] || while read -r path; do
+        [ ! -e "$DESTDIR$path" ] && [ ! -L "$DESTDIR$path" ] || echo "$path"
+    done <"$list"
+}
+
+# The list is written whatever happens, for what is there then.
+write_list() {
+    [ ! -d "$DESTDIR$doc" ] || sort -u "$fresh" >"$list"
+    rm -f "$fresh"
+}
+
+install_all() {
+    fresh=$(mktemp)
+    keep_old >"$fresh"
+    exec 3>>"$fresh"
+    trap write_list EXIT
+    make_folder "$doc"
+    note "$doc/installed"
+    put_all
+    tell_loader
+    trap - EXIT
+    write_list
+    echo "installed below $DESTDIR$(dirname "$bin"): $(grep -vc '/$' "$list") files, listed in $list"
+}
+
+uninstall_all() {
+    [ -e "$list" ] || {
+        echo "uninstall: there is no $list, so that nothing is known to be installed there;" \
+            "name PREFIX, LIBDIR, ... as for make install" >&2
+        exit 1
+    }
+    folders=$(grep '/$' "$list" | sort -r)
+    count=$(grep -vc '/$' "$list")
+    grep -v '/$' "$list" | sed "s|^|$DESTDIR|" | xargs -d '\n' rm -f
+    echo "$folders" | while read -r folder; do
+        [ -z "$folder" ] || rmdir "$DESTDIR$folder" 2>/dev/null || true
+    done
+    tell_loader
+    echo "removed $count files that make install had put below $DESTDIR$(dirname "$bin")"
+}
+
+case ${1:-} in
+install) install_all ;;
+uninstall) uninstall_all ;;
+*) echo "install.sh: say install or uninstall" >&2 && exit 2 ;;
+esac
