@@ -13,6 +13,10 @@ void weft_array_set_shape(struct weft_array *array, int ndim, const int64_t *sha
     array->nelems = 1;
     array->contiguous = true;
     for (int i = ndim - 1; i >= 0; i--) {
+        if (i < WEFT_DIMS_MAX) {
+            array->shape[i] = shape[i];
+            array->strides[i] = strides ? strides[i] : next;
+        }
         if (strides && shape[i] != 1 && strides[i] != next)
             array->contiguous = false;
         next *= shape[i];
@@ -51,10 +55,10 @@ static bool take_buffer(struct weft_array *array, struct weft_buffer *buffer,
     if (memory->space == SHMEMX_SPACE_DEVICE &&
         (array->device = weft_session_device(question->call)) < 0)
         return false;
-    array->data = buffer->data;
+    array->data = buffer->part.data;
     array->dtype = buffer->dtype;
     array->readonly = memory->readonly;
-    weft_array_set_shape(array, buffer->ndim, buffer->shape, NULL);
+    weft_array_set_shape(array, buffer->part.ndim, buffer->part.shape, buffer->part.strides);
     weft_memory_view(memory);
     array->held.memory = memory;
     array->holder = WEFT_HELD_BY_MEMORY;
@@ -67,7 +71,7 @@ static bool take_buffer(struct weft_array *array, struct weft_buffer *buffer,
 static bool take_protocol(struct weft_array *array, PyObject *object,
                           const struct weft_question *question) {
     Py_buffer *view = &array->held.protocol;
-    int64_t shape[WEFT_BUFFER_DIMS_MAX] = {0}, strides[WEFT_BUFFER_DIMS_MAX] = {0};
+    int64_t shape[WEFT_DIMS_MAX] = {0}, strides[WEFT_DIMS_MAX] = {0};
     if (!PyObject_CheckBuffer(object))
         return false;
     if (PyObject_GetBuffer(object, view, PyBUF_RECORDS_RO) < 0) {
@@ -78,9 +82,9 @@ static bool take_protocol(struct weft_array *array, PyObject *object,
     array->dtype = weft_dtype_of_format(view->format, (size_t)view->itemsize);
     if (!array->dtype)
         return weft_array_refuse_type(question, "format", view->format);
-    if (view->ndim > WEFT_BUFFER_DIMS_MAX) {
+    if (view->ndim > WEFT_DIMS_MAX) {
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %d dimensions: at most %d are taken",
-                     question->call, question->name, view->ndim, WEFT_BUFFER_DIMS_MAX);
+                     question->call, question->name, view->ndim, WEFT_DIMS_MAX);
         return false;
     }
     bool even = true; /* strides are whole elements */
@@ -94,7 +98,7 @@ static bool take_protocol(struct weft_array *array, PyObject *object,
     array->readonly = view->readonly;
     weft_array_set_shape(array, view->ndim, shape, view->strides ? strides : NULL); /* ctypes */
     if (!even)
-        array->contiguous = false, array->ld = 0;
+        array->contiguous = false, array->ld = 0, array->uneven = true;
     return true;
 }
 
@@ -166,6 +170,28 @@ bool weft_array_take(struct weft_array *array, const char *call, const char *nam
                  "other, such as numpy.ascontiguousarray or Tensor.contiguous() make",
                  call, name);
     return false;
+}
+
+bool weft_array_take_strided(struct weft_array *array, const char *call, const char *name,
+                             PyObject *object) {
+    const struct weft_question question = {call, name, WEFT_ARRAY_READ, WEFT_STREAM_HOST};
+    if (!take(array, object, &question))
+        return false;
+    if (array->uneven)
+        PyErr_Format(PyExc_ValueError,
+                     "%s: argument %s has elements of %s that lie no whole number of elements "
+                     "apart: pass a copy",
+                     call, name, array->dtype->name);
+    else if (array->ndim > WEFT_DIMS_MAX)
+        PyErr_Format(PyExc_ValueError, "%s: argument %s has %d dimensions: at most %d are taken",
+                     call, name, array->ndim, WEFT_DIMS_MAX);
+    return !PyErr_Occurred();
+}
+
+bool weft_array_is(PyObject *object) {
+    return weft_buffer_of(object) || PyObject_CheckBuffer(object) ||
+           PyObject_HasAttrString(object, "__dlpack__") ||
+           PyObject_HasAttrString(object, "__cuda_array_interface__");
 }
 
 bool weft_array_take_matrix(struct weft_array *array, const char *call, const char *name,

@@ -8,6 +8,7 @@
 #define WEFT_PYTHON_ARRAY_H
 
 #include "dtype.h"
+#include "part.h"
 
 enum weft_array_holder {
     WEFT_HELD_BY_NONE,
@@ -23,7 +24,8 @@ struct weft_array {
     size_t nelems, bytes;
     size_t rows, cols, ld; /* of a matrix whose rows lie whole in memory; ld is 0 for others */
     bool contiguous, readonly;
-    int device; /* CUDA's number, or -1 for memory of the host */
+    bool uneven; /* elements lie a broken number of elements apart */
+    int device;  /* CUDA's number, or -1 for memory of the host */
 
     enum weft_array_holder holder;
     union {
@@ -31,6 +33,8 @@ struct weft_array {
         Py_buffer protocol;
         PyObject *object;
     } held;
+
+    int64_t shape[WEFT_DIMS_MAX], strides[WEFT_DIMS_MAX]; /* in elements; of the first dimensions */
 };
 
 /* How an argument is used. */
@@ -40,6 +44,13 @@ enum weft_array_use { WEFT_ARRAY_READ, WEFT_ARRAY_WRITTEN };
  * an object that is no array, ValueError for one that does not fit. */
 bool weft_array_take(struct weft_array *array, const char *call, const char *name, PyObject *object,
                      enum weft_array_use use, weft_stream stream);
+
+/* Elements any distance apart, that is a whole number of elements, read by the calling thread. */
+bool weft_array_take_strided(struct weft_array *array, const char *call, const char *name,
+                             PyObject *object);
+
+/* Whether the object shows memory in one of these ways. */
+bool weft_array_is(PyObject *object);
 
 /* Two dimensions, rows contiguous and each behind the one before. */
 bool weft_array_take_matrix(struct weft_array *array, const char *call, const char *name,

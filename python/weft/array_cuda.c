@@ -44,13 +44,13 @@ static bool read_numbers(PyObject *tuple, int64_t unit, int ndim, int64_t *numbe
 
 static bool read_shape(struct weft_array *array, PyObject *interface,
                        const struct weft_question *question) {
-    int64_t shape[WEFT_BUFFER_DIMS_MAX] = {0}, strides[WEFT_BUFFER_DIMS_MAX] = {0};
+    int64_t shape[WEFT_DIMS_MAX] = {0}, strides[WEFT_DIMS_MAX] = {0};
     PyObject *dims = item(question, interface, "shape");
     PyObject *steps = PyDict_GetItemString(interface, "strides");
     Py_ssize_t ndim = dims ? PySequence_Size(dims) : -1;
-    if (ndim > WEFT_BUFFER_DIMS_MAX)
+    if (ndim > WEFT_DIMS_MAX)
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd dimensions: at most %d are taken",
-                     question->call, question->name, ndim, WEFT_BUFFER_DIMS_MAX);
+                     question->call, question->name, ndim, WEFT_DIMS_MAX);
     if (ndim < 0 || PyErr_Occurred() || !read_numbers(dims, 1, (int)ndim, shape))
         return false;
     bool strided = steps && steps != Py_None;

@@ -19,9 +19,9 @@ static bool add_dim(const char *call, PyObject *object, struct weft_shape *shape
     size_t dim = 0;
     if (!object || !weft_argument_size(call, "shape", object, &dim))
         return false;
-    if (shape->ndim == WEFT_BUFFER_DIMS_MAX)
+    if (shape->ndim == WEFT_DIMS_MAX)
         PyErr_Format(PyExc_ValueError, "%s: argument shape has more than %d dimensions", call,
-                     WEFT_BUFFER_DIMS_MAX);
+                     WEFT_DIMS_MAX);
     else if (__builtin_mul_overflow(shape->nelems, dim, &shape->nelems) ||
              shape->nelems > (size_t)PTRDIFF_MAX / 16)
         PyErr_Format(PyExc_ValueError, "%s: argument shape has more elements than memory", call);
@@ -52,25 +52,34 @@ bool weft_shape_read(const char *call, PyObject *object, struct weft_shape *shap
     return right;
 }
 
-PyObject *weft_buffer_make(struct weft_memory *memory, char *data,
-                           const struct weft_dtype_row *dtype, const struct weft_shape *shape) {
+static struct weft_buffer *make(struct weft_memory *memory, const struct weft_dtype_row *dtype) {
     struct weft_buffer *buffer = PyObject_New(struct weft_buffer, buffer_type);
     if (!buffer)
         return NULL;
     buffer->weak = NULL;
     buffer->memory = memory;
-    buffer->data = data;
     buffer->dtype = dtype;
-    buffer->ndim = shape->ndim;
-    buffer->nelems = shape->nelems;
-    buffer->bytes = shape->nelems * dtype->bytes;
-    int64_t stride = 1;
-    for (int i = shape->ndim - 1; i >= 0; i--) {
-        buffer->shape[i] = shape->dims[i];
-        buffer->strides[i] = stride;
-        stride *= shape->dims[i];
-    }
+    buffer->pe = weft_session.pe;
+    buffer->shift = 0;
     weft_memory_hold(memory);
+    return buffer;
+}
+
+PyObject *weft_buffer_make(struct weft_memory *memory, char *data,
+                           const struct weft_dtype_row *dtype, const struct weft_shape *shape) {
+    struct weft_buffer *buffer = make(memory, dtype);
+    if (buffer)
+        buffer->part = weft_part_whole(data, dtype->bytes, shape);
+    return (PyObject *)buffer;
+}
+
+PyObject *weft_buffer_make_part(const struct weft_buffer *of, const struct weft_part *part) {
+    struct weft_buffer *buffer = make(of->memory, of->dtype);
+    if (buffer) {
+        buffer->part = *part;
+        buffer->pe = of->pe;
+        buffer->shift = of->shift;
+    }
     return (PyObject *)buffer;
 }
 
@@ -129,10 +138,8 @@ WEFT_FUNCTION(zeros) {
 
 /* --- Methods --------------------------------------------------------------------------------- */
 
-static struct weft_shape shape_of(const struct weft_buffer *buffer) {
-    struct weft_shape shape = {.ndim = buffer->ndim, .nelems = buffer->nelems};
-    memcpy(shape.dims, buffer->shape, sizeof shape.dims);
-    return shape;
+static size_t bytes_of(const struct weft_buffer *buffer) {
+    return buffer->part.nelems * buffer->part.itemsize;
 }
 
 /* Peers' memory is held by holding one's own: nobody gives it back alone. */
@@ -145,15 +152,22 @@ WEFT_FUNCTION(peer) {
         !weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_argument_pe("Buffer.peer", in[0], &pe))
         return NULL;
-    if (!buffer->memory->symmetric || !shmem_addr_accessible(buffer->data, pe))
+    char *own = buffer->part.data;
+    if (!buffer->memory->symmetric || !shmem_addr_accessible(own, pe))
         return PyErr_Format(PyExc_ValueError,
                             "Buffer.peer: this Buffer is not this PE's own symmetric memory");
-    char *there = shmemx_ptr(buffer->memory->space, buffer->data, pe);
+    char *there = shmemx_ptr(buffer->memory->space, own, pe);
     if (!there)
         return PyErr_Format(PyExc_RuntimeError,
                             "Buffer.peer: the memory of PE %d is not mapped here", pe);
-    struct weft_shape shape = shape_of(buffer);
-    return weft_buffer_make(buffer->memory, there, buffer->dtype, &shape);
+    struct weft_part part = buffer->part;
+    part.data = there;
+    struct weft_buffer *shown = (struct weft_buffer *)weft_buffer_make_part(buffer, &part);
+    if (shown) {
+        shown->pe = pe;
+        shown->shift = there - own;
+    }
+    return (PyObject *)shown;
 }
 
 static bool read_view(const char *call, size_t bytes, PyObject *const *in, struct weft_shape *shape,
@@ -188,16 +202,87 @@ PyObject *weft_buffer_view(const char *call, struct weft_memory *memory, char *d
     return weft_buffer_make(memory, data + offset, dtype, &shape);
 }
 
+static bool check_contiguous(const struct weft_buffer *buffer, const char *call) {
+    if (weft_part_contiguous(&buffer->part))
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: the elements of this Buffer do not lie one behind the other, as those of a "
+                 "slice with a step: take the view before the slice",
+                 call);
+    return false;
+}
+
+/* A view of a peer's memory is of the same peer. */
+static PyObject *as_of(const struct weft_buffer *of, PyObject *view) {
+    if (view) {
+        ((struct weft_buffer *)view)->pe = of->pe;
+        ((struct weft_buffer *)view)->shift = of->shift;
+    }
+    return view;
+}
+
 WEFT_FUNCTION(view) {
     static const struct weft_signature signature = {
         "Buffer.view", 0, 3, {"shape", "dtype", "offset"}};
     struct weft_buffer *buffer = (struct weft_buffer *)self;
     PyObject *in[3];
     if (!weft_memory_check(buffer->memory, "Buffer.view", "this Buffer") ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !check_contiguous(buffer, "Buffer.view"))
         return NULL;
-    return weft_buffer_view(signature.call, buffer->memory, buffer->data, buffer->bytes,
-                            buffer->dtype, in);
+    return as_of(buffer, weft_buffer_view(signature.call, buffer->memory, buffer->part.data,
+                                          bytes_of(buffer), buffer->dtype, in));
+}
+
+static bool is_minus_one(PyObject *object) {
+    int overflow;
+    return PyLong_Check(object) && PyLong_AsLongAndOverflow(object, &overflow) == -1 && !overflow;
+}
+
+/* The numbers that reshape() is given, alone or in a sequence, in a list; one of -1 becomes 1, and
+ * its place is *left. */
+static PyObject *list_dims(PyObject *args, Py_ssize_t *left) {
+    PyObject *first = PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : NULL;
+    PyObject *dims = PySequence_List(first && !PyIndex_Check(first) ? first : args);
+    *left = -1;
+    for (Py_ssize_t i = 0; dims && i < PyList_Size(dims); i++) {
+        if (!is_minus_one(PyList_GetItem(dims, i)))
+            continue;
+        if (*left >= 0)
+            PyErr_SetString(PyExc_ValueError, "Buffer.reshape: argument shape has -1 twice");
+        if (*left >= 0 || PyList_SetItem(dims, i, PyLong_FromLong(1)) < 0)
+            Py_CLEAR(dims);
+        *left = i;
+    }
+    return dims;
+}
+
+static bool read_shape(PyObject *args, size_t nelems, struct weft_shape *shape) {
+    Py_ssize_t left;
+    PyObject *dims = list_dims(args, &left);
+    bool right = dims && weft_shape_read("Buffer.reshape", dims, shape);
+    if (right && left >= 0) {
+        shape->dims[left] = shape->nelems ? (int64_t)(nelems / shape->nelems) : 0;
+        shape->nelems *= (size_t)shape->dims[left];
+    }
+    if (right && shape->nelems != nelems)
+        PyErr_Format(PyExc_ValueError,
+                     "Buffer.reshape: argument shape is %R, which is not of the %zu elements of "
+                     "this Buffer",
+                     args, nelems);
+    Py_XDECREF(dims);
+    return right && !PyErr_Occurred();
+}
+
+static PyObject *reshape(PyObject *self, PyObject *args) {
+    struct weft_buffer *buffer = (struct weft_buffer *)self;
+    struct weft_shape shape;
+    if (!weft_memory_check(buffer->memory, "Buffer.reshape", "this Buffer") ||
+        !check_contiguous(buffer, "Buffer.reshape") ||
+        !read_shape(args, buffer->part.nelems, &shape))
+        return NULL;
+    struct weft_part part = weft_part_whole(buffer->part.data, buffer->part.itemsize, &shape);
+    return weft_buffer_make_part(buffer, &part);
 }
 
 static PyObject *free_buffer(PyObject *self, PyObject *unused) {
@@ -221,28 +306,18 @@ static PyObject *free_buffer(PyObject *self, PyObject *unused) {
         return EXPRESSION;                                             \
     }
 
-static PyObject *shape_tuple(const struct weft_buffer *buffer) {
-    PyObject *shape = PyTuple_New(buffer->ndim);
-    for (int i = 0; shape && i < buffer->ndim; i++) {
-        PyObject *dim = PyLong_FromLongLong(buffer->shape[i]);
-        if (!dim || PyTuple_SetItem(shape, i, dim) < 0)
-            Py_CLEAR(shape);
-    }
-    return shape;
-}
-
 static PyObject *address(struct weft_buffer *buffer) {
     if (!weft_memory_check(buffer->memory, "Buffer.ptr", "this Buffer"))
         return NULL;
-    return PyLong_FromVoidPtr(buffer->data);
+    return PyLong_FromVoidPtr(buffer->part.data);
 }
 
 GETTER(ptr, address((struct weft_buffer *)buffer))
-GETTER(nbytes, PyLong_FromSize_t(buffer->bytes))
-GETTER(size, PyLong_FromSize_t(buffer->nelems))
-GETTER(ndim, PyLong_FromLong(buffer->ndim))
+GETTER(nbytes, PyLong_FromSize_t(bytes_of(buffer)))
+GETTER(size, PyLong_FromSize_t(buffer->part.nelems))
+GETTER(ndim, PyLong_FromLong(buffer->part.ndim))
 GETTER(itemsize, PyLong_FromSize_t(buffer->dtype->bytes))
-GETTER(shape, shape_tuple(buffer))
+GETTER(shape, weft_part_shape(&buffer->part))
 GETTER(dtype, PyUnicode_FromString(buffer->dtype->name))
 GETTER(space,
        PyUnicode_FromString(buffer->memory->space == SHMEMX_SPACE_DEVICE ? "device" : "host"))
@@ -250,21 +325,23 @@ GETTER(freed, PyBool_FromLong(atomic_load(&buffer->memory->freed)))
 
 static PyObject *repr(PyObject *self) {
     const struct weft_buffer *buffer = (struct weft_buffer *)self;
-    PyObject *shape = shape_tuple(buffer);
-    if (!shape)
-        return NULL;
-    PyObject *text = PyUnicode_FromFormat(
-        "<weft.Buffer of %s, shape %R, in memory of the %s%s>", buffer->dtype->name, shape,
-        buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host",
-        atomic_load(&buffer->memory->freed) ? ", freed" : "");
-    Py_DECREF(shape);
+    PyObject *shape = weft_part_shape(&buffer->part), *values = weft_buffer_text(buffer);
+    PyObject *text = NULL;
+    if (shape && values)
+        text = PyUnicode_FromFormat("<weft.Buffer of %s, shape %R, in memory of the %s%s%s%U>",
+                                    buffer->dtype->name, shape,
+                                    buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host",
+                                    atomic_load(&buffer->memory->freed) ? ", freed" : "",
+                                    PyUnicode_GetLength(values) ? ": " : "", values);
+    Py_XDECREF(shape);
+    Py_XDECREF(values);
     return text;
 }
 
 static Py_ssize_t length(PyObject *self) {
     const struct weft_buffer *buffer = (struct weft_buffer *)self;
-    if (buffer->ndim > 0)
-        return (Py_ssize_t)buffer->shape[0];
+    if (buffer->part.ndim > 0)
+        return (Py_ssize_t)buffer->part.shape[0];
     PyErr_SetString(PyExc_TypeError, "a Buffer without dimensions has no length");
     return -1;
 }
@@ -295,6 +372,21 @@ static PyMethodDef methods[] = {
                 "view($self, /, shape=None, dtype=None, offset=0)\n--\n\n"
                 "A Buffer over a part of this one, from byte `offset` on. A shape of None is\n"
                 "all that is left, in one dimension."),
+    {"reshape", reshape, METH_VARARGS,
+     "reshape($self, /, *shape)\n--\n\n"
+     "A Buffer over the same elements in another shape, of which one dimension may be -1: as\n"
+     "many as are left. ValueError unless the elements lie one behind the other."},
+    WEFT_METHOD_AS("fill", weft_buffer_fill,
+                   "fill($self, /, value)\n--\n\n"
+                   "Sets all elements to the number `value`, as self[...] = value does."),
+    {"tolist", weft_buffer_tolist, METH_NOARGS,
+     "tolist($self, /)\n--\n\nThe elements as Python's numbers, in lists nested as the shape is."},
+    {"numpy", weft_buffer_numpy, METH_NOARGS,
+     "numpy($self, /)\n--\n\n"
+     "A numpy array over this memory, without a copy. BufferError for memory of a GPU, and for\n"
+     "types that numpy does not have; ImportError where numpy is not installed."},
+    WEFT_METHOD_AS("__array__", weft_buffer_array,
+                   "__array__($self, /, dtype=None, copy=None)\n--\n\nnumpy(), for numpy."),
     {"free", free_buffer, METH_NOARGS,
      "free($self, /)\n--\n\n"
      "Gives the memory up; this Buffer and its views raise ValueError from then on. Local. The\n"
@@ -335,14 +427,21 @@ static PyMemberDef members[] = {
 static PyType_Slot slots[] = {
     {Py_tp_doc,
      "Elements of one type in a shape, over symmetric memory: every PE has one like it.\n\n"
-     "weft.empty and weft.zeros make them. numpy.asarray, memoryview and\n"
-     "torch.from_dlpack show the memory without a copy."},
+     "weft.empty and weft.zeros make them. An array: b[0] is a number, b[1:3] a view of the same\n"
+     "memory, b[:] = x writes a number, an array or a sequence into it. numpy(), memoryview\n"
+     "and torch.from_dlpack show the memory without a copy. Two Buffers are equal if they\n"
+     "are one object: compare values by tolist() or numpy()."},
     {Py_tp_dealloc, dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {Py_tp_members, members},
+    {Py_mp_length, length},
+    {Py_mp_subscript, weft_buffer_subscript},
+    {Py_mp_ass_subscript, weft_buffer_assign},
     {Py_sq_length, length},
+    {Py_sq_item, weft_buffer_item},
+    {Py_tp_iter, weft_buffer_iterate},
     {Py_bf_getbuffer, weft_buffer_get},
     {Py_bf_releasebuffer, weft_buffer_release},
     {0, NULL},

@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft.Buffer: elements of one type in a shape, as in C, over a piece of memory. */
+/* weft.Buffer: elements of one type in a shape, over a piece of memory. Those that are made lie as
+ * in C, one behind the other; those that a slice makes may lie apart. */
 #ifndef WEFT_PYTHON_BUFFER_H
 #define WEFT_PYTHON_BUFFER_H
 
 #include "dtype.h"
 #include "memory.h"
-
-#define WEFT_BUFFER_DIMS_MAX 16
+#include "part.h"
 
 struct weft_buffer {
     PyObject_HEAD PyObject *weak;
     struct weft_memory *memory;
-    char *data;
     const struct weft_dtype_row *dtype;
-    int ndim;
-    size_t nelems, bytes;
-    int64_t shape[WEFT_BUFFER_DIMS_MAX];
-    int64_t strides[WEFT_BUFFER_DIMS_MAX]; /* in elements */
-};
-
-struct weft_shape {
-    int ndim;
-    size_t nelems;
-    int64_t dims[WEFT_BUFFER_DIMS_MAX];
+    struct weft_part part;
+    int pe;          /* whose copy of symmetric memory it shows */
+    ptrdiff_t shift; /* from this PE's own copy to that one */
 };
 
 /* A number or a sequence of numbers. ValueError. */
@@ -35,12 +27,31 @@ struct weft_buffer *weft_buffer_of(PyObject *object);
 PyObject *weft_buffer_make(struct weft_memory *memory, char *data,
                            const struct weft_dtype_row *dtype, const struct weft_shape *shape);
 
+/* A Buffer of a part of this one. */
+PyObject *weft_buffer_make_part(const struct weft_buffer *buffer, const struct weft_part *part);
+
 /* What Buffer.view and its like share: `in` is shape, dtype and offset, each NULL where it is not
  * given, over the `bytes` at `data`. A shape of None is all that is left, in one dimension. */
 PyObject *weft_buffer_view(const char *call, struct weft_memory *memory, char *data, size_t bytes,
                            const struct weft_dtype_row *dtype, PyObject *const *in);
 
+/* What makes it an array (subscript.c). */
+PyObject *weft_buffer_subscript(PyObject *self, PyObject *key);
+PyObject *weft_buffer_item(PyObject *self, Py_ssize_t at);
+int weft_buffer_assign(PyObject *self, PyObject *key, PyObject *value);
+PyObject *weft_buffer_iterate(PyObject *self);
+PyObject *weft_buffer_tolist(PyObject *self, PyObject *unused);
+PyObject *weft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                           PyObject *names);
+
+/* The values as text, abbreviated where there are many; "" and no exception where they cannot be
+ * read now. */
+PyObject *weft_buffer_text(const struct weft_buffer *buffer);
+
 /* What a Buffer gives to others (export.c). */
+PyObject *weft_buffer_numpy(PyObject *self, PyObject *unused);
+PyObject *weft_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                            PyObject *names);
 PyObject *weft_buffer_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *names);
 PyObject *weft_buffer_dlpack_device(PyObject *self, PyObject *unused);

@@ -11,8 +11,18 @@
 
 struct shown {
     struct weft_memory *memory;
-    Py_ssize_t shape[WEFT_BUFFER_DIMS_MAX], strides[WEFT_BUFFER_DIMS_MAX];
+    Py_ssize_t shape[WEFT_DIMS_MAX], strides[WEFT_DIMS_MAX];
 };
+
+/* Of the orders that a taker may ask for, elements that lie as in C are in all but Fortran's. */
+static bool fits_layout(const struct weft_part *part, int flags) {
+    const int fortran = PyBUF_F_CONTIGUOUS & ~PyBUF_STRIDES;
+    const int any = (PyBUF_C_CONTIGUOUS | PyBUF_ANY_CONTIGUOUS) & ~PyBUF_STRIDES;
+    bool strided = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+    if (strided && (flags & fortran))
+        return part->ndim <= 1 && weft_part_contiguous(part);
+    return (strided && !(flags & any)) || weft_part_contiguous(part);
+}
 
 static bool check_shown(const struct weft_buffer *buffer, int flags) {
     if (!weft_memory_check(buffer->memory, "Buffer", "this Buffer"))
@@ -25,6 +35,9 @@ static bool check_shown(const struct weft_buffer *buffer, int flags) {
                      "Buffer: the buffer protocol has no format for %s: use DLPack, or "
                      "view(dtype='uint%zu')",
                      buffer->dtype->name, buffer->dtype->bytes * 8);
+    else if (!fits_layout(&buffer->part, flags))
+        PyErr_SetString(PyExc_BufferError, "Buffer: the elements do not lie in the order that is "
+                                           "asked for");
     else if (buffer->memory->readonly && (flags & PyBUF_WRITABLE))
         PyErr_SetString(PyExc_BufferError, "Buffer: this memory is read-only");
     return !PyErr_Occurred();
@@ -40,18 +53,18 @@ int weft_buffer_get(PyObject *self, Py_buffer *view, int flags) {
         return -1;
     }
     shown->memory = buffer->memory;
-    for (int i = 0; i < buffer->ndim; i++) {
-        shown->shape[i] = (Py_ssize_t)buffer->shape[i];
-        shown->strides[i] = (Py_ssize_t)(buffer->strides[i] * (int64_t)buffer->dtype->bytes);
+    for (int i = 0; i < buffer->part.ndim; i++) {
+        shown->shape[i] = (Py_ssize_t)buffer->part.shape[i];
+        shown->strides[i] = (Py_ssize_t)(buffer->part.strides[i] * (int64_t)buffer->dtype->bytes);
     }
     weft_memory_view(buffer->memory);
     *view = (Py_buffer){
-        .buf = buffer->data,
+        .buf = buffer->part.data,
         .obj = Py_NewRef(self),
-        .len = (Py_ssize_t)buffer->bytes,
+        .len = (Py_ssize_t)(buffer->part.nelems * buffer->part.itemsize),
         .itemsize = (Py_ssize_t)buffer->dtype->bytes,
         .readonly = buffer->memory->readonly,
-        .ndim = buffer->ndim,
+        .ndim = buffer->part.ndim,
         .format = flags & PyBUF_FORMAT ? (char *)buffer->dtype->format : NULL,
         .shape = flags & PyBUF_ND ? shown->shape : NULL,
         .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shown->strides : NULL,
@@ -67,6 +80,39 @@ void weft_buffer_release(PyObject *self, Py_buffer *view) {
     free(shown);
 }
 
+/* --- numpy ----------------------------------------------------------------------------------- */
+
+static PyObject *import_numpy(void) {
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    if (!numpy && PyErr_ExceptionMatches(PyExc_ModuleNotFoundError)) {
+        PyErr_Clear();
+        PyErr_SetString(
+            PyExc_ModuleNotFoundError,
+            "Buffer.numpy: numpy is not installed: pip install numpy, or use the Buffer "
+            "itself, memoryview() or tolist()");
+    }
+    return numpy;
+}
+
+/* By way of a memoryview, whose exception says what cannot be shown. */
+PyObject *weft_buffer_numpy(PyObject *self, PyObject *unused) {
+    (void)unused;
+    PyObject *view = PyMemoryView_FromObject(self), *numpy = view ? import_numpy() : NULL;
+    PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", view) : NULL;
+    Py_XDECREF(view);
+    Py_XDECREF(numpy);
+    return array;
+}
+
+/* numpy asks so for what the buffer protocol does not show, and hears why. */
+PyObject *weft_buffer_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                            PyObject *names) {
+    (void)args;
+    (void)nargs;
+    (void)names;
+    return weft_buffer_numpy(self, NULL);
+}
+
 /* --- DLPack ---------------------------------------------------------------------------------- */
 
 /* Both forms, of which one is shown. It outlives the Buffer, and goes without the GIL. */
@@ -76,7 +122,7 @@ struct export {
         struct dlpack_versioned versioned;
     };
     struct weft_memory *memory;
-    int64_t shape[WEFT_BUFFER_DIMS_MAX], strides[WEFT_BUFFER_DIMS_MAX];
+    int64_t shape[WEFT_DIMS_MAX], strides[WEFT_DIMS_MAX];
 };
 
 static void drop_export(struct export *export) {
@@ -118,14 +164,14 @@ static bool fill_tensor(struct dlpack_tensor *tensor, struct export *export,
     int type, id;
     if (!device_of(buffer, &type, &id))
         return false;
-    for (int i = 0; i < buffer->ndim; i++) {
-        export->shape[i] = buffer->shape[i];
-        export->strides[i] = buffer->strides[i];
+    for (int i = 0; i < buffer->part.ndim; i++) {
+        export->shape[i] = buffer->part.shape[i];
+        export->strides[i] = buffer->part.strides[i];
     }
-    tensor->data = buffer->nelems ? buffer->data : NULL;
+    tensor->data = buffer->part.nelems ? buffer->part.data : NULL;
     tensor->device.type = type;
     tensor->device.id = id;
-    tensor->ndim = buffer->ndim;
+    tensor->ndim = buffer->part.ndim;
     tensor->dtype.code = buffer->dtype->dlpack;
     tensor->dtype.bits = (uint8_t)(buffer->dtype->bytes * 8);
     tensor->dtype.lanes = 1;
@@ -226,6 +272,20 @@ PyObject *weft_buffer_dlpack_device(PyObject *self, PyObject *unused) {
 
 /* --- __cuda_array_interface__ ---------------------------------------------------------------- */
 
+/* None: as in C. */
+static PyObject *byte_strides(const struct weft_buffer *buffer) {
+    const struct weft_part *part = &buffer->part;
+    if (weft_part_contiguous(part))
+        return Py_NewRef(Py_None);
+    PyObject *strides = PyTuple_New(part->ndim);
+    for (int i = 0; strides && i < part->ndim; i++) {
+        PyObject *stride = PyLong_FromLongLong(part->strides[i] * (int64_t)part->itemsize);
+        if (!stride || PyTuple_SetItem(strides, i, stride) < 0)
+            Py_CLEAR(strides);
+    }
+    return strides;
+}
+
 /* Takers say nothing when they are done, but most keep the Buffer: it alone decides then. */
 PyObject *weft_buffer_cuda_array_interface(PyObject *self, void *unused) {
     struct weft_buffer *buffer = (struct weft_buffer *)self;
@@ -237,12 +297,15 @@ PyObject *weft_buffer_cuda_array_interface(PyObject *self, void *unused) {
                             buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host");
     if (!weft_memory_check(buffer->memory, "Buffer.__cuda_array_interface__", "this Buffer"))
         return NULL;
-    PyObject *shape = PyObject_GetAttrString(self, "shape");
-    if (!shape)
+    PyObject *shape = weft_part_shape(&buffer->part), *strides = byte_strides(buffer);
+    if (!shape || !strides) {
+        Py_XDECREF(shape);
+        Py_XDECREF(strides);
         return NULL;
+    }
     atomic_store(&buffer->memory->exposed, true);
-    return Py_BuildValue("{s:N,s:s,s:(NO),s:i,s:O,s:O}", "shape", shape, "typestr",
-                         buffer->dtype->typestr, "data", PyLong_FromVoidPtr(buffer->data),
+    return Py_BuildValue("{s:N,s:s,s:(NO),s:i,s:N,s:O}", "shape", shape, "typestr",
+                         buffer->dtype->typestr, "data", PyLong_FromVoidPtr(buffer->part.data),
                          buffer->memory->readonly ? Py_True : Py_False, "version", 3, "strides",
-                         Py_None, "stream", Py_None);
+                         strides, "stream", Py_None);
 }

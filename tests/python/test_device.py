@@ -92,6 +92,67 @@ def test_peers(me, n):
         assert peer.__dlpack_device__() == buffer.__dlpack_device__() and (peer.ptr == buffer.ptr) == (pe == me)
 
 
+def test_elements(me, n):
+    """Numbers come and go by the library's own copies; a slice is a view."""
+    buffer = weft.zeros((4, 6), "int32", "device")
+    buffer[:] = [[10 * i + j for j in range(6)] for i in range(4)]
+    assert buffer[2, 3] == 23 and buffer[-1, -1] == 35 and buffer[1].tolist() == list(range(10, 16))
+    assert buffer[::2, ::-2].tolist() == [[5, 3, 1], [25, 23, 21]] and [int(x) for x in buffer[3]] == list(range(30, 36))
+    part = buffer[1:3, 2:4]
+    part[:] = array.array("h", [-1, -2])
+    part[0, 0] = 7
+    assert buffer.tolist()[1:3] == [[10, 11, 7, -2, 14, 15], [20, 21, -1, -2, 24, 25]]
+    assert part.ptr == buffer.ptr + 32 and part.__cuda_array_interface__["strides"] == (24, 4)
+    assert repr(part).endswith("in memory of the GPU: [[7, -2], [-1, -2]]>")
+    large = weft.empty(600000, "float32", "device")
+    large.fill(0.5)
+    assert large[0] == large[-1] == large[299999] == 0.5 and repr(large).endswith("[0.5, 0.5, 0.5, ..., 0.5, 0.5, 0.5]>")
+    large[1::100000] = range(6)
+    assert large[::100000].tolist() == [0.5] * 6 and large[1::100000].tolist() == list(range(6))
+    for wrong in (1.5, 2**31, "x", [1, 2]):
+        with pytest.raises((TypeError, OverflowError, ValueError)):
+            buffer[0] = wrong
+    with pytest.raises(BufferError, match="cannot be shown to processors"):
+        buffer.numpy()
+
+
+def test_elements_of_both_spaces(me, n):
+    host, device = weft.zeros(4, "float64"), weft.zeros(4, "float64", "device")
+    host[:] = [1, 2, 3, 4]
+    device[:] = host
+    device[1:3] = host[::3]
+    host[:] = device[::-1]
+    assert host.tolist() == [4, 4, 1, 1] and device.tolist() == [1, 1, 4, 4]
+    wide, other = weft.zeros(4, "complex128", "device"), weft.zeros(4, "float64", "device")
+    wide[:] = device
+    other[:] = device
+    other[2:] = device[:2]
+    other[:2] = Dlpack(host[:2])
+    assert wide.tolist() == [1, 1, 4, 4] and other.tolist() == [4, 4, 1, 1]
+    host[:] = Dlpack(device)
+    assert host.tolist() == [1, 1, 4, 4]
+    with pytest.raises(ValueError, match="an array of float64 on GPU . cannot be put into elements of complex128"):
+        wide[:] = Dlpack(device)
+    with pytest.raises(ValueError, match="into contiguous elements"):
+        host[::2] = Dlpack(device[:2])
+    with pytest.raises(NotImplementedError, match="memory of a GPU that is not symmetric"):
+        weft.Block("device", 16).view(4, "float32")[0]
+
+
+def test_elements_of_peers(me, n):
+    buffer = weft.zeros(4, "int64", "device")
+    buffer.fill(me)
+    weft.barrier()
+    right = buffer.peer((me + 1) % n)
+    assert right.tolist() == [(me + 1) % n] * 4 and right[1:][0] == (me + 1) % n
+    weft.barrier()
+    right[::2] = [100 + me, 200 + me]
+    right.view(2, offset=8)[0] = -me
+    weft.barrier()
+    left = (me - 1) % n
+    assert buffer.tolist() == [100 + left, -left, 200 + left, me]
+
+
 def test_arrays_of_other_libraries(me):
     source = on_device([1, 2, 3, 4])
     for other in (Dlpack(source), Cuda(source), Cuda(source, strides=(4,))):

@@ -13,7 +13,8 @@ STUBS = ast.parse(pathlib.Path(weft.__file__).with_name("_core.pyi").read_text()
 
 def parameters(function):
     """Names, those that need to be named, and defaults, of a stub."""
-    given = [a.arg for a in function.args.posonlyargs + function.args.args]
+    several = [function.args.vararg] if function.args.vararg else []
+    given = [a.arg for a in function.args.posonlyargs + function.args.args + several]
     return [name for name in given if name not in ("self", "cls")], [a.arg for a in function.args.kwonlyargs], \
         [ast.literal_eval(d) for d in function.args.defaults + [d for d in function.args.kw_defaults if d]]
 

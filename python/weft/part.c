@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parts by keys: arithmetic of addresses alone. */
+#include "part.h"
+#include <string.h>
+
+struct weft_part weft_part_whole(char *data, size_t itemsize, const struct weft_shape *shape) {
+    struct weft_part part = {
+        .data = data, .ndim = shape->ndim, .nelems = shape->nelems, .itemsize = itemsize};
+    int64_t stride = 1;
+    for (int i = shape->ndim - 1; i >= 0; i--) {
+        part.shape[i] = shape->dims[i];
+        part.strides[i] = stride;
+        stride *= shape->dims[i];
+    }
+    return part;
+}
+
+bool weft_part_contiguous(const struct weft_part *part) {
+    int64_t next = 1;
+    for (int i = part->ndim - 1; i >= 0; i--) {
+        if (part->shape[i] != 1 && part->strides[i] != next)
+            return part->nelems == 0;
+        next *= part->shape[i];
+    }
+    return true;
+}
+
+PyObject *weft_part_shape(const struct weft_part *part) {
+    PyObject *shape = PyTuple_New(part->ndim);
+    for (int i = 0; shape && i < part->ndim; i++) {
+        PyObject *dim = PyLong_FromLongLong(part->shape[i]);
+        if (!dim || PyTuple_SetItem(shape, i, dim) < 0)
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+/* --- Keys ------------------------------------------------------------------------------------ */
+
+/* A walk over the dimensions of `of`, which have become those of `part` up to `dim`. */
+struct walk {
+    const struct weft_part *of;
+    struct weft_part *part;
+    int dim;
+};
+
+static bool add_dim(struct walk *walk, int64_t dim, int64_t stride) {
+    struct weft_part *part = walk->part;
+    if (part->ndim == WEFT_DIMS_MAX) {
+        PyErr_Format(PyExc_IndexError, "Buffer: this key makes more than %d dimensions",
+                     WEFT_DIMS_MAX);
+        return false;
+    }
+    part->shape[part->ndim] = dim;
+    part->strides[part->ndim++] = stride;
+    part->nelems *= (size_t)dim;
+    return true;
+}
+
+static bool keep_dims(struct walk *walk, int count) {
+    for (; count > 0; count--, walk->dim++)
+        if (!add_dim(walk, walk->of->shape[walk->dim], walk->of->strides[walk->dim]))
+            return false;
+    return true;
+}
+
+static void step(struct walk *walk, int64_t elements) {
+    walk->part->data += elements * walk->of->strides[walk->dim] * (int64_t)walk->of->itemsize;
+}
+
+static bool take_number(struct walk *walk, Py_ssize_t at) {
+    int64_t dim = walk->of->shape[walk->dim];
+    if (at < -dim || at >= dim) {
+        PyErr_Format(PyExc_IndexError, "Buffer: index %zd is out of range: dimension %d has %lld",
+                     at, walk->dim, (long long)dim);
+        return false;
+    }
+    step(walk, at < 0 ? at + dim : at);
+    walk->dim++;
+    return true;
+}
+
+/* A slice without elements stays where it is: its beginning may lie behind the memory. */
+static bool take_slice(struct walk *walk, PyObject *slice) {
+    Py_ssize_t start, stop, stride;
+    if (PySlice_Unpack(slice, &start, &stop, &stride) < 0)
+        return false;
+    Py_ssize_t count =
+        PySlice_AdjustIndices((Py_ssize_t)walk->of->shape[walk->dim], &start, &stop, stride);
+    if (count > 0)
+        step(walk, start);
+    bool added = add_dim(walk, count, count > 1 ? walk->of->strides[walk->dim] * stride : 1);
+    walk->dim++;
+    return added;
+}
+
+static bool take_item(struct walk *walk, PyObject *item, int in_ellipsis) {
+    if (item == Py_None)
+        return add_dim(walk, 1, 1);
+    if (item == Py_Ellipsis)
+        return keep_dims(walk, in_ellipsis);
+    if (PySlice_Check(item))
+        return take_slice(walk, item);
+    Py_ssize_t at = PyNumber_AsSsize_t(item, PyExc_IndexError);
+    return (at != -1 || !PyErr_Occurred()) && take_number(walk, at);
+}
+
+static bool is_item(PyObject *item) {
+    if (item == Py_None || item == Py_Ellipsis || PySlice_Check(item) || PyIndex_Check(item))
+        return true;
+    PyErr_Format(PyExc_TypeError,
+                 "Buffer: %R is no index: pass whole numbers and slices; numpy() gives an array "
+                 "that knows lists and masks",
+                 item);
+    return false;
+}
+
+/* How many dimensions the items name, and how many of them are an Ellipsis. */
+static bool count_items(PyObject *const *items, Py_ssize_t count, int ndim, int *ellipses,
+                        int *left) {
+    int named = 0;
+    *ellipses = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!is_item(items[i]))
+            return false;
+        *ellipses += items[i] == Py_Ellipsis;
+        named += items[i] != Py_Ellipsis && items[i] != Py_None;
+    }
+    *left = ndim - named;
+    if (*left < 0)
+        PyErr_Format(PyExc_IndexError, "Buffer: %d indices for %d dimensions", named, ndim);
+    else if (*ellipses > 1)
+        PyErr_SetString(PyExc_IndexError, "Buffer: a key has one Ellipsis ('...') at most");
+    return !PyErr_Occurred();
+}
+
+bool weft_part_find(const struct weft_part *of, PyObject *key, struct weft_part *part, bool *one) {
+    PyObject *items[2 * WEFT_DIMS_MAX];
+    Py_ssize_t count = PyTuple_Check(key) ? PyTuple_Size(key) : 1;
+    int ellipses, left;
+    items[0] = key;
+    if (count > 2 * WEFT_DIMS_MAX) {
+        PyErr_Format(PyExc_IndexError, "Buffer: %zd indices for %d dimensions", count, of->ndim);
+        return false;
+    }
+    for (Py_ssize_t i = 0; PyTuple_Check(key) && i < count; i++)
+        items[i] = PyTuple_GetItem(key, i);
+    if (!count_items(items, count, of->ndim, &ellipses, &left))
+        return false;
+    struct walk walk = {of, part, 0};
+    part->data = of->data;
+    part->itemsize = of->itemsize;
+    part->ndim = 0;
+    part->nelems = 1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!take_item(&walk, items[i], left))
+            return false;
+    *one = ellipses == 0 && part->ndim == 0 && left == 0;
+    return keep_dims(&walk, of->ndim - walk.dim);
+}
+
+bool weft_part_entry(const struct weft_part *of, Py_ssize_t at, struct weft_part *part) {
+    struct walk walk = {of, part, 0};
+    part->data = of->data;
+    part->itemsize = of->itemsize;
+    part->ndim = 0;
+    part->nelems = 1;
+    return take_number(&walk, at) && keep_dims(&walk, of->ndim - 1);
+}
+
+/* --- Stretching ------------------------------------------------------------------------------ */
+
+static bool refuse(const struct weft_part *part, const struct weft_part *to) {
+    PyObject *has = weft_part_shape(part), *wants = weft_part_shape(to);
+    if (has && wants)
+        PyErr_Format(PyExc_ValueError,
+                     "Buffer: elements in the shape %R cannot be put into the shape %R", has,
+                     wants);
+    Py_XDECREF(has);
+    Py_XDECREF(wants);
+    return false;
+}
+
+bool weft_part_stretch(struct weft_part *part, const struct weft_part *to) {
+    struct weft_part found = {
+        .data = part->data, .ndim = to->ndim, .nelems = to->nelems, .itemsize = part->itemsize};
+    for (int i = 0; i < part->ndim - to->ndim; i++)
+        if (part->shape[i] != 1 || to->ndim == 0)
+            return refuse(part, to);
+    for (int i = 0; i < to->ndim; i++) {
+        int from = i + part->ndim - to->ndim;
+        bool repeated = from < 0 || part->shape[from] == 1;
+        if (!repeated && part->shape[from] != to->shape[i])
+            return refuse(part, to);
+        found.shape[i] = to->shape[i];
+        found.strides[i] = repeated ? 0 : part->strides[from];
+    }
+    *part = found;
+    return true;
+}

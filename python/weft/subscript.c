@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A Buffer as an array: its elements by keys, in lists, and as text. A slice is a view, an element
+ * is a number of Python's. */
+#include <string.h>
+#include "argument.h"
+#include "buffer.h"
+#include "element.h"
+#include "reach.h"
+#include "session.h"
+#include "value.h"
+
+static bool check(const struct weft_buffer *buffer) {
+    return weft_memory_check(buffer->memory, "Buffer", "this Buffer");
+}
+
+/* --- Reading --------------------------------------------------------------------------------- */
+
+static PyObject *read_element(const struct weft_buffer *buffer, const struct weft_part *part) {
+    _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
+    if (buffer->memory->space == SHMEMX_SPACE_HOST)
+        return weft_element_read(buffer->dtype, part->data);
+    const struct weft_part here = {.data = element, .nelems = 1, .itemsize = part->itemsize};
+    return weft_reach(buffer, part, &here, WEFT_FROM_BUFFER)
+               ? weft_element_read(buffer->dtype, element)
+               : NULL;
+}
+
+PyObject *weft_buffer_subscript(PyObject *self, PyObject *key) {
+    const struct weft_buffer *buffer = (struct weft_buffer *)self;
+    struct weft_part part;
+    bool one;
+    if (!check(buffer) || !weft_part_find(&buffer->part, key, &part, &one))
+        return NULL;
+    return one ? read_element(buffer, &part) : weft_buffer_make_part(buffer, &part);
+}
+
+PyObject *weft_buffer_item(PyObject *self, Py_ssize_t at) {
+    const struct weft_buffer *buffer = (struct weft_buffer *)self;
+    struct weft_part part;
+    if (!check(buffer))
+        return NULL;
+    if (at < 0 || buffer->part.ndim == 0 || at >= buffer->part.shape[0])
+        return PyErr_Format(PyExc_IndexError, "Buffer: index %zd is out of range", at);
+    if (!weft_part_entry(&buffer->part, at, &part))
+        return NULL;
+    return part.ndim == 0 ? read_element(buffer, &part) : weft_buffer_make_part(buffer, &part);
+}
+
+PyObject *weft_buffer_iterate(PyObject *self) {
+    if (((struct weft_buffer *)self)->part.ndim > 0)
+        return PySeqIter_New(self);
+    PyErr_SetString(PyExc_TypeError, "a Buffer without dimensions has no entries: take b[()]");
+    return NULL;
+}
+
+/* Of memory that this process reads by itself. */
+static PyObject *list(const struct weft_dtype_row *dtype, const struct weft_part *part, int dim,
+                      const char *at) {
+    if (dim == part->ndim)
+        return weft_element_read(dtype, at);
+    PyObject *entries = PyList_New((Py_ssize_t)part->shape[dim]);
+    for (int64_t i = 0; entries && i < part->shape[dim]; i++) {
+        PyObject *entry = list(dtype, part, dim + 1, at);
+        at += part->strides[dim] * (int64_t)part->itemsize;
+        if (!entry || PyList_SetItem(entries, (Py_ssize_t)i, entry) < 0)
+            Py_CLEAR(entries);
+    }
+    return entries;
+}
+
+PyObject *weft_buffer_tolist(PyObject *self, PyObject *unused) {
+    struct weft_buffer *buffer = (struct weft_buffer *)self;
+    (void)unused;
+    if (!check(buffer))
+        return NULL;
+    if (buffer->memory->space == SHMEMX_SPACE_HOST)
+        return list(buffer->dtype, &buffer->part, 0, buffer->part.data);
+    struct weft_value fetched;
+    PyObject *entries = weft_value_fetch(&fetched, buffer)
+                            ? list(buffer->dtype, &fetched.part, 0, fetched.part.data)
+                            : NULL;
+    weft_value_drop(&fetched);
+    return entries;
+}
+
+/* --- Writing --------------------------------------------------------------------------------- */
+
+static bool check_written(const struct weft_buffer *buffer) {
+    if (!check(buffer))
+        return false;
+    if (buffer->memory->readonly)
+        PyErr_SetString(PyExc_ValueError, "Buffer: this memory is read-only");
+    return !buffer->memory->readonly;
+}
+
+static bool write_from_gpu(const struct weft_buffer *buffer, const struct weft_part *part,
+                           const struct weft_part *from) {
+    bool alike = part->ndim == from->ndim &&
+                 memcmp(part->shape, from->shape, (size_t)part->ndim * sizeof *part->shape) == 0;
+    if (alike && weft_part_contiguous(part) && buffer->memory->symmetric)
+        return weft_reach_from_gpu(buffer, part, from->data);
+    PyErr_SetString(PyExc_ValueError, "Buffer: an array on a GPU is put into contiguous elements "
+                                      "of symmetric memory, of its shape");
+    return false;
+}
+
+/* A number into an element of the host. */
+static bool write_element(const struct weft_buffer *buffer, char *to, PyObject *number) {
+    _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
+    if (!weft_element_make(buffer->dtype, number, element))
+        return false;
+    weft_element_copy(to, element, buffer->dtype->bytes);
+    return true;
+}
+
+static bool write_value(const struct weft_buffer *buffer, const struct weft_part *part,
+                        PyObject *object) {
+    struct weft_value value;
+    if (part->ndim == 0 && buffer->memory->space == SHMEMX_SPACE_HOST &&
+        (PyFloat_CheckExact(object) || PyLong_CheckExact(object)))
+        return write_element(buffer, part->data, object);
+    bool right = weft_value_take(&value, buffer->dtype, object);
+    if (right && value.gpu)
+        right = write_from_gpu(buffer, part, &value.part);
+    else if (right)
+        right = weft_part_stretch(&value.part, part) &&
+                weft_reach(buffer, part, &value.part, WEFT_TO_BUFFER);
+    weft_value_drop(&value);
+    return right;
+}
+
+int weft_buffer_assign(PyObject *self, PyObject *key, PyObject *value) {
+    const struct weft_buffer *buffer = (struct weft_buffer *)self;
+    struct weft_part part;
+    bool one;
+    if (!value)
+        PyErr_SetString(PyExc_TypeError, "Buffer: elements cannot be deleted");
+    return value && check_written(buffer) && weft_part_find(&buffer->part, key, &part, &one) &&
+                   write_value(buffer, &part, value)
+               ? 0
+               : -1;
+}
+
+PyObject *weft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                           PyObject *names) {
+    static const struct weft_signature signature = {"Buffer.fill", 1, 1, {"value"}};
+    const struct weft_buffer *buffer = (struct weft_buffer *)self;
+    struct weft_part element = {.nelems = 1, .itemsize = buffer->part.itemsize};
+    _Alignas(16) char bytes[WEFT_ELEMENT_BYTES_MAX];
+    PyObject *in[1];
+    element.data = bytes;
+    if (!check_written(buffer) || !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_element_make(buffer->dtype, in[0], bytes) ||
+        !weft_part_stretch(&element, &buffer->part) ||
+        !weft_reach(buffer, &buffer->part, &element, WEFT_TO_BUFFER))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- Text ------------------------------------------------------------------------------------ */
+
+enum { WHOLE_MAX = 64, EDGE = 3, SHOWN_MAX = 1000 }; /* elements */
+
+static PyObject *text_of_element(const struct weft_buffer *buffer, const struct weft_part *part,
+                                 char *at) {
+    _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
+    const struct weft_part here = {.data = element, .nelems = 1, .itemsize = part->itemsize};
+    const struct weft_part there = {.data = at, .nelems = 1, .itemsize = part->itemsize};
+    return weft_reach(buffer, &there, &here, WEFT_FROM_BUFFER)
+               ? weft_element_text(buffer->dtype, element)
+               : NULL;
+}
+
+static bool is_cut(const struct weft_part *part, int dim) {
+    return part->nelems > WHOLE_MAX && part->shape[dim] > 2 * EDGE;
+}
+
+/* `text` and what follows it: takes over both. */
+static void append(PyObject **text, PyObject *more) {
+    PyObject *joined = *text && more ? PyUnicode_Concat(*text, more) : NULL;
+    Py_XDECREF(*text);
+    Py_XDECREF(more);
+    *text = joined;
+}
+
+static PyObject *text_of_part(const struct weft_buffer *buffer, const struct weft_part *part,
+                              int dim, char *at) {
+    if (dim == part->ndim)
+        return text_of_element(buffer, part, at);
+    PyObject *text = PyUnicode_FromString("[");
+    for (int64_t i = 0; text && i < part->shape[dim]; i++) {
+        if (is_cut(part, dim) && i == EDGE) {
+            append(&text, PyUnicode_FromString(", ..."));
+            i = part->shape[dim] - EDGE;
+        }
+        if (i > 0)
+            append(&text, PyUnicode_FromString(", "));
+        append(&text, text_of_part(buffer, part, dim + 1,
+                                   at + i * part->strides[dim] * (int64_t)part->itemsize));
+    }
+    append(&text, PyUnicode_FromString("]"));
+    return text;
+}
+
+static size_t count_shown(const struct weft_part *part) {
+    size_t shown = 1;
+    for (int i = 0; i < part->ndim; i++)
+        shown *= is_cut(part, i) ? 2 * EDGE : (size_t)part->shape[i];
+    return shown;
+}
+
+PyObject *weft_buffer_text(const struct weft_buffer *buffer) {
+    if (check(buffer) && !weft_session.lost && count_shown(&buffer->part) <= SHOWN_MAX) {
+        PyObject *values = text_of_part(buffer, &buffer->part, 0, buffer->part.data);
+        if (values)
+            return values;
+    }
+    PyErr_Clear();
+    return PyUnicode_FromString("");
+}

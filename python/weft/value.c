@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers, arrays and sequences alike. All is converted before anything is written: a value that
+ * turns out to be wrong in its middle has changed nothing. */
+#include "value.h"
+#include <stdlib.h>
+#include <string.h>
+#include "buffer.h"
+#include "reach.h"
+
+static void begin(struct weft_value *value) {
+    value->gpu = false;
+    value->owned = NULL;
+    value->array.holder = WEFT_HELD_BY_NONE;
+}
+
+static bool allocate(struct weft_value *value, size_t itemsize, const struct weft_shape *shape) {
+    value->owned = malloc(shape->nelems ? shape->nelems * itemsize : 1);
+    if (!value->owned) {
+        PyErr_NoMemory();
+        return false;
+    }
+    value->part = weft_part_whole(value->owned, itemsize, shape);
+    return true;
+}
+
+/* --- Arrays ---------------------------------------------------------------------------------- */
+
+static struct weft_part part_of(const struct weft_array *array) {
+    struct weft_part part = {.data = array->data,
+                             .ndim = array->ndim,
+                             .nelems = array->nelems,
+                             .itemsize = array->dtype->bytes};
+    memcpy(part.shape, array->shape, (size_t)array->ndim * sizeof *part.shape);
+    memcpy(part.strides, array->strides, (size_t)array->ndim * sizeof *part.strides);
+    return part;
+}
+
+static struct weft_shape shape_of(const struct weft_part *part) {
+    struct weft_shape shape = {.ndim = part->ndim, .nelems = part->nelems};
+    memcpy(shape.dims, part->shape, (size_t)part->ndim * sizeof *shape.dims);
+    return shape;
+}
+
+/* The elements from dimension `dim` on, one behind the other from *to on. */
+static bool convert(const struct weft_dtype_row *dtype, char **to,
+                    const struct weft_dtype_row *from_dtype, const struct weft_part *from, int dim,
+                    const char *at) {
+    if (dim == from->ndim) {
+        bool right = weft_element_convert(dtype, *to, from_dtype, at);
+        *to += dtype->bytes;
+        return right;
+    }
+    bool right = true;
+    for (int64_t i = 0; right && i < from->shape[dim]; i++) {
+        right = convert(dtype, to, from_dtype, from, dim + 1, at);
+        at += from->strides[dim] * (int64_t)from->itemsize;
+    }
+    return right;
+}
+
+static bool convert_all(struct weft_value *value, const struct weft_dtype_row *dtype,
+                        const struct weft_dtype_row *from_dtype, const struct weft_part *from) {
+    const struct weft_shape shape = shape_of(from);
+    if (!weft_element_check_kinds(dtype, from_dtype) || !allocate(value, dtype->bytes, &shape))
+        return false;
+    char *to = value->owned;
+    return convert(dtype, &to, from_dtype, from, 0, from->data);
+}
+
+static bool fetch(struct weft_value *value, const struct weft_buffer *buffer) {
+    const struct weft_shape shape = shape_of(&buffer->part);
+    return allocate(value, buffer->dtype->bytes, &shape) &&
+           weft_reach(buffer, &buffer->part, &value->part, WEFT_FROM_BUFFER);
+}
+
+bool weft_value_fetch(struct weft_value *value, const struct weft_buffer *buffer) {
+    begin(value);
+    return fetch(value, buffer);
+}
+
+/* Of a Buffer in memory of a GPU: elements are fetched first. */
+static bool take_buffer(struct weft_value *value, const struct weft_dtype_row *dtype,
+                        const struct weft_buffer *buffer) {
+    if (!weft_element_check_kinds(dtype, buffer->dtype) || !fetch(value, buffer))
+        return false;
+    if (buffer->dtype == dtype)
+        return true;
+    char *fetched = value->owned;
+    const struct weft_part from = value->part;
+    bool right = convert_all(value, dtype, buffer->dtype, &from);
+    free(fetched);
+    return right;
+}
+
+static bool take_gpu(struct weft_value *value, const struct weft_dtype_row *dtype,
+                     PyObject *object) {
+    const struct weft_array *array = &value->array;
+    struct weft_buffer *buffer = weft_buffer_of(object);
+    value->gpu = array->dtype == dtype && array->contiguous;
+    value->part = part_of(array);
+    if (value->gpu)
+        return true;
+    if (buffer)
+        return take_buffer(value, dtype, buffer);
+    PyErr_Format(PyExc_ValueError,
+                 "Buffer: an array of %s on GPU %d cannot be put into elements of %s: pass it "
+                 "contiguous and of this type",
+                 array->dtype->name, array->device, dtype->name);
+    return false;
+}
+
+/* Where nothing has to be converted the array itself is what is copied from: but only one whose
+ * elements are one run, for that is copied right also where both sides overlap. */
+static bool take_array(struct weft_value *value, const struct weft_dtype_row *dtype,
+                       PyObject *object) {
+    if (!weft_array_take_strided(&value->array, "Buffer", "value", object))
+        return false;
+    if (value->array.device >= 0)
+        return take_gpu(value, dtype, object);
+    const struct weft_part from = part_of(&value->array);
+    if (value->array.dtype != dtype || !value->array.contiguous)
+        return convert_all(value, dtype, value->array.dtype, &from);
+    value->part = from;
+    return true;
+}
+
+/* --- Sequences ------------------------------------------------------------------------------- */
+
+static bool is_sequence(PyObject *object) {
+    return PySequence_Check(object) && !PyUnicode_Check(object);
+}
+
+static bool add_dim(struct weft_shape *shape, int64_t dim) {
+    if (shape->ndim == WEFT_DIMS_MAX) {
+        PyErr_Format(PyExc_ValueError, "Buffer: a sequence is nested more than %d times deep",
+                     WEFT_DIMS_MAX);
+        return false;
+    }
+    shape->dims[shape->ndim++] = dim;
+    shape->nelems *= (size_t)dim;
+    return true;
+}
+
+static bool add_dims_of_array(struct weft_shape *shape, PyObject *object) {
+    struct weft_array array = {0};
+    bool right = weft_array_take_strided(&array, "Buffer", "value", object);
+    for (int i = 0; right && i < array.ndim; i++)
+        right = add_dim(shape, array.shape[i]);
+    weft_array_drop(&array);
+    return right;
+}
+
+/* As deep as the first entries are nested. */
+static bool find_shape(struct weft_shape *shape, PyObject *object) {
+    if (weft_array_is(object))
+        return add_dims_of_array(shape, object);
+    if (!is_sequence(object))
+        return true;
+    Py_ssize_t count = PySequence_Size(object);
+    if (count < 0 || !add_dim(shape, count))
+        return false;
+    if (count == 0)
+        return true;
+    PyObject *first = PySequence_GetItem(object, 0);
+    bool right = first && find_shape(shape, first);
+    Py_XDECREF(first);
+    return right;
+}
+
+static bool refuse_ragged(void) {
+    PyErr_SetString(PyExc_ValueError, "Buffer: the entries of a sequence are not of one length");
+    return false;
+}
+
+struct filling {
+    const struct weft_dtype_row *dtype;
+    const struct weft_shape *shape;
+    char *to;
+};
+
+static bool fill_from_array(struct filling *filling, PyObject *object, int dim) {
+    struct weft_value value = {.owned = NULL};
+    bool right = weft_value_take(&value, filling->dtype, object);
+    if (right && value.gpu) {
+        PyErr_SetString(PyExc_ValueError, "Buffer: a sequence has an array of a GPU in it");
+        right = false;
+    }
+    if (right && (value.part.ndim != filling->shape->ndim - dim ||
+                  memcmp(value.part.shape, filling->shape->dims + dim,
+                         (size_t)value.part.ndim * sizeof *value.part.shape) != 0))
+        right = refuse_ragged();
+    if (right) { /* contiguous: so weft_value_take makes them */
+        memcpy(filling->to, value.part.data, value.part.nelems * filling->dtype->bytes);
+        filling->to += value.part.nelems * filling->dtype->bytes;
+    }
+    weft_value_drop(&value);
+    return right;
+}
+
+static bool fill(struct filling *filling, PyObject *object, int dim) {
+    if (dim < filling->shape->ndim && weft_array_is(object))
+        return fill_from_array(filling, object, dim);
+    if (dim == filling->shape->ndim) {
+        if (is_sequence(object) && !weft_array_is(object))
+            return refuse_ragged();
+        bool right = weft_element_make(filling->dtype, object, filling->to);
+        filling->to += filling->dtype->bytes;
+        return right;
+    }
+    if (!is_sequence(object) || PySequence_Size(object) != filling->shape->dims[dim])
+        return PyErr_Occurred() ? false : refuse_ragged();
+    bool right = true;
+    for (Py_ssize_t i = 0; right && i < (Py_ssize_t)filling->shape->dims[dim]; i++) {
+        PyObject *entry = PySequence_GetItem(object, i);
+        right = entry && fill(filling, entry, dim + 1);
+        Py_XDECREF(entry);
+    }
+    return right;
+}
+
+static bool take_sequence(struct weft_value *value, const struct weft_dtype_row *dtype,
+                          PyObject *object) {
+    struct weft_shape shape = {.nelems = 1};
+    if (!find_shape(&shape, object) || !allocate(value, dtype->bytes, &shape))
+        return false;
+    struct filling filling = {dtype, &shape, value->owned};
+    return fill(&filling, object, 0);
+}
+
+/* --- All ------------------------------------------------------------------------------------- */
+
+static bool is_plain_number(PyObject *object) {
+    return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object);
+}
+
+bool weft_value_take(struct weft_value *value, const struct weft_dtype_row *dtype,
+                     PyObject *object) {
+    begin(value);
+    if (!is_plain_number(object)) {
+        if (weft_array_is(object))
+            return take_array(value, dtype, object);
+        if (is_sequence(object))
+            return take_sequence(value, dtype, object);
+    }
+    value->part = (struct weft_part){
+        .data = value->element, .ndim = 0, .nelems = 1, .itemsize = dtype->bytes};
+    return weft_element_make(dtype, object, value->element);
+}
+
+void weft_value_drop(struct weft_value *value) {
+    weft_array_drop(&value->array);
+    free(value->owned);
+}
