@@ -108,12 +108,14 @@ $(BUILD)/bin/weft: $(WEFT_OBJ) $(ARCHIVE)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) -o $@ $(filter %.o %.a,$^) $(WEFT_RPATH) $(LDLIBS)
 
 # What says where the library lies is written for its place, here and by install.
-FILL = PREFIX='$(BUILD)' BINDIR='$(BUILD)/bin' LIBDIR='$(BUILD)/lib' INCLUDEDIR='$(BUILD)/include' \
-       VERSION='$(VERSION)' SANFLAGS='$(SANFLAGS)' CC='$(CC)' CXX='$(CXX)' tools/fill.sh
+HERE     = $(BUILD)
+HERE_LIB = $(HERE)/lib
+FILL = PREFIX='$(BUILD)' BINDIR='$(BUILD)/bin' LIBDIR='$(HERE_LIB)' INCLUDEDIR='$(HERE)/include' \
+       LINK='$(HERE_LINK)' VERSION='$(VERSION)' SANFLAGS='$(SANFLAGS)' CC='$(CC)' CXX='$(CXX)' tools/fill.sh
 FILLED_BY = tools/fill.sh include/weft/version.h
-$(BUILD)/bin/oshcc: tools/oshcc.in $(FILLED_BY)
+$(BUILD)/%/oshcc: tools/oshcc.in $(FILLED_BY)
 	@mkdir -p $(@D) && $(FILL) $< $(@D) > $@ && chmod +x $@
-$(BUILD)/bin/oshc++: tools/oshcc.in $(FILLED_BY)
+$(BUILD)/%/oshc++: tools/oshcc.in $(FILLED_BY)
 	@mkdir -p $(@D) && $(FILL) $< $(@D) c++ > $@ && chmod +x $@
 $(BUILD)/lib/pkgconfig/%: tools/%.in $(FILLED_BY)
 	@mkdir -p $(@D) && $(FILL) $< $(@D) > $@
@@ -200,7 +202,13 @@ $(PYTHON_DIR)/_core.abi3.so: $(PYTHON_OBJ) $(LIB)
 	    -L$(BUILD)/lib -lweft $(LDLIBS)
 # What the package has of ours, for setup.py.
 .PHONY: python-package wheel
-python-package: $(PYTHON_DIR)/_core.abi3.so $(HEADERS) $(KERNELS) $(BUILD)/bin/oshrun $(BUILD)/bin/weft
+# There the library lies beside bin, and, as wheels have no links, by its soname alone.
+PACKAGE_WRAPPERS := $(addprefix $(BUILD)/package/bin/,oshcc oshc++)
+$(PACKAGE_WRAPPERS): HERE = $(BUILD)/package
+$(PACKAGE_WRAPPERS): HERE_LIB = $(HERE)
+$(PACKAGE_WRAPPERS): HERE_LINK = -l:$(SONAME)
+python-package: $(PYTHON_DIR)/_core.abi3.so $(HEADERS) $(KERNELS) $(BUILD)/bin/oshrun $(BUILD)/bin/weft \
+                $(PACKAGE_WRAPPERS)
 # With the tools that $(PYTHON) has. A fresh environment lacks some: pip fetches them then.
 MAKES_WHEELS := import setuptools, importlib.util as u, sys; \
                 sys.exit(not (u.find_spec("wheel") or u.find_spec("setuptools.command.bdist_wheel")))

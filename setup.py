@@ -32,8 +32,8 @@ class Make(build_ext):
             shutil.copy2(kernels, target.parent)
         shutil.copytree(build / "include", target.parent / "include", dirs_exist_ok=True)
         (target.parent / "bin").mkdir(exist_ok=True)
-        for tool in ("oshrun", "weft"):
-            shutil.copy2(build / "bin" / tool, target.parent / "bin")
+        for tool in ("bin/oshrun", "bin/weft", "package/bin/oshcc", "package/bin/oshc++"):
+            shutil.copy2(build / tool, target.parent / "bin")
 
 
 setup(

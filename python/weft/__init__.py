@@ -14,7 +14,10 @@ Start it with `oshrun -n 4 python app.py`, torchrun or mpirun; without any, it i
 Symmetric is what weft.empty and weft.zeros make; variables of the program are not, since Python
 itself is not linked with the library.
 """
-from weft._core import (
+from weft import _folder
+_folder.refuse_others()
+
+from weft._core import (  # noqa: E402
     Block, Buffer, Share, Team, all_gather, all_gather_matmul, all_gather_scaled_matmul, all_reduce, all_to_all,
     all_to_allv, barrier, block_of, broadcast, device, empty, fence, finalize, get, get_slice, initialized,
     matmul_all_reduce, matmul_reduce_scatter, my_pe, n_pes, pad_barrier, pad_put, pad_wait, put, put_signal,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands oshrun and weft of an installed package: the programs of C that lie in it; or in the
-build folder whose package PYTHONPATH has put before it.
+"""The commands of an installed package, oshrun, weft, oshcc and oshc++: the programs that lie in it; or in
+the build folder whose package PYTHONPATH has put before it.
 """
 import os
 import sys
@@ -23,3 +23,11 @@ def oshrun() -> NoReturn:
 
 def weft() -> NoReturn:
     _become("weft")
+
+
+def oshcc() -> NoReturn:
+    _become("oshcc")
+
+
+def oshcxx() -> NoReturn:
+    _become("oshc++")

@@ -68,13 +68,6 @@ def test_calls_name_their_errors():
         assert "Error" in inspect.getdoc(getattr(weft, name)) or name == "put_signal" and "Errors of both", name
 
 
-def test_version():
-    makefile = pathlib.Path(__file__).resolve().parents[2] / "Makefile"
-    project = makefile.with_name("pyproject.toml")
-    assert f"VERSION := {weft.__version__}\n" in makefile.read_text()
-    assert f'version = "{weft.__version__}"\n' in project.read_text()
-
-
 def test_neither_torch_nor_numpy_is_needed():
     import subprocess
     import sys

@@ -13,6 +13,9 @@ PyTorch's own. CUDA tensors lie in Weft's memory through its backend in PyTorch'
 (weft.torch.install()), and PyTorch's operators run over it. On CPU tensors the operators are
 Weft's. torch.ops.symm_mem.* run on both; torch.ops.weft.* have gradients besides.
 """
+from weft import _folder
+_folder.refuse_others()
+
 import torch.distributed._symmetric_memory as _torch_symm_mem
 from torch.distributed._symmetric_memory import (  # noqa: F401
     _test_mode, enable_symm_mem_for_group, is_nvshmem_available, is_symm_mem_enabled_for_group, make_contiguous_for_perm,
