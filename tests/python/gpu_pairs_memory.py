@@ -160,7 +160,8 @@ def is_nvshmem_available(check):
 
 @pair
 def is_symm_mem_enabled_for_group(check):
-    check.same(lambda m: m.is_symm_mem_enabled_for_group("nobody"))
+    check.same(lambda m: m.is_symm_mem_enabled_for_group("nobody"), lambda m: False)
+    check.same(lambda m: m.is_symm_mem_enabled_for_group(m.group), lambda m: True, theirs=False)
 
 
 @pair
@@ -171,7 +172,7 @@ def enable_symm_mem_for_group(check):
             warnings.simplefilter("always")
             m.enable_symm_mem_for_group(name)
         return [any(each.category is FutureWarning for each in caught), m.is_symm_mem_enabled_for_group(name)]
-    check.same(call, lambda m: [True, True], groups=False)
+    check.same(call, lambda m: [True, True], groups=False, theirs=Here.gpu)
     check.wrong(RuntimeError, lambda m: m.enable_symm_mem_for_group("no such group"))
 
 

@@ -141,7 +141,7 @@ def puts_and_gets(check, name):
 @scenes("put_signal", "wait_signal")
 def signals(check, name):
     """PyTorch's are for its backend NCCL alone."""
-    if Here.gpu or Here.registry:
+    if Here.gpu:
         with Here.theirs.functions:
             tensor, made = Here.theirs.handle(random(16))
         arguments = (random(16), made, 0) if name == "put_signal" else (made, 0)

@@ -17,7 +17,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 import weft.torch
 
 OPS = torch.ops.symm_mem
-MADE_BY_WEFT = ("put", "get", "is_symm_mem_tensor")  # no function of PyTorch 2.11's
+MADE_BY_WEFT = ("put", "get", "is_symm_mem_tensor")  # no functions of PyTorch's in every version
 
 
 def wait(tensor):
@@ -83,7 +83,8 @@ STAND_INS = {
 OF_THE_MODULE = ("make_contiguous_for_perm", "restride_A_for_fused_matmul_reduce_scatter",
                  "restride_A_shard_for_fused_all_gather_matmul", "is_nvshmem_available", "set_backend",
                  "set_signal_pad_size", "get_signal_pad_size", "get_mempool_allocator", "get_mem_pool", "_test_mode",
-                 "is_symm_mem_enabled_for_group", "enable_symm_mem_for_group", "Work")
+                 "is_symm_mem_enabled_for_group", "enable_symm_mem_for_group", "Work", "reduce_partials",
+                 "triton_reduce_partials_first_dim")
 CHECKERS = {name: getattr(torch_symm_mem, f"_{name}") for name in STAND_INS if name.startswith("fused_")}
 
 
@@ -104,7 +105,7 @@ class Functions:
     """A context, within which the functions that find() gives may be called. name: whose they are; none:
     why there may be none."""
     handle = _SymmetricMemory
-    none = "PyTorch 2.11 has no such function: against what is stated"
+    none = f"PyTorch {torch.__version__} has no such function here: against what is stated"
 
     def __enter__(self):
         return self
@@ -182,7 +183,7 @@ class StandIns(Functions):
 
     def find(self, name):
         if name in OF_THE_MODULE:
-            return getattr(torch_symm_mem, name)
+            return getattr(torch_symm_mem, name, None)
         return self.table.get(name)
 
     @contextlib.contextmanager
@@ -193,7 +194,7 @@ class StandIns(Functions):
         self.table = STAND_INS
 
     def refuses(self, name, kind):
-        return name in OF_THE_MODULE or (name in CHECKERS and kind is ValueError)
+        return self.find(name) is not None and name in OF_THE_MODULE or (name in CHECKERS and kind is ValueError)
 
 
 class OfWeft(OnBackend):
@@ -213,7 +214,7 @@ class OfWeft(OnBackend):
             return getattr(weft.torch._SymmetricMemory, name.removeprefix("handle_"), None)
         if hasattr(weft.torch, name):
             return getattr(weft.torch, name)
-        return getattr(OPS, name, None)
+        return getattr(OPS, name, None) or getattr(OPS, f"_{name}", None)
 
 
 def both(gpu, registry):

@@ -18,12 +18,13 @@ _folder.refuse_others()
 
 import torch.distributed._symmetric_memory as _torch_symm_mem
 from torch.distributed._symmetric_memory import (  # noqa: F401
-    _test_mode, enable_symm_mem_for_group, is_nvshmem_available, is_symm_mem_enabled_for_group, make_contiguous_for_perm,
+    _test_mode, enable_symm_mem_for_group, is_nvshmem_available, make_contiguous_for_perm,
     restride_A_for_fused_matmul_reduce_scatter, restride_A_shard_for_fused_all_gather_matmul)
 
-from weft.torch import _library  # noqa: F401
+from weft.torch import _library, _versions  # noqa: F401
 from weft.torch._backend import counters, install, installed  # noqa: F401
 from weft.torch._groups import init_process_group  # noqa: F401
+from weft.torch._matrices import all_to_all_nd, reduce_scatter_offset  # noqa: F401
 from weft.torch._memory import (  # noqa: F401
     SymmetricMemory, empty, get_backend, get_mem_pool, get_mempool_allocator, get_signal_pad_size,
     is_symm_mem_tensor, rendezvous, set_backend, set_signal_pad_size)
@@ -34,13 +35,15 @@ from weft.torch._operators import (  # noqa: F401
     low_contention_all_gather, low_contention_reduce_scatter, memset32_, one_shot_all_reduce,
     one_shot_all_reduce_copy, one_shot_all_reduce_copy_out, one_shot_all_reduce_out, reduce_scatter,
     reduce_scatter_out, stream_write_value32_, two_shot_all_reduce_, two_shot_all_reduce_out)
+from weft.torch._partials import reduce_partials, triton_reduce_partials_first_dim  # noqa: F401
 from weft.torch._peers import get, put, put_signal, wait_signal  # noqa: F401
 from weft.torch._workspace import (  # noqa: F401
-    _get_backend_stream, get_symm_mem_workspace)
+    _get_backend_stream, get_symm_mem_workspace, is_symm_mem_enabled_for_group)
 from weft.torch.hyperparallel import (  # noqa: F401
     SymmetricMemoryHandler, TorchSymmetricMemoryHandler, acquire_symmetric_memory)
 
 _SymmetricMemory = SymmetricMemory
+_versions.warn_if_untested()
 
 
 def __getattr__(name):

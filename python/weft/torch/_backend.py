@@ -127,9 +127,9 @@ def install(force=False):
             _register()
         if not installed():
             _select(force)
-            from weft.torch import _nvshmem, _views
-            _nvshmem.install()
-            _views.install()
+            from weft.torch import _module, _nvshmem, _views
+            for part in (_nvshmem, _views, _module):
+                part.install()
         _begin_joining()
 
 

@@ -43,10 +43,9 @@ def check_reduce_op(call, reduce_op, allowed=REDUCE_OPS):
                          f"{', '.join(allowed)}")
 
 
-def check_contiguous(call, name, tensor):
+def check_contiguous(call, name, tensor, kind=RuntimeError):
     if not tensor.is_contiguous():
-        raise RuntimeError(f"{call}: got {name} with strides {tensor.stride()}, expected it to be "
-                           "contiguous")
+        raise kind(f"{call}: got {name} with strides {tensor.stride()}, expected it to be contiguous")
 
 
 def check_dtype(call, name, tensor, allowed):

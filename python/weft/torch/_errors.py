@@ -7,5 +7,9 @@ class TimedOutError(RuntimeError, TimeoutError):
     """A wait for a signal was longer than timeout_ms."""
 
 
+class ArgumentError(RuntimeError, ValueError):
+    """An argument cannot be. Some versions of PyTorch raise the one, some the other."""
+
+
 class OutOfMemoryError(RuntimeError, MemoryError):
     """The machine does not have the memory of a symmetric tensor."""

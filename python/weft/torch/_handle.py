@@ -64,14 +64,18 @@ def check_type(call, dtype):
 def check_view(call, handle, rank, limit, sizes, dtype, offset):
     """Elements from `offset` on lie within `limit` bytes of a member's."""
     if not 0 <= rank < handle.world_size:
-        raise RuntimeError(f"SymmetricMemory::{call}: Invalid peer rank: {rank}; expected 0 to "
-                           f"{handle.world_size - 1}")
+        raise RuntimeError(f"SymmetricMemory::{call}: Invalid peer rank: rank must be in [0, "
+                           f"{handle.world_size}) (got {rank})")
     check_type(call, dtype)
     wanted = (offset + math.prod(sizes)) * dtype.itemsize
     if offset < 0 or wanted > limit or any(size < 0 for size in sizes):
         raise RuntimeError(f"SymmetricMemory::{call}: the requested size ({wanted} bytes) exceeds "
                            f"the allocated size ({limit} bytes), or is negative: got sizes {list(sizes)} "
                            f"of {dtype} at offset {offset}")
+
+
+def refuse_cft(call):
+    raise RuntimeError(f"{call}: CFT handles are only available on the NCCL symmetric memory backend")
 
 
 class Handle:
@@ -152,6 +156,14 @@ class Handle:
             call(self.signal_pad_ptrs_dev, self.rank, self.world_size, *args, **options)
         except TimeoutError as error:
             raise TimedOutError(str(error)) from None
+
+    def get_peer_cft_handle(self, peer):
+        """Raises RuntimeError: these are coordinates of NCCL's."""
+        refuse_cft("get_peer_cft_handle")
+
+    def get_multimem_cft_handle(self):
+        """Raises RuntimeError: these are coordinates of NCCL's."""
+        refuse_cft("get_multimem_cft_handle")
 
     def boxed(self):
         """The handle for torch.ops: of PyTorch's class alone, which handles are after install()."""

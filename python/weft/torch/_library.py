@@ -51,9 +51,19 @@ def _or_fallback(kernel):
 
 def _no_multicast(name):
     def refuse(*args, **kwargs):
-        raise NotImplementedError(f"{name}: got a device without NVLink multicast, expected one; "
-                                  "one_shot_all_reduce and all_gather need none")
+        raise NotImplementedError(f"{name} requires multicast support (NVSwitch / NVLS): got a device without it, or "
+                                  "memory of Weft's, which does not use it; one_shot_all_reduce and all_gather need "
+                                  "none")
     return refuse
+
+
+def _of_newer(schema):
+    """An operator that some versions of PyTorch lack, for multicast: refused on every device then."""
+    name = schema.partition("(")[0]
+    if not hasattr(torch.ops.symm_mem, name):
+        _symm_mem.define(schema)
+        _symm_mem.impl(name, _no_multicast(name), "CUDA")
+    _on_cpu(name, _no_multicast(name))
 
 
 _define("all_gather(Tensor input, int gather_dim, str group_name) -> Tensor",
@@ -105,6 +115,12 @@ for _name in ("multimem_all_reduce_", "multimem_one_shot_all_reduce",
               "multimem_one_shot_all_reduce_out", "multimem_one_shot_reduce_out",
               "multimem_all_gather_out"):
     _on_cpu(_name, _no_multicast(_name))
+
+for _schema in (
+        "_low_contention_all_gather_ce_multicast(Tensor tensor, str group_name) -> Tensor",
+        "_low_contention_all_gather_ce_multicast_out(Tensor tensor, str group_name, Tensor(a!) out) -> Tensor(a!)",
+        "memcpy_to_multicast_(Tensor(a!) symm_mem_out, Tensor src, int byte_offset, str group_name) -> Tensor(a!)"):
+    _of_newer(_schema)
 
 for _name, _argument in (
         ("one_shot_all_reduce_out", 3), ("one_shot_all_reduce_copy_out", 4),

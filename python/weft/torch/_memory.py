@@ -170,6 +170,11 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
         return allocation.handle(group_of(name))
 
     @staticmethod
+    def is_symm_mem_tensor(tensor):
+        """weft.torch.is_symm_mem_tensor()."""
+        return is_symm_mem_tensor(tensor)
+
+    @staticmethod
     def has_multicast_support(device_type, device_idx):
         """False: Weft does not use NVLink multicast."""
         return False

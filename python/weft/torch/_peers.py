@@ -7,6 +7,7 @@ import torch
 import weft
 from weft.torch._check import (check_contiguous, check_divisible, check_handle, check_symmetric,
                                check_tensor)
+from weft.torch._errors import ArgumentError
 from weft.torch._memory import rendezvous
 
 WORLD = "0"
@@ -25,7 +26,7 @@ def at_peer(handle, tensor, peer):
 
 def check_peer(call, peer, members):
     if not 0 <= peer < members:
-        raise RuntimeError(f"{call}: invalid peer: got {peer}, expected 0 to {members - 1}")
+        raise ArgumentError(f"{call}: invalid peer: got {peer}, must be in [0, {members})")
 
 
 def get_remote_tensors(x, group_name):
@@ -69,19 +70,19 @@ def _remote(call, name, tensor, handle, peer, offset):
     check_handle(call, "hdl", handle)
     check_peer(call, peer, handle.world_size)
     if tensor.device != handle.device:
-        raise RuntimeError(f"{call}: got {name} on {tensor.device}, expected the handle's "
-                           f"{handle.device}")
-    check_contiguous(call, name, tensor)
+        raise ArgumentError(f"{call}: got {name} on {tensor.device}, expected the handle's "
+                            f"{handle.device}")
+    check_contiguous(call, name, tensor, ArgumentError)
     if offset < 0:
-        raise RuntimeError(f"{call}: offset must be non-negative, got {offset}")
+        raise ArgumentError(f"{call}: offset must be non-negative, got {offset}")
     if handle.offset % tensor.element_size():
         raise RuntimeError(f"{call}: got a handle at byte {handle.offset}, expected a multiple of "
                            f"{tensor.element_size()}")
     begin = handle.offset // tensor.element_size() + offset
     room = handle.buffer_size // tensor.element_size()
     if begin + tensor.numel() > room:
-        raise RuntimeError(f"{call}: {tensor.numel()} elements from {begin} on exceeds the "
-                           f"{room} of the allocation")
+        raise ArgumentError(f"{call}: {tensor.numel()} elements from {begin} on exceeds the "
+                            f"{room} of the allocation")
     return handle.get_buffer(peer, tensor.shape, tensor.dtype, begin)
 
 

@@ -11,7 +11,7 @@ import torch
 import weft
 from weft.torch._check import check_divisible, check_reduce_op
 from weft.torch._collectives import fold, plain
-from weft.torch._dtypes import dtypes_of
+from weft.torch._versions import dtypes_of
 from weft.torch._fused import unrow
 from weft.torch._groups import group_of
 

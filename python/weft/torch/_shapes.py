@@ -6,7 +6,7 @@ They see sizes that may be symbols, and talk to nobody: all that they know of a 
 import torch
 import torch.distributed.distributed_c10d as c10d
 
-from weft.torch._dtypes import dtypes_of
+from weft.torch._versions import dtypes_of
 
 
 def _members(group_name):

@@ -19,8 +19,10 @@ import tempfile
 import torch
 
 import weft
+from weft.torch._versions import CXX_STANDARD
 
 _SOURCES = pathlib.Path(__file__).parent / "shim"
+_LINES_MAX = 40  # of what a compiler has to say
 _MEMBERS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_int,
                             ctypes.c_void_p, ctypes.c_int)
 
@@ -70,12 +72,14 @@ def _compile(to):
         libraries = ["-Wl,-z,defs", str(weft.get_library()), f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10",
                      *_standard_library()]
         abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}"
-        command = [*_compiler(), "-std=c++17", "-O1", "-Wall", "-Wextra", "-Wno-suggest-override", "-fPIC", "-shared",
+        command = [*_compiler(), f"-std={CXX_STANDARD}", "-O1", "-Wall", "-Wextra", "-Wno-suggest-override", "-fPIC", "-shared",
                    "-fvisibility=hidden", abi, *headers, str(unit), "-o", str(made), *libraries]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"weft.torch.install: the backend does not compile against PyTorch "
-                               f"{torch.__version__}:\n{shlex.join(command)}\n{done.stderr.strip()}")
+            lines = done.stderr.strip().splitlines()
+            more = [f"... and {len(lines) - _LINES_MAX} lines more"] if len(lines) > _LINES_MAX else []
+            raise RuntimeError("\n".join([f"weft.torch.install: the backend does not compile against PyTorch "
+                                          f"{torch.__version__}:", shlex.join(command), *lines[:_LINES_MAX], *more]))
         made.rename(to)
 
 

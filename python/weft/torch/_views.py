@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""get_buffer, get_signal_pad and get_remote_tensor of handles of PyTorch's class, on Weft's memory.
+"""Members of handles of PyTorch's class, on Weft's memory: get_buffer, get_signal_pad, get_remote_tensor,
+and those that only newer versions have.
 
 They are C++ of PyTorch's that no backend can override: lists of addresses are indexed by whatever
 rank comes, offsets may be negative, sizes may overflow, and a view dangles once its tensor and its
@@ -9,7 +10,8 @@ view keeps the handle, and so the memory. Handles of other backends are left as 
 import torch
 from torch._C._distributed_c10d import _SymmetricMemory
 
-from weft.torch._handle import check_view
+from weft.torch._handle import check_view, refuse_cft
+from weft.torch._memory import is_symm_mem_tensor
 
 _theirs = {name: getattr(_SymmetricMemory, name)
            for name in ("get_buffer", "get_signal_pad", "get_remote_tensor")}
@@ -48,7 +50,22 @@ def get_remote_tensor(self, peer, sizes, dtype):
     return _keeps(_theirs["get_remote_tensor"](self, peer, sizes, dtype), self)
 
 
+def get_peer_cft_handle(self, peer):
+    refuse_cft("get_peer_cft_handle")
+
+
+def get_multimem_cft_handle(self):
+    refuse_cft("get_multimem_cft_handle")
+
+
+_NEWER = {"get_peer_cft_handle": get_peer_cft_handle, "get_multimem_cft_handle": get_multimem_cft_handle,
+          "is_symm_mem_tensor": staticmethod(is_symm_mem_tensor)}
+
+
 def install():
+    for name, ours in _NEWER.items():
+        if not hasattr(_SymmetricMemory, name):
+            setattr(_SymmetricMemory, name, ours)
     for ours in (get_buffer, get_signal_pad, get_remote_tensor):
         ours.__doc__ = _theirs[ours.__name__].__doc__
         setattr(_SymmetricMemory, ours.__name__, ours)

@@ -6,6 +6,7 @@ barrier before they write to it.
 """
 import torch
 import torch.distributed._symmetric_memory as torch_symm_mem
+import torch.distributed.distributed_c10d as c10d
 
 from weft.torch._groups import group_name as name_of
 from weft.torch._groups import group_of
@@ -30,6 +31,16 @@ class HostStream(torch.cpu.Stream):
 
     def synchronize(self):
         return None
+
+
+def is_symm_mem_enabled_for_group(group_name):
+    """Whether there is a group of this name: none has to be enabled. Within _test_mode() what that says."""
+    if torch_symm_mem._is_test_mode:
+        return torch_symm_mem.is_symm_mem_enabled_for_group(group_name)
+    try:
+        return c10d._resolve_process_group(name_of(group_name)) is not None
+    except (RuntimeError, ValueError):
+        return False
 
 
 def get_symm_mem_workspace(group_name, min_size, device=None):

@@ -18,9 +18,10 @@ static void check_device(c10::Device device) {
     if (is_host(device))
         return;
     TORCH_CHECK(shmemx_device(&is) == 0, "weft: ", weft_last_error());
-    TORCH_CHECK(is == device.index(), "weft: symmetric tensors of this process are on cuda:", is,
-                ", and cannot be on ", device,
-                ", too: call torch.cuda.set_device before the first of them");
+    TORCH_CHECK(is == device.index(),
+                "weft: a process has symmetric tensors on one GPU alone: they are on cuda:", is,
+                ", and cannot be on ", device, ", too: start a process for each GPU, or call ",
+                "torch.cuda.set_device before the first of them");
 }
 
 void *Allocator::alloc(size_t size, int device_idx, const std::optional<std::string> &group_name) {

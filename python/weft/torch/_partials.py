@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The last step of a product that is scattered: the sum, or mean, of what the ranks have made for this
+one. PyTorch itself has these functions from 2.14 on."""
+import torch
+
+_HALVES = (torch.float16, torch.bfloat16)
+_BLOCK = 1024
+
+
+def reduce_partials(partials, *, dim, reduce_op, output_dtype, group_size):
+    """The sum or mean of partials along dim. Where that is the first one, of contiguous 16-bit floats on a
+    GPU, they are added in 32 bits and rounded once, to output_dtype. Otherwise the result is of their own
+    dtype. ValueError for another reduce_op than sum and avg."""
+    if reduce_op not in ("sum", "avg"):
+        raise ValueError(f"reduce_op must be sum or avg, got {reduce_op!r}")
+    if dim % max(partials.dim(), 1) == 0:
+        reduced = triton_reduce_partials_first_dim(partials, reduce_op=reduce_op, output_dtype=output_dtype,
+                                                   group_size=group_size)
+        if reduced is not None:
+            return reduced
+    return torch.sum(partials, dim=dim) if reduce_op == "sum" else torch.mean(partials, dim=dim)
+
+
+def triton_reduce_partials_first_dim(partials, *, reduce_op, output_dtype, group_size):
+    """The sum over the first dimension, or the mean (avg), by one kernel of Triton's. None for what it does
+    not take: anything but contiguous 16-bit floats on a GPU, group_size in front."""
+    taken = (partials.device.type == "cuda" and partials.is_contiguous() and partials.dim() >= 2
+             and partials.shape[0] == group_size and output_dtype in _HALVES and partials.dtype in _HALVES)
+    if not taken or not torch.utils._triton.has_triton():
+        return None
+    out = partials.new_empty(partials.shape[1:], dtype=output_dtype)
+    if out.numel():
+        from weft.torch import _partials_kernel
+        _partials_kernel.reduce(partials, out, group_size, reduce_op == "avg", _BLOCK)
+    return out
