@@ -18,6 +18,7 @@
 #include "boot/control.h"
 #include "boot/door.h"
 #include "boot/exchange.h"
+#include "boot/listener.h"
 #include "boot/wire.h"
 #include <errno.h>
 #include <limits.h>
@@ -27,7 +28,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 20, LAST_WORDS_MS = 2000, SILENT_MAX = 64 };
+enum { LOOK_MS = 20, LAST_WORDS_MS = 2000 };
 
 /* What a guest brings. */
 struct call {
@@ -115,11 +116,10 @@ struct host {
     const struct weft_boot_circle *circle;
     uint64_t number;
     struct weft_exchange *exchange;
-    int door, place, seated;
-    int status;             /* what has gone wrong, for all to hear */
-    int *guest;             /* by member; -1: not here */
-    int silent[SILENT_MAX]; /* have come in and said nothing yet */
-    int nsilent;
+    struct weft_listener listener;
+    int place, seated;
+    int status; /* what has gone wrong, for all to hear */
+    int *guest; /* by member; -1: not here */
 };
 
 static bool is_missing(const struct host *host, uint32_t member) {
@@ -150,15 +150,15 @@ static int keep(struct host *host, const struct weft_wire_header *header, const 
     return 0;
 }
 
-static void hear(struct host *host, int which) {
-    int guest = host->silent[which];
+static bool hear(void *owner, int guest, pid_t pid) {
+    struct host *host = owner;
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
     struct call call = {0};
+    (void)pid;
     ssize_t bytes = weft_wire_receive(guest, &header, &call, sizeof call, &extra, MSG_DONTWAIT);
     if (bytes == -EAGAIN)
-        return;
-    host->silent[which] = host->silent[--host->nsilent];
+        return false;
     if (belongs(host, &header, &call, bytes)) {
         int rc = keep(host, &header, &call, bytes, &extra);
         host->status = host->status ? host->status : rc;
@@ -169,32 +169,13 @@ static void hear(struct host *host, int which) {
     }
     if (bytes >= 0)
         weft_wire_close(&extra);
-}
-
-static void let_in(struct host *host) {
-    pid_t pid;
-    while (host->nsilent < SILENT_MAX) {
-        int guest = weft_door_accept(host->door, &pid);
-        if (guest >= 0)
-            host->silent[host->nsilent++] = guest;
-        else if (guest == -EAGAIN)
-            return;
-    }
+    return true;
 }
 
 static void gather_turn(struct host *host) {
-    struct pollfd polls[1 + SILENT_MAX];
-    int nsilent = host->nsilent;
-    polls[0] = (struct pollfd){.fd = nsilent < SILENT_MAX ? host->door : -1, .events = POLLIN};
-    for (int i = 0; i < nsilent; i++)
-        polls[1 + i] = (struct pollfd){.fd = host->silent[i], .events = POLLIN};
-    if (poll(polls, (nfds_t)(1 + nsilent), LOOK_MS) <= 0)
-        return;
-    for (int i = nsilent; i-- > 0;) /* downwards: who is heard makes room for the last */
-        if (polls[1 + i].revents)
-            hear(host, i);
-    if (polls[0].revents)
-        let_in(host);
+    struct pollfd polls[WEFT_LISTENER_POLLS];
+    weft_listener_poll(&host->listener, polls, 0, LOOK_MS);
+    weft_listener_turn(&host->listener, polls, hear, host);
 }
 
 static int gather(struct host *host) {
@@ -205,8 +186,6 @@ static int gather(struct host *host) {
         if (rc == 0)
             gather_turn(host);
     }
-    for (int i = 0; i < host->nsilent; i++)
-        close(host->silent[i]);
     return rc;
 }
 
@@ -284,14 +263,14 @@ static void drop(const struct weft_exchange *exchange) {
 static int run_host(struct host *host, const void *mine, const int *fds) {
     uint64_t name;
     host->status = seat_self(host->exchange, mine, fds);
-    host->door = weft_door_open_private(&name);
-    if (host->door < 0)
-        return give_up(host->circle, host->door, "open a door for the other members");
+    int rc = weft_listener_open(&host->listener, weft_door_open_private(&name));
+    if (rc)
+        return give_up(host->circle, rc, "open a door for the other members");
     host->place = claim(host->circle);
     post(host->place, host->number, name);
-    int rc = gather(host);
+    rc = gather(host);
     unpost(host->place);
-    close(host->door);
+    weft_listener_close(&host->listener);
     if (rc == 0)
         distribute(host);
     for (int i = 0; i < host->circle->count; i++)

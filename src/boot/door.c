@@ -63,7 +63,7 @@ int weft_door_open(const unsigned char *key) {
 int weft_door_accept(int door, pid_t *pid) {
     int guest = accept4(door, NULL, NULL, SOCK_CLOEXEC);
     if (guest < 0)
-        return -EAGAIN; /* also where a guest has gone again, or descriptors are scarce */
+        return errno == ECONNABORTED || errno == EINTR ? -EACCES : -errno;
     if (same_user(guest, pid))
         return guest;
     close(guest);
@@ -92,7 +92,7 @@ int weft_door_enter(FILE *listing, const unsigned char *key) {
             continue;
         name[1 + strcspn(name + 1, " \n")] = '\0';
         int fd = strlen(name + 1) < NAME_BYTES ? knock(name + 1) : -EACCES;
-        if (fd >= 0)
+        if (fd != -EACCES)
             return fd;
     }
     return -ENOENT;

@@ -13,11 +13,12 @@
 /* A listening socket that does not block. fd or -errno. */
 int weft_door_open(const unsigned char *key);
 
-/* The next process that has come, or -EAGAIN. Of other users: -EACCES. */
+/* The next process that has come, or -EAGAIN. Of another user, or gone again: -EACCES. No room for
+ * it, such as -EMFILE: it still waits. */
 int weft_door_accept(int door, pid_t *pid);
 
-/* Tries the doors for this key that `listing`, /proc/net/unix, names from here on. fd, or -ENOENT
- * when there is none (any more). */
+/* Tries the doors for this key that `listing`, /proc/net/unix, names from here on. fd; -ENOENT
+ * when there is none (any more); or another -errno when this process can make no socket. */
 int weft_door_enter(FILE *listing, const unsigned char *key);
 
 /* A door whose name is 64 random bits and known to nobody who is not told. fd or -errno. */

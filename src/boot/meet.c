@@ -91,6 +91,10 @@ static int try_doors(const struct weft_identity *self, struct weft_met *met) {
     while (rc == -EAGAIN && (door = weft_door_enter(listing, self->card.key)) >= 0)
         rc = enter(door, self, met);
     fclose(listing);
+    if (rc == -EAGAIN && door != -ENOENT) {
+        weft_log("cannot go to PE 0: %s", strerror(-door));
+        return door;
+    }
     return rc;
 }
 

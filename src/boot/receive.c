@@ -7,6 +7,7 @@
 #include "boot/control.h"
 #include "boot/door.h"
 #include "boot/hub.h"
+#include "boot/listener.h"
 #include "boot/meet.h"
 #include "boot/wire.h"
 #include <errno.h>
@@ -20,19 +21,13 @@
 #include <unistd.h>
 #include <weft/version.h>
 
-enum { SILENT_MAX = 64, MANY_GUESTS = 512, MESSAGE_MAX = 4096 };
-
-struct guest {
-    int socket; /* -1: nobody */
-    pid_t pid;
-};
+enum { MANY_GUESTS = 512, MESSAGE_MAX = 4096 };
 
 struct reception {
     const struct weft_identity *self;
-    int door, arrived;
-    struct guest *pe;                /* by number; ours stays empty */
-    struct guest silent[SILENT_MAX]; /* have come in and said nothing yet */
-    int nsilent;
+    struct weft_listener listener;
+    struct weft_guest *pe; /* by number; socket -1: nobody; ours stays empty */
+    int arrived, failed;
     struct pollfd *polls;
     cpu_set_t processors; /* of all PEs */
     uint64_t begin_ns;
@@ -41,7 +36,7 @@ struct reception {
 
 /* --- Refusing -------------------------------------------------------------------------------- */
 
-static void refuse(const struct guest *guest, const char *why) {
+static void refuse(const struct weft_guest *guest, const char *why) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_REFUSAL};
     weft_wire_send(guest->socket, &header, why, strlen(why), NULL, 0, MSG_DONTWAIT);
 }
@@ -64,7 +59,7 @@ __attribute__((format(printf, 2, 3))) static int give_up(struct reception *recep
 /* --- Hearing a guest ------------------------------------------------------------------------- */
 
 static int seat(struct reception *reception, const struct weft_hello *hello,
-                const struct guest *guest) {
+                const struct weft_guest *guest) {
     const struct weft_identity *self = reception->self;
     char why[WEFT_REFUSAL_BYTES];
     if (hello->npes != self->npes || hello->pe < 1 || hello->pe >= self->npes) {
@@ -74,7 +69,7 @@ static int seat(struct reception *reception, const struct weft_hello *hello,
         close(guest->socket);
         return give_up(reception, "%s", why);
     }
-    struct guest *place = &reception->pe[hello->pe];
+    struct weft_guest *place = &reception->pe[hello->pe];
     if (place->socket >= 0) {
         snprintf(why, sizeof why, "process %d is PE %d already", place->pid, hello->pe);
         refuse(guest, why);
@@ -88,7 +83,7 @@ static int seat(struct reception *reception, const struct weft_hello *hello,
 }
 
 static int judge(struct reception *reception, const struct weft_hello *hello, size_t bytes,
-                 const struct guest *guest) {
+                 const struct weft_guest *guest) {
     static const size_t fixed = offsetof(struct weft_hello, version) + sizeof hello->version;
     if (bytes < fixed || hello->magic != WEFT_HELLO_MAGIC) {
         close(guest->socket); /* nobody of ours */
@@ -113,40 +108,29 @@ static int judge(struct reception *reception, const struct weft_hello *hello, si
     return seat(reception, hello, guest);
 }
 
-static int hear(struct reception *reception, int which) {
+static bool hear(void *owner, int socket, pid_t pid) {
+    struct reception *reception = owner;
     union {
         struct weft_hello hello;
         unsigned char bytes[MESSAGE_MAX];
     } message = {0};
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
-    struct guest guest = reception->silent[which];
+    struct weft_guest guest = {.socket = socket, .pid = pid};
     ssize_t bytes =
-        weft_wire_receive(guest.socket, &header, &message, sizeof message, &extra, MSG_DONTWAIT);
+        weft_wire_receive(socket, &header, &message, sizeof message, &extra, MSG_DONTWAIT);
     if (bytes == -EAGAIN)
-        return 0;
-    reception->silent[which] = reception->silent[--reception->nsilent];
+        return false;
     if (bytes >= 0)
         weft_wire_close(&extra);
-    if (bytes < 0 || header.kind != WEFT_WIRE_HELLO) {
-        close(guest.socket);
-        return 0;
-    }
-    return judge(reception, &message.hello, (size_t)bytes, &guest);
+    if (bytes < 0 || header.kind != WEFT_WIRE_HELLO || reception->failed)
+        close(socket);
+    else
+        reception->failed = judge(reception, &message.hello, (size_t)bytes, &guest);
+    return true;
 }
 
 /* --- Waiting --------------------------------------------------------------------------------- */
-
-static void let_in(struct reception *reception) {
-    struct guest guest;
-    while (reception->nsilent < SILENT_MAX) {
-        guest.socket = weft_door_accept(reception->door, &guest.pid);
-        if (guest.socket >= 0)
-            reception->silent[reception->nsilent++] = guest;
-        else if (guest.socket == -EAGAIN)
-            return;
-    }
-}
 
 /* "1, 3 and 5 more" */
 static void list_missing(const struct reception *reception, char *text, size_t bytes) {
@@ -177,34 +161,28 @@ static int check_time(struct reception *reception) {
 }
 
 /* Guests have nothing more to say, so what can be read of one is its end. */
-static int check_present(struct reception *reception, const struct pollfd *polls) {
+static int check_present(struct reception *reception) {
+    const struct pollfd *line = reception->polls;
     for (int pe = 1; pe < reception->self->npes; pe++)
-        if (reception->pe[pe].socket >= 0 && polls[pe].revents)
+        if (reception->pe[pe].socket >= 0 && line++->revents)
             return give_up(reception, "PE %d (pid %d) has ended before all PEs had come", pe,
                            reception->pe[pe].pid);
     return 0;
 }
 
-/* One look at the door, the silent and the seated, in this order in the array. */
+/* One look at the seated, and at the listener behind them. */
 static int turn(struct reception *reception) {
-    struct pollfd *silent = reception->polls + 1, *seated = silent + SILENT_MAX;
-    int nsilent = reception->nsilent, npes = reception->self->npes;
-    bool full = nsilent == SILENT_MAX;
-    reception->polls[0] = (struct pollfd){.fd = full ? -1 : reception->door, .events = POLLIN};
-    for (int i = 0; i < SILENT_MAX; i++)
-        silent[i] =
-            (struct pollfd){.fd = i < nsilent ? reception->silent[i].socket : -1, .events = POLLIN};
-    for (int pe = 0; pe < npes; pe++)
-        seated[pe] = (struct pollfd){.fd = reception->pe[pe].socket, .events = POLLIN};
-    if (poll(reception->polls, (nfds_t)(1 + SILENT_MAX + npes), WEFT_MEET_HINT_MS) <= 0)
-        return check_time(reception);
-    int rc = check_present(reception, seated);
-    for (int i = nsilent; rc == 0 && i-- > 0;) /* downwards: who is heard makes room for the last */
-        if (silent[i].revents)
-            rc = hear(reception, i);
-    if (rc == 0 && reception->polls[0].revents)
-        let_in(reception);
-    return rc ? rc : check_time(reception);
+    nfds_t seated = 0;
+    for (int pe = 1; pe < reception->self->npes; pe++)
+        if (reception->pe[pe].socket >= 0)
+            reception->polls[seated++] =
+                (struct pollfd){.fd = reception->pe[pe].socket, .events = POLLIN};
+    weft_listener_poll(&reception->listener, reception->polls, seated, WEFT_MEET_HINT_MS);
+    int rc = check_present(reception);
+    if (rc)
+        return rc;
+    weft_listener_turn(&reception->listener, reception->polls + seated, hear, reception);
+    return reception->failed ? reception->failed : check_time(reception);
 }
 
 /* --- All are here ---------------------------------------------------------------------------- */
@@ -261,22 +239,19 @@ static int open_reception(struct reception *reception) {
     if (npes > MANY_GUESTS)
         weft_machine_raise_descriptors();
     reception->pe = malloc(npes * sizeof *reception->pe);
-    reception->polls = calloc(1 + SILENT_MAX + npes, sizeof *reception->polls);
+    reception->polls = calloc(WEFT_LISTENER_POLLS + npes, sizeof *reception->polls);
     for (size_t pe = 0; reception->pe && pe < npes; pe++)
         reception->pe[pe].socket = -1;
-    int door =
-        reception->pe && reception->polls ? weft_door_open(reception->self->card.key) : -ENOMEM;
-    if (door < 0)
-        weft_log("cannot wait for the other PEs: %s", strerror(-door));
-    reception->door = door;
-    return door < 0 ? door : 0;
+    int rc = reception->pe && reception->polls ? 0 : -ENOMEM;
+    if (rc == 0)
+        rc = weft_listener_open(&reception->listener, weft_door_open(reception->self->card.key));
+    if (rc)
+        weft_log("cannot wait for the other PEs: %s", strerror(-rc));
+    return rc;
 }
 
 static void close_reception(struct reception *reception) {
-    if (reception->door >= 0)
-        close(reception->door);
-    for (int i = 0; i < reception->nsilent; i++)
-        close(reception->silent[i].socket);
+    weft_listener_close(&reception->listener);
     for (int pe = 0; reception->pe && pe < reception->self->npes; pe++)
         if (reception->pe[pe].socket >= 0)
             close(reception->pe[pe].socket);
@@ -285,7 +260,7 @@ static void close_reception(struct reception *reception) {
 }
 
 int weft_meet_receive(const struct weft_identity *self, struct weft_met *met) {
-    struct reception reception = {.self = self, .door = -1};
+    struct reception reception = {.self = self, .listener.door = -1};
     int rc = open_reception(&reception);
     while (rc == 0 && reception.arrived < self->npes - 1)
         rc = turn(&reception);

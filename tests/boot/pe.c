@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -203,6 +204,26 @@ static void count_descriptors(int unused) {
     say("inheritable", open);
 }
 
+/* From half a second on, as many milliseconds long. */
+static void *starve_body(void *milliseconds) {
+    static int taken[128];
+    int ntaken = 0;
+    usleep(500 * 1000);
+    while (ntaken < 128 && (taken[ntaken] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        ntaken++;
+    usleep((useconds_t)(intptr_t)milliseconds * 1000);
+    while (ntaken > 0)
+        close(taken[--ntaken]);
+    return NULL;
+}
+
+static void starve(int milliseconds) {
+    pthread_t thread;
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){64, 64});
+    pthread_create(&thread, NULL, starve_body, (void *)(intptr_t)milliseconds);
+    pthread_detach(thread);
+}
+
 static void sleep_ms(int milliseconds) {
     usleep((useconds_t)milliseconds * 1000);
 }
@@ -261,6 +282,7 @@ static const struct verb {
     {"state", overwrite_state},
     {"input", echo_input},
     {"descriptors", count_descriptors},
+    {"starve", starve},
     {"sleep_ms", sleep_ms},
     {"print", print},
     {"npes", print_npes},

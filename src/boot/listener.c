@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A guest of ours speaks at once, so that most are heard as they come in and take up no room. */
+#include "boot/listener.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/door.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { GUESTS_A_TURN = 64, SILENT_MS_MAX = 1000, REST_MS_MIN = 10, REST_MS_MAX = 200 };
+
+#define NS_PER_MS UINT64_C(1000000)
+
+int weft_listener_open(struct weft_listener *listener, int door) {
+    *listener = (struct weft_listener){.door = door};
+    return door < 0 ? door : 0;
+}
+
+void weft_listener_close(struct weft_listener *listener) {
+    for (int i = 0; i < listener->nsilent; i++)
+        close(listener->silent[i].socket);
+    if (listener->door >= 0)
+        close(listener->door);
+    *listener = (struct weft_listener){.door = -1};
+}
+
+/* Milliseconds from now until then, rounded up, at most `limit_ms`. */
+static int wait_until(uint64_t then_ns, int limit_ms) {
+    uint64_t now_ns = weft_clock_ns();
+    uint64_t left_ms = then_ns > now_ns ? (then_ns - now_ns) / NS_PER_MS + 1 : 0;
+    return left_ms < (uint64_t)limit_ms ? (int)left_ms : limit_ms;
+}
+
+/* poll(2) takes no more entries than the process may have descriptors. */
+void weft_listener_poll(const struct weft_listener *listener, struct pollfd *polls, nfds_t count,
+                        int limit_ms) {
+    bool rests = listener->rest_ms && wait_until(listener->rests_until_ns, REST_MS_MAX) > 0;
+    polls[count++] = (struct pollfd){.fd = rests ? -1 : listener->door, .events = POLLIN};
+    for (int i = 0; i < listener->nsilent; i++)
+        polls[count++] = (struct pollfd){.fd = listener->silent[i].socket, .events = POLLIN};
+    if (rests)
+        limit_ms = wait_until(listener->rests_until_ns, limit_ms);
+    if (listener->nsilent)
+        limit_ms = wait_until(listener->silent[0].since_ns + SILENT_MS_MAX * NS_PER_MS, limit_ms);
+    int ready = poll(polls, count, limit_ms);
+    if (ready < 0 && errno != EINTR)
+        weft_clock_sleep_ms(REST_MS_MIN);
+    for (nfds_t i = 0; ready <= 0 && i < count; i++)
+        polls[i].revents = 0;
+}
+
+/* What a guest has said by now still counts, and it can say nothing from here on that is lost. */
+static void dismiss(const struct weft_guest *guest, weft_listener_hear *hear, void *owner) {
+    shutdown(guest->socket, SHUT_RD);
+    if (!hear(owner, guest->socket, guest->pid))
+        close(guest->socket);
+}
+
+static void dismiss_oldest(struct weft_listener *listener, weft_listener_hear *hear, void *owner) {
+    dismiss(&listener->silent[0], hear, owner);
+    memmove(listener->silent, listener->silent + 1,
+            (size_t)--listener->nsilent * sizeof *listener->silent);
+}
+
+static void hear_silent(struct weft_listener *listener, const struct pollfd *polls,
+                        weft_listener_hear *hear, void *owner) {
+    int kept = 0;
+    for (int i = 0; i < listener->nsilent; i++) {
+        struct weft_guest guest = listener->silent[i];
+        if (!polls[1 + i].revents || !hear(owner, guest.socket, guest.pid))
+            listener->silent[kept++] = guest;
+    }
+    listener->nsilent = kept;
+    while (listener->nsilent &&
+           weft_clock_ns() - listener->silent[0].since_ns > SILENT_MS_MAX * NS_PER_MS)
+        dismiss_oldest(listener, hear, owner);
+}
+
+/* Nobody can come in for a while. Those who say nothing give back what they hold. */
+static void rest(struct weft_listener *listener, int code, weft_listener_hear *hear, void *owner) {
+    if (!listener->told)
+        weft_log("cannot let another PE in: %s; trying again until it works", strerror(-code));
+    listener->told = true;
+    while (listener->nsilent)
+        dismiss_oldest(listener, hear, owner);
+    weft_machine_raise_descriptors();
+    long longer_ms = listener->rest_ms ? 2 * listener->rest_ms : REST_MS_MIN;
+    listener->rest_ms = longer_ms < REST_MS_MAX ? longer_ms : REST_MS_MAX;
+    listener->rests_until_ns = weft_clock_ns() + (uint64_t)listener->rest_ms * NS_PER_MS;
+}
+
+static void take_in(struct weft_listener *listener, const struct weft_guest *guest,
+                    weft_listener_hear *hear, void *owner) {
+    listener->rest_ms = 0;
+    if (hear(owner, guest->socket, guest->pid))
+        return;
+    if (listener->nsilent == WEFT_LISTENER_SILENT_MAX)
+        dismiss_oldest(listener, hear, owner);
+    listener->silent[listener->nsilent++] = *guest;
+}
+
+static void let_in(struct weft_listener *listener, weft_listener_hear *hear, void *owner) {
+    for (int come = 0; come < GUESTS_A_TURN; come++) {
+        struct weft_guest guest = {.since_ns = weft_clock_ns()};
+        guest.socket = weft_door_accept(listener->door, &guest.pid);
+        if (guest.socket == -EAGAIN)
+            return;
+        if (guest.socket >= 0) {
+            take_in(listener, &guest, hear, owner);
+        } else if (guest.socket != -EACCES) {
+            rest(listener, guest.socket, hear, owner);
+            return;
+        }
+    }
+}
+
+void weft_listener_turn(struct weft_listener *listener, const struct pollfd *polls,
+                        weft_listener_hear *hear, void *owner) {
+    hear_silent(listener, polls, hear, owner);
+    if (polls[0].revents)
+        let_in(listener, hear, owner);
+}
