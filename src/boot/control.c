@@ -183,6 +183,8 @@ void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
     } else if (cause->kind == WEFT_ABORT_LAUNCHER) {
         signal_text(cause->detail, deed, sizeof deed);
         snprintf(text, bytes, "the launcher was told to end %s", deed);
+    } else if (cause->kind == WEFT_ABORT_TIMEOUT) {
+        snprintf(text, bytes, "the job has had its %d s (--timeout)", cause->detail);
     } else {
         deed_text(cause, deed, sizeof deed);
         snprintf(text, bytes, "PE %d (pid %d) %s", cause->pe, cause->pid, deed);

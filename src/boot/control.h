@@ -33,6 +33,7 @@ enum weft_abort {
     WEFT_ABORT_ERROR = 4,       /* PE abort_pe gave up with a message of its own; status */
     WEFT_ABORT_LAUNCHER = 5,    /* the launcher was told to end; abort_detail: signal */
     WEFT_ABORT_EXECED = 6,      /* PE abort_pe became another program without finalizing */
+    WEFT_ABORT_TIMEOUT = 7,     /* the job has had its time; abort_detail: seconds */
 };
 
 /* Where an exchange among some PEs takes place just now (boot/circle.c). */

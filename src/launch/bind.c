@@ -1,32 +1,271 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Contiguous shares, because neighbours in number are neighbours in cache. */
+/* A PE is placed on units, which are cores (or hardware threads, where those are bound to): by
+ * turns through the parts of the machine that --map-by names, from the first unit of each on. It
+ * gets all parts of the --bind-to level that its units lie in. Without a word each PE gets a
+ * contiguous share of the processors, because neighbours in number are neighbours in cache. */
 #include "launch/bind.h"
-#include <sched.h>
+#include "base/machine.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-bool weft_bind_wanted(const struct weft_options *options, int cores) {
-    if (options->bind == WEFT_BIND_NONE || options->npes == 1)
-        return false;
-    if (options->npes <= cores)
-        return true;
-    if (options->bind == WEFT_BIND_CORE)
-        fprintf(stderr, "oshrun: not binding %d PEs: there are only %d processors for them\n",
-                options->npes, cores);
+enum { WIDTH_MAX = CPU_SETSIZE };
+
+static const char parts_known[] = "the parts of a machine are hwthread, core, l1cache, l2cache, "
+                                  "l3cache, numa, socket and slot";
+
+/* What stands between one colon and the next; *at moves behind it. */
+static size_t next_word(const char **at, const char **word) {
+    *word = *at;
+    size_t length = strcspn(*at, ":");
+    *at += length + ((*at)[length] == ':');
+    return length;
+}
+
+static bool is_word(const char *word, size_t length, const char *other) {
+    return strlen(other) == length && strncasecmp(word, other, length) == 0;
+}
+
+/* What other launchers allow behind the part, and what changes nothing here. */
+static bool is_idle_modifier(const char *word, size_t length) {
+    static const char *const idle[] = {"oversubscribe",    "nooversubscribe", "span",
+                                       "overload-allowed", "if-supported",    "hwtcpus",
+                                       "corecpus",         "no-overload",     ""};
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+        if (is_word(word, length, idle[i]))
+            return true;
     return false;
 }
 
-void weft_bind_share(int pe, int npes) {
-    cpu_set_t allowed, share;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
-        return; /* more processors than a cpu_set_t holds: the system chooses */
-    int count = CPU_COUNT(&allowed), seen = 0;
-    int begin = (int)((long)count * pe / npes), end = (int)((long)count * (pe + 1) / npes);
-    CPU_ZERO(&share);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed)) {
+/* "PE=2", and with hydra's "core:2" the number alone. */
+static bool take_modifier(struct weft_binding *binding, const char *word, size_t length) {
+    bool named = length > 3 && strncasecmp(word, "pe=", 3) == 0;
+    char *end;
+    long width = strtol(named ? word + 3 : word, &end, 10);
+    if (end == word + length && length > 0 && width > 0 && width <= WIDTH_MAX) {
+        binding->width = (int)width;
+        return true;
+    }
+    return is_idle_modifier(word, length);
+}
+
+static const char *take_modifiers(struct weft_binding *binding, const char *at) {
+    const char *word;
+    while (*at) {
+        size_t length = next_word(&at, &word);
+        if (!take_modifier(binding, word, length))
+            return "behind the part there may be :PE=N and :oversubscribe";
+    }
+    return NULL;
+}
+
+const char *weft_bind_parse_level(struct weft_binding *binding, const char *text) {
+    const char *at = text, *word;
+    size_t length = next_word(&at, &word);
+    int level = weft_level_find(word, length);
+    if (level < 0 && !is_word(word, length, "none"))
+        return parts_known;
+    binding->kind = level < 0 ? WEFT_BIND_NONE : WEFT_BIND_LEVEL;
+    binding->level = level < 0 ? WEFT_LEVEL_HOST : (enum weft_level)level;
+    return take_modifiers(binding, at);
+}
+
+const char *weft_bind_parse_map(struct weft_binding *binding, const char *text) {
+    const char *at = text, *word;
+    size_t length = next_word(&at, &word);
+    binding->per = 0;
+    if (is_word(word, length, "ppr")) {
+        char *end;
+        length = next_word(&at, &word);
+        long per = strtol(word, &end, 10);
+        if (end != word + length || per < 1 || per > WIDTH_MAX)
+            return "the form is ppr:N:part, such as ppr:2:socket";
+        binding->per = (int)per;
+        length = next_word(&at, &word);
+    }
+    int level = length == 0 ? WEFT_LEVEL_HOST : weft_level_find(word, length);
+    if (level < 0)
+        return parts_known;
+    binding->map = (enum weft_level)level;
+    return take_modifiers(binding, at);
+}
+
+const char *weft_bind_parse_rank(struct weft_binding *binding, const char *text) {
+    bool as_placed = is_word(text, strlen(text), "fill") || is_word(text, strlen(text), "span");
+    int level = as_placed ? WEFT_LEVEL_HOST : weft_level_find(text, strlen(text));
+    binding->rank = (enum weft_level)level;
+    return level < 0 ? parts_known : NULL;
+}
+
+static void find_allowed(const struct weft_binding *binding, cpu_set_t *allowed) {
+    cpu_set_t only;
+    weft_machine_processors(allowed);
+    if (!binding->only || !weft_topology_parse(binding->only, &only))
+        return;
+    CPU_AND(&only, &only, allowed);
+    if (CPU_COUNT(&only) > 0)
+        *allowed = only;
+    else
+        fprintf(stderr, "oshrun: of the processors %s this job may use none: all are used\n",
+                binding->only);
+}
+
+/* The parts of a level. */
+struct parts {
+    int count;
+    cpu_set_t part[CPU_SETSIZE];
+};
+
+static void find_parts(enum weft_level level, const cpu_set_t *allowed, struct parts *parts) {
+    parts->count = weft_topology_parts(level, allowed, parts->part);
+}
+
+int weft_bind_demand(const struct weft_binding *binding) {
+    static struct parts parts;
+    cpu_set_t allowed;
+    if (binding->per == 0)
+        return 0;
+    find_allowed(binding, &allowed);
+    find_parts(binding->map, &allowed, &parts);
+    return binding->per * parts.count;
+}
+
+/* Equal and contiguous shares. */
+static void share_out(int npes, const cpu_set_t *allowed, cpu_set_t *sets) {
+    long count = CPU_COUNT(allowed);
+    for (int pe = 0; pe < npes; pe++) {
+        long begin = count * pe / npes, end = count * (pe + 1) / npes, seen = 0;
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+            if (!CPU_ISSET(cpu, allowed))
+                continue;
             if (seen >= begin && seen < end)
-                CPU_SET(cpu, &share);
+                CPU_SET(cpu, &sets[pe]);
             seen++;
         }
-    sched_setaffinity(0, sizeof share, &share);
+    }
+}
+
+static bool meet(const cpu_set_t *one, const cpu_set_t *other) {
+    cpu_set_t both;
+    CPU_AND(&both, one, other);
+    return CPU_COUNT(&both) > 0;
+}
+
+/* The unit that comes as number `place` in a part of the machine, by turns; NULL: the part has
+ * fewer, and `by_turns` is not wanted. */
+static const cpu_set_t *unit_at(const struct parts *units, const cpu_set_t *part, int place,
+                                bool by_turns) {
+    int inside = 0;
+    for (int i = 0; i < units->count; i++)
+        inside += meet(&units->part[i], part);
+    if (place >= inside && !by_turns)
+        return NULL;
+    place %= inside;
+    for (int i = 0; i < units->count; i++)
+        if (meet(&units->part[i], part) && place-- == 0)
+            return &units->part[i];
+    return NULL;
+}
+
+/* Everything of a level in which a unit lies. */
+static void add_around(const struct parts *around, const cpu_set_t *unit, cpu_set_t *set) {
+    for (int i = 0; i < around->count; i++)
+        if (meet(&around->part[i], unit))
+            CPU_OR(set, set, &around->part[i]);
+}
+
+static bool begins_in(const cpu_set_t *set, const cpu_set_t *part) {
+    int cpu = 0;
+    while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, set))
+        cpu++;
+    return CPU_ISSET(cpu, part);
+}
+
+/* Gives numbers anew: the first PE of each part, then the second of each, and so on. */
+static void renumber(enum weft_level level, int npes, const cpu_set_t *allowed, cpu_set_t *sets) {
+    static struct parts parts;
+    cpu_set_t *placed = malloc((size_t)npes * sizeof *placed);
+    if (!placed)
+        return; /* then they stay as they were placed */
+    memcpy(placed, sets, (size_t)npes * sizeof *placed);
+    find_parts(level, allowed, &parts);
+    for (int next = 0, turn = 0; next < npes; turn++)
+        for (int part = 0; part < parts.count; part++)
+            for (int pe = 0, seen = 0; pe < npes; pe++)
+                if (begins_in(&placed[pe], &parts.part[part]) && seen++ == turn)
+                    sets[next++] = placed[pe];
+    free(placed);
+}
+
+/* Whether every PE has units of its own, or is bound to more than units, which it may share. */
+static bool place_all(const struct weft_binding *binding, int npes, const cpu_set_t *allowed,
+                      cpu_set_t *sets) {
+    static struct parts by, units, around;
+    bool threads = binding->level == WEFT_LEVEL_HWTHREAD || binding->map == WEFT_LEVEL_HWTHREAD;
+    int width = binding->width ? binding->width : 1, per = binding->per ? binding->per : 1;
+    find_parts(binding->map, allowed, &by);
+    find_parts(threads ? WEFT_LEVEL_HWTHREAD : WEFT_LEVEL_CORE, allowed, &units);
+    find_parts(binding->level, allowed, &around);
+    for (int pe = 0; pe < npes; pe++) {
+        const cpu_set_t *part = &by.part[pe / per % by.count];
+        int place = (pe / per / by.count * per + pe % per) * width;
+        for (int i = 0; i < width; i++) {
+            const cpu_set_t *unit =
+                unit_at(&units, part, place + i, binding->level > WEFT_LEVEL_CORE);
+            if (!unit)
+                return false;
+            add_around(&around, unit, &sets[pe]);
+        }
+    }
+    if (binding->rank != WEFT_LEVEL_HOST)
+        renumber(binding->rank, npes, allowed, sets);
+    return true;
+}
+
+/* A part that was only mapped by is bound to, too; of several cores for each PE, those are. */
+static struct weft_binding complete(const struct weft_binding *asked) {
+    struct weft_binding binding = *asked;
+    if (asked->kind != WEFT_BIND_SHARE || (asked->width == 0 && asked->map == WEFT_LEVEL_HOST))
+        return binding;
+    binding.kind = WEFT_BIND_LEVEL;
+    binding.level = asked->width > 0 ? WEFT_LEVEL_CORE : asked->map;
+    return binding;
+}
+
+static bool plan(const struct weft_binding *binding, int npes, int cores, const cpu_set_t *allowed,
+                 cpu_set_t *sets) {
+    if (binding->kind == WEFT_BIND_LEVEL && place_all(binding, npes, allowed, sets))
+        return true;
+    if (binding->kind == WEFT_BIND_LEVEL)
+        fprintf(stderr,
+                "oshrun: not binding %d PEs: there are too few %s for them among the %d processors "
+                "that this job may use\n",
+                npes, weft_level_name(binding->level), CPU_COUNT(allowed));
+    bool shares =
+        binding->kind == WEFT_BIND_SHARE && npes > 1 && npes <= cores && npes <= CPU_COUNT(allowed);
+    if (shares)
+        share_out(npes, allowed, sets);
+    for (int pe = 0; !shares && pe < npes; pe++)
+        sets[pe] = *allowed; /* as a whole */
+    return shares || binding->only;
+}
+
+static void report(int npes, bool bound, const cpu_set_t *sets) {
+    char list[512];
+    for (int pe = 0; pe < npes; pe++) {
+        weft_topology_format(&sets[pe], list, sizeof list);
+        fprintf(stderr, "oshrun: PE %d is %s %s\n", pe,
+                bound ? "bound to processors" : "not bound, and may use processors", list);
+    }
+}
+
+bool weft_bind_plan(const struct weft_binding *asked, int npes, int cores, cpu_set_t *sets) {
+    struct weft_binding binding = complete(asked);
+    cpu_set_t allowed;
+    find_allowed(&binding, &allowed);
+    memset(sets, 0, (size_t)npes * sizeof *sets);
+    bool bound = plan(&binding, npes, cores, &allowed, sets);
+    if (binding.report)
+        report(npes, bound, sets);
+    return bound;
 }

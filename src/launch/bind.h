@@ -1,15 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which processors a PE runs on. */
+/* Which processors a PE runs on: --map-by chooses a place for each, --bind-to how much around it.
+ */
 #ifndef WEFT_LAUNCH_BIND_H
 #define WEFT_LAUNCH_BIND_H
 
-#include "launch/options.h"
+#include <sched.h>
+#include <stdbool.h>
+#include "launch/topology.h"
 
-/* Whether PEs get processors of their own: when there is at least one for each. `cores`: what the
- * job may use. Says so when it was asked for in vain. */
-bool weft_bind_wanted(const struct weft_options *options, int cores);
+struct weft_binding {
+    enum {
+        WEFT_BIND_SHARE, /* not said: equal shares, where there is a processor for each PE */
+        WEFT_BIND_NONE,
+        WEFT_BIND_LEVEL,
+    } kind;
+    enum weft_level level; /* what a PE gets, */
+    enum weft_level map;   /* and of which parts of the machine, one after the other; HOST: as they
+                              come */
+    enum weft_level rank;  /* PEs are numbered by turns through these; HOST: as they are placed */
+    int width;             /* how many cores, or hardware threads where those are bound to; 0: 1 */
+    int per;               /* PEs that stay together in each part; 0: one */
+    const char *only;      /* a list of processors to choose from; NULL: all */
+    bool report;
+};
 
-/* Restricts this process to PE pe's contiguous share of the processors it may run on. */
-void weft_bind_share(int pe, int npes);
+/* Take the words behind --bind-to, --map-by and --rank-by. NULL, or what is wrong with them. */
+const char *weft_bind_parse_level(struct weft_binding *binding, const char *text);
+const char *weft_bind_parse_map(struct weft_binding *binding, const char *text);
+const char *weft_bind_parse_rank(struct weft_binding *binding, const char *text);
+
+/* How many PEs --map-by ppr:N:part asks for; 0 without it. */
+int weft_bind_demand(const struct weft_binding *binding);
+
+/* Chooses for every PE. `cores`: what the job may use, by quota too. Whether PEs are bound: says
+ * why not when it was asked for in vain. Reports if asked to. */
+bool weft_bind_plan(const struct weft_binding *binding, int npes, int cores, cpu_set_t *sets);
 
 #endif

@@ -16,6 +16,7 @@ enum {
     TERMINATING_MS = 400,
     KILLING_MS = 1000,
     KILL_AGAIN_MS = 20,                     /* for processes that were born while we killed */
+    STATUS_TIMEOUT = 124,                   /* as of timeout(1) */
     STATUS_NO_BETTER = WEFT_STATUS_ABORTED, /* the culprit exited with 0, or nobody knows */
 };
 
@@ -35,14 +36,15 @@ static bool said_already(const struct weft_run *run) {
 
 static void announce(struct weft_run *run) {
     char text[160];
-    int exec_error = weft_spawn_failure(run);
+    struct weft_spawn_failure failure;
+    bool failed = weft_spawn_failure(run, &failure);
     if (run->announced)
         return;
     run->announced = true;
     weft_cause_text(&run->cause, text, sizeof text);
-    if (exec_error)
-        fprintf(stderr, "oshrun: cannot run '%s': %s\n", run->options->program[0],
-                strerror(exec_error));
+    if (failed)
+        fprintf(stderr, "oshrun: cannot %s '%s': %s\n", failure.deed, failure.object,
+                strerror(failure.error));
     else if (!said_already(run))
         fprintf(stderr, "oshrun: %s; ending the job\n", text);
 }
@@ -145,11 +147,19 @@ static void told_in_vain(struct weft_run *run) {
         weft_end_told(run, run->told_signal, false);
 }
 
+static void time_is_up(struct weft_run *run) {
+    weft_end_begin(run, (struct weft_cause){.kind = WEFT_ABORT_TIMEOUT,
+                                            .pe = -1,
+                                            .detail = run->options->timeout_s});
+}
+
 void weft_end_advance(struct weft_run *run) {
     if (run->phase >= WEFT_GRACE && run->childless)
         be_over(run);
     if (run->phase == WEFT_KILLING)
         kill_all(run);
+    if (run->time_is_up_ms && weft_run_now_ms() >= run->time_is_up_ms)
+        time_is_up(run);
     if (!run->phase_ends_ms || weft_run_now_ms() < run->phase_ends_ms)
         return;
     switch (run->phase) {
@@ -175,10 +185,11 @@ int weft_end_patience(const struct weft_run *run) {
         return 1;
     if (run->phase == WEFT_KILLING)
         return KILL_AGAIN_MS;
-    if (!run->phase_ends_ms)
-        return -1;
-    int64_t left = run->phase_ends_ms - weft_run_now_ms();
-    return left > 0 ? (int)left : 0;
+    int64_t next = run->phase_ends_ms;
+    if (run->time_is_up_ms && run->phase < WEFT_GRACE && (!next || run->time_is_up_ms < next))
+        next = run->time_is_up_ms;
+    int64_t left = next - weft_run_now_ms();
+    return !next ? -1 : left > 0 ? (int)left : 0;
 }
 
 static int culprit_status(const struct weft_run *run) {
@@ -199,6 +210,8 @@ int weft_end_status(const struct weft_run *run) {
         return run->cause.detail & 0xff ? run->cause.detail & 0xff : STATUS_NO_BETTER;
     case WEFT_ABORT_LAUNCHER:
         return 128 + run->cause.detail;
+    case WEFT_ABORT_TIMEOUT:
+        return STATUS_TIMEOUT;
     default:
         return culprit_status(run);
     }

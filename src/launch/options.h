@@ -1,19 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of oshrun. */
+/* The command line of oshrun: what one run is to be. */
 #ifndef WEFT_LAUNCH_OPTIONS_H
 #define WEFT_LAUNCH_OPTIONS_H
 
 #include <stdbool.h>
+#include "launch/bind.h"
+#include "launch/environment.h"
 
-struct weft_options {
-    int npes;
-    bool tag_output;
-    enum { WEFT_BIND_AUTO, WEFT_BIND_NONE, WEFT_BIND_CORE } bind;
-    char **program; /* its name and arguments, NULL at the end */
+/* One of the programs that colons separate on the command line. */
+struct weft_program {
+    int npes;           /* while options are read, 0: not said */
+    char **argv;        /* its name and arguments, NULL at the end */
+    const char *folder; /* where it starts; NULL: where oshrun did */
+    struct weft_environment environment;
 };
 
-/* -1: start the program. Otherwise there is nothing to start, and the result is oshrun's exit
- * status: help was printed, or the mistake was named. */
-int weft_options_parse(int argc, char **argv, struct weft_options *options);
+struct weft_options {
+    struct weft_program *program; /* PEs are numbered from one to the next */
+    int nprograms;
+    int npes;                            /* of all programs */
+    int per_host;                        /* most PEs on one host; 0: not said */
+    int slots;                           /* of this host, as a host list has it; 0: not said */
+    struct weft_environment environment; /* of all programs, before their own */
+    struct weft_binding binding;
+    bool tag_output, verbose;
+    const char *output_folder; /* for a file of each PE's output; NULL: none */
+    int timeout_s;             /* 0: none */
+    enum { WEFT_ANSWER_NONE, WEFT_ANSWER_HELP, WEFT_ANSWER_VERSION } answer; /* and no more */
+};
+
+/* What a mistake on the command line ends with. */
+#define WEFT_STATUS_USAGE 2
+
+/* Names a mistake on the command line, and returns the exit status for it. */
+int weft_options_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A whole number of `least` to `most`, or -1. */
+int weft_options_number(const char *text, int least, int most);
 
 #endif

@@ -10,7 +10,8 @@
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/fate.h"
-#include "launch/options.h"
+#include "launch/help.h"
+#include "launch/parse.h"
 #include "launch/output.h"
 #include "launch/run.h"
 #include "launch/signals.h"
@@ -23,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATUS_SYSTEM = 71, STATUS_OUTPUT = 74, OUTPUT_PATIENCE_MS = 1000 };
+enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
 
 /* Places in the array for poll; the PEs' sockets follow. */
 enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
@@ -44,11 +45,25 @@ static void raise_descriptor_limit(struct weft_run *run) {
     setrlimit(RLIMIT_NOFILE, &most);
 }
 
+/* One program after the other, in the order of the command line. */
+static void assign_programs(struct weft_run *run, const struct weft_options *options) {
+    int pe = 0;
+    for (int i = 0; i < options->nprograms; i++) {
+        struct weft_program *program = &options->program[i];
+        for (int one = 0; one < program->npes; one++)
+            run->pe[pe++].program = program;
+        if (options->verbose)
+            fprintf(stderr, "oshrun: PEs %d to %d run '%s'\n", pe - program->npes, pe - 1,
+                    program->argv[0]);
+    }
+}
+
 static int open_run(struct weft_run *run, const struct weft_options *options) {
     *run = (struct weft_run){.options = options, .npes = options->npes};
     run->pe = calloc((size_t)run->npes, sizeof *run->pe);
     if (!run->pe)
         return -ENOMEM;
+    assign_programs(run, options);
     fill_standard_streams();
     raise_descriptor_limit(run);
     int rc = weft_control_create(run->npes, &run->control, &run->control_fd);
@@ -58,6 +73,8 @@ static int open_run(struct weft_run *run, const struct weft_options *options) {
         rc = weft_output_open(&run->output, run->npes);
     if (rc)
         return rc;
+    if (options->timeout_s)
+        run->time_is_up_ms = weft_run_now_ms() + (int64_t)options->timeout_s * 1000;
     run->control->cores = weft_machine_cores();
     for (int pe = 0; pe < run->npes; pe++)
         run->pe[pe].watch = (struct weft_watch){
@@ -121,7 +138,7 @@ static int run_job(struct weft_run *run) {
     if (run->output)
         rc = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
     int status = weft_end_status(run);
-    return rc && status == 0 ? STATUS_OUTPUT : status;
+    return rc && status == 0 ? WEFT_STATUS_OUTPUT : status;
 }
 
 /* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
@@ -136,7 +153,7 @@ static void die_as_told(const struct weft_run *run) {
 int main(int argc, char **argv) {
     static struct weft_run run; /* watchers may still look at it while the process ends */
     struct weft_options options;
-    int status = weft_options_parse(argc, argv, &options);
+    int status = weft_parse_options(argc, argv, &options);
     if (status >= 0)
         return status;
     int rc = open_run(&run, &options);

@@ -17,6 +17,7 @@ struct weft_hub;
 struct weft_output;
 
 struct weft_run_pe {
+    const struct weft_program *program;
     pid_t child; /* the process that was started */
     pid_t self;  /* the process that joined: the child or one below it; 0: none has */
     int life;    /* our end of the life socket: closing it kills the process that joined */
@@ -55,6 +56,8 @@ struct weft_run {
 
     enum weft_phase phase;
     int64_t phase_ends_ms; /* 0: it has no end of its own */
+    int64_t
+        time_is_up_ms; /* when the job has had all the time that it may have; 0: it may have any */
     int told_signal;
     bool told_by_terminal;
     struct weft_cause cause; /* from GRACE on: why the job ends */

@@ -7,6 +7,7 @@
 #include "boot/wire.h"
 #include "launch/bind.h"
 #include "launch/catch.h"
+#include "launch/files.h"
 #include "launch/output.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,15 @@ enum {
 /* Both ends for one PE: [0] is ours, [1] the PE's. */
 struct lines {
     int hub[2], life[2];
+};
+
+/* What a child needs besides what the run knows. */
+struct birth {
+    int pe;
+    pid_t launcher;
+    const struct lines *lines;
+    const cpu_set_t *processors; /* NULL: all */
+    int files[2];                /* for its output; only if the options name a folder */
 };
 
 static int say(int code, const char *what) {
@@ -60,13 +70,15 @@ static void leave_environment(const struct weft_run *run, int pe, const struct l
 }
 
 /* Only PE 0 may read what we could: several readers would share it by chance. */
-static void set_streams(const struct weft_run *run, int pe) {
-    if (pe > 0) {
+static void set_streams(const struct weft_run *run, const struct birth *birth) {
+    if (birth->pe > 0) {
         int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
         dup2(nothing, STDIN_FILENO);
     }
     if (run->output)
-        weft_output_redirect(run->output, pe);
+        weft_output_redirect(run->output, birth->pe);
+    if (run->options->output_folder)
+        weft_files_redirect(birth->files);
 }
 
 static void restore_found(const struct weft_run *run) {
@@ -74,25 +86,34 @@ static void restore_found(const struct weft_run *run) {
     weft_catch_restore(run);
 }
 
-static _Noreturn void become_program(const struct weft_run *run) {
-    execvp(run->options->program[0], run->options->program);
-    int error = errno;
-    ssize_t written = write(run->exec_failures[1], &error, sizeof error);
+/* Parents and child are one program still: pointers hold in both. */
+static _Noreturn void give_up(const struct weft_run *run, const char *deed, const char *object) {
+    struct weft_spawn_failure failure = {.error = errno, .deed = deed, .object = object};
+    ssize_t written = write(run->exec_failures[1], &failure, sizeof failure);
     (void)written;
-    _exit(error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN);
+    _exit(failure.error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN);
 }
 
-static _Noreturn void child_main(const struct weft_run *run, int pe, const struct lines *lines,
-                                 pid_t launcher, bool bind) {
+static _Noreturn void become_program(const struct weft_run *run, int pe) {
+    const struct weft_program *program = run->pe[pe].program;
+    if (program->folder && chdir(program->folder) < 0)
+        give_up(run, "start in", program->folder);
+    execvp(program->argv[0], program->argv);
+    give_up(run, "run", program->argv[0]);
+}
+
+static _Noreturn void child_main(const struct weft_run *run, const struct birth *birth) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher)
+    if (getppid() != birth->launcher)
         _exit(STATUS_NOT_RUN); /* it died before the line above */
-    if (bind)
-        weft_bind_share(pe, run->npes);
-    set_streams(run, pe);
-    leave_environment(run, pe, lines);
+    if (birth->processors)
+        sched_setaffinity(0, sizeof *birth->processors, birth->processors);
+    set_streams(run, birth);
+    weft_environment_apply(&run->options->environment);
+    weft_environment_apply(&run->pe[birth->pe].program->environment);
+    leave_environment(run, birth->pe, birth->lines);
     restore_found(run);
-    become_program(run);
+    become_program(run, birth->pe);
 }
 
 static int make_lines(struct lines *lines) {
@@ -124,18 +145,36 @@ static void enter_child(struct weft_run *run, int pe, pid_t child) {
     atomic_compare_exchange_strong(&run->control->pe[pe].pid, &nobody, (int32_t)child);
 }
 
-static int fork_all(struct weft_run *run, const struct lines *lines) {
-    pid_t launcher = getpid();
-    bool bind = weft_bind_wanted(run->options, run->control->cores);
-    for (int pe = 0; pe < run->npes; pe++) {
-        pid_t child = fork();
-        if (child < 0)
-            return -errno;
-        if (child == 0)
-            child_main(run, pe, &lines[pe], launcher, bind);
-        enter_child(run, pe, child);
-    }
+static int fork_one(struct weft_run *run, struct birth *birth) {
+    const char *folder = run->options->output_folder;
+    int rc = folder ? weft_files_open(folder, birth->pe, birth->files) : 0;
+    if (rc)
+        return rc;
+    pid_t child = fork();
+    if (child < 0)
+        return -errno;
+    if (child == 0)
+        child_main(run, birth);
+    if (folder)
+        weft_files_close(birth->files);
+    enter_child(run, birth->pe, child);
     return 0;
+}
+
+static int fork_all(struct weft_run *run, const struct lines *lines) {
+    cpu_set_t *sets = calloc((size_t)run->npes, sizeof *sets);
+    if (!sets)
+        return -ENOMEM;
+    bool bind = weft_bind_plan(&run->options->binding, run->npes, run->control->cores, sets);
+    struct birth birth = {.launcher = getpid()};
+    int rc = 0;
+    for (; rc == 0 && birth.pe < run->npes; birth.pe++) {
+        birth.lines = &lines[birth.pe];
+        birth.processors = bind ? &sets[birth.pe] : NULL;
+        rc = fork_one(run, &birth);
+    }
+    free(sets);
+    return rc;
 }
 
 int weft_spawn_all(struct weft_run *run) {
@@ -156,7 +195,6 @@ int weft_spawn_all(struct weft_run *run) {
     return rc ? say(rc, "cannot start the PEs") : 0;
 }
 
-int weft_spawn_failure(const struct weft_run *run) {
-    int error = 0;
-    return read(run->exec_failures[0], &error, sizeof error) == sizeof error ? error : 0;
+bool weft_spawn_failure(const struct weft_run *run, struct weft_spawn_failure *failure) {
+    return read(run->exec_failures[0], failure, sizeof *failure) == sizeof *failure;
 }

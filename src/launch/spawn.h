@@ -9,7 +9,11 @@
  * -errno, said; on failure some children may run already. */
 int weft_spawn_all(struct weft_run *run);
 
-/* Why a child could not become the program: an errno, or 0. */
-int weft_spawn_failure(const struct weft_run *run);
+/* Why a child could not become its program. */
+struct weft_spawn_failure {
+    int error;                 /* an errno */
+    const char *deed, *object; /* "run" this program, "start in" this folder */
+};
+bool weft_spawn_failure(const struct weft_run *run, struct weft_spawn_failure *failure);
 
 #endif

@@ -51,9 +51,11 @@ def check_refusal(status, err, statuses, where):
 def arguments():
     lots = lots_for("arguments")
     words = [b"-n", b"-np", b"--tag-output", b"--bind-to", b"none", b"core", b"--", b"--help", b"--version", b"-h", b"1",
-             b"2", b"-n=2", b"--bind-to=core", b"true"]
+             b"2", b"-n=2", b"--bind-to=core", b"true", b":", b"-n2", b"-x", b"A=1", b"-genv", b"-envlist", b"-wdir", b"/", b"-v",
+             b"--mca", b"-H", b"localhost:2,localhost", b"--hostfile", b"/dev/null", b"--map-by", b"ppr:1:core", b"slot:PE=2",
+             b"--rank-by", b"--cpu-set", b"0-3,8", b"--report-bindings", b"--timeout", b"--oversubscribe", b"--rankfile", b"-l"]
     for _ in range(TIMES):
-        given = [lots.choice(words) if lots.random() < 0.8 else junk(lots) for _ in range(lots.randrange(6))] + [b"true"]
+        given = [lots.choice(words) if lots.random() < 0.8 else junk(lots) for _ in range(lots.randrange(8))] + [b"true"]
         if any(number in given for number in (b"4096", b"-n=4096")):
             continue  # a right number, but no quick one
         result = subprocess.run([os.fsencode(OSHRUN), *given], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)

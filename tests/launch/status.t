@@ -26,7 +26,7 @@ def counts():
 @case("wrong options are named, with status 2")
 def wrong():
     run("--nonsense", "true").expect(2, "unknown option --nonsense")
-    run("-x", "true").expect(2, "unknown option -x")
+    run("-x", "PATH").expect(2, "no program")
     run("-n").expect(2, "after -n")
     for number in ("0", "-1", "x", "", "1x", "99999999999999999999", "4097"):
         run("-n", number, "true").expect(2, f"-n {number}: ")

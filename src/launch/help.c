@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of options, as a person reads it. */
+#include "launch/help.h"
+#include "launch/known.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weft/version.h>
+
+enum { COLUMN = 26, WIDTH = 96 };
+
+static const char opening[] =
+    "usage: oshrun [options] [--] program [arguments...] [: [options] program...]\n"
+    "\n"
+    "Starts the processing elements (PEs) of an OpenSHMEM program on this machine. Long options "
+    "may\n"
+    "have one dash or two, and stand as --np 2, --np=2 or -n2.\n";
+
+static const char closing[] =
+    "\n"
+    "PE 0 reads oshrun's standard input, the others read nothing. Signals sent to oshrun reach\n"
+    "all PEs. When a PE dies the job ends and oshrun names the PE. The exit status is that of\n"
+    "shmem_global_exit, otherwise the first that is not 0 (128 + s for signal s); 127: no such\n"
+    "program; 126: not executable; 124: --timeout; 2: a wrong option.\n";
+
+static const char *const headings[] = {
+    [WEFT_KNOWN_START] = "What to start",
+    [WEFT_KNOWN_PLACE] = "On which processors",
+    [WEFT_KNOWN_ENVIRONMENT] = "In which environment",
+    [WEFT_KNOWN_OUTPUT] = "Output and end",
+    [WEFT_KNOWN_HARMLESS] = "Taken without an effect (-v says why)",
+    [WEFT_KNOWN_REFUSED] = "Not possible, and an error that says why",
+};
+enum { KINDS = sizeof headings / sizeof *headings };
+
+/* Words from column `begin` on, where the line is; broken before the last column. */
+static void print_words(const char *text, int begin) {
+    int at = begin;
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (at > begin && at + 1 + length > WIDTH)
+            at = printf("\n%*s", begin, "") - 1;
+        else if (at > begin)
+            at += printf(" ");
+        at += printf("%.*s", length, text);
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+/* "-n, --np N" */
+static int print_names(const struct weft_known_row *row) {
+    char name[WEFT_KNOWN_NAME_BYTES];
+    const char *at = row->names;
+    int used = printf(" ");
+    for (bool first = true; weft_known_next(&at, name); first = false)
+        used += printf("%s %s%s", first ? "" : ",", name[1] ? "--" : "-", name);
+    return used + (*row->arguments ? printf(" %s", row->arguments) : 0);
+}
+
+static void print_row(const struct weft_known_row *row) {
+    int at = print_names(row);
+    if (at >= COLUMN) {
+        putchar('\n');
+        at = 0;
+    }
+    printf("%*s", COLUMN - at, "");
+    print_words(row->text, COLUMN);
+}
+
+/* Of options that do nothing the names are enough. */
+static void print_names_only(enum weft_known_kind kind) {
+    char name[WEFT_KNOWN_NAME_BYTES], line[4096] = "";
+    size_t used = 0;
+    for (int row = 0; row < weft_known_count; row++) {
+        const char *at = weft_known[row].names;
+        while (weft_known[row].kind == kind && weft_known_next(&at, name) && used < sizeof line)
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s", used ? " " : "",
+                                     name[1] ? "--" : "-", name);
+    }
+    printf("  ");
+    print_words(line, 2);
+}
+
+static void print_help(void) {
+    fputs(opening, stdout);
+    for (int kind = 0; kind < KINDS; kind++) {
+        printf("\n%s:\n", headings[kind]);
+        if (kind >= WEFT_KNOWN_HARMLESS)
+            print_names_only((enum weft_known_kind)kind);
+        for (int row = 0; row < weft_known_count; row++)
+            if (kind < WEFT_KNOWN_HARMLESS && (int)weft_known[row].kind == kind)
+                print_row(&weft_known[row]);
+    }
+    fputs(closing, stdout);
+}
+
+int weft_help_answer(int answer) {
+    if (answer == WEFT_ANSWER_HELP)
+        print_help();
+    else
+        puts("oshrun (Weft) " WEFT_VERSION_STRING);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "oshrun: cannot write to standard output: %s\n", strerror(errno));
+    return WEFT_STATUS_OUTPUT;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The acts of options, then the table, then how names are found in it. An act gets the words of the
+ * command line, which live as long as the process, and may keep them. */
+#include "launch/known.h"
+#include "boot/wire.h"
+#include "launch/hosts.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct weft_options options_t;
+typedef const struct weft_known_use use_t;
+
+/* The length of the option's name, with dashes, where the value may be in the same word. */
+static int name_length(use_t *use) {
+    size_t length = strlen(use->word);
+    if (use->value && use->value > use->word && use->value <= use->word + length)
+        length = (size_t)(use->value - use->word) - (use->value[-1] == '=');
+    return (int)length;
+}
+
+static int wrong_value(use_t *use, const char *reason) {
+    return weft_options_error("%.*s %s: %s", name_length(use), use->word, use->value, reason);
+}
+
+static int count_pes(use_t *use, int *number) {
+    char reason[64];
+    *number = weft_options_number(use->value, 1, WEFT_WIRE_PES_MAX);
+    if (*number > 0)
+        return -1;
+    snprintf(reason, sizeof reason, "the number of PEs must be 1 to %d", WEFT_WIRE_PES_MAX);
+    return wrong_value(use, reason);
+}
+
+static int set_npes(options_t *options, use_t *use) {
+    (void)options;
+    return count_pes(use, &use->program->npes);
+}
+
+static int set_per_host(options_t *options, use_t *use) {
+    return count_pes(use, &options->per_host);
+}
+
+static int set_per_socket(options_t *options, use_t *use) {
+    options->binding.map = WEFT_LEVEL_SOCKET;
+    return count_pes(use, &options->binding.per);
+}
+
+static int set_hosts(options_t *options, use_t *use) {
+    return weft_hosts_take_list(options, use->word, use->value);
+}
+
+static int set_hostfile(options_t *options, use_t *use) {
+    return weft_hosts_take_file(options, use->word, use->value);
+}
+
+static int set_folder(options_t *options, use_t *use) {
+    (void)options;
+    use->program->folder = use->value;
+    return -1;
+}
+
+static int set_bind(options_t *options, use_t *use) {
+    const char *wrong = weft_bind_parse_level(&options->binding, use->value);
+    return wrong ? wrong_value(use, wrong) : -1;
+}
+
+static int set_map(options_t *options, use_t *use) {
+    const char *wrong = weft_bind_parse_map(&options->binding, use->value);
+    return wrong ? wrong_value(use, wrong) : -1;
+}
+
+static int set_rank(options_t *options, use_t *use) {
+    const char *wrong = weft_bind_parse_rank(&options->binding, use->value);
+    return wrong ? wrong_value(use, wrong) : -1;
+}
+
+static int set_width(options_t *options, use_t *use) {
+    options->binding.width = weft_options_number(use->value, 1, CPU_SETSIZE);
+    return options->binding.width > 0 ? -1 : wrong_value(use, "this is no number of processors");
+}
+
+static int set_processors(options_t *options, use_t *use) {
+    cpu_set_t ignored;
+    options->binding.only = use->value;
+    return weft_topology_parse(use->value, &ignored)
+               ? -1
+               : wrong_value(use, "a list of processors is like 0-3,8");
+}
+
+static int set_report(options_t *options, use_t *use) {
+    (void)use;
+    options->binding.report = true;
+    return -1;
+}
+
+static int note_variable(struct weft_environment *environment, const char *name,
+                         const char *value) {
+    return weft_environment_note(environment, name, value) == 0
+               ? -1
+               : weft_options_error("no memory for the environment");
+}
+
+/* Cuts NAME=VALUE in two, in the place where the command line has it. */
+static int set_pair(struct weft_environment *environment, use_t *use, const char *value) {
+    char *equals = strchr(use->value, '=');
+    if (equals == use->value || !*use->value)
+        return wrong_value(use, "a variable has a name");
+    if (equals)
+        *equals = '\0';
+    return note_variable(environment, use->value, equals ? equals + 1 : value);
+}
+
+/* A variable without a value is one of ours, which PEs have anyway. */
+static int export_variable(options_t *options, use_t *use) {
+    (void)options;
+    if (strchr(use->value, '=') || !*use->value)
+        return set_pair(&use->program->environment, use, "");
+    if (!getenv(use->value))
+        fprintf(stderr, "oshrun: -x %s: this variable is not set, and will not be in the PEs\n",
+                use->value);
+    return -1;
+}
+
+static int set_variable(options_t *options, use_t *use) {
+    (void)options;
+    return set_pair(&use->program->environment, use, use->second);
+}
+
+static int set_variable_of_all(options_t *options, use_t *use) {
+    return set_pair(&options->environment, use, use->second);
+}
+
+static int keep_variables(options_t *options, use_t *use) {
+    (void)options;
+    return note_variable(&use->program->environment, NULL, use->value ? use->value : "");
+}
+
+static int keep_variables_of_all(options_t *options, use_t *use) {
+    return note_variable(&options->environment, NULL, use->value ? use->value : "");
+}
+
+static int set_tag(options_t *options, use_t *use) {
+    (void)use;
+    options->tag_output = true;
+    return -1;
+}
+
+static int set_output(options_t *options, use_t *use) {
+    if (strcasecmp(use->value, "tag") != 0)
+        return wrong_value(use, "only tag is known; for files there is --output-filename");
+    return set_tag(options, use);
+}
+
+static int set_output_folder(options_t *options, use_t *use) {
+    options->output_folder = use->value;
+    return *use->value ? -1 : wrong_value(use, "a folder has a name");
+}
+
+static int set_timeout(options_t *options, use_t *use) {
+    options->timeout_s = weft_options_number(use->value, 1, INT_MAX / 1000);
+    return options->timeout_s > 0 ? -1 : wrong_value(use, "this is no number of seconds from 1");
+}
+
+static int set_verbose(options_t *options, use_t *use) {
+    (void)use;
+    options->verbose = true;
+    return -1;
+}
+
+static int ask_help(options_t *options, use_t *use) {
+    (void)use;
+    options->answer = WEFT_ANSWER_HELP;
+    return -1;
+}
+
+static int ask_version(options_t *options, use_t *use) {
+    (void)use;
+    options->answer = WEFT_ANSWER_VERSION;
+    return -1;
+}
+
+/* clang-format off */
+#define START       WEFT_KNOWN_START
+#define PLACE       WEFT_KNOWN_PLACE
+#define ENVIRONMENT WEFT_KNOWN_ENVIRONMENT
+#define OUTPUT      WEFT_KNOWN_OUTPUT
+#define HARMLESS    WEFT_KNOWN_HARMLESS
+#define REFUSED     WEFT_KNOWN_REFUSED
+
+const struct weft_known_row weft_known[] = {
+    {START, "n np c", "N", set_npes,
+     "how many PEs; else one for each slot of -H, or task of an allocation of Slurm; else 1"},
+    {START, "N ppn npernode perhost", "N", set_per_host,
+     "how many PEs a host may have, and has without -n"},
+    {START, "npersocket", "N", set_per_socket, "as --map-by ppr:N:socket"},
+    {START, "H host hosts", "HOST[:SLOTS],...", set_hosts, "hosts: only this one so far"},
+    {START, "hostfile f machinefile default-hostfile", "FILE", set_hostfile,
+     "the same as lines of a file: localhost slots=4"},
+    {START, "wdir wd", "DIR", set_folder, "where the program starts"},
+
+    {PLACE, "bind-to", "PART", set_bind,
+     "what of the machine a PE may use: none, hwthread, core, l1cache, l2cache, l3cache, numa or "
+     "socket; else each has an equal share of the processors, if there are enough"},
+    {PLACE, "map-by", "[ppr:N:]PART[:PE=N]", set_map,
+     "place PEs by turns on parts of the machine, N on each with ppr:N, and on N cores each with "
+     "PE=N; slot: one after the other"},
+    {PLACE, "rank-by", "PART", set_rank, "number the PEs by turns through parts of the machine"},
+    {PLACE, "cpus-per-rank cpus-per-proc", "N", set_width, "as --map-by :PE=N"},
+    {PLACE, "cpu-set cpu-list", "LIST", set_processors, "use only these processors, like 0-3,8"},
+    {PLACE, "report-bindings", "", set_report, "say which processors each PE has"},
+
+    {ENVIRONMENT, "x", "NAME[=VALUE]", export_variable, "set a variable for this program's PEs"},
+    {ENVIRONMENT, "env", "NAME VALUE", set_variable, "the same"},
+    {ENVIRONMENT, "genv", "NAME VALUE", set_variable_of_all, "the same for all programs"},
+    {ENVIRONMENT, "envlist", "NAME,...", keep_variables, "pass on these variables alone"},
+    {ENVIRONMENT, "genvlist", "NAME,...", keep_variables_of_all, "the same for all programs"},
+    {ENVIRONMENT, "envnone", "", keep_variables, "pass on no variables"},
+    {ENVIRONMENT, "genvnone", "", keep_variables_of_all, "the same for all programs"},
+
+    {OUTPUT, "l tag-output prepend-rank", "", set_tag,
+     "put [PE] before every line that a PE writes"},
+    {OUTPUT, "output", "tag", set_output, "the same"},
+    {OUTPUT, "output-filename", "DIR", set_output_folder,
+     "write what PE n writes into DIR/rank.n/stdout and DIR/rank.n/stderr"},
+    {OUTPUT, "timeout", "SECONDS", set_timeout, "end the job after that time, with status 124"},
+    {OUTPUT, "v verbose", "", set_verbose, "say what is started, and which options do nothing"},
+    {OUTPUT, "h help", "", ask_help, "print this"},
+    {OUTPUT, "V version", "", ask_version, "print the version"},
+
+    {HARMLESS, "oversubscribe", "", NULL, "there may always be more PEs than processors"},
+    {HARMLESS, "allow-run-as-root", "", NULL, "root may always run programs"},
+    {HARMLESS, "mca gmca omca pmca prtemca pmixmca", "NAME VALUE", NULL,
+     "these are settings of Open MPI; those of Weft are in weft(7)"},
+    {HARMLESS, "prefix tmpdir", "DIR", NULL, "nothing is looked for there, and no files are made"},
+    {HARMLESS, "noprefix", "", NULL, "nothing is looked for elsewhere"},
+    {HARMLESS, "use-hwthread-cpus use-hwthreads", "", NULL, "a hardware thread is a processor here"},
+    {HARMLESS, "q quiet", "", NULL, "there is only what you have to know"},
+    {HARMLESS, "envall genvall", "", NULL, "PEs have the whole environment anyway"},
+    {HARMLESS, "launcher launcher-exec bootstrap bootstrap-exec rmk iface", "NAME", NULL,
+     "this is for several hosts"},
+    {HARMLESS, "hetero-nodes enable-x disable-x disable-hostname-propagation", "", NULL,
+     "this is for several hosts"},
+    {HARMLESS, "display-map display-allocation display-topo", "", NULL,
+     "--report-bindings says where PEs run"},
+
+    {REFUSED, "rankfile rf", "FILE", NULL, "--map-by, --bind-to and --cpu-set say where PEs run"},
+    {REFUSED, "app configfile", "FILE", NULL,
+     "programs stand on the command line, with a colon between them"},
+    {REFUSED, "nolocal", "", NULL, "several hosts are not supported yet"},
+    {REFUSED, "debug tv gdb", "", NULL,
+     "start the debugger as the program, such as oshrun -n 2 xterm -e gdb ./program"},
+    {REFUSED, "xterm", "RANKS", NULL, "start it as the program: oshrun -n 2 xterm -hold -e ./program"},
+    {REFUSED, "stdin s", "RANK", NULL, "PE 0 reads standard input, and the others read nothing"},
+    {REFUSED, "timestamp-output", "", NULL, "send the output through a program such as ts"},
+    {REFUSED, "merge-stderr-to-stdout", "", NULL, "start sh -c './program 2>&1'"},
+    {REFUSED, "outfile-pattern errfile-pattern", "PATTERN", NULL,
+     "there is --output-filename, with a folder"},
+};
+/* clang-format on */
+const int weft_known_count = sizeof weft_known / sizeof *weft_known;
+
+static bool noted[sizeof weft_known / sizeof *weft_known];
+
+bool weft_known_next(const char **names, char name[WEFT_KNOWN_NAME_BYTES]) {
+    size_t length = strcspn(*names, " ");
+    if (length == 0 || length >= WEFT_KNOWN_NAME_BYTES)
+        return false;
+    memcpy(name, *names, length);
+    name[length] = '\0';
+    *names += length + ((*names)[length] == ' ');
+    return true;
+}
+
+int weft_known_arguments(const struct weft_known_row *row) {
+    return !*row->arguments ? 0 : strchr(row->arguments, ' ') ? 2 : 1;
+}
+
+const struct weft_known_row *weft_known_find(const char *name) {
+    char each[WEFT_KNOWN_NAME_BYTES];
+    for (int row = 0; row < weft_known_count; row++)
+        for (const char *at = weft_known[row].names; weft_known_next(&at, each);)
+            if (strcmp(each, name) == 0)
+                return &weft_known[row];
+    return NULL;
+}
+
+static int least(int a, int b, int c) {
+    int smaller = a < b ? a : b;
+    return smaller < c ? smaller : c;
+}
+
+/* How many letters must be put in, left out or changed to make one word of the other (Levenshtein).
+ */
+static int distance(const char *from, size_t length, const char *to) {
+    int row[WEFT_KNOWN_NAME_BYTES + 1], width = (int)strlen(to);
+    for (int j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 0; i < length; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i + 1;
+        for (int j = 1; j <= width; j++) {
+            int changed = diagonal + (from[i] != to[j - 1]);
+            diagonal = row[j];
+            row[j] = least(changed, row[j] + 1, row[j - 1] + 1);
+        }
+    }
+    return row[width];
+}
+
+const char *weft_known_nearest(const char *name) {
+    static char near[WEFT_KNOWN_NAME_BYTES];
+    char each[WEFT_KNOWN_NAME_BYTES];
+    size_t length = strcspn(name, "=");
+    int best = (int)length / 3 + 1; /* more than that is another word */
+    near[0] = '\0';
+    for (int row = 0; length > 1 && length < sizeof each && row < weft_known_count; row++)
+        for (const char *at = weft_known[row].names; weft_known_next(&at, each);) {
+            int away = distance(name, length, each);
+            if (each[1] && away <= best && away < (int)length) {
+                best = away - 1;
+                memcpy(near, each, sizeof near);
+            }
+        }
+    return near[0] ? near : NULL;
+}
+
+int weft_known_note(const struct weft_known_row *row) {
+    noted[row - weft_known] = true;
+    return -1;
+}
+
+void weft_known_show_notes(void) {
+    char name[WEFT_KNOWN_NAME_BYTES];
+    for (int row = 0; row < weft_known_count; row++) {
+        const char *at = weft_known[row].names;
+        if (noted[row] && weft_known_next(&at, name))
+            fprintf(stderr, "oshrun: %s%s has no effect: %s\n", name[1] ? "--" : "-", name,
+                    weft_known[row].text);
+    }
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options end at the first word that is none, which is the program, or at "--". They may be written
+ * as Open MPI's and MPICH's launchers have them, -np 2, --np=2 or -n2, and stand in one table
+ * (launch/known.h). What follows a colon is another program with options of its own. */
+#include "launch/parse.h"
+#include "boot/wire.h"
+#include "launch/help.h"
+#include "launch/hosts.h"
+#include "launch/known.h"
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_LONG = 256 };
+
+/* What getopt needs, made of the table. */
+struct grammar {
+    struct option names[WEFT_KNOWN_NAMES_MAX + 1];
+    char letters[2 * WEFT_KNOWN_NAMES_MAX + 3];
+};
+
+static void grammar_make(struct grammar *grammar) {
+    static char copies[WEFT_KNOWN_NAMES_MAX][WEFT_KNOWN_NAME_BYTES];
+    char *letter = grammar->letters;
+    int count = 0;
+    *letter++ = '+'; /* stop at the program */
+    *letter++ = ':'; /* tell a missing argument from an unknown option */
+    for (int row = 0; row < weft_known_count; row++)
+        for (const char *at = weft_known[row].names; weft_known_next(&at, copies[count]);) {
+            bool argument = weft_known_arguments(&weft_known[row]) > 0;
+            grammar->names[count] = (struct option){
+                copies[count], argument ? required_argument : no_argument, NULL, FIRST_LONG + row};
+            if (!copies[count][1]) {
+                *letter++ = copies[count][0];
+                if (argument)
+                    *letter++ = ':';
+            }
+            count++;
+        }
+    grammar->names[count] = (struct option){NULL, 0, NULL, 0};
+    *letter = '\0';
+}
+
+/* The row of what getopt returned or left in optopt; NULL: of no known option. */
+static const struct weft_known_row *row_of(int value) {
+    char letter[2] = {(char)value, '\0'};
+    if (value >= FIRST_LONG)
+        return &weft_known[value - FIRST_LONG];
+    return value > 0 ? weft_known_find(letter) : NULL;
+}
+
+static int unknown(const char *word) {
+    const char *name = word + strspn(word, "-"), *near = weft_known_nearest(name);
+    if (near)
+        return weft_options_error("unknown option %s; did you mean %s%s?", word,
+                                  near[1] ? "--" : "-", near);
+    return weft_options_error("unknown option %s", word);
+}
+
+/* getopt has returned '?' or ':' for this word. */
+static int refuse(int result, const char *word) {
+    const struct weft_known_row *row = row_of(optopt);
+    if (!row)
+        return unknown(word);
+    if (result == ':')
+        return weft_options_error("a value is missing after %s, which takes %s", word,
+                                  row->arguments);
+    return weft_options_error("no value belongs to %.*s", (int)strcspn(word, "="), word);
+}
+
+/* Acts on one option. Of two arguments getopt has taken the first, unless they are NAME=VALUE. */
+static int act(const struct weft_known_row *row, const char *word, int argc, char **argv,
+               struct weft_options *options) {
+    struct weft_known_use use = {.word = word, .value = optarg};
+    use.program = &options->program[options->nprograms - 1];
+    bool two = weft_known_arguments(row) == 2 && !strchr(optarg, '=');
+    if (row->kind == WEFT_KNOWN_REFUSED)
+        return weft_options_error("%.*s cannot be done: %s", (int)strcspn(word, "="), word,
+                                  row->text);
+    if (two && optind >= argc)
+        return weft_options_error("%s takes %s, and only one is there", word, row->arguments);
+    use.second = two ? argv[optind++] : NULL;
+    int status = row->act ? row->act(options, &use) : weft_known_note(row);
+    return options->answer ? weft_help_answer(options->answer) : status;
+}
+
+/* Options of one program, up to where it is named; *plain: "--" stood there. */
+static int parse_options(int argc, char **argv, struct weft_options *options, bool *plain) {
+    static struct grammar grammar;
+    int result, status = -1, at = 1;
+    grammar_make(&grammar);
+    optind = 0; /* begin anew, and forget the last program's */
+    opterr = 0;
+    while (status < 0 &&
+           (result = getopt_long_only(argc, argv, grammar.letters, grammar.names, NULL)) != -1) {
+        const char *word = argv[at];
+        bool wrong = result == '?' || result == ':';
+        status = wrong ? refuse(result, word) : act(row_of(result), word, argc, argv, options);
+        at = optind;
+    }
+    *plain = optind > at;
+    return status;
+}
+
+static int add_program(struct weft_options *options) {
+    size_t count = (size_t)options->nprograms + 1;
+    void *longer = realloc(options->program, count * sizeof *options->program);
+    if (!longer)
+        return weft_options_error("no memory for the options");
+    options->program = longer;
+    options->program[options->nprograms++] = (struct weft_program){0};
+    return -1;
+}
+
+/* Reads from `argv`, whose first word is skipped, to the end or a colon; *next: how many words. */
+static int parse_program(int argc, char **argv, struct weft_options *options, int *next) {
+    bool plain = false;
+    int status = add_program(options);
+    if (status < 0)
+        status = parse_options(argc, argv, options, &plain);
+    if (status >= 0)
+        return status;
+    int end = optind;
+    while (end < argc && (plain || strcmp(argv[end], ":") != 0))
+        end++;
+    if (end == optind)
+        return weft_options_error("no program is named%s", argc > 1 ? " behind the options" : "");
+    argv[end] = NULL;
+    options->program[options->nprograms - 1].argv = argv + optind;
+    *next = end;
+    return -1;
+}
+
+/* How many PEs there are in all, and that they have room. */
+static int count_pes(struct weft_options *options) {
+    struct weft_program *first = options->program;
+    int preset = options->per_host, status = -1;
+    if (options->nprograms == 1 && first->npes == 0 && preset == 0)
+        preset = weft_bind_demand(&options->binding);
+    if (options->nprograms == 1 && first->npes == 0 && preset == 0)
+        status = weft_hosts_count(options, &preset);
+    if (options->nprograms == 1 && first->npes == 0)
+        first->npes = preset;
+    for (int i = 0; i < options->nprograms; i++) {
+        struct weft_program *program = &first[i];
+        program->npes = program->npes ? program->npes : 1;
+        options->npes += program->npes;
+    }
+    if (status < 0 && options->npes > WEFT_WIRE_PES_MAX)
+        return weft_options_error("%d PEs are too many: there may be %d", options->npes,
+                                  WEFT_WIRE_PES_MAX);
+    if (status < 0 && options->per_host && options->npes > options->per_host)
+        return weft_options_error("%d PEs at %d a host need several hosts, which are not supported "
+                                  "yet",
+                                  options->npes, options->per_host);
+    return status;
+}
+
+int weft_parse_options(int argc, char **argv, struct weft_options *options) {
+    *options = (struct weft_options){.binding = {.map = WEFT_LEVEL_HOST, .rank = WEFT_LEVEL_HOST}};
+    int status = -1;
+    for (int at = 0, next = 0; status < 0 && at < argc; at += next)
+        status = parse_program(argc - at, argv + at, options, &next);
+    if (status < 0)
+        status = count_pes(options);
+    if (status < 0 && options->verbose)
+        weft_known_show_notes();
+    return status;
+}

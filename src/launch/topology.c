@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every processor has a file for each level that lists its neighbours there. What the kernel does
+ * not tell of, as in some containers, is a core for each processor and one of everything above. */
+#include "launch/topology.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPU "/sys/devices/system/cpu/cpu%d/"
+
+static const struct {
+    const char *names, *file;
+} levels[] = {
+    [WEFT_LEVEL_HWTHREAD] = {"hwthread pu", NULL},
+    [WEFT_LEVEL_CORE] = {"core", CPU "topology/thread_siblings_list"},
+    [WEFT_LEVEL_L1CACHE] = {"l1cache", CPU "cache/index0/shared_cpu_list"},
+    [WEFT_LEVEL_L2CACHE] = {"l2cache", CPU "cache/index2/shared_cpu_list"},
+    [WEFT_LEVEL_L3CACHE] = {"l3cache", CPU "cache/index3/shared_cpu_list"},
+    [WEFT_LEVEL_NUMA] = {"numa", NULL},
+    [WEFT_LEVEL_SOCKET] = {"socket package", CPU "topology/core_siblings_list"},
+    [WEFT_LEVEL_HOST] = {"slot node host board machine", NULL},
+};
+enum { LEVELS = sizeof levels / sizeof *levels };
+
+int weft_level_find(const char *name, size_t length) {
+    for (int level = 0; level < LEVELS; level++)
+        for (const char *at = levels[level].names; *at; at += *at == ' ') {
+            size_t known = strcspn(at, " ");
+            if (known == length && strncasecmp(at, name, length) == 0)
+                return level;
+            at += known;
+        }
+    return -1;
+}
+
+const char *weft_level_name(enum weft_level level) {
+    static const char *const names[] = {"hardware threads", "cores",      "L1 caches", "L2 caches",
+                                        "L3 caches",        "NUMA nodes", "sockets",   "hosts"};
+    return names[level];
+}
+
+bool weft_topology_parse(const char *list, cpu_set_t *set) {
+    CPU_ZERO(set);
+    for (const char *at = list; *at && *at != '\n'; at += *at == ',') {
+        char *end;
+        long first = strtol(at, &end, 10), last = first;
+        if (end == at || first < 0)
+            return false;
+        if (*end == '-') {
+            at = end + 1;
+            last = strtol(at, &end, 10);
+        }
+        if (end == at || last < first || last >= CPU_SETSIZE || !strchr(",\n", *end))
+            return false;
+        for (long cpu = first; cpu <= last; cpu++)
+            CPU_SET((size_t)cpu, set);
+        at = end;
+    }
+    return CPU_COUNT(set) > 0;
+}
+
+void weft_topology_format(const cpu_set_t *set, char *list, size_t bytes) {
+    size_t used = 0;
+    list[0] = '\0';
+    for (int cpu = 0; cpu < CPU_SETSIZE && used < bytes; cpu++) {
+        int last = cpu;
+        if (!CPU_ISSET(cpu, set))
+            continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set))
+            last++;
+        used += (size_t)snprintf(list + used, bytes - used, last > cpu ? "%s%d-%d" : "%s%d",
+                                 used ? "," : "", cpu, last);
+        cpu = last;
+    }
+}
+
+static bool read_list(const char *path, cpu_set_t *set) {
+    char text[4096] = "";
+    FILE *file = fopen(path, "re");
+    bool found = file && fgets(text, sizeof text, file) && weft_topology_parse(text, set);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* The NUMA node with this processor. */
+static bool find_node(int cpu, cpu_set_t *part) {
+    cpu_set_t online;
+    char path[64];
+    if (!read_list("/sys/devices/system/node/online", &online))
+        return false;
+    for (int node = 0; node < CPU_SETSIZE; node++) {
+        snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
+        if (CPU_ISSET(node, &online) && read_list(path, part) && CPU_ISSET(cpu, part))
+            return true;
+    }
+    return false;
+}
+
+static void find_part(enum weft_level level, int cpu, const cpu_set_t *allowed, cpu_set_t *part) {
+    char path[128];
+    bool found = level == WEFT_LEVEL_NUMA && find_node(cpu, part);
+    if (levels[level].file) {
+        snprintf(path, sizeof path, levels[level].file, cpu);
+        found = read_list(path, part);
+    }
+    if (!found && level > WEFT_LEVEL_CORE)
+        *part = *allowed;
+    else if (!found)
+        CPU_ZERO(part);
+    CPU_SET(cpu, part);
+}
+
+int weft_topology_parts(enum weft_level level, const cpu_set_t *allowed, cpu_set_t *parts) {
+    cpu_set_t left = *allowed;
+    int count = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &left))
+            continue;
+        find_part(level, cpu, allowed, &parts[count]);
+        CPU_AND(&parts[count], &parts[count], &left);
+        CPU_XOR(&left, &left, &parts[count]);
+        count++;
+    }
+    return count;
+}
