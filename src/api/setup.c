@@ -8,6 +8,7 @@
 #include <shmemx.h>
 #include "base/log.h"
 #include "boot/boot.h"
+#include "boot/stall.h"
 #include "core/init.h"
 #include "core/team.h"
 #include "core/window.h"
@@ -60,6 +61,10 @@ API(void, global_exit, (int status)) {
 
 void shmemx_set_end_handler(shmemx_end_handler_t handler) {
     weft_boot_set_end_handler(handler);
+}
+
+void shmemx_set_where_handler(shmemx_where_handler_t handler) {
+    weft_stall_set_where_handler(handler);
 }
 
 API(void, query_initialized, (int *initialized)) {

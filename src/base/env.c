@@ -76,6 +76,23 @@ static int env_read_size(const char *name, const char *old, size_t *size) {
     return -EINVAL;
 }
 
+/* Up to three years. */
+static int env_read_seconds(const char *name, const char *old, double *seconds) {
+    const char *origin, *text = env_find(name, old, &origin);
+    char *end;
+    if (!text)
+        return 0;
+    long double number = env_parse_number(text, &end);
+    if (end != text && *end == '\0' && number >= 0 && number <= 1e8L) {
+        *seconds = (double)number;
+        return 0;
+    }
+    weft_log(
+        "%s is '%s', which is no time: set it to a number of seconds from 0, such as 30 or 0.5",
+        origin, text);
+    return -EINVAL;
+}
+
 static int env_read_text(const char *name, const char *old, const char **text) {
     const char *origin, *found = env_find(name, old, &origin);
     if (found)
@@ -101,6 +118,10 @@ static void env_show_flag(char *text, size_t bytes, bool flag) {
 
 static void env_show_size(char *text, size_t bytes, size_t size) {
     snprintf(text, bytes, "%zu bytes", size);
+}
+
+static void env_show_seconds(char *text, size_t bytes, double seconds) {
+    snprintf(text, bytes, "%g s", seconds);
 }
 
 static void env_show_text(char *text, size_t bytes, const char *value) {

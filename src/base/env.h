@@ -9,7 +9,7 @@
 
 /* X(kind, field, name, deprecated name or NULL, default, meaning). Kinds: flag, any value sets it,
  * also an empty one (OpenSHMEM 1.6, "Environment Variables"); size, as weft_env_parse_size has it;
- * text, checked by who acts on it. */
+ * seconds, from 0, with fractions; text, checked by who acts on it. */
 #define WEFT_ENV(X)                                                                                \
     X(flag, version, "SHMEM_VERSION", "SMA_VERSION", false,                                        \
       "print the library's version at start-up")                                                   \
@@ -17,6 +17,8 @@
     X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "look for all misuse that can be seen")      \
     X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", 0,                       \
       "symmetric heap that each PE commits at start-up, a number and k, m, g or t; it grows")      \
+    X(seconds, hang_seconds, "WEFT_HANG_SECONDS", NULL, 10.0,                                      \
+      "a call that has waited for so long says for whom; 0: never")                                \
     X(text, launcher, "WEFT_LAUNCHER", NULL, "auto",                                               \
       "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")   \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \
@@ -48,6 +50,7 @@
 
 typedef bool weft_env_flag;
 typedef size_t weft_env_size;
+typedef double weft_env_seconds;
 typedef const char *weft_env_text;
 
 struct weft_env {

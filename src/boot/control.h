@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define WEFT_CONTROL_MAGIC  UINT64_C(0x3174666577) /* "weft1" */
-#define WEFT_CONTROL_LAYOUT 3u
+#define WEFT_CONTROL_LAYOUT 4u
 #define WEFT_CONTROL_DOORS  8
 
 /* How far a PE has come; only ever written by the PE itself. */
@@ -42,6 +42,23 @@ struct weft_control_door {
     _Atomic uint64_t name;
 };
 
+/* A wait that lasts, as the PE that waits shows it (boot/stall.h). */
+struct weft_stall_facts {
+    int32_t pe;      /* that is waited for; -1: whichever */
+    int32_t team;    /* its slot of the scratch window; -1: the wait is none of a team's */
+    uint32_t round;  /* of the team: who is behind has a smaller one */
+    char call[64];   /* the public function */
+    char where[128]; /* that calls it: "train.py:12", or nothing */
+};
+
+struct weft_stall {
+    _Atomic uint32_t state; /* counts up; see boot/stall.c */
+    _Atomic uint32_t told;  /* some PE has written a line about it */
+    struct weft_stall_facts facts;
+};
+
+#define WEFT_STALLS 4 /* threads of a PE */
+
 struct weft_control_pe {
     /* Robust and process-shared, held by the PE from join to leave. The kernel marks it when the
      * holder dies, before it takes the memory down: the earliest notice of a death there is. */
@@ -51,6 +68,7 @@ struct weft_control_pe {
     _Atomic uint32_t departures; /* how often it has entered the closing of shmem_finalize */
     _Atomic uint32_t openings;   /* of doors; counts up, and may be slept on (futex) */
     struct weft_control_door door[WEFT_CONTROL_DOORS];
+    struct weft_stall stall[WEFT_STALLS];
 };
 
 struct weft_control {
@@ -63,6 +81,7 @@ struct weft_control {
     _Atomic uint32_t abort_claimed; /* somebody writes the three others */
     _Atomic int32_t abort_pe;
     _Atomic int32_t abort_detail;
+    _Atomic uint32_t telling; /* 1 + the PE that looks at all stalls just now; 0: nobody */
     _Alignas(128) struct weft_control_pe pe[];
 };
 

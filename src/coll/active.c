@@ -16,10 +16,14 @@ static void active_sync(const struct weft_group *group) {
     for (int round = 0, distance = 1; distance < group->npes; round++, distance *= 2) {
         _Atomic long *mine = word_of(group, round, group->me);
         int from = weft_group_member(group, group->npes - distance);
-        struct weft_waiter waiter = {.call = group->call, .pe = weft_group_pe(group, from)};
+        struct weft_waiter waiter = {.call = group->call,
+                                     .pe = weft_group_pe(group, from),
+                                     .roster = &group->roster,
+                                     .npes = group->npes};
         atomic_fetch_add(word_of(group, round, weft_group_member(group, distance)), 1);
         while (atomic_load(mine) <= 0)
             weft_waiter_turn(&waiter);
+        weft_waiter_end(&waiter);
         atomic_fetch_sub(mine, 1);
     }
 }

@@ -28,13 +28,14 @@ static bool ask(_Atomic uint32_t *word, struct weft_waiter *waiter, uint64_t dea
 }
 
 struct weft_team *weft_astray_find_team(const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = -1};
+    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
     uint64_t deadline = weft_clock_ns() + patience_ns;
     _Atomic uint32_t *word = word_of(weft_job.pe);
     if (!word || !ask(word, &waiter, deadline))
         return NULL;
     while (atomic_load(word) == ASTRAY && weft_clock_ns() < deadline)
         weft_waiter_turn(&waiter);
+    weft_waiter_end(&waiter);
     uint32_t answer = atomic_exchange(word, NOT_ASTRAY);
     return answer >= ANSWER ? weft_team_in_slot((int)(answer - ANSWER)) : NULL;
 }

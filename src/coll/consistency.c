@@ -4,11 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/clock.h"
-#include "base/log.h"
 #include "core/job.h"
-
-static const uint64_t patience_ns = 10 * UINT64_C(1000000000);
 
 enum { MARK = 0x43414c4c };
 _Static_assert(sizeof(struct weft_entry) <= WEFT_POST_BYTES, "an entry fits into a post");
@@ -39,47 +35,12 @@ void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *
                            pe);
 }
 
-struct weft_missing weft_missing_begin(const char *call, int npes) {
-    return (struct weft_missing){call, npes, weft_clock_ns() + patience_ns, ""};
-}
-
-bool weft_missing_due(struct weft_missing *missing) {
-    if (weft_clock_ns() < missing->deadline_ns)
-        return false;
-    missing->deadline_ns = UINT64_MAX;
-    return true;
-}
-
-void weft_missing_add(struct weft_missing *missing, int pe) {
-    size_t length = strlen(missing->list);
-    if (length < sizeof missing->list - 16)
-        snprintf(missing->list + length, sizeof missing->list - length, "%s%d", length ? ", " : "",
-                 pe);
-}
-
-void weft_missing_log(const struct weft_missing *missing) {
-    weft_log("%s has waited 10 s for %s of its %d PEs to call it: PE %s", missing->call,
-             strchr(missing->list, ',') ? "some" : "one", missing->npes, missing->list);
-}
-
-static void log_missing(struct weft_missing *missing, struct weft_team *team) {
-    for (int member = 0; member < team->npes; member++)
-        if (!weft_sync_posted(team, member))
-            weft_missing_add(missing, weft_team_world_pe(team, member));
-    weft_missing_log(missing);
-}
-
 /* Who comes out first must not post again before all have read: posts alternate between two places,
  * and a member posts the next only when it has read all of this round. */
 void weft_consistency_check(struct weft_team *team, const char *call,
                             const struct weft_same *arguments) {
     struct weft_entry mine = weft_entry_of(call, arguments), theirs;
-    struct weft_missing missing = weft_missing_begin(call, team->npes);
     weft_sync_post(team, &mine, sizeof mine);
-    for (int member = 0; member < team->npes; member++)
-        while (!weft_sync_peek_briefly(team, member, call))
-            if (weft_missing_due(&missing))
-                log_missing(&missing, team);
     for (int member = 0; member < team->npes; member++) {
         memcpy(&theirs, weft_sync_peek(team, member, call), sizeof theirs);
         weft_entry_compare(&mine, &theirs, arguments, weft_team_world_pe(team, member));

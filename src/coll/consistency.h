@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether all members of a team make the same collective call with the same arguments, and whether
- * they come at all. For checked mode: a round of posts in front of every collective call. */
+/* Whether all members of a team make the same collective call with the same arguments. For checked
+ * mode: a round of posts in front of every collective call. */
 #ifndef WEFT_COLL_CONSISTENCY_H
 #define WEFT_COLL_CONSISTENCY_H
 
@@ -29,20 +29,6 @@ struct weft_entry weft_entry_of(const char *call, const struct weft_same *argume
  * of the arguments. */
 void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *theirs,
                         const struct weft_same *arguments, int pe);
-
-/* Those who have not come. After 10 seconds they are named, once, and waited for still. */
-struct weft_missing {
-    const char *call;
-    int npes; /* who must come */
-    uint64_t deadline_ns;
-    char list[256];
-};
-struct weft_missing weft_missing_begin(const char *call, int npes);
-
-/* Whether it is time to name them: then each is added, and all are logged. */
-bool weft_missing_due(struct weft_missing *missing);
-void weft_missing_add(struct weft_missing *missing, int pe);
-void weft_missing_log(const struct weft_missing *missing);
 
 /* All members of the team make this call with these arguments, or the job ends. */
 void weft_consistency_check(struct weft_team *team, const char *call,

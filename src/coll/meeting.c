@@ -145,8 +145,10 @@ static int refusal(const struct weft_meeting *meeting) {
 }
 
 static void await_offer(const struct weft_meeting *meeting, int member) {
-    while (!weft_sync_peek_briefly(meeting->team, member, meeting->name))
+    struct weft_waiter waiter = {.call = meeting->name};
+    while (!weft_sync_peek_briefly(meeting->team, member, &waiter))
         weft_astray_miss(meeting->team, member);
+    weft_waiter_end(&waiter);
 }
 
 /* Waits for all even if the first one refuses, since nobody may post again before that. Refusals

@@ -53,14 +53,6 @@ static bool meet(const struct weft_entry *mine, const struct weft_same *argument
     return false;
 }
 
-static void log_missing(struct weft_missing *missing, const struct weft_group *group,
-                        const bool *met) {
-    for (int member = 1; member < group->npes; member++)
-        if (!met[member])
-            weft_missing_add(missing, weft_group_pe(group, member));
-    weft_missing_log(missing);
-}
-
 /* Meets whom it can; returns one that is still to come, or 0. */
 static int meet_all(const struct weft_group *group, const struct weft_entry *mine,
                     const struct weft_same *arguments, bool *met) {
@@ -73,10 +65,16 @@ static int meet_all(const struct weft_group *group, const struct weft_entry *min
     return absent;
 }
 
+static struct weft_waiter waiter_of(const struct weft_group *group) {
+    return (struct weft_waiter){.call = group->call,
+                                .pe = weft_group_pe(group, 0),
+                                .roster = &group->roster,
+                                .npes = group->npes};
+}
+
 static void lead(const struct weft_group *group, const struct weft_entry *mine,
                  const struct weft_same *arguments) {
-    struct weft_missing missing = weft_missing_begin(group->call, group->npes);
-    struct weft_waiter waiter = {.call = group->call, .pe = -1};
+    struct weft_waiter waiter = waiter_of(group);
     bool met[group->npes];
     int absent;
     memset(met, 0, sizeof met);
@@ -85,15 +83,14 @@ static void lead(const struct weft_group *group, const struct weft_entry *mine,
         waiter.departed = waiter.departed && waiter.pe == pe;
         waiter.pe = pe;
         weft_waiter_turn(&waiter);
-        if (weft_missing_due(&missing))
-            log_missing(&missing, group, met);
     }
+    weft_waiter_end(&waiter);
 }
 
 /* A berth of this PE, for this thread to fill. More threads than berths wait for one. */
 static struct berth *take_berth(const char *call) {
     struct berth *berths = berths_of(weft_job.pe);
-    struct weft_waiter waiter = {.call = call, .pe = -1};
+    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
     for (int i = 0;; i = (i + 1) % BERTHS) {
         uint32_t state = atomic_load(&berths[i].state);
         if (state % STATES == FREE &&
@@ -105,18 +102,13 @@ static struct berth *take_berth(const char *call) {
 }
 
 static void follow(const struct weft_group *group, const struct weft_entry *mine) {
-    struct weft_missing missing = weft_missing_begin(group->call, group->npes);
-    struct weft_waiter waiter = {.call = group->call, .pe = weft_group_pe(group, 0)};
+    struct weft_waiter waiter = waiter_of(group);
     struct berth *berth = take_berth(group->call);
     berth->entry = *mine;
     uint32_t open = atomic_fetch_add(&berth->state, 1) + 1;
-    while (atomic_load(&berth->state) == open) {
+    while (atomic_load(&berth->state) == open)
         weft_waiter_turn(&waiter);
-        if (weft_missing_due(&missing)) {
-            weft_missing_add(&missing, weft_group_pe(group, 0));
-            weft_missing_log(&missing);
-        }
-    }
+    weft_waiter_end(&waiter);
     atomic_fetch_add(&berth->state, 1);
 }
 

@@ -128,7 +128,7 @@ static bool has_come_to(uint32_t ticket) {
 }
 
 void weft_device_await(uint32_t ticket, const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = -1};
+    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_NONE};
     for (uint32_t turn = 1; !has_come_to(ticket); turn++) {
         if (!queue.registered && stream_drained(call))
             atomic_store(&atomic_load(&queue.mail)->completed, ticket);
@@ -136,6 +136,7 @@ void weft_device_await(uint32_t ticket, const char *call) {
             stream_drained(call);
         weft_waiter_turn(&waiter);
     }
+    weft_waiter_end(&waiter);
     if (weft_job_aborted()) /* the GPU has given up what it waited for */
         weft_job_die_aborted(call);
 }

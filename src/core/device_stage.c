@@ -29,11 +29,12 @@ const struct weft_gpu_agent *weft_device_must_agent(int pe, const char *call) {
 }
 
 void weft_device_agent_complete(const struct weft_gpu_agent *agent, const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = -1};
+    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_NONE};
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
     int error;
     while ((error = weft_cuda.cuStreamQuery(agent->stream)) == WEFT_CU_NOT_READY)
         weft_waiter_turn(&waiter);
+    weft_waiter_end(&waiter);
     weft_gpu_leave(scope);
     weft_device_must(weft_cuda_check(error, call, "waiting for the GPU of another PE"));
     if (weft_job_aborted())

@@ -19,6 +19,7 @@
 #include "core/ctx.h"
 #include "core/device.h"
 #include "core/device_rma.h"
+#include "core/hang.h"
 #include "core/heap.h"
 #include "core/job.h"
 #include "core/order.h"
@@ -287,6 +288,8 @@ static int bring_up(void) {
     result = share_memory();
     if (result == 0)
         result = weft_teams_open();
+    if (result == 0)
+        weft_hang_watch();
     if (result == 0)
         result = weft_heap_open();
     if (result < 0) {

@@ -8,7 +8,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <shmem.h>
 #include "base/futex.h"
+#include "core/init.h"
 #include "core/job.h"
 #include "core/order.h"
 #include "core/wait.h"
@@ -54,25 +56,51 @@ static uint32_t bit_of(uint32_t ticket) {
     return UINT32_C(1) << (ticket / TICKET % 32);
 }
 
-/* Who has departed with the lock never clears it. */
-static void check_holder(long *object, const char *call) {
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        if (weft_pe_departed(pe) && atomic_load(&lock_at(object, pe)->held))
+/* The PE that has the lock, or WEFT_PE_ANY where that has just changed. Who has departed with it
+ * never clears it. */
+static int find_holder(long *object, const char *call) {
+    for (int pe = 0; pe < weft_job.npes; pe++) {
+        if (!atomic_load(&lock_at(object, pe)->held))
+            continue;
+        if (weft_pe_departed(pe))
             weft_job_panic("%s waits for PE %d, which holds the lock and has finalized (returned "
                            "from main, called exit or shmem_finalize): clear it before",
                            call, pe);
+        return pe;
+    }
+    return WEFT_PE_ANY;
+}
+
+/* The lock that this thread has set last, by its ticket: while that is served the thread has it. */
+static _Thread_local struct {
+    const struct lock *lock;
+    uint32_t ticket;
+} latest;
+
+/* Below SHMEM_THREAD_SERIALIZED the PE has no other thread that could clear it, either. */
+static void refuse_own(const struct lock *lock, uint32_t serving, int holder, const char *call) {
+    bool this_thread = latest.lock == lock && latest.ticket == serving;
+    bool other_barred = holder == weft_job.pe && weft_thread_level() < SHMEM_THREAD_SERIALIZED;
+    if (this_thread || other_barred)
+        weft_job_panic("%s: %s holds this lock already, and would wait for itself: locks do not "
+                       "nest; clear it before it is set again",
+                       call, this_thread ? "this thread" : "this PE");
 }
 
 static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object, const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = -1};
-    while (served(lock) != ticket) {
+    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
+    uint32_t serving;
+    while ((serving = served(lock)) != ticket) {
         if (weft_waiter_awake(&waiter))
             continue;
-        check_holder(object, call);
+        waiter.pe = find_holder(object, call);
+        if (served(lock) == serving)
+            refuse_own(lock, serving, waiter.pe, call);
         uint32_t seen = atomic_fetch_or(&lock->serving, SLEPT_ON) | SLEPT_ON;
         if (ticket_in(seen) != ticket)
-            weft_futex_sleep(&lock->serving, seen, bit_of(ticket), WEFT_SLEEP_MS_MAX);
+            weft_futex_sleep(&lock->serving, seen, bit_of(ticket), weft_waiter_rest_ms(&waiter));
     }
+    weft_waiter_end(&waiter);
 }
 
 int weft_lock_set(long *object, const char *call) {
@@ -83,6 +111,8 @@ int weft_lock_set(long *object, const char *call) {
     if (served(lock) != ticket)
         wait_for_turn(lock, ticket, object, call);
     hold(object, true);
+    latest.lock = lock;
+    latest.ticket = ticket;
     return 0;
 }
 
@@ -93,7 +123,7 @@ static void tested_in_vain(long *object, const char *call) {
     if (weft_job_aborted())
         weft_job_die_aborted(call);
     if (++times % LOOK_TIMES == 0)
-        check_holder(object, call);
+        find_holder(object, call);
     if (weft_job.oversubscribed)
         sched_yield();
 }
@@ -106,6 +136,8 @@ int weft_lock_test(long *object, const char *call) {
     uint32_t ticket = served(lock);
     if (atomic_compare_exchange_strong(&lock->next, &(uint32_t){ticket}, ticket + TICKET)) {
         hold(object, true);
+        latest.lock = lock;
+        latest.ticket = ticket;
         return 0;
     }
     tested_in_vain(object, call);

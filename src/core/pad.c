@@ -16,7 +16,7 @@ struct spell {
 };
 
 static struct spell spell_of(const struct weft_pad *pad, int peer, const char *what) {
-    return (struct spell){pad, peer, what, weft_clock_ns(), {.call = pad->call, .pe = -1}};
+    return (struct spell){pad, peer, what, weft_clock_ns(), {.call = pad->call, .pe = WEFT_PE_ANY}};
 }
 
 /* 0, or -ETIMEDOUT with text. */
@@ -46,6 +46,7 @@ int weft_pad_put(const struct weft_pad *pad, int peer) {
     int rc = 0;
     while (rc == 0 && !change(word, 0, 1))
         rc = turn(&spell);
+    weft_waiter_end(&spell.waiter);
     return rc;
 }
 
@@ -57,6 +58,7 @@ int weft_pad_wait(const struct weft_pad *pad, int peer) {
     int rc = 0;
     while (rc == 0 && !change(word, 1, 0))
         rc = turn(&spell);
+    weft_waiter_end(&spell.waiter);
     return rc;
 }
 

@@ -76,10 +76,11 @@ const void *weft_sync_peek(struct weft_team *team, int member, const char *call)
     return post->payload;
 }
 
-const void *weft_sync_peek_briefly(struct weft_team *team, int member, const char *call) {
+const void *weft_sync_peek_briefly(struct weft_team *team, int member, struct weft_waiter *waiter) {
     struct weft_post *post = current_post(team, member);
-    int pe = weft_team_world_pe(team, member);
-    return weft_word_wait_briefly(&post->posted, team->post_epoch, pe, call) ? post->payload : NULL;
+    waiter->pe = weft_team_world_pe(team, member);
+    bool posted = weft_word_wait_briefly(&post->posted, team->post_epoch, waiter);
+    return posted ? post->payload : NULL;
 }
 
 int weft_sync_posted(struct weft_team *team, int member) {

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "base/clock.h"
 #include "base/futex.h"
+#include "boot/stall.h"
 #include "core/job.h"
 
 enum {
@@ -14,9 +15,15 @@ enum {
     ABORT_CHECK_TURNS = 64,
     CLOCK_AFTER_TURNS = 32, /* shorter waits are not worth two readings of the clock */
     TIMER_NS = 30 * 1000,   /* with the kernel's timer slack of 50 us: below 100 us */
+    REST_MS_MIN = 5,
+    REST_MS_MAX = 100,
+    REST_SHARE = 8, /* of the time waited so far */
 };
 
 _Thread_local uint64_t weft_waited_ns;
+struct weft_wait_watch weft_wait_watch;
+
+static _Thread_local const struct weft_waiter *innermost; /* of those that wait for a word */
 
 static inline void pause_briefly(void) {
 #if defined(__x86_64__)
@@ -50,12 +57,34 @@ void weft_word_wake(struct weft_word *word) {
     weft_futex_wake(&word->value, WEFT_FUTEX_ALL);
 }
 
+void weft_waiter_hide(struct weft_waiter *waiter) {
+    weft_stall_hide(waiter->stall);
+    waiter->stall = NULL;
+}
+
+/* An eighth of the time waited, from 5 to 100 ms. Many sleepers on few processors would otherwise
+ * keep those busy by looking at the abort word alone, and the PE that they wait for waits, too. */
+uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter) {
+    uint64_t now_ns = weft_clock_ns();
+    if (waiter->since_ns == 0) {
+        waiter->since_ns = now_ns;
+        waiter->look_ns = weft_wait_watch.look ? now_ns + weft_wait_watch.after_ns : UINT64_MAX;
+    }
+    if (now_ns >= waiter->look_ns)
+        weft_wait_watch.look(waiter, now_ns);
+    uint64_t rest_ms = (now_ns - waiter->since_ns) / 1000000 / REST_SHARE;
+    return rest_ms < REST_MS_MIN ? REST_MS_MIN : rest_ms > REST_MS_MAX ? REST_MS_MAX : rest_ms;
+}
+
 /* Sleeps while the word is still `seen`. The setter stores the value before it looks for sleepers,
- * the sleeper counts itself before the kernel compares the value: one of them sees the other. */
-static void word_sleep(struct weft_word *word, uint32_t seen) {
+ * the sleeper counts itself before the kernel compares the value: one of them sees the other. Of
+ * many sleepers the first that finds the job over wakes the others. */
+static void word_sleep(struct weft_word *word, uint32_t seen, uint32_t limit_ms) {
     atomic_fetch_add(&word->sleepers, 1);
-    weft_futex_sleep(&word->value, seen, WEFT_FUTEX_ALL, WEFT_SLEEP_MS_MAX);
+    weft_futex_sleep(&word->value, seen, WEFT_FUTEX_ALL, limit_ms);
     atomic_fetch_sub(&word->sleepers, 1);
+    if (weft_job_aborted())
+        weft_word_wake(word);
 }
 
 bool weft_pe_departed(int pe) {
@@ -85,29 +114,47 @@ void weft_waiter_turn(struct weft_waiter *waiter) {
         panic_departed(waiter);
     if (waiter->pe >= 0 && (waiter->departed = weft_pe_departed(waiter->pe)))
         return;
+    weft_waiter_rest_ms(waiter);
     struct timespec briefly = {.tv_nsec = TIMER_NS};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
+}
+
+/* Marks the wait as this thread's. Where the thread is in one already, a signal handler has called.
+ */
+static void word_wait_begin(struct weft_waiter *waiter, const struct weft_word *word) {
+    waiter->word = word;
+    waiter->outer = innermost;
+    innermost = waiter;
+    if (waiter->outer && weft_wait_watch.nested)
+        weft_wait_watch.nested(waiter);
+}
+
+static void word_wait_end(const struct weft_waiter *waiter, uint64_t since_ns) {
+    weft_waited_ns += weft_clock_ns() - since_ns;
+    innermost = waiter->outer;
 }
 
 /* Whether the word was reached in at most `sleeps` sleeps. */
 static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter *waiter,
                       uint32_t sleeps) {
-    uint64_t since = 0;
+    uint64_t since_ns = 0;
     uint32_t seen;
     bool reached;
     while (!(reached = weft_epoch_reached(
                  seen = atomic_load_explicit(&word->value, memory_order_acquire), value))) {
-        if (!since && waiter->turns >= CLOCK_AFTER_TURNS)
-            since = weft_clock_ns();
+        if (!since_ns && waiter->turns >= CLOCK_AFTER_TURNS) {
+            since_ns = weft_clock_ns();
+            word_wait_begin(waiter, word);
+        }
         if (weft_waiter_awake(waiter))
             continue;
         check_departure(word, value, waiter);
         if (sleeps-- == 0)
             break;
-        word_sleep(word, seen);
+        word_sleep(word, seen, weft_waiter_rest_ms(waiter));
     }
-    if (since)
-        weft_waited_ns += weft_clock_ns() - since;
+    if (since_ns)
+        word_wait_end(waiter, since_ns);
     return reached;
 }
 
@@ -115,9 +162,9 @@ void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const c
     struct weft_waiter waiter = {.call = call, .pe = pe};
     while (!word_wait(word, value, &waiter, UINT32_MAX))
         continue;
+    weft_waiter_end(&waiter);
 }
 
-bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, int pe, const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = pe};
-    return word_wait(word, value, &waiter, 1);
+bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, struct weft_waiter *waiter) {
+    return word_wait(word, value, waiter, 1);
 }

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/roster.h"
 
 /* A word of the library, alone on its cache line. Values only grow (modulo 2^32): epochs. */
 struct weft_word {
@@ -17,12 +18,39 @@ struct weft_word {
     _Atomic uint32_t sleepers; /* beside the value: the setter owns the line already */
 };
 
+struct weft_stall;
+enum { WEFT_PE_ANY = -1, WEFT_PE_NONE = -2 /* but a GPU */ };
+
 struct weft_waiter {
     const char *call; /* the public call that waits, for the message */
-    int pe;           /* world PE that is waited for; -1 when that can be anyone */
+    int pe;           /* world PE that is waited for, or one of the two below */
     uint32_t turns;
-    bool departed; /* `pe` has, and the condition was looked at behind that */
+    bool departed;                    /* `pe` has, and the condition was looked at behind that */
+    uint8_t looks;                    /* of the watch below */
+    uint64_t since_ns, look_ns;       /* of the first rest, and of the watch's next look */
+    const struct weft_word *word;     /* that is waited for; NULL: it is none of the library */
+    const struct weft_roster *roster; /* of an active set that is waited for, of npes; or NULL */
+    int npes;
+    const struct weft_waiter *outer; /* a wait that a signal handler of this thread has broken */
+    struct weft_stall *stall;        /* where all PEs see this wait; NULL: it is a short one */
 };
+
+/* Who watches over waits that last (core/hang.c). `look` is called once a wait has lasted for
+ * after_ns, and then when waiter->look_ns has come; NULL: never. `nested` is called for a wait for
+ * a word within another one of the same thread. */
+struct weft_wait_watch {
+    void (*look)(struct weft_waiter *waiter, uint64_t now_ns);
+    void (*nested)(const struct weft_waiter *waiter);
+    uint64_t after_ns;
+};
+extern struct weft_wait_watch weft_wait_watch;
+
+/* Ends a wait: nobody sees it any more. A wait that never rested need not come here. */
+void weft_waiter_hide(struct weft_waiter *waiter);
+static inline void weft_waiter_end(struct weft_waiter *waiter) {
+    if (__builtin_expect(waiter->stall != NULL, 0))
+        weft_waiter_hide(waiter);
+}
 
 /* Whether it has gone into shmem_finalize: then it sets and clears nothing any more, but all that
  * it did before is visible. */
@@ -34,15 +62,21 @@ void weft_waiter_turn(struct weft_waiter *waiter);
 /* One turn of a wait that sleeps in its own way: false when the time for that has come. */
 bool weft_waiter_awake(struct weft_waiter *waiter);
 
-/* A sleeper sees the abort word this late at most. */
-enum { WEFT_SLEEP_MS_MAX = 5 };
+/* Before each sleep of such a wait: how long it may last. A sleeper sees the abort word this late
+ * at most. */
+uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter);
 
-/* Waits until `condition`, an expression over acquiring loads, holds. */
-#define WEFT_WAIT_UNTIL(condition, call_name)                             \
-    do {                                                                  \
-        struct weft_waiter weft_waiter = {.call = (call_name), .pe = -1}; \
-        while (!(condition))                                              \
-            weft_waiter_turn(&weft_waiter);                               \
+/* Waits until `condition`, an expression over acquiring loads, holds. Where it does already there
+ * is no waiter to make. */
+#define WEFT_WAIT_UNTIL(condition, call_name)                                          \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            struct weft_waiter weft_waiter = {.call = (call_name), .pe = WEFT_PE_ANY}; \
+            do                                                                         \
+                weft_waiter_turn(&weft_waiter);                                        \
+            while (!(condition));                                                      \
+            weft_waiter_end(&weft_waiter);                                             \
+        }                                                                              \
     } while (0)
 
 /* Sets the word (release, and a full fence behind it) and wakes whoever sleeps on it. */
@@ -71,8 +105,9 @@ static inline void weft_word_wait(struct weft_word *word, uint32_t value, int pe
         weft_word_wait_slow(word, value, pe, call);
 }
 
-/* The same, but gives up, with false, once it has spun, yielded and slept for some milliseconds. */
-bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, int pe, const char *call);
+/* The same, but gives up, with false, once it has spun, yielded and slept for some milliseconds. It
+ * is the caller's wait, which goes on over several of these and which the caller ends. */
+bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, struct weft_waiter *waiter);
 
 /* Nanoseconds that this thread has spent in weft_word_wait_slow. */
 extern _Thread_local uint64_t weft_waited_ns;

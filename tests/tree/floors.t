@@ -27,7 +27,7 @@ CORE_RANKS = [
     {"job", "order", "roster"},
     {"window", "wait", "blocks", "ivar"},
     {"sync", "static", "pad"},
-    {"team"},
+    {"team", "hang"},
     {"arena"},
     {"device", "device_queue", "device_heap", "device_host", "device_links", "device_words",
      "device_atomics"},

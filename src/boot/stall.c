@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of an entry counts up: FREE -> FILLED (its owner writes) -> SHOWN -> FREE. What was
+ * read counts if the entry was shown all the time, in the same count. */
+#include "boot/stall.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { FREE, FILLED, SHOWN, STATES };
+
+static _Atomic(weft_where_handler *) where_handler;
+
+struct weft_stall *weft_stall_show(struct weft_control *control, int pe,
+                                   const struct weft_stall_facts *facts) {
+    struct weft_stall *stall = control->pe[pe].stall;
+    for (struct weft_stall *end = stall + WEFT_STALLS; stall < end; stall++) {
+        uint32_t state = atomic_load(&stall->state);
+        if (state % STATES != FREE ||
+            !atomic_compare_exchange_strong(&stall->state, &state, state + 1))
+            continue;
+        stall->facts = *facts;
+        atomic_store(&stall->told, 0);
+        atomic_store(&stall->state, state + 2);
+        return stall;
+    }
+    return NULL;
+}
+
+/* The count stays a multiple of the states where it wraps around, as anybody may have written it.
+ */
+void weft_stall_hide(struct weft_stall *stall) {
+    uint32_t state = atomic_load(&stall->state);
+    atomic_store(&stall->state, state < UINT32_MAX - STATES ? state - state % STATES + STATES : 0);
+}
+
+static void make_printable(char *text, size_t bytes) {
+    text[bytes - 1] = '\0';
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
+bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts) {
+    uint32_t state = atomic_load(&stall->state);
+    if (state % STATES != SHOWN)
+        return false;
+    *facts = stall->facts;
+    atomic_thread_fence(memory_order_acquire);
+    if (atomic_load(&stall->state) != state)
+        return false;
+    make_printable(facts->call, sizeof facts->call);
+    make_printable(facts->where, sizeof facts->where);
+    return true;
+}
+
+/* The letter behind the name of the program, which is in parentheses and may have some itself. */
+static char state_letter(int pid) {
+    char path[32], line[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    char *known = file ? fgets(line, sizeof line, file) : NULL;
+    char *name_end = known ? strrchr(line, ')') : NULL;
+    if (file)
+        fclose(file);
+    return name_end && strlen(name_end) > 2 ? name_end[2] : '\0';
+}
+
+const char *weft_stall_activity(int pid) {
+    switch (pid > 0 ? state_letter(pid) : '\0') {
+    case 'R':
+        return "runs";
+    case 'S':
+        return "sleeps";
+    case 'D':
+        return "waits for a device";
+    case 'T':
+        return "is stopped";
+    case 't':
+        return "is stopped by a debugger";
+    default:
+        return "";
+    }
+}
+
+void weft_stall_set_where_handler(weft_where_handler *handler) {
+    atomic_store(&where_handler, handler);
+}
+
+void weft_stall_where(char *where, size_t bytes) {
+    weft_where_handler *handler = atomic_load(&where_handler);
+    where[0] = '\0';
+    if (handler)
+        handler(where, bytes);
+    make_printable(where, bytes);
+}

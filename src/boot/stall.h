@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waits that last, for every PE of the job to see, in the control page: so that one which has
+ * waited for long can say what the others are doing meanwhile. */
+#ifndef WEFT_BOOT_STALL_H
+#define WEFT_BOOT_STALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "boot/control.h"
+
+/* Shows a wait of this thread of PE `pe`. NULL where as many threads of the PE show one already. */
+struct weft_stall *weft_stall_show(struct weft_control *control, int pe,
+                                   const struct weft_stall_facts *facts);
+void weft_stall_hide(struct weft_stall *stall);
+
+/* What another PE shows, made safe to print: false where it shows nothing. */
+bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts);
+
+/* What the PE is doing as far as the system knows: "runs", "sleeps", "is stopped"; "" when that is
+ * not known. */
+const char *weft_stall_activity(int pid);
+
+/* Where the program has made the call that this thread is in, asked once a wait lasts. A language
+ * other than C knows it (shmemx_set_where_handler). Nothing: `where` is "". */
+typedef void weft_where_handler(char *where, size_t bytes);
+void weft_stall_set_where_handler(weft_where_handler *handler);
+void weft_stall_where(char *where, size_t bytes);
+
+#endif

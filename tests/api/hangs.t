@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A job that hangs says who waits for whom, and what those are doing; one that is only slow says nothing.
+
+Each case is a statement of all PEs, and the lines that have to come while the job hangs.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import lines  # noqa: E402
+import tap  # noqa: E402
+
+SECONDS = "0.4"
+SLEEPS = r"which is in no call of Weft that lasts: it sleeps"
+
+# name, PEs, statement, lines. "PE 1" in a line stands for it with its pid.
+HANGS = [
+    ("a barrier against a reduction", 2, "if (me == 1) shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1); else shmem_barrier_all()",
+     [r"PE 0: shmem_barrier_all has waited 0\.\d+ s for PE 1, which is in shmem_int_sum_reduce\. These are different collective calls",
+      r"PE 1: shmem_int_sum_reduce has waited 0\.\d+ s for PE 0, which is in shmem_barrier_all\. These are different"]),
+    ("one PE of four is late", 4, "if (me == 1) sleep(100); shmem_barrier_all()", [rf"PE [023]: shmem_barrier_all has waited \S+ s for PE 1, {SLEEPS} "]),
+    ("one PE computes", 3, "if (me == 2) for (volatile int i = 0;; i++); weft_all_reduce(SHMEM_TEAM_WORLD, y, x, 4, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST)",
+     [r"PE [01]: weft_all_reduce has waited \S+ s for PE 2, which is in no call of Weft that lasts: it runs"]),
+    ("one PE is stopped", 2, "if (me == 1) raise(SIGSTOP); shmem_sync_all()", [r"PE 0: shmem_sync_all has waited \S+ s for PE 1, which is in no call of Weft that lasts: it is stopped"]),
+    ("a condition that nobody meets", 3, "if (me == 0) shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5); shmem_barrier_all()",
+     [r"PE 0: shmem_long_wait_until has waited \S+ s for any PE: PE 1, PE 2, which are in shmem_barrier_all ",
+      r"PE [12]: shmem_barrier_all has waited \S+ s for PE 0, which is in shmem_long_wait_until "]),
+    ("conditions of a set", 2, "size_t at[2]; shmem_long_wait_until_some(words, 2, at, NULL, SHMEM_CMP_NE, 0)",
+     [rf"PE {pe}: shmem_long_wait_until_some has waited \S+ s for any PE: PE {1 - pe}, which is in shmem_long_wait_until_some " for pe in (0, 1)]),
+    ("a PE alone", 1, "shmem_signal_wait_until(&signal_word, SHMEM_CMP_GT, 0)", [r"shmem_signal_wait_until has waited \S+ s, and there is no other PE"]),
+    ("a lock that is kept", 2, "if (me == 1) { shmem_set_lock(&lock); shmem_int_p(&b, 1, 0); sleep(100); } shmem_int_wait_until(&b, SHMEM_CMP_EQ, 1); shmem_set_lock(&lock)",
+     [rf"PE 0: shmem_set_lock has waited \S+ s for PE 1, {SLEEPS}"]),
+    ("a program that knows its lines", 2, "shmemx_set_where_handler(where); if (me == 1) shmem_quiet(), shmem_barrier_all(); else shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1)",
+     [r"PE 0: shmem_int_sum_reduce \(line 7 of 0\) has waited \S+ s for PE 1, which is in shmem_barrier_all \(line 7 of 1\)\.",
+      r"PE 1: shmem_barrier_all \(line 7 of 1\) has waited \S+ s for PE 0, which is in shmem_int_sum_reduce \(line 7 of 0\)\."]),
+    ("a circle of teams", 3, "shmem_team_t low, high; shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &low); shmem_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, 2, NULL, 0, &high); "
+     "if (me == 1) shmem_team_sync(high); if (me == 2) shmem_barrier_all(); if (me == 0) shmem_team_sync(low)",
+     [r"PE 0: shmem_team_sync has waited \S+ s for PE 1, which is in shmem_team_sync of another team",
+      r"PE 1: shmem_team_sync has waited \S+ s for PE 2, which is in shmem_barrier_all of another team",
+      r"PE 2: shmem_barrier_all has waited \S+ s for PE 0, PE 1, which are in shmem_team_sync of another team"]),
+    ("an active set", 4, "if (me == 3) sleep(100); shmem_sync(0, 0, npes, psync)", [rf"PE [012]: shmem_sync has waited \S+ s for PE 3, {SLEEPS}"]),
+    ("a PE that does not finalize", 2, "if (me == 1) sleep(100); shmem_finalize()", [rf"PE 0: shmem_finalize has waited \S+ s for PE 1, {SLEEPS}"]),
+    ("a broadcast whose root is elsewhere", 3, "if (me == 2) shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5); shmem_int_broadcast(SHMEM_TEAM_WORLD, &a, &b, 1, 2); shmem_barrier_all()",
+     [r"PE [01]: shmem_int_broadcast has waited \S+ s for PE 2, which is in shmem_long_wait_until ",
+      r"PE 2: shmem_long_wait_until has waited \S+ s for any PE: PE 0, PE 1, which are in shmem_int_broadcast "]),
+]
+
+# name, statement, its line, which ends the job.
+REFUSED = [
+    ("a lock that the thread has", "shmem_set_lock(&lock); shmem_set_lock(&lock)", r"shmem_set_lock: this thread holds this lock already"),
+    ("a lock that the thread has got by a test", "while (shmem_test_lock(&lock)); shmem_set_lock(&lock)", r"shmem_set_lock: this thread holds this lock already"),
+    ("a lock below another one", "shmem_set_lock(&lock); shmem_set_lock(&other); shmem_set_lock(&lock)", r"shmem_set_lock: this PE holds this lock already"),
+    ("a barrier within a barrier", "if (me == 1) sleep(100); signal(SIGALRM, meet); ualarm(200000, 0); shmem_barrier_all()",
+     r"PE 0 .*shmem_barrier_all: called within shmem_barrier_all on the same team"),
+]
+
+# name, statement, environment: nothing is said.
+SILENT = [
+    ("a PE that is late for less than the time", "if (me == 1) usleep(1200000); shmem_barrier_all()", {}),
+    ("a time of 0", "if (me == 1) sleep(1); shmem_barrier_all(); if (me == 0) sleep(1); shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1)", {"WEFT_HANG_SECONDS": "0"}),
+    ("exit from a handler within a barrier, alone", "signal(SIGALRM, leave); ualarm(100000, 0); shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5)", {}),
+]
+
+PROGRAM = r"""
+#include <shmem.h>
+#include <shmemx.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <weft.h>
+static int me, npes, a, b;
+static long word, words[2], lock, other, psync[SHMEM_SYNC_SIZE];
+static uint64_t signal_word;
+static float x[4], y[4];
+static void meet(int number) { (void)number; shmem_barrier_all(); }
+static void where(char *text, size_t bytes) { snprintf(text, bytes, "line 7 of %%d", me); }
+static void leave(int number) { (void)number; exit(0); }
+int main(int argc, char **argv) {
+    (void)argc; (void)meet; (void)leave;
+    shmem_init();
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    switch (atoi(argv[1])) {
+%s
+    }
+    return 0;
+}
+"""
+
+work = tempfile.TemporaryDirectory(prefix="weft-hangs-")
+program = pathlib.Path(work.name) / "hangs"
+everything = [(name, statement, None) for name, _, statement, _ in HANGS] + REFUSED + SILENT
+program.with_suffix(".c").write_text(PROGRAM % lines.switch(everything, 0))
+subprocess.run([str(lines.BUILD / "bin/oshcc"), "-std=gnu11", "-O1", "-o", str(program), str(program) + ".c"], check=True)
+
+
+def start(number, pes, **environment):
+    return subprocess.Popen([str(lines.BUILD / "bin/oshrun"), "-n", str(pes), str(program), str(number)],
+                            stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+
+
+def whole(line):
+    """A pattern with the pids of its PEs."""
+    return re.sub(r"PE (\d|\[\d+\])", r"PE \1 \\(pid \\d+\\)", line)
+
+
+def hang(number, pes, wanted):
+    def case(problems):
+        job = start(number, pes, WEFT_HANG_SECONDS=SECONDS)
+        limit = threading.Timer(20, job.terminate)
+        limit.start()
+        missing, said = list(map(whole, wanted)), []
+        for line in job.stderr:
+            said.append(line)
+            missing = [pattern for pattern in missing if not re.search(pattern, line)]
+            if not missing:
+                break
+        job.terminate()
+        said += job.stderr.readlines()
+        job.wait()
+        limit.cancel()
+        told = [line for line in said if " has waited " in line]
+        problems.extend(f"no line with {pattern}" for pattern in missing)
+        if len(told) != len(wanted):
+            problems.append(f"{len(told)} lines instead of {len(wanted)}")
+        if problems:
+            problems.extend(said)
+    return case
+
+
+def refused(number, wanted):
+    def case(problems):
+        run = start(number, 2)
+        _, said = run.communicate(timeout=30)
+        if run.returncode != lines.STATUS_ERROR or not re.search(wanted, said):
+            problems.append(f"status {run.returncode}: {said}")
+    return case
+
+
+def silent(number, environment):
+    def case(problems):
+        run = start(number, 2, **environment)
+        _, said = run.communicate(timeout=30)
+        if run.returncode or said:
+            problems.append(f"status {run.returncode}: {said}")
+    return case
+
+
+def cases():
+    number = 0
+    for name, pes, _, wanted in HANGS:
+        yield f"{name} is explained", hang(number, pes, wanted)
+        number += 1
+    for name, _, wanted in REFUSED:
+        yield f"{name} is refused", refused(number, wanted)
+        number += 1
+    for name, _, environment in SILENT:
+        yield f"{name}: nothing is said", silent(number, environment)
+        number += 1
+
+
+tap.run(tap.ahead(cases()))
