@@ -17,7 +17,7 @@ list=$DESTDIR$doc/installed
 note() { echo "$1" >&3; }
 
 make_folder() {
-    [ -d "$DESTDIR$1" ] && return
+    [ ! -d "$DESTDIR$1" ] || return 0
     make_folder "$(dirname "$1")"
     mkdir "$DESTDIR$1"
     note "$1/"
@@ -107,6 +107,7 @@ write_list() {
 }
 
 install_all() {
+    mkdir -p "$DESTDIR/"
     fresh=$(mktemp)
     keep_old >"$fresh"
     exec 3>>"$fresh"

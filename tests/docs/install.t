@@ -166,6 +166,20 @@ def uninstalls(problems):
         problems.append(f"once more: status {again.returncode}: {again.stderr}")
 
 
+def staged(problems):
+    """For a package: below DESTDIR, for where it will be."""
+    stage = WORK / "a stage"
+    folders = [f"DESTDIR={stage}", "PREFIX=/usr", "LIBDIR=/usr/lib/somewhere"]
+    make(problems, "install", *folders)
+    if "libdir=/usr/lib/somewhere\n" not in (stage / "usr/lib/somewhere/pkgconfig/weft.pc").read_text():
+        problems.append("weft.pc is for another place")
+    out = run(problems, stage / "usr/bin/oshcc", "--showme:libdirs", "--showme:libdirs")
+    if out != f"'{stage}/usr/lib/somewhere'\n":
+        problems.append(f"oshcc looks in {out}")
+    make(problems, "uninstall", *folders)
+    problems += [f"{path} is left" for path in stage.rglob("*")]
+
+
 def quiet(problems):
     """A line for each command; V=1 shows the command."""
     source = ROOT / "src/base/env.c"
@@ -186,5 +200,6 @@ tap.run([
     ("CMake finds it, also moved, and in place", with_cmake),
     ("CMake hears what is not there", refused_by_cmake),
     ("make uninstall removes what was installed", uninstalls),
+    ("DESTDIR is a stage", staged),
     ("make says in a line what it does", quiet),
 ])
