@@ -2,6 +2,9 @@
 """The job that all tests share. Every test begins and ends with all PEs together, unless it fails:
 then this PE ends, and the job with it (run.py).
 """
+import collections
+import pathlib
+
 import pytest
 import weft
 
@@ -30,6 +33,31 @@ def me():
 @pytest.fixture
 def n():
     return weft.n_pes()
+
+
+AREAS = {"operators": "operators", "exchange": "operators", "matrices": "operators", "gradients": "gradients",
+         "memory": "memory", "names": "memory", "stubs": "memory", "handler": "handler", "backend": "registry"}
+
+
+def area_of(nodeid):
+    """What a test of weft.torch is counted as in the table of docs/torch.md; None for others."""
+    file, _, name = nodeid.partition("::")
+    for word in ("opcheck", "compile", "graphs"):
+        if word in name:
+            return "compile" if word == "graphs" else word
+    words = pathlib.Path(file).stem.split("_")
+    return AREAS.get(words[1]) if words[0] == "torch" else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    """A line for each area, for check_torch.py."""
+    counts = collections.defaultdict(collections.Counter)
+    for outcome in ("passed", "skipped"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            if report.when == "call" or outcome == "skipped":
+                counts[area_of(report.nodeid)][outcome] += 1
+    for area in sorted(filter(None, counts)):
+        terminalreporter.line(f"area {area}: {counts[area]['passed']} passed, {counts[area]['skipped']} skipped")
 
 
 def pytest_sessionfinish(exitstatus):

@@ -29,6 +29,15 @@ def run(problems, *command, timeout_s=300, **more):
     return done.stdout.splitlines()
 
 
+def tell(where, lines):
+    """What is of interest in what pytest says: how many there were, by area, and why some were not run."""
+    for line in lines:
+        if line.startswith("area "):
+            print(f"# {line}")
+        elif line.startswith("SKIPPED") or " passed" in line:
+            print(f"# {where}: {line}")
+
+
 def environment(build=BUILD, **more):
     """For the package in place, and nothing of another launcher's."""
     drop = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "WEFT_LAUNCHER",

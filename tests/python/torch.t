@@ -34,7 +34,7 @@ def on(pes, **more):
             raise tap.Skip("there is no C++ compiler here")
         lines = run(problems, BUILD / "bin/oshrun", "-n", pes, PYTHON, HERE / "run.py", *QUIET, *TESTS,
                     timeout_s=900, **more)
-        print(*[f"# {pes} PEs: {line}" for line in lines if " passed" in line], sep="\n")
+        interpreter.tell(f"{pes} PEs", lines)
     return with_torch(test)
 
 

@@ -35,9 +35,7 @@ def run(problems, command, status=0, said=(), **environment):
 def tests_on(pes, name):
     def case(problems):
         said = run(problems, [OSHRUN, "-n", pes, PYTHON, HERE / "run.py", HERE / name], TRITON_INTERPRET="1")
-        for line in said.splitlines():
-            if line.startswith("SKIPPED") or " passed" in line:
-                print(f"# {name} on {pes} PEs: {line}")
+        interpreter.tell(f"{name} on {pes} PEs", said.splitlines())
     return case
 
 

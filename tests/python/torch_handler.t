@@ -30,7 +30,7 @@ def on(ranks, *options):
     def test(problems):
         lines = run(problems, BUILD / "bin/oshrun", "-n", ranks, PYTHON, HERE / "run.py", *options, *TESTS,
                     timeout_s=900)
-        print(*[f"# {ranks} ranks: {line}" for line in lines if " passed" in line], sep="\n")
+        interpreter.tell(f"{ranks} ranks", lines)
     return with_torch(test)
 
 
