@@ -8,10 +8,12 @@
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static pid_t holder;
+static pthread_mutex_t as_taken; /* what the mutex was when it had been taken */
 static _Atomic bool first_ended; /* the first thread, by pthread_exit */
 
 static struct {
@@ -22,13 +24,62 @@ static struct {
     sem_t taken, release;
 } keeper;
 
+void weft_alive_init(pthread_mutex_t *alive) {
+    pthread_mutexattr_t robust;
+    pthread_mutexattr_init(&robust);
+    pthread_mutexattr_setpshared(&robust, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(alive, &robust);
+    pthread_mutexattr_destroy(&robust);
+}
+
+#if defined(__GLIBC__)
+bool weft_alive_whole(const pthread_mutex_t *alive) {
+    pthread_mutex_t fresh;
+    weft_alive_init(&fresh);
+    return alive->__data.__kind == fresh.__data.__kind;
+}
+#else
+bool weft_alive_whole(const pthread_mutex_t *alive) {
+    (void)alive;
+    return true;
+}
+#endif
+
+int weft_alive_try(pthread_mutex_t *alive) {
+    return weft_alive_whole(alive) ? pthread_mutex_trylock(alive) : EINVAL;
+}
+
+int weft_alive_await(pthread_mutex_t *alive, const struct timespec *until) {
+    if (!weft_alive_whole(alive))
+        return EINVAL;
+    return until ? pthread_mutex_timedlock(alive, until) : pthread_mutex_lock(alive);
+}
+
+void weft_alive_let_go(pthread_mutex_t *alive, int found) {
+    if ((found != 0 && found != EOWNERDEAD) || !weft_alive_whole(alive))
+        return;
+    if (found == EOWNERDEAD)
+        pthread_mutex_consistent(alive);
+    pthread_mutex_unlock(alive);
+}
+
+/* Of a held mutex others change the first word alone, to say that they wait. To unlock one that has
+ * been written over is to follow wild pointers, with which it is in a list of this thread's. */
+static bool is_as_taken(const pthread_mutex_t *alive) {
+    const unsigned char *now = (const unsigned char *)alive, *then = (const void *)&as_taken;
+    return memcmp(now + sizeof(int), then + sizeof(int), sizeof *alive - sizeof(int)) == 0;
+}
+
 /* The launcher's watcher may hold the mutex for a moment after the last leaving; a second is ample
  * unless another process is this PE already. */
 static int take(pthread_mutex_t *alive) {
     struct timespec until = weft_clock_deadline_ms(1000);
-    int rc = pthread_mutex_timedlock(alive, &until);
+    int rc = weft_alive_whole(alive) ? pthread_mutex_timedlock(alive, &until) : EINVAL;
     if (rc == EOWNERDEAD)
         rc = pthread_mutex_consistent(alive);
+    if (rc == 0)
+        as_taken = *alive;
     return -rc;
 }
 
@@ -56,7 +107,8 @@ static void *keeper_main(void *unused) {
         end_after_others();
     else
         wait_for(&keeper.release);
-    pthread_mutex_unlock(keeper.alive);
+    if (is_as_taken(keeper.alive))
+        pthread_mutex_unlock(keeper.alive);
     return NULL;
 }
 
@@ -86,7 +138,8 @@ static void hand_over(void *alive) {
     first_ended = true;
     if (holder != getpid() || keeper.running || keeper_start(alive) != 0)
         return;
-    pthread_mutex_unlock(alive);
+    if (is_as_taken(alive))
+        pthread_mutex_unlock(alive);
     keeper_wait();
 }
 
@@ -126,7 +179,7 @@ void weft_alive_release(pthread_mutex_t *alive) {
         weft_thread_join(keeper.thread);
         keeper.running = false;
         holder = 0;
-    } else if (pthread_mutex_unlock(alive) == 0) {
+    } else if (is_as_taken(alive) && pthread_mutex_unlock(alive) == 0) {
         holder = 0;
     }
 }

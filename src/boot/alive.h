@@ -8,13 +8,28 @@
 #define WEFT_BOOT_ALIVE_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+/* Makes one, in memory that is shared. */
+void weft_alive_init(pthread_mutex_t *alive);
+
+/* Whether it is a robust mutex still. Every PE can write to it, and the C library ends a process
+ * that hands it anything else. */
+bool weft_alive_whole(const pthread_mutex_t *alive);
+
+/* For who watches over another PE: what pthread_mutex_trylock, _lock and (with a limit) _timedlock
+ * return; EINVAL where there is no such mutex any more. 0 and EOWNERDEAD: it is to be let go. */
+int weft_alive_try(pthread_mutex_t *alive);
+int weft_alive_await(pthread_mutex_t *alive, const struct timespec *until);
+void weft_alive_let_go(pthread_mutex_t *alive, int found);
 
 /* Takes the mutex for this process; nothing when it holds it still. 0 or -errno, not logged;
  * -ETIMEDOUT: another process holds it. */
 int weft_alive_hold(pthread_mutex_t *alive);
 
-/* Lets it go. When the thread that took it can't be made to, it stays held until the process ends:
- * whoever notices must look at the PE's state. */
+/* Lets it go. When the thread that took it can't be made to, or something has written over it, it
+ * stays held until the process ends: whoever notices must look at the PE's state. */
 void weft_alive_release(pthread_mutex_t *alive);
 
 /* For threads of ours: ends the process if the first thread has ended and so have all others of the

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/log.h"
+#include "boot/alive.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,13 +40,8 @@ static int page_of(int memfd, size_t bytes, struct weft_control **control) {
 }
 
 static void page_fill(struct weft_control *control, int npes) {
-    pthread_mutexattr_t robust;
-    pthread_mutexattr_init(&robust);
-    pthread_mutexattr_setpshared(&robust, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
     for (int pe = 0; pe < npes; pe++)
-        pthread_mutex_init(&control->pe[pe].alive, &robust);
-    pthread_mutexattr_destroy(&robust);
+        weft_alive_init(&control->pe[pe].alive);
     control->magic = WEFT_CONTROL_MAGIC;
     control->layout = WEFT_CONTROL_LAYOUT;
     control->npes = npes;
@@ -120,12 +116,14 @@ void weft_control_abort(struct weft_control *control, const struct weft_cause *c
     weft_futex_wake(&control->abort, WEFT_FUTEX_ALL);
 }
 
-struct weft_cause weft_control_cause(const struct weft_control *control) {
+struct weft_cause weft_control_cause(const struct weft_control *control, int npes) {
     struct weft_control *page = (struct weft_control *)control; /* atomics load through non-const */
     struct weft_cause cause = {.kind = (enum weft_abort)atomic_load(&page->abort)};
     cause.pe = atomic_load(&page->abort_pe);
     cause.detail = atomic_load(&page->abort_detail);
-    if (cause.pe >= 0 && cause.pe < page->npes) {
+    if (cause.pe < 0 || cause.pe >= npes) {
+        cause.pe = -1;
+    } else {
         cause.pid = atomic_load(&page->pe[cause.pe].pid);
         cause.state = (enum weft_pe_state)atomic_load(&page->pe[cause.pe].state);
     }
@@ -185,6 +183,8 @@ void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
         snprintf(text, bytes, "the launcher was told to end %s", deed);
     } else if (cause->kind == WEFT_ABORT_TIMEOUT) {
         snprintf(text, bytes, "the job has had its %d s (--timeout)", cause->detail);
+    } else if (cause->pe < 0) {
+        snprintf(text, bytes, "a PE has written over the page by which the job is watched");
     } else {
         deed_text(cause, deed, sizeof deed);
         snprintf(text, bytes, "PE %d (pid %d) %s", cause->pe, cause->pid, deed);

@@ -115,7 +115,8 @@ static inline bool weft_control_aborted(const struct weft_control *control) {
 /* Writes the abort word, unless it is written already, and wakes who sleeps on it. */
 void weft_control_abort(struct weft_control *control, const struct weft_cause *cause);
 
-struct weft_cause weft_control_cause(const struct weft_control *control);
+/* `npes` is the caller's own knowledge: no number in the page is an index. */
+struct weft_cause weft_control_cause(const struct weft_control *control, int npes);
 
 /* "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on; "" when nothing happened. */
 void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes);

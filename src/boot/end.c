@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Under oshrun it alone writes the abort word; elsewhere the PE that knows first does. */
+/* Under oshrun the abort word is its to write, as long as it does; elsewhere the PE that knows
+ * first does. */
 #include "boot/end.h"
 #include "base/log.h"
 #include "boot/attachment.h"
@@ -18,7 +19,7 @@ void weft_boot_set_end_handler(weft_end_handler *handler) {
 
 void weft_boot_tell_end(void) {
     weft_end_handler *handler = atomic_load(&end_handler);
-    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (handler && cause.kind != WEFT_ABORT_NONE && cause.kind != WEFT_ABORT_GLOBAL_EXIT)
         handler(weft_boot_abort_text());
 }
@@ -58,7 +59,7 @@ void weft_boot_lost(void) {
     struct weft_cause host_died = {.kind = WEFT_ABORT_DIED, .pe = 0};
     if (!weft_attachment.launched)
         weft_control_abort(weft_attachment.control, &host_died); /* unless there is a cause */
-    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
         weft_boot_quit(cause.detail & 0xff); /* in order: there is nothing to complain of */
     weft_boot_tell_end();
@@ -70,7 +71,7 @@ void weft_boot_lost(void) {
 }
 
 void weft_boot_end_self(const char *remark) {
-    struct weft_cause cause = weft_control_cause(weft_attachment.control);
+    struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
         weft_boot_quit(cause.detail & 0xff);
     if (cause.kind != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
@@ -82,7 +83,7 @@ const char *weft_boot_abort_text(void) {
     static _Thread_local char text[160];
     struct weft_cause cause = {.kind = WEFT_ABORT_NONE};
     if (weft_attachment.control)
-        cause = weft_control_cause(weft_attachment.control);
+        cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     weft_cause_text(&cause, text, sizeof text);
     return text;
 }

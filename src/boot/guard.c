@@ -54,26 +54,25 @@ static void tell_death(int pe) {
 /* What comes of an attempt to lock a PE's mutex: the dead one is told of, the mutex let go. */
 static void judge(int pe, int result) {
     pthread_mutex_t *alive = &weft_attachment.control->pe[pe].alive;
-    if (result == EOWNERDEAD) {
-        pthread_mutex_consistent(alive);
+    if (result == EOWNERDEAD)
         tell_death(pe);
-    }
-    if (result == EOWNERDEAD || result == 0)
-        pthread_mutex_unlock(alive);
+    weft_alive_let_go(alive, result);
 }
 
 static void watch(int pe) {
     struct timespec until = weft_clock_deadline_ms(TICK_MS);
-    int result = pthread_mutex_timedlock(&weft_attachment.control->pe[pe].alive, &until);
+    int result = weft_alive_await(&weft_attachment.control->pe[pe].alive, &until);
     judge(pe, result);
     if (result == 0)
         weft_clock_sleep_ms(1); /* it leaves or comes back just now */
+    else if (result != EOWNERDEAD && result != ETIMEDOUT)
+        weft_clock_sleep_ms(TICK_MS); /* its mutex is none any more */
 }
 
 static void look_at_mutexes(void) {
     for (int pe = 0; pe < weft_attachment.npes; pe++)
         if (pe != weft_attachment.pe && is_in(pe))
-            judge(pe, pthread_mutex_trylock(&weft_attachment.control->pe[pe].alive));
+            judge(pe, weft_alive_try(&weft_attachment.control->pe[pe].alive));
 }
 
 /* PE 0 has a socket to each PE, the others have one to PE 0. */

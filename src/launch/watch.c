@@ -2,7 +2,7 @@
 /* The kernel walks a dying thread's robust mutexes before it frees the memory of its process: this
  * notice takes about 0.1 ms where the end of the process takes 60 ms for 2 GiB. */
 #include "launch/watch.h"
-#include <errno.h>
+#include "boot/alive.h"
 #include <unistd.h>
 
 enum { STACK_BYTES = 128 * 1024 };
@@ -10,11 +10,8 @@ enum { STACK_BYTES = 128 * 1024 };
 static void *watch_main(void *argument) {
     struct weft_watch *watch = argument;
     struct weft_notice notice = {.pe = watch->pe};
-    notice.result = pthread_mutex_lock(watch->alive);
-    if (notice.result == EOWNERDEAD)
-        pthread_mutex_consistent(watch->alive);
-    if (notice.result == 0 || notice.result == EOWNERDEAD)
-        pthread_mutex_unlock(watch->alive);
+    notice.result = weft_alive_await(watch->alive, NULL);
+    weft_alive_let_go(watch->alive, notice.result);
     ssize_t written = write(watch->pipe, &notice, sizeof notice);
     (void)written; /* shorter than PIPE_BUF: all of it, unless the run is over */
     return NULL;
