@@ -12,7 +12,7 @@ struct weft_source;
 
 struct weft_attachment {
     bool valid;    /* false before, and again in a forked child */
-    bool launched; /* oshrun watches over the job, and alone writes the abort word */
+    bool launched; /* oshrun watches over the job, and writes the abort word if it can */
     int pe, npes;
     int hub, life;                    /* -1 when alone; life: -1 without oshrun */
     struct weft_hub *hosted;          /* PE 0 without oshrun: the hub, which it serves itself */

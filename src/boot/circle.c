@@ -19,6 +19,7 @@
 #include "boot/door.h"
 #include "boot/exchange.h"
 #include "boot/listener.h"
+#include "boot/notice.h"
 #include "boot/wire.h"
 #include <errno.h>
 #include <limits.h>
@@ -39,6 +40,7 @@ struct call {
 
 /* Every turn of every wait. */
 static void look_at_abort(const struct weft_boot_circle *circle) {
+    weft_notice_deaths();
     if (!weft_control_aborted(weft_attachment.control))
         return;
     if (circle->over)

@@ -9,15 +9,17 @@
 #include "boot/boot.h"
 #include "boot/control.h"
 #include "boot/host.h"
+#include "boot/notice.h"
 #include "boot/wire.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MANY_DESCRIPTORS = 256 };
+enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100 };
 
 static int exchange_give(const struct weft_exchange *exchange, const void *mine, const int *fds) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE,
@@ -106,6 +108,17 @@ static int take_from_hub(struct weft_exchange *exchange, int flags) {
     return rc;
 }
 
+/* Until there is something to take, or a moment is over: a launcher that is stopped sends nothing,
+ * and no end either. */
+static void await_hub(void) {
+    struct pollfd hub = {.fd = weft_attachment.hub, .events = POLLIN};
+    if (poll(&hub, 1, LOOK_MS) > 0)
+        return;
+    weft_notice_deaths();
+    if (weft_control_aborted(weft_attachment.control))
+        weft_boot_lost();
+}
+
 /* PE 0 takes what is there and serves the others meanwhile. */
 static int exchange_as_host(struct weft_exchange *exchange) {
     while (exchange->arrived < exchange->members) {
@@ -125,8 +138,11 @@ static int exchange_all(struct weft_exchange *exchange, const void *mine, const 
     int rc = exchange_give(exchange, mine, fds);
     if (rc == 0 && weft_attachment.hosted)
         rc = exchange_as_host(exchange);
-    while (rc == 0 && exchange->arrived < exchange->members)
-        rc = take_from_hub(exchange, 0);
+    while (rc == 0 && exchange->arrived < exchange->members) {
+        await_hub();
+        rc = take_from_hub(exchange, MSG_DONTWAIT);
+        rc = rc == -EAGAIN ? 0 : rc;
+    }
     if (rc)
         weft_exchange_drop(exchange);
     return rc;

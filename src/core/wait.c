@@ -6,6 +6,7 @@
 #include <time.h>
 #include "base/clock.h"
 #include "base/futex.h"
+#include "boot/notice.h"
 #include "boot/stall.h"
 #include "core/job.h"
 
@@ -50,6 +51,7 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
         return true;
     }
     waiter->turns = spins + YIELD_TURNS; /* and stay there, without ever wrapping */
+    weft_notice_deaths();
     return false;
 }
 

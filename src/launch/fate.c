@@ -10,7 +10,29 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+static void drain(struct weft_run *run, int pe) {
+    while (weft_fate_serve(run, pe))
+        ;
+}
+
+/* The PE whose death the others have found and told each other, or -1: this process was stopped, or
+ * got no processor (boot/notice.h). */
+static int told_dead(const struct weft_run *run) {
+    struct weft_cause told = weft_control_cause(run->control, run->npes);
+    bool is_pe = told.pe >= 0 && told.pe < run->npes;
+    return run->phase < WEFT_GRACE && told.kind == WEFT_ABORT_DIED && is_pe ? told.pe : -1;
+}
+
+/* Who has ended because of another's death is not the cause; what that one has sent comes first. */
 static void end_by(struct weft_run *run, int pe, enum weft_abort kind, int detail) {
+    bool death = kind == WEFT_ABORT_DIED || kind == WEFT_ABORT_EXITED;
+    int culprit = death ? told_dead(run) : -1;
+    if (culprit >= 0 && culprit != pe) {
+        drain(run, culprit);
+        pe = culprit;
+        kind = WEFT_ABORT_DIED;
+        detail = 0;
+    }
     weft_end_begin(run, (struct weft_cause){.kind = kind,
                                             .pe = pe,
                                             .detail = detail,
@@ -32,11 +54,6 @@ static bool anyone_joined(const struct weft_run *run) {
         if (run->pe[pe].self)
             return true;
     return false;
-}
-
-static void drain(struct weft_run *run, int pe) {
-    while (weft_fate_serve(run, pe))
-        ;
 }
 
 static void judge_absent(struct weft_run *run, int pe) {
