@@ -160,11 +160,17 @@ static void deed_text(const struct weft_cause *cause, char *text, size_t bytes) 
                      cause->state == WEFT_PE_LEFT ? "ended while others wait for it" : "died");
         break;
     case WEFT_ABORT_EXITED:
-        snprintf(text, bytes, "exited with status %d %s", cause->detail,
-                 without_what(cause->state));
+        if (cause->state == WEFT_PE_ABSENT && cause->detail == 0)
+            snprintf(text, bytes, "ended well without ever calling Weft's shmem_init");
+        else
+            snprintf(text, bytes, "exited with status %d %s", cause->detail,
+                     without_what(cause->state));
         break;
     case WEFT_ABORT_GLOBAL_EXIT:
         snprintf(text, bytes, "called shmem_global_exit(%d)", cause->detail);
+        break;
+    case WEFT_ABORT_LEFT:
+        snprintf(text, bytes, "exited with status %d while others wait for it", cause->detail);
         break;
     case WEFT_ABORT_EXECED:
         snprintf(text, bytes, "became another program without shmem_finalize");

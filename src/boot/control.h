@@ -34,6 +34,7 @@ enum weft_abort {
     WEFT_ABORT_LAUNCHER = 5,    /* the launcher was told to end; abort_detail: signal */
     WEFT_ABORT_EXECED = 6,      /* PE abort_pe became another program without finalizing */
     WEFT_ABORT_TIMEOUT = 7,     /* the job has had its time; abort_detail: seconds */
+    WEFT_ABORT_LEFT = 8, /* PE abort_pe called exit while others wait; abort_detail: status */
 };
 
 /* Where an exchange among some PEs takes place just now (boot/circle.c). */
@@ -67,6 +68,7 @@ struct weft_control_pe {
     _Atomic uint32_t state;
     _Atomic uint32_t departures; /* how often it has entered the closing of shmem_finalize */
     _Atomic uint32_t openings;   /* of doors; counts up, and may be slept on (futex) */
+    _Atomic int32_t exit_status; /* of exit, which finalizes: written before the departure */
     struct weft_control_door door[WEFT_CONTROL_DOORS];
     struct weft_stall stall[WEFT_STALLS];
 };

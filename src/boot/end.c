@@ -43,6 +43,16 @@ void weft_boot_end_job(int status, bool error) {
         weft_control_abort(weft_attachment.control, &cause);
 }
 
+void weft_boot_end_for(int pe, int status) {
+    struct weft_wire_header blame = {
+        .kind = WEFT_WIRE_BLAME, .first = (uint32_t)pe, .status = status};
+    struct weft_cause cause = {.kind = WEFT_ABORT_LEFT, .pe = pe, .detail = status};
+    if (weft_attachment.launched)
+        weft_wire_send(weft_attachment.hub, &blame, NULL, 0, NULL, 0, 0);
+    else
+        weft_control_abort(weft_attachment.control, &cause);
+}
+
 void weft_boot_close_source(void) {
     const struct weft_source *source = weft_attachment.source;
     weft_attachment.source = NULL;

@@ -10,6 +10,10 @@
  * is under way; the caller then exits by itself with `status`. Nothing when alone. */
 void weft_boot_end_job(int status, bool error);
 
+/* Ends the job, or asks oshrun to, because PE `pe` calls exit with this status while this one waits
+ * for it. Returns once that is under way; this PE then finds the job aborted. */
+void weft_boot_end_for(int pe, int status);
+
 /* Called where this process would end because of a failure elsewhere, by a thread that is in a
  * call, which it may leave by longjmp; and by one of the library's own where that comes first. */
 typedef void weft_end_handler(const char *reason);

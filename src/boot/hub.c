@@ -210,9 +210,13 @@ static enum weft_hub_news judge(struct weft_hub *hub, int pe, const struct weft_
             return WEFT_HUB_EXIT;
         case WEFT_WIRE_FAIL:
             return WEFT_HUB_FAILED;
+        case WEFT_WIRE_BLAME:
+            report->culprit = (int)header->first;
+            if (header->first < (uint32_t)hub->npes)
+                return WEFT_HUB_BLAMED;
         }
     }
-    report->why = "a message of no known kind";
+    report->why = "a message that makes no sense";
     return WEFT_HUB_JUNK;
 }
 

@@ -252,22 +252,25 @@ static void finish(void) {
 
 /* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). Another
  * thread may be at it already. There is nothing left for an end handler to return to. */
-static void finalize_at_exit(void) {
+static void finalize_at_exit(int status, void *unused) {
+    (void)unused;
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending())
         return;
     weft_boot_set_end_handler(NULL);
     lock_changing("shmem_finalize");
     bool running = init_count > 0;
     init_count = 0;
-    if (running)
+    if (running) {
+        atomic_store(&weft_job.control->pe[weft_job.pe].exit_status, status & 0xff);
         finish();
+    }
     pthread_mutex_unlock(&changing);
 }
 
 /* Before main, so that it runs behind whatever the program registers or constructs: that may still
  * use the library, and finalize it. */
 __attribute__((constructor(101))) static void watch_exit(void) {
-    atexit(finalize_at_exit);
+    on_exit(finalize_at_exit, NULL);
 }
 
 static void watch_forks(void) {

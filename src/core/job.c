@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "boot/boot.h"
 
@@ -74,8 +75,9 @@ void weft_job_die_aborted(const char *call) {
     if (!in_exit)
         weft_boot_tell_end();
     int status = WEFT_STATUS_ABORTED;
+    bool by_own_exit = reason == WEFT_ABORT_LEFT && atomic_load(&control->abort_pe) == weft_job.pe;
     take_the_end();
-    if (reason == WEFT_ABORT_GLOBAL_EXIT)
+    if (reason == WEFT_ABORT_GLOBAL_EXIT || by_own_exit)
         status = atomic_load(&control->abort_detail) & 0xff;
     else if (reason != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
         weft_log("in %s: %s; leaving", call, weft_boot_abort_text());
@@ -83,6 +85,16 @@ void weft_job_die_aborted(const char *call) {
         exit(status);
     fflush(stdout);
     _exit(status);
+}
+
+void weft_job_die_left(int pe, int status, const char *call) {
+    enum { PATIENCE_MS = 2000 };
+    weft_boot_end_for(pe, status);
+    for (int waited = 0; !weft_job_aborted() && waited < PATIENCE_MS; waited++)
+        weft_clock_sleep_ms(1);
+    if (weft_job_aborted())
+        weft_job_die_aborted(call);
+    weft_job_panic("%s waits for PE %d, which has exited with status %d", call, pe, status);
 }
 
 void weft_job_panic(const char *format, ...) {

@@ -53,6 +53,10 @@ bool weft_job_ending(void);
  * an exit() with its status. */
 _Noreturn void weft_job_die_aborted(const char *call);
 
+/* PE `pe` has departed, by exit with this status, while this PE waits for it in `call`: the job
+ * ends with that status, and this PE as weft_job_die_aborted has it. */
+_Noreturn void weft_job_die_left(int pe, int status, const char *call);
+
 /* Ends the whole job from here with one line: misuse or a failure that has no other way out. */
 _Noreturn void weft_job_panic(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

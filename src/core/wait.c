@@ -97,6 +97,9 @@ bool weft_pe_departed(int pe) {
 
 /* A PE that has gone into shmem_finalize sets nothing any more: the wait would never end. */
 static void panic_departed(const struct weft_waiter *waiter) {
+    int status = atomic_load(&weft_job.control->pe[waiter->pe].exit_status);
+    if (status)
+        weft_job_die_left(waiter->pe, status, waiter->call);
     weft_job_panic("%s waits for PE %d, which has finalized (returned from main, called exit or "
                    "shmem_finalize) and will never get here",
                    waiter->call, waiter->pe);

@@ -34,6 +34,18 @@ static bool said_already(const struct weft_run *run) {
            plain_program;
 }
 
+/* SIGKILL may be the kernel's, for want of memory. */
+static void tell_shortage(const struct weft_run *run) {
+    const struct weft_cause *cause = &run->cause;
+    char what[320];
+    bool killed = cause->kind == WEFT_ABORT_DIED && (!cause->detail || cause->detail == SIGKILL);
+    const struct weft_run_pe *culprit = killed ? &run->pe[cause->pe] : NULL;
+    if (killed &&
+        weft_shortage_text(culprit->self ? &culprit->before : &run->before, what, sizeof what) > 0)
+        fprintf(stderr, "oshrun: the kernel killed PE %d for want of memory: %s\n", cause->pe,
+                what);
+}
+
 static void announce(struct weft_run *run) {
     char text[160];
     struct weft_spawn_failure failure;
@@ -47,6 +59,7 @@ static void announce(struct weft_run *run) {
                 strerror(failure.error));
     else if (!said_already(run))
         fprintf(stderr, "oshrun: %s; ending the job\n", text);
+    tell_shortage(run);
 }
 
 /* A death right after a deadly signal to all is not that PE's fault. */
@@ -197,7 +210,20 @@ static int culprit_status(const struct weft_run *run) {
     int status = culprit->reaped && !culprit->killed ? weft_run_status(culprit->wait) : 0;
     if (run->cause.kind == WEFT_ABORT_DIED && run->cause.detail)
         status = 128 + run->cause.detail;
+    if (run->cause.kind == WEFT_ABORT_LEFT)
+        status = run->cause.detail & 0xff;
     return status ? status : STATUS_NO_BETTER;
+}
+
+void weft_end_tell_status(const struct weft_run *run) {
+    bool in_order = run->cause.kind == WEFT_ABORT_NONE && run->failures > 0;
+    if (!in_order || run->npes == 1 || WIFSIGNALED(run->pe[run->first_pe].wait))
+        return;
+    char others[64] = "";
+    if (run->failures > 1)
+        snprintf(others, sizeof others, "; %d more did not exit with 0", run->failures - 1);
+    fprintf(stderr, "oshrun: PE %d (pid %d) exited with status %d%s\n", run->first_pe,
+            weft_run_pid(run, run->first_pe), run->first_status, others);
 }
 
 int weft_end_status(const struct weft_run *run) {

@@ -21,6 +21,9 @@ void weft_end_advance(struct weft_run *run);
 /* How long poll may wait for that: milliseconds, -1 for ever. */
 int weft_end_patience(const struct weft_run *run);
 
+/* Names the PE whose status the job has, where all PEs ended in order and one not with 0. */
+void weft_end_tell_status(const struct weft_run *run);
+
 /* What oshrun exits with. */
 int weft_end_status(const struct weft_run *run);
 

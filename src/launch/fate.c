@@ -65,7 +65,9 @@ static void judge_left(struct weft_run *run, int pe) {
     int wait = run->pe[pe].wait;
     if (run->hub && weft_hub_awaits(run->hub, pe))
         end_by_child(run, pe);
-    else if (WIFSIGNALED(wait))
+    else if (!WIFSIGNALED(wait))
+        run->failures += WEXITSTATUS(wait) != 0;
+    else
         fprintf(stderr, "oshrun: PE %d (pid %d) was killed by signal %d after shmem_finalize\n", pe,
                 run->pe[pe].child, WTERMSIG(wait));
 }
@@ -85,6 +87,7 @@ static void judge(struct weft_run *run, int pe) {
 static void joined(struct weft_run *run, int pe, pid_t self) {
     run->pe[pe].self = self ? self : run->pe[pe].child; /* 0: in a pid namespace not below ours */
     weft_watch_start(&run->pe[pe].watch);
+    weft_shortage_note(&run->pe[pe].before, run->pe[pe].self);
     for (int other = 0; other < run->npes; other++)
         if (run->pe[other].reaped && weft_run_state(run, other) == WEFT_PE_ABSENT)
             judge(run, other); /* others will wait for it in vain */
@@ -121,6 +124,9 @@ bool weft_fate_serve(struct weft_run *run, int pe) {
     case WEFT_HUB_FAILED:
         end_by(run, pe, WEFT_ABORT_ERROR, report.status);
         break;
+    case WEFT_HUB_BLAMED:
+        end_by(run, report.culprit, WEFT_ABORT_LEFT, report.status);
+        break;
     case WEFT_HUB_LOST:
         if (weft_run_is_in(run, pe))
             end_by(run, pe, WEFT_ABORT_DIED, 0);
@@ -152,8 +158,10 @@ static void reaped(struct weft_run *run, int pe, int wait) {
     run->pe[pe].reaped = true;
     run->pe[pe].wait = wait;
     run->pe[pe].killed = run->phase >= WEFT_TERMINATING && !died_first(run, pe);
-    if (!run->first_status)
+    if (!run->first_status) {
         run->first_status = weft_run_status(wait);
+        run->first_pe = pe;
+    }
     if (run->phase < WEFT_GRACE)
         judge(run, pe);
     else if (run->cause.pe == pe)

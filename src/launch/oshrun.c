@@ -10,6 +10,7 @@
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/fate.h"
+#include "launch/foreign.h"
 #include "launch/help.h"
 #include "launch/parse.h"
 #include "launch/output.h"
@@ -79,6 +80,7 @@ static int open_run(struct weft_run *run, const struct weft_options *options) {
     for (int pe = 0; pe < run->npes; pe++)
         run->pe[pe].watch = (struct weft_watch){
             .pe = pe, .pipe = run->notices[1], .alive = &run->control->pe[pe].alive};
+    weft_shortage_note(&run->before, getpid());
     weft_family_adopt();
     return weft_catch_open(run);
 }
@@ -137,6 +139,8 @@ static int run_job(struct weft_run *run) {
     rc = 0;
     if (run->output)
         rc = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
+    weft_end_tell_status(run);
+    weft_foreign_tell(run);
     int status = weft_end_status(run);
     return rc && status == 0 ? WEFT_STATUS_OUTPUT : status;
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include "boot/control.h"
 #include "launch/options.h"
+#include "launch/shortage.h"
 #include "launch/watch.h"
 
 struct weft_hub;
@@ -25,6 +26,7 @@ struct weft_run_pe {
     int wait;    /* with this status of waitpid, */
     bool killed; /* but only after we began to kill whoever was left */
     struct weft_watch watch;
+    struct weft_shortage before; /* it joined */
 };
 
 /* RUNNING (-> TOLD) -> GRACE -> TERMINATING -> KILLING -> OVER, or straight to OVER. */
@@ -60,10 +62,13 @@ struct weft_run {
         time_is_up_ms; /* when the job has had all the time that it may have; 0: it may have any */
     int told_signal;
     bool told_by_terminal;
-    struct weft_cause cause; /* from GRACE on: why the job ends */
-    bool announced;          /* the person knows */
+    struct weft_cause cause;     /* from GRACE on: why the job ends */
+    struct weft_shortage before; /* anyone was started */
+    bool announced;              /* the person knows */
     bool childless;
-    int first_status; /* of the first PE that ended with another status than 0 */
+    int first_status; /* of the first PE that ended with another status than 0, */
+    int first_pe;     /* and which it was */
+    int failures;     /* how many PEs have ended in order with another status than 0 */
 };
 
 /* What a shell makes of a status of waitpid. */

@@ -50,6 +50,13 @@ def error():
     assert "".join(job.err).count("\n") == 1 and "shmem_long_p: argument pe is 99" in job.err[1], job.err
 
 
+@case("exit with a status while others wait: they name it, and that PE has it")
+def exit_status():
+    job = expect_end(torchrun(2, [ENDING, "exit", 3]), 1, 3)
+    assert re.search(r"PE 1 \(pid \d+\) exited with status 3 while others wait for it; leaving", job.err[0]), job.err
+    assert job.err[1] == "", job.err
+
+
 @case("shmem_global_exit by PE 1 reaches a PE that computes, and nobody complains")
 def global_exit():
     job = expect_end(torchrun(4, [ENDING, "global_exit", 42]), 1, 42, others=42)

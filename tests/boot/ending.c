@@ -16,6 +16,8 @@ static void end(const char *how, int number) {
         shmem_global_exit(number);
     if (strcmp(how, "raise") == 0)
         raise(number);
+    if (strcmp(how, "exit") == 0)
+        exit(number);
     if (strcmp(how, "_exit") == 0)
         _exit(number);
     if (strcmp(how, "misuse") == 0)

@@ -184,6 +184,14 @@ static void corrupt_page(int unused) {
     atomic_store(&weft_boot.control->abort_pe, 12345);
 }
 
+/* So many MiB that are really there. */
+static void fill(int megabytes) {
+    size_t bytes = (size_t)megabytes << 20;
+    char *memory = malloc(bytes);
+    for (size_t i = 0; memory && i < bytes; i += 4096)
+        *(volatile char *)(memory + i) = 1;
+}
+
 /* A stray store into the own state word, which is the page's only word on how far this PE is. */
 static void overwrite_state(int value) {
     atomic_store(&weft_boot.control->pe[weft_boot.pe].state, (uint32_t)value);
@@ -279,6 +287,7 @@ static const struct verb {
     {"fail", fail},
     {"junk", junk},
     {"corrupt_page", corrupt_page},
+    {"fill", fill},
     {"state", overwrite_state},
     {"input", echo_input},
     {"descriptors", count_descriptors},

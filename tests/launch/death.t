@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When a PE dies, however it does, the job ends soon, oshrun names it, and nothing is left."""
 from harness import PE, Result, case, gone, main, names, preloaded, read_numbers, run, settled_leftovers, start, wait_until
+import contextlib
 import os
+import pathlib
 import random
 import re
 import signal
 import time
+import uuid
 
 
 @case("a PE killed by a signal: one line with PE, pid and name; 128 + s; the others say why they go")
@@ -57,6 +60,37 @@ def taken_down_slowly():
 def signals():
     for number, name in ((11, "Segmentation fault"), (6, "Aborted"), (15, "Terminated"), (8, "Floating")):
         run("-n", 2, PE, "join", "exchange", f"1@raise:{number}", "hang").expect(128 + number, f"signal {number} ({name}")
+
+
+def memory_cgroup(bytes_max):
+    """The folder of a new cgroup of version 1 or 2 with this limit, or None where none can be made."""
+    for top, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = pathlib.Path(top, f"weft-{uuid.uuid4().hex[:12]}")
+        with contextlib.suppress(OSError):
+            group.mkdir()
+            with contextlib.suppress(OSError):
+                (group / file).write_text(str(bytes_max))
+                return group
+            group.rmdir()
+    return None
+
+
+GROUP = memory_cgroup(48 << 20)
+
+
+@case("a PE that the kernel kills for want of memory: in which cgroup" + ("" if GROUP else " # SKIP no cgroup can be made"))
+def want_of_memory():
+    if not GROUP:
+        return
+    try:
+        below = f"test $WEFT_PE = 0 || echo $$ > {GROUP}/cgroup.procs; exec {PE} join exchange 1@fill:200 exchange"
+        result = run("-n", 2, "sh", "-c", below).expect(137, "killed by signal 9")
+        assert f"the kernel killed PE 1 for want of memory: cgroup {GROUP} has its limit of 48 MiB" in result.err, result.err
+        below = below.replace("1@fill:200", "1@raise:9")
+        result = run("-n", 2, "sh", "-c", below).expect(137, "killed by signal 9")
+        assert "want of memory" not in result.err, result.err
+    finally:
+        GROUP.rmdir()
 
 
 @case("_exit without leaving is a death, also with status 0")

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line of oshrun, and what it exits with."""
-from harness import EXCHANGE, PE, case, main, run
+from harness import BUILD, EXCHANGE, PE, case, main, run
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+
+ENDING = str(BUILD / "tests/boot/ending")
 
 
 @case("programs that never call shmem_init just run")
@@ -54,12 +57,55 @@ def not_run():
 @case("a PE's status after leaving is the job's, and no death")
 def status_after_leave():
     result = run("-n", 3, PE, "join", "exchange", "leave", "1@exit:5", "sleep_ms:100", "print").expect(5)
-    assert sorted(result.out.split()) == ["0", "2", "PE", "PE"] and result.err == "", result.err
+    assert sorted(result.out.split()) == ["0", "2", "PE", "PE"], result.out
+    assert re.fullmatch(r"oshrun: PE 1 \(pid \d+\) exited with status 5\n", result.err), result.err
+    result = run("-n", 3, PE, "join", "exchange", "leave", "exit:1").expect(1, "exited with status 1; 2 more did not")
+    run("-n", 1, PE, "join", "exchange", "leave", "exit:1").expect(1, err="")
 
 
 @case("the first status that is not 0 counts")
 def first_status():
     run("-n", 3, PE, "join", "exchange", "leave", "1@exit:5", "sleep_ms:100", "2@exit:6").expect(5)
+
+
+@case("exit with a status while others wait ends the job with it, and is named")
+def status_while_others_wait():
+    result = run("-n", 2, ENDING, "exit", 3).expect(3)
+    said = r"PE 1 \(pid \d+\) exited with status 3 while others wait for it; "
+    assert len(re.findall(f"oshrun: {said}ending the job", result.err)) == 1, result.err
+    assert re.search(rf"weft: PE 0 \(pid \d+\): in shmem_barrier_all: {said}leaving", result.err), result.err
+    assert "weft: PE 1" not in result.err, result.err
+
+
+OTHER = "int my_pe; void shmem_init(void) { my_pe = 0; }"
+USER = """
+#include <stdlib.h>
+void shmem_init(void);
+int main(int argc, char **argv) {
+    if (argc < 2 || atoi(argv[1]) == atoi(getenv("WEFT_PE")))
+        shmem_init();
+    return 0;
+}
+"""
+
+
+@case("a program of another OpenSHMEM library ends well, and a line says why it did not join; so where others wait")
+def other_library():
+    with tempfile.TemporaryDirectory() as folder:
+        def build(source, *arguments):
+            subprocess.run(["cc", "-x", "c", "-", *arguments], cwd=folder, input=source, text=True, check=True)
+        build(OTHER, "-shared", "-fPIC", "-o", "libother.so")
+        build(USER, "-o", "program", "-L.", "-lother", "-Wl,-rpath,$ORIGIN")
+        said = f"oshrun: '{folder}/program' calls the shmem_init of another OpenSHMEM library"
+        for below in ([], ["env"]):
+            result = run("-n", 2, *below, f"{folder}/program").expect(0, said)
+            assert result.err.count("\n") == 1, result.err
+        result = run("-n", 2, "sh", "-c", f"test $WEFT_PE = 0 && exec {PE} join exchange; exec {folder}/program").expect(
+            70, "PE 1 ")
+        assert "ended well without ever calling Weft's shmem_init; ending the job" in result.err, result.err
+        result = run("-n", 1, PE, "join", "exchange", ":", f"{folder}/program").expect(70, said)
+    for program in (["true"], ["sh", "-c", "true"], [PE, "npes"]):
+        assert run("-n", 2, *program).expect(0).err == "", program
 
 
 @case("a signal after leaving: 128 + s, named, and no death")

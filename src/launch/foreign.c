@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An executable that calls shmem_init has that name among its symbols; one that has been linked
+ * with Weft, in either way, has Weft's name in it, too. */
+#include "launch/foreign.h"
+#include "boot/wire.h"
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The file that a word of the command line names, as execvp would find it. */
+static bool find_file(const char *folder, const char *word, char path[PATH_MAX]) {
+    const char *places = getenv("PATH");
+    if (strchr(word, '/')) {
+        bool below = folder && *word != '/';
+        snprintf(path, PATH_MAX, "%s%s%s", below ? folder : "", below ? "/" : "", word);
+        return access(path, R_OK) == 0;
+    }
+    for (const char *at = places; at && *at; at += strcspn(at, ":"), at += *at == ':') {
+        snprintf(path, PATH_MAX, "%.*s/%s", (int)strcspn(at, ":"), at, word);
+        if (access(path, R_OK | X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_foreign(const char *image, size_t bytes) {
+    static const char called[] = "\0shmem_init"; /* with the zero behind it, too */
+    return bytes > 4 && memcmp(image, "\177ELF", 4) == 0 &&
+           memmem(image, bytes, called, sizeof called) && !memmem(image, bytes, "libweft.so", 10) &&
+           !memmem(image, bytes, WEFT_BOOT_ENV_HUB, strlen(WEFT_BOOT_ENV_HUB));
+}
+
+static bool is_foreign_file(const char *path) {
+    struct stat stat;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool usable = file >= 0 && fstat(file, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size;
+    void *image =
+        usable ? mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+    if (file >= 0)
+        close(file);
+    if (image == MAP_FAILED)
+        return false;
+    bool foreign = is_foreign(image, (size_t)stat.st_size);
+    munmap(image, (size_t)stat.st_size);
+    return foreign;
+}
+
+/* The word that names such a program: the first one, or, behind a tool that runs it, a later one.
+ */
+static const char *foreign_word(const struct weft_program *program) {
+    char path[PATH_MAX];
+    for (char **word = program->argv; *word; word++) {
+        bool named = word == program->argv || strchr(*word, '/');
+        if (named && find_file(program->folder, *word, path) && is_foreign_file(path))
+            return *word;
+    }
+    return NULL;
+}
+
+static bool anyone_joined(const struct weft_run *run) {
+    for (int pe = 0; pe < run->npes; pe++)
+        if (run->pe[pe].self)
+            return true;
+    return false;
+}
+
+void weft_foreign_tell(const struct weft_run *run) {
+    int pe = run->cause.kind != WEFT_ABORT_NONE && run->cause.pe >= 0 ? run->cause.pe : 0;
+    if (run->pe[pe].self || (run->cause.kind == WEFT_ABORT_NONE && anyone_joined(run)))
+        return;
+    const char *word = foreign_word(run->pe[pe].program);
+    if (word)
+        fprintf(stderr,
+                "oshrun: '%s' calls the shmem_init of another OpenSHMEM library, not Weft's: "
+                "compile it with Weft's oshcc ('ldd %s' shows which library it has now)\n",
+                word, word);
+}

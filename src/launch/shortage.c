@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Both versions of cgroups count kills in the group of the process that was killed, whichever limit
+ * above it was met: version 2 in memory.events, version 1 in memory.oom_control. The group whose
+ * limit was met is then the innermost one, up from there, that has one and is near it. */
+#include "launch/shortage.h"
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 1024 };
+#define CGROUPS "/sys/fs/cgroup"
+
+/* The number behind `key` in a file of "key number" lines, or the first of the file with key "".
+ * UINT64_MAX: there is none, or it is the word "max". */
+static uint64_t read_number(const char *folder, const char *name, const char *key) {
+    char path[PATH_BYTES], line[256];
+    uint64_t number = UINT64_MAX;
+    size_t length = strlen(key);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, length) == 0 && sscanf(line + length, "%lu", &number) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+static uint64_t read_kills(const char *folder) {
+    uint64_t kills = read_number(folder, "memory.events", "oom_kill ");
+    kills = kills < UINT64_MAX ? kills : read_number(folder, "memory.oom_control", "oom_kill ");
+    return kills < UINT64_MAX ? kills : 0;
+}
+
+/* A line of /proc/PID/cgroup is "number:controllers:/path"; there are no controllers in that of
+ * version 2. A group counts here if it has one of the files above. */
+static char *find_folder(pid_t pid) {
+    char path[64], line[PATH_BYTES], folder[PATH_BYTES + 32], *found = NULL;
+    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof line, file)) {
+        char *names = strchr(line, ':'), *own = names ? strchr(names + 1, ':') : NULL;
+        bool version_2 = own == names + 1;
+        if (!own || !(version_2 || strncmp(names, ":memory:", 8) == 0))
+            continue;
+        own[1 + strcspn(own + 1, "\n")] = '\0';
+        snprintf(folder, sizeof folder, CGROUPS "%s%s", version_2 ? "" : "/memory", own + 1);
+        if (read_number(folder, version_2 ? "memory.events" : "memory.oom_control", "oom_kill ") <
+            UINT64_MAX)
+            found = strdup(folder);
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+void weft_shortage_note(struct weft_shortage *before, pid_t pid) {
+    free(before->folder);
+    before->folder = find_folder(pid);
+    before->kills_in_cgroup = before->folder ? read_kills(before->folder) : 0;
+    before->kills_in_all = read_number("/proc", "vmstat", "oom_kill ");
+}
+
+/* The limit of one group in bytes if its usage came close to it; 0 otherwise. */
+static uint64_t limit_met(const char *folder) {
+    uint64_t limit = read_number(folder, "memory.max", "");
+    uint64_t most = read_number(folder, "memory.peak", "");
+    if (limit == UINT64_MAX) {
+        limit = read_number(folder, "memory.limit_in_bytes", "");
+        most = read_number(folder, "memory.max_usage_in_bytes", "");
+    }
+    if (most == UINT64_MAX && limit < UINT64_MAX / 2) /* an older kernel without a peak */
+        return read_number(folder, "memory.events", "max ") > 0 ? limit : 0;
+    return limit < UINT64_MAX / 2 && most >= limit - limit / 8 ? limit : 0;
+}
+
+int weft_shortage_text(const struct weft_shortage *before, char *text, size_t bytes) {
+    char folder[PATH_BYTES];
+    const size_t top = strlen(CGROUPS);
+    if (before->folder && read_kills(before->folder) > before->kills_in_cgroup) {
+        snprintf(folder, sizeof folder, "%s", before->folder);
+        for (char *end = folder + strlen(folder); end > folder + top; end = strrchr(folder, '/')) {
+            *end = '\0';
+            uint64_t limit = limit_met(folder);
+            if (limit)
+                return snprintf(text, bytes, "cgroup %s has its limit of %.4g MiB", folder,
+                                (double)limit / (1 << 20));
+        }
+        return snprintf(text, bytes, "it was in cgroup %s", before->folder);
+    }
+    if (before->kills_in_all < read_number("/proc", "vmstat", "oom_kill "))
+        return snprintf(text, bytes, "the machine has no more");
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether the kernel killed for want of memory, and whose limit that was. */
+#ifndef WEFT_LAUNCH_SHORTAGE_H
+#define WEFT_LAUNCH_SHORTAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What the kernel had counted when a process came. */
+struct weft_shortage {
+    char *folder; /* of its memory cgroup; NULL: none was found */
+    uint64_t kills_in_cgroup, kills_in_all;
+};
+
+/* Notes where a process is and what has been counted there by now. */
+void weft_shortage_note(struct weft_shortage *before, pid_t pid);
+
+/* For a process that was killed: 0 if the kernel has not killed for want of memory since, otherwise
+ * the length of a text on what ran short. */
+int weft_shortage_text(const struct weft_shortage *before, char *text, size_t bytes);
+
+#endif
