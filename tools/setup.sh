@@ -28,6 +28,7 @@ need 'test -e /etc/ssl/certs/ca-certificates.crt' ca-certificates
 if [ "$purpose" = check ]; then
     need 'command -v prove' perl
     need 'command -v cmake' cmake
+    need 'command -v gdb' gdb
     need 'command -v pkg-config' pkg-config pkgconf
     need 'command -v g++' g++
     need 'command -v clang' clang
