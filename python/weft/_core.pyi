@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, final, runtime_checkable
 
@@ -21,6 +21,10 @@ _Number: TypeAlias = SupportsIndex | _Array
 _Stream: TypeAlias = int | Any | None
 _Dtype: TypeAlias = str | type | Any
 _Index: TypeAlias = SupportsIndex | slice | EllipsisType | None
+_Cmp: TypeAlias = Literal["==", "!=", ">", ">=", "<", "<="]
+_Value: TypeAlias = SupportsIndex | float
+_Values: TypeAlias = SupportsIndex | Iterable[SupportsIndex] | _Array
+_Status: TypeAlias = Iterable[Any] | None
 
 @final
 class Buffer:
@@ -82,10 +86,29 @@ class Team:
     @property
     def handle(self) -> int: ...
     def split(self, start: SupportsIndex, stride: SupportsIndex, size: SupportsIndex) -> Team | None: ...
+    def split_2d(self, xrange: SupportsIndex) -> tuple[Team, Team]: ...
+    def translate_pe(self, pe: SupportsIndex, team: Team | None = None) -> int | None: ...
     def sync(self) -> None: ...
     def barrier(self) -> None: ...
     def destroy(self) -> None: ...
     def __enter__(self) -> Team: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@final
+class Ctx:
+    def __new__(
+        cls, team: Team | None = None, *, private: bool = False, serialized: bool = False, nostore: bool = False
+    ) -> Ctx: ...
+    @property
+    def team(self) -> Team: ...
+    @property
+    def handle(self) -> int: ...
+    def fence(self) -> None: ...
+    def quiet(self) -> None: ...
+    def destroy(self) -> None: ...
+    def __enter__(self) -> Ctx: ...
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
@@ -138,8 +161,56 @@ def team(pes: Sequence[SupportsIndex], tag: SupportsIndex = 0) -> Team: ...
 def empty(shape: _Shape, dtype: _Dtype = "float32", space: _Space = "host") -> Buffer: ...
 def zeros(shape: _Shape, dtype: _Dtype = "float32", space: _Space = "host") -> Buffer: ...
 def block_of(ptr: SupportsIndex) -> Block | None: ...
-def put(dest: _Array, source: _Array, pe: SupportsIndex, *, stream: _Stream = None) -> None: ...
-def get(dest: _Array, source: _Array, pe: SupportsIndex, *, stream: _Stream = None) -> None: ...
+def put(
+    dest: _Array, source: _Array, pe: SupportsIndex, *, ctx: Ctx | None = None, stream: _Stream = None
+) -> None: ...
+def get(
+    dest: _Array, source: _Array, pe: SupportsIndex, *, ctx: Ctx | None = None, stream: _Stream = None
+) -> None: ...
+def put_nbi(dest: _Array, source: _Array, pe: SupportsIndex, *, ctx: Ctx | None = None) -> None: ...
+def get_nbi(dest: _Array, source: _Array, pe: SupportsIndex, *, ctx: Ctx | None = None) -> None: ...
+def iput(
+    dest: _Array,
+    source: _Array,
+    pe: SupportsIndex,
+    dst: SupportsIndex = 1,
+    sst: SupportsIndex = 1,
+    nelems: SupportsIndex | None = None,
+    *,
+    ctx: Ctx | None = None,
+) -> None: ...
+def iget(
+    dest: _Array,
+    source: _Array,
+    pe: SupportsIndex,
+    dst: SupportsIndex = 1,
+    sst: SupportsIndex = 1,
+    nelems: SupportsIndex | None = None,
+    *,
+    ctx: Ctx | None = None,
+) -> None: ...
+def ibput(
+    dest: _Array,
+    source: _Array,
+    pe: SupportsIndex,
+    bsize: SupportsIndex,
+    dst: SupportsIndex,
+    sst: SupportsIndex,
+    nblocks: SupportsIndex | None = None,
+    *,
+    ctx: Ctx | None = None,
+) -> None: ...
+def ibget(
+    dest: _Array,
+    source: _Array,
+    pe: SupportsIndex,
+    bsize: SupportsIndex,
+    dst: SupportsIndex,
+    sst: SupportsIndex,
+    nblocks: SupportsIndex | None = None,
+    *,
+    ctx: Ctx | None = None,
+) -> None: ...
 def put_signal(
     dest: _Array,
     source: _Array,
@@ -148,7 +219,18 @@ def put_signal(
     pe: SupportsIndex,
     *,
     op: Literal["set", "add"] = "set",
+    ctx: Ctx | None = None,
     stream: _Stream = None,
+) -> None: ...
+def put_signal_nbi(
+    dest: _Array,
+    source: _Array,
+    signal: _Array,
+    value: SupportsIndex,
+    pe: SupportsIndex,
+    *,
+    op: Literal["set", "add"] = "set",
+    ctx: Ctx | None = None,
 ) -> None: ...
 def signal(
     signal: _Array,
@@ -156,15 +238,132 @@ def signal(
     pe: SupportsIndex,
     *,
     op: Literal["set", "add"] = "set",
+    ctx: Ctx | None = None,
     stream: _Stream = None,
 ) -> None: ...
+def signal_fetch(signal: _Array) -> int: ...
 def wait(
     signal: _Array,
     value: SupportsIndex,
-    cmp: Literal["==", "!=", ">", ">=", "<", "<="] = "==",
+    cmp: _Cmp = "==",
     *,
     stream: _Stream = None,
 ) -> int | None: ...
+def wait_until(ivar: _Array, value: SupportsIndex, cmp: _Cmp = "==", *, index: SupportsIndex = 0) -> None: ...
+def test(ivar: _Array, value: SupportsIndex, cmp: _Cmp = "==", *, index: SupportsIndex = 0) -> bool: ...
+def wait_until_all(ivars: _Array, value: _Values, cmp: _Cmp = "==", *, status: _Status = None) -> None: ...
+def wait_until_any(ivars: _Array, value: _Values, cmp: _Cmp = "==", *, status: _Status = None) -> int | None: ...
+def wait_until_some(ivars: _Array, value: _Values, cmp: _Cmp = "==", *, status: _Status = None) -> list[int]: ...
+def test_all(ivars: _Array, value: _Values, cmp: _Cmp = "==", *, status: _Status = None) -> bool: ...
+def test_any(ivars: _Array, value: _Values, cmp: _Cmp = "==", *, status: _Status = None) -> int | None: ...
+def test_some(ivars: _Array, value: _Values, cmp: _Cmp = "==", *, status: _Status = None) -> list[int]: ...
+def atomic_fetch(
+    source: _Array, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> int | float: ...
+def atomic_fetch_nbi(
+    fetch: _Array, source: _Array, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> None: ...
+def atomic_set(
+    dest: _Array, value: _Value, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> None: ...
+def atomic_swap(
+    dest: _Array, value: _Value, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> int | float: ...
+def atomic_swap_nbi(
+    fetch: _Array, dest: _Array, value: _Value, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> None: ...
+def atomic_compare_swap(
+    dest: _Array,
+    cond: SupportsIndex,
+    value: SupportsIndex,
+    pe: SupportsIndex,
+    *,
+    index: SupportsIndex = 0,
+    ctx: Ctx | None = None,
+) -> int: ...
+def atomic_compare_swap_nbi(
+    fetch: _Array,
+    dest: _Array,
+    cond: SupportsIndex,
+    value: SupportsIndex,
+    pe: SupportsIndex,
+    *,
+    index: SupportsIndex = 0,
+    ctx: Ctx | None = None,
+) -> None: ...
+def atomic_inc(dest: _Array, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None) -> None: ...
+def atomic_fetch_inc(dest: _Array, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None) -> int: ...
+def atomic_fetch_inc_nbi(
+    fetch: _Array, dest: _Array, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> None: ...
+def atomic_add(
+    dest: _Array, value: SupportsIndex, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> None: ...
+def atomic_fetch_add(
+    dest: _Array, value: SupportsIndex, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> int: ...
+def atomic_fetch_add_nbi(
+    fetch: _Array,
+    dest: _Array,
+    value: SupportsIndex,
+    pe: SupportsIndex,
+    *,
+    index: SupportsIndex = 0,
+    ctx: Ctx | None = None,
+) -> None: ...
+def atomic_and(
+    dest: _Array, value: SupportsIndex, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> None: ...
+def atomic_fetch_and(
+    dest: _Array, value: SupportsIndex, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> int: ...
+def atomic_fetch_and_nbi(
+    fetch: _Array,
+    dest: _Array,
+    value: SupportsIndex,
+    pe: SupportsIndex,
+    *,
+    index: SupportsIndex = 0,
+    ctx: Ctx | None = None,
+) -> None: ...
+def atomic_or(
+    dest: _Array, value: SupportsIndex, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> None: ...
+def atomic_fetch_or(
+    dest: _Array, value: SupportsIndex, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> int: ...
+def atomic_fetch_or_nbi(
+    fetch: _Array,
+    dest: _Array,
+    value: SupportsIndex,
+    pe: SupportsIndex,
+    *,
+    index: SupportsIndex = 0,
+    ctx: Ctx | None = None,
+) -> None: ...
+def atomic_xor(
+    dest: _Array, value: SupportsIndex, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> None: ...
+def atomic_fetch_xor(
+    dest: _Array, value: SupportsIndex, pe: SupportsIndex, *, index: SupportsIndex = 0, ctx: Ctx | None = None
+) -> int: ...
+def atomic_fetch_xor_nbi(
+    fetch: _Array,
+    dest: _Array,
+    value: SupportsIndex,
+    pe: SupportsIndex,
+    *,
+    index: SupportsIndex = 0,
+    ctx: Ctx | None = None,
+) -> None: ...
+def set_lock(lock: _Array) -> None: ...
+def test_lock(lock: _Array) -> bool: ...
+def clear_lock(lock: _Array) -> None: ...
+def pe_accessible(pe: SupportsIndex) -> bool: ...
+def addr_accessible(array: _Array, pe: SupportsIndex) -> bool: ...
+def ptr(array: _Array, pe: SupportsIndex, *, team: Team | None = None) -> int | None: ...
+def info_get_version() -> tuple[int, int]: ...
+def info_get_name() -> str: ...
 def set_engine(engine: Literal["auto", "sm", "copy"]) -> Literal["auto", "sm", "copy"]: ...
 def put_slice(
     dest: _Array,
@@ -212,22 +411,31 @@ def signal32(
 def wait32(
     signals: _Array,
     value: _Number,
-    cmp: Literal["==", "!=", ">", ">=", "<", "<="] = "==",
+    cmp: _Cmp = "==",
     *,
     index: _Number = 0,
     stream: _Stream = None,
 ) -> None: ...
-def fence(*, stream: _Stream = None) -> None: ...
-def quiet(*, stream: _Stream = None) -> None: ...
+def fence(*, ctx: Ctx | None = None, stream: _Stream = None) -> None: ...
+def quiet(*, ctx: Ctx | None = None, stream: _Stream = None) -> None: ...
 def sync(team: Team | None = None, *, stream: _Stream = None) -> None: ...
 def barrier(team: Team | None = None, *, stream: _Stream = None) -> None: ...
 
 _Op: TypeAlias = Literal["sum", "avg", "max", "min", "prod"]
+_Reduction: TypeAlias = Literal["sum", "avg", "max", "min", "prod", "and", "or", "xor"]
 _Mean: TypeAlias = Literal["sum", "avg"]
 
 def all_reduce(
-    dest: _Array, source: _Array | None = None, op: _Op = "sum", *, team: Team | None = None, stream: _Stream = None
+    dest: _Array,
+    source: _Array | None = None,
+    op: _Reduction = "sum",
+    *,
+    team: Team | None = None,
+    stream: _Stream = None,
 ) -> None: ...
+def collect(dest: _Array, source: _Array, *, team: Team | None = None) -> tuple[int, ...]: ...
+def inscan(dest: _Array, source: _Array | None = None, *, team: Team | None = None) -> None: ...
+def exscan(dest: _Array, source: _Array | None = None, *, team: Team | None = None) -> None: ...
 def all_gather(dest: _Array, source: _Array, *, team: Team | None = None, stream: _Stream = None) -> None: ...
 def reduce_scatter(
     dest: _Array, source: _Array, op: _Op = "sum", *, team: Team | None = None, stream: _Stream = None

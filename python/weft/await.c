@@ -3,7 +3,7 @@
 #include <time.h>
 #include "session.h"
 
-static bool poll(bool (*holds)(const void *), const void *condition, bool hurry) {
+static bool poll(bool (*holds)(void *), void *condition, bool hurry) {
     const struct timespec pause = {.tv_nsec = 50000};
     for (int turns = hurry ? 4000 : 400; turns > 0 && weft_session.running; turns--) {
         if (holds(condition))
@@ -14,13 +14,13 @@ static bool poll(bool (*holds)(const void *), const void *condition, bool hurry)
     return false;
 }
 
-static bool look(bool (*holds)(const void *), const void *condition, bool hurry) {
+static bool look(bool (*holds)(void *), void *condition, bool hurry) {
     int met;
     WEFT_UNLOCKED(met, poll(holds, condition, hurry));
     return met == true;
 }
 
-bool weft_await(const char *call, bool (*holds)(const void *), const void *condition) {
+bool weft_await(const char *call, bool (*holds)(void *), void *condition) {
     for (bool hurry = true; !look(holds, condition, hurry); hurry = false)
         if (PyErr_CheckSignals() < 0 || !weft_session_check(call))
             return false;

@@ -7,6 +7,6 @@
 
 /* Looks until the condition holds: in a hurry at first, later by timer. False with an exception: an
  * interrupt, or another thread has ended the job. `holds` is called without the GIL. */
-bool weft_await(const char *call, bool (*holds)(const void *), const void *condition);
+bool weft_await(const char *call, bool (*holds)(void *), void *condition);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on arrays: dest, then source, as in C. */
 #include "argument.h"
+#include "scan.h"
 #include "session.h"
 #include "vectors.h"
 
@@ -14,10 +15,13 @@ WEFT_FUNCTION(all_reduce) {
         "all_reduce", 1, 3, {"dest", "source", "op", "team", "stream"}};
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
+    int bitwise;
     (void)self;
     bool right = weft_arguments_sort(&signature, args, nargs, names, in);
     if (!weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
+    if (right && weft_bitwise_find(in[2], &bitwise))
+        return weft_bitwise_reduce(&v, in[0], in[1], bitwise);
     right = right && weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
             weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
                                     "as many as source has");
@@ -123,7 +127,9 @@ PyMethodDef weft_collective_methods[] = {
         all_reduce,
         "all_reduce(dest, source=None, op='sum', *, team=None, stream=None)\n--\n\n"
         "dest[i] = op over the members' source[i]: 'sum', 'avg', 'max', 'min' or 'prod'.\n"
-        "A source of None is dest. The same bits on all members and in every run." COLLECTIVE),
+        "A source of None is dest. The same bits on all members and in every run. For whole\n"
+        "numbers also 'and', 'or' and 'xor', by thread, where both arrays are symmetric, the\n"
+        "same objects on all members." COLLECTIVE),
     WEFT_METHOD(all_gather,
                 "all_gather(dest, source, *, team=None, stream=None)\n--\n\n"
                 "dest is the members' sources, one behind the other in order of rank: it has\n"

@@ -79,6 +79,16 @@ struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t s
     return memory;
 }
 
+bool weft_memory_place(const void *p, double *number, double *offset) {
+    *number = 0;
+    for (const struct weft_memory *memory = books; memory; memory = memory->next, ++*number)
+        if ((uintptr_t)p - (uintptr_t)memory->begin < memory->bytes) {
+            *offset = (double)((uintptr_t)p - (uintptr_t)memory->begin);
+            return true;
+        }
+    return false;
+}
+
 /* --- Meetings -------------------------------------------------------------------------------- */
 
 /* numbers[i] becomes the smallest numbers[i] of all PEs. */

@@ -50,6 +50,9 @@ void weft_memory_drop(struct weft_memory *memory);
 void weft_memory_view(struct weft_memory *memory);
 void weft_memory_unview(struct weft_memory *memory);
 
+/* Which piece of the books p lies in, alike on all PEs, and how far from its beginning. */
+bool weft_memory_place(const void *p, double *number, double *offset);
+
 /* Whether this PE needs symmetric memory when the job is over: for views of it. */
 bool weft_memory_needed(void);
 

@@ -1,44 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Order of what a PE does, and meetings of PEs. */
 #include "argument.h"
+#include "context.h"
 #include "error.h"
 #include "operator.h"
+#include "pending.h"
 #include "session.h"
 
 /* --- fence, quiet ---------------------------------------------------------------------------- */
 
-static int put_in_order(weft_stream stream, void (*by_thread)(void),
+static int put_in_order(shmem_ctx_t ctx, weft_stream stream, void (*by_thread)(shmem_ctx_t),
                         int (*by_stream)(shmemx_stream_t)) {
     if (stream != WEFT_STREAM_HOST)
         return by_stream((shmemx_stream_t)stream);
-    by_thread();
+    by_thread(ctx);
     return 0;
 }
 
+/* Behind a quiet, what it has completed needs its arrays no more. */
 static PyObject *order(const struct weft_signature *signature, PyObject *const *args,
-                       Py_ssize_t nargs, PyObject *names, void (*by_thread)(void),
+                       Py_ssize_t nargs, PyObject *names, void (*by_thread)(shmem_ctx_t),
                        int (*by_stream)(shmemx_stream_t)) {
-    PyObject *in[1];
+    PyObject *in[2];
     weft_stream stream;
+    shmem_ctx_t ctx;
     int error;
     if (!weft_session_check(signature->call) ||
         !weft_arguments_sort(signature, args, nargs, names, in) ||
-        !weft_argument_stream(signature->call, in[0], &stream))
+        !weft_argument_stream(signature->call, in[1], &stream) ||
+        !weft_ctx_take(signature->call, in[0], stream, &ctx))
         return NULL;
-    WEFT_UNLOCKED(error, put_in_order(stream, by_thread, by_stream));
+    uint64_t begun = weft_pending_count();
+    WEFT_UNLOCKED(error, put_in_order(ctx, stream, by_thread, by_stream));
+    if (!error && by_thread == shmem_ctx_quiet && stream == WEFT_STREAM_HOST)
+        weft_pending_drop(ctx, begun);
     return weft_error_result(signature->call, error);
 }
 
 WEFT_FUNCTION(fence) {
-    static const struct weft_signature signature = {"fence", 0, 0, {"stream"}};
+    static const struct weft_signature signature = {"fence", 0, 0, {"ctx", "stream"}};
     (void)self;
-    return order(&signature, args, nargs, names, shmem_fence, shmemx_fence_on_stream);
+    return order(&signature, args, nargs, names, shmem_ctx_fence, shmemx_fence_on_stream);
 }
 
 WEFT_FUNCTION(quiet) {
-    static const struct weft_signature signature = {"quiet", 0, 0, {"stream"}};
+    static const struct weft_signature signature = {"quiet", 0, 0, {"ctx", "stream"}};
     (void)self;
-    return order(&signature, args, nargs, names, shmem_quiet, shmemx_quiet_on_stream);
+    return order(&signature, args, nargs, names, shmem_ctx_quiet, shmemx_quiet_on_stream);
 }
 
 /* --- sync, barrier --------------------------------------------------------------------------- */
@@ -63,9 +71,12 @@ static PyObject *meet(const struct weft_signature *signature, PyObject *const *a
     (void)weft_arguments_sort(signature, args, nargs, names, in);
     if (!weft_operator_open(&on, in[0], in[1]))
         return NULL;
+    uint64_t begun = weft_pending_count();
     WEFT_UNLOCKED(error, on.stream == WEFT_STREAM_HOST
                              ? meet_by_thread(on.team, complete)
                              : meet_by_stream(on.team, complete, (shmemx_stream_t)on.stream));
+    if (!error && complete && on.stream == WEFT_STREAM_HOST)
+        weft_pending_drop(SHMEM_CTX_DEFAULT, begun);
     return weft_operator_close(&on, error);
 }
 
@@ -91,11 +102,12 @@ WEFT_FUNCTION(barrier) {
     "once, and they wait."
 
 PyMethodDef weft_order_methods[] = {
-    WEFT_METHOD(fence, "fence(*, stream=None)\n--\n\n"
+    WEFT_METHOD(fence, "fence(*, ctx=None, stream=None)\n--\n\n"
                        "What this PE puts and signals to a PE before is there before what it puts\n"
-                       "and signals to it after." STATE),
-    WEFT_METHOD(quiet, "quiet(*, stream=None)\n--\n\n"
-                       "What this PE has put and signalled is there, on all PEs." STATE),
+                       "and signals to it after; of a context, with ctx." STATE),
+    WEFT_METHOD(quiet, "quiet(*, ctx=None, stream=None)\n--\n\n"
+                       "What this PE has put and signalled is there, on all PEs, and what it has\n"
+                       "begun to get is here; of a context, with ctx." STATE),
     WEFT_METHOD_AS("sync", sync_team,
                    "sync(team=None, *, stream=None)\n--\n\n"
                    "No member goes on before all have come. Collective over the team." MEETING),

@@ -12,6 +12,7 @@
 #include "closing.h"
 #include "error.h"
 #include "memory.h"
+#include "pending.h"
 
 struct weft_session weft_session = {.device = -1};
 
@@ -63,26 +64,26 @@ static void lose_job(const char *reason) {
         longjmp(current->way_out, 1);
 }
 
-static void go_in(struct weft_landing *landing) {
+void weft_session_enter(struct weft_landing *landing) {
     landing->outer = current;
     current = landing;
     atomic_fetch_add(&weft_session.inside, 1);
 }
 
-static void come_out(const struct weft_landing *landing) {
+void weft_session_leave(const struct weft_landing *landing) {
     current = landing->outer;
     atomic_fetch_sub(&weft_session.inside, 1);
 }
 
 void weft_session_unlock(struct weft_unlocked *unlocked) {
     atomic_fetch_add(&weft_session.unlocked, 1);
-    go_in(&unlocked->landing);
+    weft_session_enter(&unlocked->landing);
     unlocked->state = PyEval_SaveThread();
 }
 
 /* At the end of the process a thread does not come back from here: it gets the GIL no more. */
 void weft_session_lock(struct weft_unlocked *unlocked) {
-    come_out(&unlocked->landing);
+    weft_session_leave(&unlocked->landing);
     PyEval_RestoreThread(unlocked->state);
     atomic_fetch_sub(&weft_session.unlocked, 1);
 }
@@ -93,12 +94,12 @@ int weft_session_guard(int (*call)(void *), void *context) {
     if (weft_session.lost)
         return WEFT_JOB_LOST;
     atomic_fetch_add(&weft_session.unlocked, 1);
-    go_in(&landing);
+    weft_session_enter(&landing);
     if (setjmp(landing.way_out) == 0)
         error = call(context);
     else
         error = WEFT_JOB_LOST;
-    come_out(&landing);
+    weft_session_leave(&landing);
     atomic_fetch_sub(&weft_session.unlocked, 1);
     return error;
 }
@@ -340,6 +341,7 @@ static PyObject *finalize(PyObject *self, PyObject *unused) {
         Py_RETURN_NONE;
     bool needed;
     int error = 0;
+    weft_pending_finish();
     if (!find_needed(&needed))
         return NULL;
     weft_session.running = false;

@@ -36,6 +36,18 @@ extern struct weft_session weft_session;
             error = WEFT_JOB_LOST;                      \
         weft_session_lock(&weft_unlocked);              \
     } while (0)
+
+/* The same with the GIL, for a call that takes no longer than letting go of it would. */
+#define WEFT_HELD(error, call)                 \
+    do {                                       \
+        struct weft_landing weft_landing;      \
+        weft_session_enter(&weft_landing);     \
+        if (setjmp(weft_landing.way_out) == 0) \
+            error = (call);                    \
+        else                                   \
+            error = WEFT_JOB_LOST;             \
+        weft_session_leave(&weft_landing);     \
+    } while (0)
 struct weft_landing {
     jmp_buf way_out;
     struct weft_landing *outer; /* that of the call which this one is made in, or NULL */
@@ -44,6 +56,8 @@ struct weft_unlocked {
     PyThreadState *state;
     struct weft_landing landing;
 };
+void weft_session_enter(struct weft_landing *landing);
+void weft_session_leave(const struct weft_landing *landing);
 void weft_session_unlock(struct weft_unlocked *unlocked);
 void weft_session_lock(struct weft_unlocked *unlocked);
 

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "rma.h"
 #include "session.h"
+#include "word.h"
 
 /* --- Numbers --------------------------------------------------------------------------------- */
 
@@ -158,7 +159,7 @@ static int move(const struct copy *copy, bool put) {
     if (copy->stream == WEFT_STREAM_HOST) {
         if (put)
             weft_put_whole(&copy->dest.array, first_of(&copy->dest), first_of(&copy->source),
-                           bytes_of(copy), copy->pe);
+                           bytes_of(copy), SHMEM_CTX_DEFAULT, copy->pe);
         else
             shmem_getmem(first_of(&copy->dest), first_of(&copy->source), bytes_of(copy), copy->pe);
         return 0;
@@ -362,13 +363,13 @@ struct condition {
     int cmp;
 };
 
-static bool holds(const void *of) {
+static bool holds(void *of) {
     const struct condition *condition = of;
     return shmem_int32_test(condition->word, condition->cmp, condition->value);
 }
 
 static PyObject *wait_by_thread(int32_t *word, int cmp, int32_t value) {
-    const struct condition condition = {word, value, cmp};
+    struct condition condition = {word, value, cmp};
     return weft_await("wait32", holds, &condition) ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -384,9 +385,6 @@ static PyObject *wait_by_stream(const struct slice *words, int cmp, const struct
 WEFT_FUNCTION(wait32) {
     static const struct weft_signature signature = {
         "wait32", 2, 3, {"signals", "value", "cmp", "index", "stream"}};
-    static const char *const comparisons[] = {"==", "!=", ">", ">=", "<", "<=", NULL};
-    static const int codes[] = {SHMEM_CMP_EQ, SHMEM_CMP_NE, SHMEM_CMP_GT,
-                                SHMEM_CMP_GE, SHMEM_CMP_LT, SHMEM_CMP_LE};
     struct slice words = {0};
     struct number value = {0};
     weft_stream stream;
@@ -399,10 +397,10 @@ WEFT_FUNCTION(wait32) {
         return NULL;
     if (take_words(&words, signature.call, in[0], in[3], weft_session.pe, stream) &&
         take_value(&value, signature.call, "value", in[1], stream) &&
-        weft_argument_choice(signature.call, "cmp", in[2], comparisons, &cmp))
-        result = stream == WEFT_STREAM_HOST ? wait_by_thread((int32_t *)first_of(&words),
-                                                             codes[cmp], (int32_t)value.value.value)
-                                            : wait_by_stream(&words, codes[cmp], &value, stream);
+        weft_argument_cmp(signature.call, in[2], &cmp))
+        result = stream == WEFT_STREAM_HOST
+                     ? wait_by_thread((int32_t *)first_of(&words), cmp, (int32_t)value.value.value)
+                     : wait_by_stream(&words, cmp, &value, stream);
     drop_slice(&words);
     weft_array_drop(&value.array);
     return result;

@@ -2,8 +2,10 @@
 /* The type Team. Teams end by destroy() or with the job, not with the Python object: that happens
  * at another time on every PE, and to end a team is collective. */
 #include "team.h"
+#include <errno.h>
 #include "argument.h"
 #include "error.h"
+#include "pending.h"
 #include "session.h"
 
 struct team {
@@ -13,6 +15,7 @@ struct team {
 };
 
 static PyTypeObject *team_type;
+static PyObject *world; /* weft.world, which the module holds, too */
 
 static bool check(struct team *team, const char *call) {
     if (!weft_session_check(call))
@@ -145,6 +148,68 @@ WEFT_FUNCTION(split) {
     return made == SHMEM_TEAM_INVALID ? Py_NewRef(Py_None) : make(made, weft_session.number);
 }
 
+/* C makes one team after the other, so that members with different arguments would wait for each
+ * other: they compare before. */
+static int agree_on_xrange(shmem_team_t team, bool right, int xrange) {
+    double both[] = {xrange, -(double)xrange};
+    int error;
+    WEFT_UNLOCKED(error, weft_all_reduce(team, both, both, 2, right ? WEFT_F64 : (weft_dtype)-1,
+                                         WEFT_MIN, WEFT_STREAM_HOST));
+    return !error && both[0] != -both[1] ? -EINVAL : error;
+}
+
+WEFT_FUNCTION(split_2d) {
+    static const struct weft_signature signature = {"Team.split_2d", 1, 1, {"xrange"}};
+    struct team *team = (struct team *)self;
+    PyObject *in[1];
+    int xrange = -1, error;
+    shmem_team_t row = SHMEM_TEAM_INVALID, column = SHMEM_TEAM_INVALID;
+    if (!check(team, "Team.split_2d"))
+        return NULL;
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in) &&
+                 weft_argument_int("Team.split_2d", "xrange", in[0], &xrange);
+    if (right && xrange < 1) {
+        PyErr_Format(PyExc_ValueError, "Team.split_2d: argument xrange is %d: pass 1 or more",
+                     xrange);
+        right = false;
+    }
+    error = agree_on_xrange(team->handle, right, xrange);
+    if (!error && right)
+        WEFT_UNLOCKED(error,
+                      shmem_team_split_2d(team->handle, xrange, NULL, 0, &row, NULL, 0, &column));
+    if (error && !PyErr_Occurred())
+        return error == WEFT_JOB_LOST ? weft_error_raise("Team.split_2d", error)
+               : error == -EINVAL
+                   ? PyErr_Format(PyExc_ValueError,
+                                  "Team.split_2d: the members pass different arguments")
+                   : PyErr_Format(PyExc_RuntimeError,
+                                  "Team.split_2d: there is no room for more teams");
+    if (PyErr_Occurred())
+        return NULL;
+    return Py_BuildValue("(NN)", make(row, weft_session.number), make(column, weft_session.number));
+}
+
+/* None for who is not in the other team. */
+WEFT_FUNCTION(translate_pe) {
+    static const struct weft_signature signature = {"Team.translate_pe", 1, 2, {"pe", "team"}};
+    struct team *team = (struct team *)self;
+    PyObject *in[2];
+    shmem_team_t to;
+    int pe, size;
+    if (!check(team, "Team.translate_pe") ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_argument_int("Team.translate_pe", "pe", in[0], &pe) ||
+        !weft_team_take("Team.translate_pe", in[1], &to, &size))
+        return NULL;
+    int mine = shmem_team_n_pes(team->handle);
+    if (pe < 0 || pe >= mine)
+        return PyErr_Format(PyExc_ValueError,
+                            "Team.translate_pe: argument pe is %d: the team has ranks 0 to %d", pe,
+                            mine - 1);
+    int found = shmem_team_translate_pe(team->handle, pe, to);
+    return found < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(found);
+}
+
 static PyObject *sync_team(PyObject *self, PyObject *unused) {
     struct team *team = (struct team *)self;
     (void)unused;
@@ -160,8 +225,11 @@ static PyObject *barrier(PyObject *self, PyObject *unused) {
     (void)unused;
     if (!check(team, "Team.barrier"))
         return NULL;
+    uint64_t begun = weft_pending_count();
     int error;
     WEFT_UNLOCKED(error, (shmem_quiet(), shmem_team_sync(team->handle)));
+    if (!error)
+        weft_pending_drop(SHMEM_CTX_DEFAULT, begun);
     return weft_error_result("Team.barrier", error);
 }
 
@@ -195,6 +263,16 @@ static PyMethodDef methods[] = {
                 "split($self, /, start, stride, size)\n--\n\n"
                 "A team of the ranks start, start + stride, ... of this one, `size` of them.\n"
                 "Collective over this team; None on its members that are not in the new one."),
+    WEFT_METHOD(
+        split_2d,
+        "split_2d($self, /, xrange)\n--\n\n"
+        "The team as a grid with rows of xrange members: the team of this PE's row and that\n"
+        "of its column, as a tuple. The last row may be short. Collective over this team."),
+    WEFT_METHOD(
+        translate_pe,
+        "translate_pe($self, /, pe, team=None)\n--\n\n"
+        "The rank that this team's rank pe has in another team (None: all PEs), or None if\n"
+        "it is not in there."),
     {"sync", sync_team, METH_NOARGS,
      "sync($self, /)\n--\n\nNo member goes on before all have come. Collective."},
     {"barrier", barrier, METH_NOARGS,
@@ -267,11 +345,14 @@ PyMethodDef weft_team_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+PyObject *weft_team_world(void) {
+    return world;
+}
+
 bool weft_team_define(PyObject *module) {
     team_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    PyObject *world = team_type ? make(SHMEM_TEAM_WORLD, 0) : NULL;
+    world = team_type ? make(SHMEM_TEAM_WORLD, 0) : NULL;
     bool added = world && PyModule_AddObjectRef(module, "Team", (PyObject *)team_type) == 0 &&
                  PyModule_AddObjectRef(module, "world", world) == 0;
-    Py_XDECREF(world);
     return added;
 }

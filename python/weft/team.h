@@ -9,4 +9,7 @@
  * members. TypeError, ValueError for one that was destroyed, RuntimeError outside of the job. */
 bool weft_team_take(const char *call, PyObject *object, shmem_team_t *team, int *size);
 
+/* weft.world, borrowed. */
+PyObject *weft_team_world(void);
+
 #endif

@@ -29,4 +29,19 @@ typedef int weft_vectors_call(const struct weft_vectors *vectors, weft_dtype dty
 PyObject *weft_vectors_run(struct weft_vectors *vectors, bool right, weft_vectors_call *call);
 PyObject *weft_vectors_close(struct weft_vectors *vectors, int error);
 
+/* The way of calls that C has only for symmetric arrays, and which end the job where a member's are
+ * wrong. The arrays are symmetric and either the same or apart: ValueError. */
+bool weft_vectors_check_symmetric(const struct weft_vectors *vectors, size_t dest_bytes,
+                                  size_t source_bytes, bool in_place);
+
+/* Meets the members before such a call: whether all come with right arguments, the same type, the
+ * same objects, and the same `numbers`. Otherwise an exception on all, and false. */
+enum { WEFT_NUMBERS_MAX = 3 };
+bool weft_vectors_agree(const struct weft_vectors *vectors, bool right, const double *numbers,
+                        int count);
+
+/* Calls C with what the members have agreed on, and drops the arrays. */
+typedef int weft_vectors_plain(const struct weft_vectors *vectors);
+PyObject *weft_vectors_finish(struct weft_vectors *vectors, bool agreed, weft_vectors_plain *call);
+
 #endif

@@ -31,6 +31,8 @@ f = lambda n: array.array("f", [1] * n)
 m = lambda rows, columns: memoryview(f(rows * columns)).cast("B").cast("f", (rows, columns))
 word, words, pads = weft.zeros(1, "uint64"), weft.zeros(1, "int32"), weft.zeros(64, "uint32")
 team = weft.world.split(0, 1, n)
+scanned, lock = weft.zeros(4, "int32"), weft.Lock()
+me == 1 and lock.acquire()
 {setup}
 weft.barrier()
 if me == 1:
@@ -51,11 +53,18 @@ finally:
 CALLS = {
     "barrier": "weft.barrier()", "sync": "weft.sync()", "Team.barrier": "team.barrier()", "Team.sync": "team.sync()",
     "wait": "weft.wait(word, 1)", "wait32": "weft.wait32(words, 1)",
+    "wait_until": "weft.wait_until(words, 1)", "wait_until_all": "weft.wait_until_all(scanned, 1)",
+    "wait_until_any": "weft.wait_until_any(scanned, 1)", "wait_until_some": "weft.wait_until_some(scanned, [1] * 4)",
+    "a loop of test": "weft.test(words, 1)", "a loop of test_all": "weft.test_all(scanned, 1)",
+    "a loop of test_lock": "weft.test_lock(lock.word)", "set_lock": "lock.acquire()",
     "zeros": "weft.zeros(4)", "team": "weft.team([0, 1, 2])", "Team.split": "team.split(0, 1, n)",
+    "Team.split_2d": "[made.destroy() for made in team.split_2d(2)]",
     "Block.share": "weft.Block('host', 64).share([0, 1, 2])", "finalize": "weft.finalize()",
     "reserve": "weft.reserve(team, 1000)", "all_reduce": "weft.all_reduce(f(9))",
     "all_gather": "weft.all_gather(f(3 * n), f(3))", "reduce_scatter": "weft.reduce_scatter(f(3), f(3 * n))",
     "broadcast": "weft.broadcast(f(3), root=1)", "all_to_all": "weft.all_to_all(f(n), f(n))",
+    "inscan": "weft.inscan(scanned)", "exscan": "weft.exscan(scanned)", "collect": "weft.collect(f(3 * n), f(3))",
+    "all_reduce by bits": "weft.all_reduce(scanned, op='or')",
     "all_to_allv": "weft.all_to_allv(f(n), f(n), [1] * n, [1] * n)",
     "all_gather_matmul": "weft.all_gather_matmul(m(4 * n, 4), m(4, 4), m(4, 4))",
     "matmul_reduce_scatter": "weft.matmul_reduce_scatter(m(4, 4), m(4 * n, 4), m(4, 4))",
@@ -126,7 +135,7 @@ def death_in(python, call, begin="", setup="", build=interpreter.BUILD, environm
 
 CASES = [(f"killed while the others are in {name}", death_in(PYTHON, call)) for name, call in CALLS.items()]
 CASES += [(f"killed before the others come to {name}", death_in(PYTHON, CALLS[name], dies_s=0, calls_s=0.1))
-          for name in ("barrier", "wait", "wait32", "zeros", "finalize", "all_reduce")]
+          for name in ("barrier", "wait", "wait32", "zeros", "finalize", "all_reduce", "wait_until_any", "set_lock")]
 if WITH_TORCH:
     CASES += [(f"killed while the others are in weft.torch's {name}",
                death_in(WITH_TORCH, call, "import torch, weft.torch as symm_mem", TORCH_SETUP))

@@ -204,7 +204,7 @@ def wrong_calls():
     frozen.flags.writeable = False
     return [
         ("all_reduce", (f,), (f, d), "dest is of float32, and source of float64"),
-        ("all_reduce", (f,), (f, f, "xor"), "argument op is 'xor'"),
+        ("all_reduce", (f,), (f, f, "nand"), "argument op is 'nand'"),
         ("all_reduce", (f,), (f, f[:2]), "dest has 4 elements, expected are 2"),
         ("all_reduce", (f,), (frozen,), "argument dest is read-only"),
         ("all_reduce", (f,), ([1, 2],), "pass an array"),

@@ -56,7 +56,7 @@ def test_everything_is_there_and_documented():
     for name in weft.__all__:
         documentation = inspect.getdoc(getattr(weft, name))
         assert documentation and len(documentation) > 20, name
-    for kind in (weft.Buffer, weft.Team, weft.Block, weft.Share):
+    for kind in (weft.Buffer, weft.Team, weft.Ctx, weft.Lock, weft.Block, weft.Share):
         for name, member in vars(kind).items():
             if not name.startswith("_"):
                 assert inspect.getdoc(member), f"{kind.__name__}.{name}"
@@ -64,8 +64,11 @@ def test_everything_is_there_and_documented():
 
 def test_calls_name_their_errors():
     for name in ("put", "get", "put_signal", "signal", "wait", "fence", "quiet", "sync", "barrier", "all_reduce",
-                 "empty", "zeros", "all_gather_matmul", "init", "put_slice", "pad_put"):
-        assert "Error" in inspect.getdoc(getattr(weft, name)) or name == "put_signal" and "Errors of both", name
+                 "empty", "zeros", "all_gather_matmul", "init", "put_slice", "pad_put", "Ctx", "Lock", "inscan", "collect",
+                 "iput", "ibget", "ptr", *(name for name in weft.__all__ if "_lock" in name or "wait_until" in name),
+                 *(name for name in weft.__all__ if name.startswith(("atomic_", "test")) or name.endswith("_nbi"))):
+        text = inspect.getdoc(getattr(weft, name))
+        assert "Error" in text or "Errors of " in text, name
 
 
 def test_neither_torch_nor_numpy_is_needed():

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Atomics on one element of a symmetric array. Whole numbers with and without a sign have the same
+ * bits, and so have numbers that are only fetched, set or swapped: one width is one way. */
+#include "argument.h"
+#include "array.h"
+#include "context.h"
+#include "error.h"
+#include "session.h"
+#include "word.h"
+
+enum verb { FETCH, SET, SWAP, COMPARE_SWAP, INC, ADD, AND, OR, XOR };
+
+struct atomic {
+    const char *call;
+    enum verb verb;
+    bool fetches;
+    struct weft_route route;
+    struct weft_array dest, fetch; /* fetch: of non-blocking calls */
+    void *at, *into;
+    uint64_t cond, value, before;
+};
+
+/* --- The calls of C -------------------------------------------------------------------------- */
+
+/* clang-format off */
+#define WITH_VALUE(N, T, NAME)                                                                     \
+    if (a->into)                                                                                   \
+        shmem_ctx_##N##_atomic_fetch_##NAME##_nbi(ctx, (T *)a->into, at, (T)a->value, pe);         \
+    else if (a->fetches)                                                                           \
+        a->before = shmem_ctx_##N##_atomic_fetch_##NAME(ctx, at, (T)a->value, pe);                 \
+    else                                                                                           \
+        shmem_ctx_##N##_atomic_##NAME(ctx, at, (T)a->value, pe);                                   \
+    break;
+#define CHANGE(N, T)                                                                               \
+    static int change_##N(struct atomic *a) {                                                      \
+        shmem_ctx_t ctx = a->route.ctx;                                                            \
+        T *at = a->at, cond = (T)a->cond, value = (T)a->value;                                     \
+        int pe = a->route.pe;                                                                      \
+        switch (a->verb) {                                                                         \
+        case FETCH:                                                                                \
+            if (a->into)                                                                           \
+                shmem_ctx_##N##_atomic_fetch_nbi(ctx, (T *)a->into, at, pe);                       \
+            else                                                                                   \
+                a->before = shmem_ctx_##N##_atomic_fetch(ctx, at, pe);                             \
+            break;                                                                                 \
+        case SET:                                                                                  \
+            shmem_ctx_##N##_atomic_set(ctx, at, value, pe);                                        \
+            break;                                                                                 \
+        case SWAP:                                                                                 \
+            if (a->into)                                                                           \
+                shmem_ctx_##N##_atomic_swap_nbi(ctx, (T *)a->into, at, value, pe);                 \
+            else                                                                                   \
+                a->before = shmem_ctx_##N##_atomic_swap(ctx, at, value, pe);                       \
+            break;                                                                                 \
+        case COMPARE_SWAP:                                                                         \
+            if (a->into)                                                                           \
+                shmem_ctx_##N##_atomic_compare_swap_nbi(ctx, (T *)a->into, at, cond, value, pe);   \
+            else                                                                                   \
+                a->before = shmem_ctx_##N##_atomic_compare_swap(ctx, at, cond, value, pe);         \
+            break;                                                                                 \
+        case INC:                                                                                  \
+            a->value = 1;                                                                          \
+            __attribute__((fallthrough));                                                          \
+        case ADD: WITH_VALUE(N, T, add)                                                            \
+        case AND: WITH_VALUE(N, T, and)                                                            \
+        case OR:  WITH_VALUE(N, T, or)                                                             \
+        case XOR: WITH_VALUE(N, T, xor)                                                            \
+        }                                                                                          \
+        return 0;                                                                                  \
+    }
+CHANGE(uint32, uint32_t)
+CHANGE(uint64, uint64_t)
+#undef CHANGE
+#undef WITH_VALUE
+/* clang-format on */
+
+static int change(struct atomic *a) {
+    return a->dest.dtype->bytes == 4 ? change_uint32(a) : change_uint64(a);
+}
+
+static int change_unlocked(struct atomic *a) {
+    int error;
+    if (a->dest.device < 0)
+        WEFT_HELD(error, change(a));
+    else
+        WEFT_UNLOCKED(error, change(a));
+    return error;
+}
+
+/* --- Arguments ------------------------------------------------------------------------------- */
+
+static bool take_dest(struct atomic *a, const char *name, PyObject *dest, PyObject *index) {
+    bool moves = a->verb <= SWAP, reads = a->verb == FETCH;
+    size_t at;
+    if (!weft_words_take(&a->dest, a->call, name, dest, moves ? WEFT_WORD_ANY : WEFT_WORD_WHOLE,
+                         reads ? WEFT_ARRAY_READ : WEFT_ARRAY_WRITTEN) ||
+        !weft_words_index(&a->dest, a->call, name, index, &at) ||
+        !weft_array_check_symmetric(a->call, name, &a->dest, a->route.world_pe))
+        return false;
+    a->at = a->dest.data + at * a->dest.dtype->bytes;
+    return true;
+}
+
+/* Where a non-blocking call leaves what the word was: by this thread, so in memory of the host. */
+static bool take_fetch(struct atomic *a, PyObject *fetch) {
+    if (!weft_words_take(&a->fetch, a->call, "fetch", fetch, WEFT_WORD_ANY, WEFT_ARRAY_WRITTEN) ||
+        !weft_array_check_dtype(a->call, "fetch", &a->fetch, "dest", &a->dest) ||
+        !weft_array_check_nelems(a->call, "fetch", &a->fetch, 1, "what the word was"))
+        return false;
+    a->into = a->fetch.data;
+    if (a->fetch.device < 0)
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: argument fetch lies in memory of a GPU: pass an array in memory of the host",
+                 a->call);
+    return false;
+}
+
+static bool take_value(const struct atomic *a, const char *name, PyObject *object, uint64_t *bits) {
+    return weft_word_bits(a->call, name, a->dest.dtype, object, bits);
+}
+
+/* in: fetch if it is non-blocking, dest, cond and value if the verb has them, pe, index, ctx. */
+static bool take(struct atomic *a, const struct weft_signature *signature, PyObject **in,
+                 bool nbi) {
+    PyObject **dest = in + nbi, **next = dest + 1;
+    PyObject *cond = a->verb == COMPARE_SWAP ? *next++ : NULL;
+    PyObject *value = a->verb != FETCH && a->verb != INC ? *next++ : NULL;
+    return weft_route_take(a->call, next[2], next[0], WEFT_STREAM_HOST, &a->route) &&
+           take_dest(a, signature->names[nbi], *dest, next[1]) &&
+           (!cond || take_value(a, "cond", cond, &a->cond)) &&
+           (!value || take_value(a, "value", value, &a->value)) && (!nbi || take_fetch(a, in[0]));
+}
+
+static PyObject *run(const struct weft_signature *signature, PyObject *const *args,
+                     Py_ssize_t nargs, PyObject *names, struct atomic *a, bool nbi) {
+    PyObject *in[7], *result = NULL;
+    a->call = signature->call;
+    if (!weft_session_check(a->call) || !weft_arguments_sort(signature, args, nargs, names, in))
+        return NULL;
+    if (take(a, signature, in, nbi)) {
+        int error = change_unlocked(a);
+        result = error || !a->fetches || nbi ? weft_error_result(a->call, error)
+                                             : weft_word_number(a->dest.dtype, a->before);
+    }
+    weft_array_drop(&a->dest);
+    weft_array_drop(&a->fetch);
+    return result;
+}
+
+/* --- The calls of Python --------------------------------------------------------------------- */
+
+/* COUNT arguments have to be there; NBI: it has a `fetch`. */
+#define ATOMIC(NAME, VERB, FETCHES, NBI, COUNT, ...)                             \
+    WEFT_FUNCTION(NAME) {                                                        \
+        static const struct weft_signature signature = {                         \
+            "atomic_" #NAME, COUNT, COUNT, {__VA_ARGS__, "pe", "index", "ctx"}}; \
+        struct atomic atomic = {.verb = VERB, .fetches = FETCHES};               \
+        (void)self;                                                              \
+        return run(&signature, args, nargs, names, &atomic, NBI);                \
+    }
+#define WITH_VALUE(NAME, VERB)                                  \
+    ATOMIC(NAME, VERB, false, false, 3, "dest", "value")        \
+    ATOMIC(fetch_##NAME, VERB, true, false, 3, "dest", "value") \
+    ATOMIC(fetch_##NAME##_nbi, VERB, true, true, 4, "fetch", "dest", "value")
+ATOMIC(fetch, FETCH, true, false, 2, "source")
+ATOMIC(fetch_nbi, FETCH, true, true, 3, "fetch", "source")
+ATOMIC(set, SET, false, false, 3, "dest", "value")
+ATOMIC(swap, SWAP, true, false, 3, "dest", "value")
+ATOMIC(swap_nbi, SWAP, true, true, 4, "fetch", "dest", "value")
+ATOMIC(compare_swap, COMPARE_SWAP, true, false, 4, "dest", "cond", "value")
+ATOMIC(compare_swap_nbi, COMPARE_SWAP, true, true, 5, "fetch", "dest", "cond", "value")
+ATOMIC(inc, INC, false, false, 2, "dest")
+ATOMIC(fetch_inc, INC, true, false, 2, "dest")
+ATOMIC(fetch_inc_nbi, INC, true, true, 3, "fetch", "dest")
+WITH_VALUE(add, ADD)
+WITH_VALUE(and, AND)
+WITH_VALUE(or, OR)
+WITH_VALUE(xor, XOR)
+#undef WITH_VALUE
+#undef ATOMIC
+
+#define ERRORS                                                                                    \
+    "\n\nWith ctx, it is that context's, and pe a rank of its team. ValueError: no such PE or\n"  \
+    "element, an array of another type or not symmetric, a number that its type has not.\n"       \
+    "TypeError: no array, no number. RuntimeError: before init(), after finalize(), a GPU or a\n" \
+    "peer that failed."
+#define MOVES "\n\nThe array is of int32, int64, uint32, uint64, float32 or float64." ERRORS
+#define WHOLE "\n\nThe array is of int32, int64, uint32 or uint64; numbers wrap around." ERRORS
+#define NBI(NAME)                                                                               \
+    "\n\nNon-blocking: `fetch`, an array of one such element in memory of the host, has what\n" \
+    "the element was by the context's next quiet(). Else as " NAME "()."
+#define ROW(NAME, PARAMETERS, DOC) \
+    WEFT_METHOD_AS("atomic_" #NAME, NAME, "atomic_" #NAME "(" PARAMETERS ")\n--\n\n" DOC)
+#define PLACE "pe, *, index=0, ctx=None"
+#define WITH_VALUE(NAME, TEXT)                                                            \
+    ROW(NAME, "dest, value, " PLACE, "dest[index] on PE pe " TEXT ", atomically." WHOLE), \
+        ROW(fetch_##NAME, "dest, value, " PLACE,                                          \
+            "dest[index] on PE pe " TEXT ", atomically; returns what it was." WHOLE),     \
+        ROW(fetch_##NAME##_nbi, "fetch, dest, value, " PLACE,                             \
+            "dest[index] on PE pe " TEXT ", atomically." NBI("atomic_fetch_" #NAME))
+
+PyMethodDef weft_atomic_methods[] = {
+    ROW(fetch, "source, " PLACE, "source[index] of PE pe, read atomically." MOVES),
+    ROW(fetch_nbi, "fetch, source, " PLACE,
+        "source[index] of PE pe, read atomically." NBI("atomic_fetch")),
+    ROW(set, "dest, value, " PLACE, "dest[index] on PE pe becomes value, atomically." MOVES),
+    ROW(swap, "dest, value, " PLACE,
+        "dest[index] on PE pe becomes value, atomically; returns what it was." MOVES),
+    ROW(swap_nbi, "fetch, dest, value, " PLACE,
+        "dest[index] on PE pe becomes value, atomically." NBI("atomic_swap")),
+    ROW(compare_swap, "dest, cond, value, " PLACE,
+        "dest[index] on PE pe becomes value if it is cond, atomically; returns what it was." WHOLE),
+    ROW(compare_swap_nbi, "fetch, dest, cond, value, " PLACE,
+        "dest[index] on PE pe becomes value if it is cond, atomically." NBI("atomic_compare_swap")),
+    ROW(inc, "dest, " PLACE, "dest[index] on PE pe becomes one more, atomically." WHOLE),
+    ROW(fetch_inc, "dest, " PLACE,
+        "dest[index] on PE pe becomes one more, atomically; returns what it was." WHOLE),
+    ROW(fetch_inc_nbi, "fetch, dest, " PLACE,
+        "dest[index] on PE pe becomes one more, atomically." NBI("atomic_fetch_inc")),
+    WITH_VALUE(add, "has value added"),
+    WITH_VALUE(and, "becomes itself & value"),
+    WITH_VALUE(or, "becomes itself | value"),
+    WITH_VALUE(xor, "becomes itself ^ value"),
+    {NULL, NULL, 0, NULL},
+};

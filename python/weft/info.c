@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What can be asked: which memory is in reach, and whose library this is. */
+#include "argument.h"
+#include "array.h"
+#include "error.h"
+#include "session.h"
+#include "team.h"
+
+WEFT_FUNCTION(pe_accessible) {
+    static const struct weft_signature signature = {"pe_accessible", 1, 1, {"pe"}};
+    PyObject *in[1];
+    int pe;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_argument_int(signature.call, "pe", in[0], &pe))
+        return NULL;
+    return PyBool_FromLong(shmem_pe_accessible(pe));
+}
+
+static bool is_accessible(const struct weft_array *array, int pe) {
+    return array->bytes == 0 || (shmem_addr_accessible(array->data, pe) &&
+                                 shmem_addr_accessible(array->data + array->bytes - 1, pe));
+}
+
+WEFT_FUNCTION(addr_accessible) {
+    static const struct weft_signature signature = {"addr_accessible", 2, 2, {"array", "pe"}};
+    struct weft_array array = {0};
+    PyObject *in[2], *result = NULL;
+    int pe;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in))
+        return NULL;
+    if (weft_argument_int(signature.call, "pe", in[1], &pe) &&
+        weft_array_take(&array, signature.call, "array", in[0], WEFT_ARRAY_READ, WEFT_STREAM_HOST))
+        result = PyBool_FromLong(shmem_pe_accessible(pe) && is_accessible(&array, pe));
+    weft_array_drop(&array);
+    return result;
+}
+
+/* The PE of a team's rank, or -1 with ValueError. */
+static int world_pe(const char *call, shmem_team_t team, int size, PyObject *object) {
+    int pe;
+    if (!weft_argument_int(call, "pe", object, &pe))
+        return -1;
+    if (pe >= 0 && pe < size)
+        return shmem_team_translate_pe(team, pe, SHMEM_TEAM_WORLD);
+    PyErr_Format(PyExc_ValueError, "%s: argument pe is %d: the team has ranks 0 to %d", call, pe,
+                 size - 1);
+    return -1;
+}
+
+WEFT_FUNCTION(ptr) {
+    static const struct weft_signature signature = {"ptr", 2, 2, {"array", "pe", "team"}};
+    struct weft_array array = {0};
+    shmem_team_t team;
+    PyObject *in[3], *result = NULL;
+    int size, pe;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_team_take(signature.call, in[2], &team, &size) ||
+        (pe = world_pe(signature.call, team, size, in[1])) < 0)
+        return NULL;
+    if (weft_array_take(&array, signature.call, "array", in[0], WEFT_ARRAY_READ,
+                        WEFT_STREAM_HOST) &&
+        weft_array_check_symmetric(signature.call, "array", &array, pe)) {
+        void *there =
+            shmemx_ptr(array.device < 0 ? SHMEMX_SPACE_HOST : SHMEMX_SPACE_DEVICE, array.data, pe);
+        result = there ? PyLong_FromVoidPtr(there) : Py_NewRef(Py_None);
+    }
+    weft_array_drop(&array);
+    return result;
+}
+
+static PyObject *info_get_version(PyObject *self, PyObject *unused) {
+    int major, minor;
+    (void)self;
+    (void)unused;
+    shmem_info_get_version(&major, &minor);
+    return Py_BuildValue("(ii)", major, minor);
+}
+
+static PyObject *info_get_name(PyObject *self, PyObject *unused) {
+    char name[SHMEM_MAX_NAME_LEN];
+    (void)self;
+    (void)unused;
+    shmem_info_get_name(name);
+    return PyUnicode_FromString(name);
+}
+
+PyMethodDef weft_info_methods[] = {
+    WEFT_METHOD(pe_accessible,
+                "pe_accessible(pe)\n--\n\n"
+                "Whether there is a PE of this number, whose memory can be reached.\n\n"
+                "TypeError: no number. RuntimeError: before init(), after finalize()."),
+    WEFT_METHOD(
+        addr_accessible,
+        "addr_accessible(array, pe)\n--\n\n"
+        "Whether the array is symmetric memory, of which PE pe has a copy that calls reach.\n\n"
+        "TypeError: no array. RuntimeError: before init(), after finalize()."),
+    WEFT_METHOD(
+        ptr, "ptr(array, pe, *, team=None)\n--\n\n"
+             "The address, as a number, by which this PE (its GPU, for memory of GPUs) loads\n"
+             "and stores PE pe's copy of the symmetric array; None where it cannot. With a\n"
+             "team, pe is a rank of it. Holds nothing: Buffer.peer() is the same as a Buffer.\n\n"
+             "ValueError: an array that is not symmetric, no such PE. RuntimeError: before\n"
+             "init(), after finalize()."),
+    {"info_get_version", info_get_version, METH_NOARGS,
+     "info_get_version()\n--\n\nThe version of OpenSHMEM that the library is of: (1, 6)."},
+    {"info_get_name", info_get_name, METH_NOARGS,
+     "info_get_name()\n--\n\nThe library's name and version, as a text."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locks: one element of int64 of symmetric memory, the same on all PEs. Those that this PE holds
+ * are in a list, with the thread that has set each: the library ends the job for who clears a lock
+ * that he does not hold, and lets who sets his own again wait for ever. */
+#include <string.h>
+#include "argument.h"
+#include "array.h"
+#include "error.h"
+#include "session.h"
+
+struct held {
+    struct held *next;
+    long *lock;
+    unsigned long thread;
+    unsigned session;
+};
+
+static struct held *all; /* changed with the GIL */
+
+/* Where the lock's entry is, or would be. */
+static struct held **find(const long *lock) {
+    struct held **link = &all;
+    while (*link && ((*link)->lock != lock || (*link)->session != weft_session.number))
+        link = &(*link)->next;
+    return link;
+}
+
+static struct held *enter(long *lock) {
+    struct held *held = PyMem_Malloc(sizeof *held);
+    if (held)
+        *held = (struct held){NULL, lock, PyThread_get_thread_ident(), weft_session.number};
+    else
+        PyErr_NoMemory();
+    return held;
+}
+
+static bool take(struct weft_array *array, const char *call, PyObject *object) {
+    if (!weft_array_take(array, call, "lock", object, WEFT_ARRAY_WRITTEN, WEFT_STREAM_HOST))
+        return false;
+    if (strcmp(array->dtype->name, "int64") == 0 && array->nelems == 1 && array->device < 0 &&
+        (uintptr_t)array->data % sizeof(long) == 0)
+        return weft_array_check_symmetric(call, "lock", array, weft_session.pe);
+    PyErr_Format(PyExc_ValueError,
+                 "%s: argument lock has %zu elements of %s%s: pass one element of int64 in memory "
+                 "of the host, such as weft.zeros(1, 'int64')",
+                 call, array->nelems, array->dtype->name,
+                 array->device < 0 ? "" : " in memory of a GPU");
+    return false;
+}
+
+/* --- The calls of C -------------------------------------------------------------------------- */
+
+static int set_now(long *lock) {
+    shmem_set_lock(lock);
+    return 0;
+}
+
+static int set_unlocked(long *lock) {
+    int error;
+    WEFT_UNLOCKED(error, set_now(lock));
+    return error;
+}
+
+static int test_held(long *lock, bool *set) {
+    int error;
+    WEFT_HELD(error, (*set = shmem_test_lock(lock) == 0, 0));
+    return error;
+}
+
+static int clear_now(long *lock) {
+    shmem_clear_lock(lock);
+    return 0;
+}
+
+static int clear_unlocked(long *lock) {
+    int error;
+    WEFT_UNLOCKED(error, clear_now(lock));
+    return error;
+}
+
+/* --- The calls of Python --------------------------------------------------------------------- */
+
+/* `waits` until this PE has it; else the result is as in C: False if it has it now. */
+static PyObject *set_or_test(const char *call, long *lock, bool waits) {
+    struct held *mine = *find(lock);
+    bool set = waits;
+    if (waits && mine && mine->thread == PyThread_get_thread_ident())
+        return PyErr_Format(PyExc_RuntimeError,
+                            "%s: this thread holds the lock already, and would wait for itself",
+                            call);
+    struct held *held = enter(lock);
+    if (!held)
+        return NULL;
+    int error = waits ? set_unlocked(lock) : test_held(lock, &set);
+    if (error || !set) {
+        PyMem_Free(held);
+        return error ? weft_error_raise(call, error) : Py_NewRef(Py_True);
+    }
+    held->next = all;
+    all = held;
+    return Py_NewRef(waits ? Py_None : Py_False);
+}
+
+static PyObject *clear(const char *call, long *lock) {
+    struct held **link = find(lock), *held = *link;
+    if (!held)
+        return PyErr_Format(PyExc_RuntimeError,
+                            "%s: this PE does not hold the lock: clear it once for each time that "
+                            "it was set",
+                            call);
+    *link = held->next; /* before: another thread may have it next */
+    PyMem_Free(held);
+    return weft_error_result(call, clear_unlocked(lock));
+}
+
+WEFT_FUNCTION(set_lock) {
+    static const struct weft_signature signature = {"set_lock", 1, 1, {"lock"}};
+    struct weft_array lock = {0};
+    PyObject *in[1], *result = NULL;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in))
+        return NULL;
+    if (take(&lock, signature.call, in[0]))
+        result = set_or_test(signature.call, (long *)lock.data, true);
+    weft_array_drop(&lock);
+    return result;
+}
+
+WEFT_FUNCTION(test_lock) {
+    static const struct weft_signature signature = {"test_lock", 1, 1, {"lock"}};
+    struct weft_array lock = {0};
+    PyObject *in[1], *result = NULL;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in))
+        return NULL;
+    if (take(&lock, signature.call, in[0]))
+        result = set_or_test(signature.call, (long *)lock.data, false);
+    weft_array_drop(&lock);
+    return result;
+}
+
+WEFT_FUNCTION(clear_lock) {
+    static const struct weft_signature signature = {"clear_lock", 1, 1, {"lock"}};
+    struct weft_array lock = {0};
+    PyObject *in[1], *result = NULL;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in))
+        return NULL;
+    if (take(&lock, signature.call, in[0]))
+        result = clear(signature.call, (long *)lock.data);
+    weft_array_drop(&lock);
+    return result;
+}
+
+#define LOCK                                                                                      \
+    "\n\nlock is one element of int64 of symmetric memory of the host, zero at first, the same\n" \
+    "on all PEs; weft.Lock() has one. ValueError: an array that is none. RuntimeError: before\n"  \
+    "init(), after finalize(), a peer that failed"
+
+PyMethodDef weft_lock_methods[] = {
+    WEFT_METHOD(set_lock,
+                "set_lock(lock)\n--\n\n"
+                "Waits for the lock, which one PE holds at a time: first come, first\n"
+                "served, among PEs and threads." LOCK ", a thread that holds it already."),
+    WEFT_METHOD(test_lock,
+                "test_lock(lock)\n--\n\n"
+                "Whether somebody holds the lock or waits for it. False: nobody did, and\n"
+                "it is this PE's now." LOCK "."),
+    WEFT_METHOD(clear_lock, "clear_lock(lock)\n--\n\n"
+                            "Lets the next one have the lock, behind a quiet()." LOCK
+                            ", a PE that does not hold it."),
+    {NULL, NULL, 0, NULL},
+};

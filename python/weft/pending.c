@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of arrays under way, the latest first; changed with the GIL. To let go of an array may
+ * run code of its producer, so that each is taken out before, and the list looked at anew. */
+#include "pending.h"
+#include "session.h"
+
+struct pending {
+    struct pending *next;
+    uint64_t number;
+    shmem_ctx_t ctx;
+    struct weft_array array;
+};
+
+static struct pending *all;
+static uint64_t count;
+
+bool weft_pending_hold(shmem_ctx_t ctx, struct weft_array *array) {
+    struct pending *pending = PyMem_Malloc(sizeof *pending);
+    if (!pending) {
+        PyErr_NoMemory();
+        return false;
+    }
+    *pending = (struct pending){all, count++, ctx, *array};
+    array->holder = WEFT_HELD_BY_NONE;
+    all = pending;
+    return true;
+}
+
+uint64_t weft_pending_count(void) {
+    return count;
+}
+
+static struct pending *take_out(shmem_ctx_t ctx, uint64_t begun) {
+    for (struct pending **link = &all, *one; (one = *link); link = &one->next)
+        if (one->number < begun && (ctx == SHMEM_CTX_INVALID || one->ctx == ctx)) {
+            *link = one->next;
+            return one;
+        }
+    return NULL;
+}
+
+void weft_pending_drop(shmem_ctx_t ctx, uint64_t begun) {
+    for (struct pending *one; all && (one = take_out(ctx, begun)); PyMem_Free(one))
+        weft_array_drop(&one->array);
+}
+
+static int quiet(void) {
+    shmem_quiet();
+    return 0;
+}
+
+void weft_pending_finish(void) {
+    uint64_t begun = count;
+    int error;
+    if (!all)
+        return;
+    WEFT_UNLOCKED(error, quiet());
+    if (!error)
+        weft_pending_drop(SHMEM_CTX_INVALID, begun);
+}

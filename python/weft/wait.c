@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for words of this PE that others change, and testing them: one, or all, any or some of a
+ * set. Waits look again and again, without the GIL, and so can be interrupted. */
+#include "argument.h"
+#include "await.h"
+#include "error.h"
+#include "session.h"
+#include "word.h"
+
+/* --- One signal ------------------------------------------------------------------------------ */
+
+struct condition {
+    uint64_t *word, value;
+    int cmp;
+};
+
+static bool holds(void *of) {
+    const struct condition *condition = of;
+    return shmem_uint64_test(condition->word, condition->cmp, condition->value);
+}
+
+static PyObject *wait_by_thread(uint64_t *word, int cmp, uint64_t value) {
+    struct condition condition = {word, value, cmp};
+    return weft_await("wait", holds, &condition)
+               ? PyLong_FromUnsignedLongLong(shmem_signal_fetch(word))
+               : NULL;
+}
+
+static PyObject *wait_by_stream(uint64_t *word, int cmp, uint64_t value, weft_stream stream) {
+    int error;
+    WEFT_UNLOCKED(error,
+                  shmemx_signal_wait_until_on_stream(word, cmp, value, (shmemx_stream_t)stream));
+    return weft_error_result("wait", error);
+}
+
+WEFT_FUNCTION(wait) {
+    static const struct weft_signature signature = {
+        "wait", 2, 3, {"signal", "value", "cmp", "stream"}};
+    struct weft_array word = {0};
+    weft_stream stream;
+    uint64_t value;
+    int cmp;
+    PyObject *in[4], *result = NULL;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_argument_stream(signature.call, in[3], &stream))
+        return NULL;
+    if (weft_signal_take(&word, signature.call, in[0], weft_session.pe, stream) &&
+        weft_argument_uint64(signature.call, "value", in[1], &value) &&
+        weft_argument_cmp(signature.call, in[2], &cmp))
+        result = stream == WEFT_STREAM_HOST
+                     ? wait_by_thread((uint64_t *)word.data, cmp, value)
+                     : wait_by_stream((uint64_t *)word.data, cmp, value, stream);
+    weft_array_drop(&word);
+    return result;
+}
+
+/* --- Words of any type ----------------------------------------------------------------------- */
+
+/* Words, what they are compared with - one value, or one for each - and which do not count. */
+struct set {
+    const char *call;
+    struct weft_array words;
+    size_t first, nelems; /* of the array's elements */
+    uint64_t *values, value;
+    int *status, cmp;
+    size_t met, found; /* of a wait: how many from the first on have been met; what was found */
+    size_t *indices;
+};
+
+static bool test_word(const struct set *set, size_t i) {
+    const struct weft_dtype_row *dtype = set->words.dtype;
+    char *at = set->words.data + (set->first + i) * dtype->bytes;
+    uint64_t value = set->values ? set->values[i] : set->value;
+    switch (dtype->operand) {
+    case WEFT_I32:
+        return shmem_int32_test((int32_t *)at, set->cmp, (int32_t)value);
+    case WEFT_U32:
+        return shmem_uint32_test((uint32_t *)at, set->cmp, (uint32_t)value);
+    case WEFT_I64:
+        return shmem_int64_test((int64_t *)at, set->cmp, (int64_t)value);
+    default:
+        return shmem_uint64_test((uint64_t *)at, set->cmp, value);
+    }
+}
+
+static bool counts(const struct set *set, size_t i) {
+    return !set->status || set->status[i] == 0;
+}
+
+static bool is_empty(const struct set *set) {
+    for (size_t i = 0; i < set->nelems; i++)
+        if (counts(set, i))
+            return false;
+    return true;
+}
+
+/* One after the other: what has been met once counts as met, as the specification has it. */
+static bool all_met(void *of) {
+    struct set *set = of;
+    while (set->met < set->nelems && (!counts(set, set->met) || test_word(set, set->met)))
+        set->met++;
+    return set->met == set->nelems;
+}
+
+/* Begins behind the word of the last time, so that every word gets its turn. */
+static bool any_met(void *of) {
+    static atomic_size_t turn;
+    struct set *set = of;
+    size_t begin = atomic_fetch_add(&turn, 1);
+    for (size_t i = 0; i < set->nelems; i++) {
+        set->found = (begin + i) % set->nelems;
+        if (counts(set, set->found) && test_word(set, set->found))
+            return true;
+    }
+    return false;
+}
+
+static bool some_met(void *of) {
+    struct set *set = of;
+    set->found = 0;
+    for (size_t i = 0; i < set->nelems; i++)
+        if (counts(set, i) && test_word(set, i))
+            set->indices[set->found++] = i;
+    return set->found > 0;
+}
+
+/* --- Arguments of sets ----------------------------------------------------------------------- */
+
+/* As many items as there are words, in a new list. */
+static PyObject *list_of(const struct set *set, const char *name, PyObject *object) {
+    PyObject *list = PySequence_List(object);
+    if (!list) {
+        PyErr_Clear();
+        return PyErr_Format(PyExc_TypeError, "%s: argument %s is %R: pass %s", set->call, name,
+                            object, "one item for each word");
+    }
+    if ((size_t)PyList_Size(list) == set->nelems)
+        return list;
+    PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd items, and there are %zu words",
+                 set->call, name, PyList_Size(list), set->nelems);
+    Py_DECREF(list);
+    return NULL;
+}
+
+static bool take_values(struct set *set, PyObject *object) {
+    PyObject *number = PyLong_Check(object) ? Py_NewRef(object) : PyNumber_Index(object);
+    if (number) {
+        bool taken = weft_word_bits(set->call, "value", set->words.dtype, number, &set->value);
+        Py_DECREF(number);
+        return taken;
+    }
+    PyErr_Clear();
+    PyObject *list = list_of(set, "value", object);
+    set->values = list ? PyMem_Malloc((set->nelems + 1) * sizeof *set->values) : NULL;
+    bool taken = set->values != NULL;
+    for (size_t i = 0; taken && i < set->nelems; i++)
+        taken = weft_word_bits(set->call, "value", set->words.dtype,
+                               PyList_GetItem(list, (Py_ssize_t)i), &set->values[i]);
+    Py_XDECREF(list);
+    return taken || (PyErr_Occurred() ? false : (PyErr_NoMemory(), false));
+}
+
+static bool take_status(struct set *set, PyObject *object) {
+    if (!object || object == Py_None)
+        return true;
+    PyObject *list = list_of(set, "status", object);
+    set->status = list ? PyMem_Malloc((set->nelems + 1) * sizeof *set->status) : NULL;
+    bool taken = set->status != NULL;
+    for (size_t i = 0; taken && i < set->nelems; i++) {
+        set->status[i] = PyObject_IsTrue(PyList_GetItem(list, (Py_ssize_t)i));
+        taken = set->status[i] >= 0;
+    }
+    Py_XDECREF(list);
+    return taken || (PyErr_Occurred() ? false : (PyErr_NoMemory(), false));
+}
+
+static bool take_words(struct set *set, const char *name, PyObject *words) {
+    if (!weft_words_take(&set->words, set->call, name, words, WEFT_WORD_WHOLE, WEFT_ARRAY_READ) ||
+        !weft_array_check_symmetric(set->call, name, &set->words, weft_session.pe))
+        return false;
+    set->nelems = set->words.nelems;
+    return true;
+}
+
+/* in: ivars, value, cmp, status. */
+static bool take_set(struct set *set, PyObject *const *in) {
+    set->indices = NULL;
+    if (!take_words(set, "ivars", in[0]) || !take_values(set, in[1]) ||
+        !weft_argument_cmp(set->call, in[2], &set->cmp) || !take_status(set, in[3]))
+        return false;
+    set->indices = PyMem_Malloc((set->nelems + 1) * sizeof *set->indices);
+    return set->indices || (PyErr_NoMemory(), false);
+}
+
+static void drop_set(struct set *set) {
+    weft_array_drop(&set->words);
+    PyMem_Free(set->values);
+    PyMem_Free(set->status);
+    PyMem_Free(set->indices);
+}
+
+/* --- Waits and tests ------------------------------------------------------------------------- */
+
+typedef bool look(void *set);
+
+/* Looks once, or until it is met. False with an exception. */
+static bool look_at(struct set *set, look *met, bool waits, bool *result) {
+    int error = 0;
+    *result = false;
+    if (waits)
+        return *result = weft_await(set->call, met, set);
+    if (set->words.device < 0)
+        WEFT_HELD(error, (*result = met(set), 0));
+    else
+        WEFT_UNLOCKED(error, (*result = met(set), 0));
+    if (error)
+        weft_error_raise(set->call, error);
+    return !error;
+}
+
+static PyObject *indices_of(const struct set *set) {
+    PyObject *list = PyList_New((Py_ssize_t)set->found);
+    for (size_t i = 0; list && i < set->found; i++) {
+        PyObject *index = PyLong_FromSize_t(set->indices[i]);
+        if (!index || PyList_SetItem(list, (Py_ssize_t)i, index) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* all: True, or None of a wait; any: the index, or None; some: a list of indices. */
+static PyObject *answer(const struct set *set, look *met, bool waits, bool is_met) {
+    if (met == some_met)
+        return indices_of(set);
+    if (met == any_met)
+        return is_met ? PyLong_FromSize_t(set->found) : Py_NewRef(Py_None);
+    return waits ? Py_NewRef(Py_None) : PyBool_FromLong(is_met);
+}
+
+static PyObject *run(const struct weft_signature *signature, PyObject *const *args,
+                     Py_ssize_t nargs, PyObject *names, look *met, bool waits) {
+    struct set set = {.call = signature->call};
+    PyObject *in[4], *result = NULL;
+    bool is_met;
+    if (!weft_session_check(signature->call) ||
+        !weft_arguments_sort(signature, args, nargs, names, in))
+        return NULL;
+    if (take_set(&set, in)) {
+        bool looks = !is_empty(&set);
+        is_met = met == all_met;
+        if (!looks || look_at(&set, met, waits, &is_met))
+            result = answer(&set, met, waits, is_met);
+    }
+    drop_set(&set);
+    return result;
+}
+
+#define ON_SET(NAME, MET, WAITS)                                \
+    WEFT_FUNCTION(NAME) {                                       \
+        static const struct weft_signature signature = {        \
+            #NAME, 2, 3, {"ivars", "value", "cmp", "status"}};  \
+        (void)self;                                             \
+        return run(&signature, args, nargs, names, MET, WAITS); \
+    }
+ON_SET(wait_until_all, all_met, true)
+ON_SET(wait_until_any, any_met, true)
+ON_SET(wait_until_some, some_met, true)
+ON_SET(test_all, all_met, false)
+ON_SET(test_any, any_met, false)
+ON_SET(test_some, some_met, false)
+#undef ON_SET
+
+static PyObject *run_one(const struct weft_signature *signature, PyObject *const *args,
+                         Py_ssize_t nargs, PyObject *names, bool waits) {
+    struct set set = {.call = signature->call};
+    PyObject *in[4], *result = NULL;
+    bool is_met;
+    if (!weft_session_check(signature->call) ||
+        !weft_arguments_sort(signature, args, nargs, names, in))
+        return NULL;
+    if (take_words(&set, "ivar", in[0]) &&
+        weft_words_index(&set.words, set.call, "ivar", in[3], &set.first) &&
+        weft_word_bits(set.call, "value", set.words.dtype, in[1], &set.value) &&
+        weft_argument_cmp(set.call, in[2], &set.cmp)) {
+        set.nelems = 1;
+        if (look_at(&set, all_met, waits, &is_met))
+            result = answer(&set, all_met, waits, is_met);
+    }
+    drop_set(&set);
+    return result;
+}
+
+WEFT_FUNCTION(wait_until) {
+    static const struct weft_signature signature = {
+        "wait_until", 2, 3, {"ivar", "value", "cmp", "index"}};
+    (void)self;
+    return run_one(&signature, args, nargs, names, true);
+}
+
+WEFT_FUNCTION(test) {
+    static const struct weft_signature signature = {
+        "test", 2, 3, {"ivar", "value", "cmp", "index"}};
+    (void)self;
+    return run_one(&signature, args, nargs, names, false);
+}
+
+#define STATE " RuntimeError: before init(), after finalize(), a GPU or a peer that failed."
+#define WORDS                                                                                 \
+    "\n\nValueError: words that are not int32, int64, uint32 or uint64, or not symmetric; a " \
+    "value\n"                                                                                 \
+    "that their type has not; an index or cmp that is not there. TypeError: no array, no "    \
+    "number.\n"
+#define SET                                                                                    \
+    "\n\nvalue is one number, or one for each word. Words whose status is true do not count. " \
+    "What\n"                                                                                   \
+    "was put before a word was changed is there when it compares." WORDS
+
+PyMethodDef weft_wait_methods[] = {
+    WEFT_METHOD(
+        wait,
+        "wait(signal, value, cmp='==', *, stream=None)\n--\n\n"
+        "Waits until this PE's word `signal` compares with value: '==', '!=', '>',\n"
+        "'>=', '<' or '<='. Returns the word. What was put before it was signalled\n"
+        "is there then. With a stream, the stream waits, and the result is None.\n\n"
+        "ValueError: a word that is not one aligned uint64 of symmetric memory, a value that is\n"
+        "not from 0 to 2**64 - 1, no such cmp." STATE),
+    WEFT_METHOD(wait_until,
+                "wait_until(ivar, value, cmp='==', *, index=0)\n--\n\n"
+                "Waits until element `index` of this PE's ivar compares with value." WORDS STATE),
+    WEFT_METHOD(wait_until_all,
+                "wait_until_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                "Waits until all words of this PE's ivars have compared with value." SET STATE),
+    WEFT_METHOD(wait_until_any,
+                "wait_until_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                "Waits until any of the words compares with value, and returns its index. None if\n"
+                "there are none." SET STATE),
+    WEFT_METHOD(wait_until_some,
+                "wait_until_some(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                "Waits until any of the words compares with value, and returns the indices of all\n"
+                "that do." SET STATE),
+    WEFT_METHOD(test, "test(ivar, value, cmp='==', *, index=0)\n--\n\n"
+                      "Whether element `index` of this PE's ivar compares with value: '==', '!=',\n"
+                      "'>', '>=', '<' or '<='." WORDS STATE),
+    WEFT_METHOD(test_all, "test_all(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                          "Whether all words of this PE's ivars compare with value." SET STATE),
+    WEFT_METHOD(test_any, "test_any(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                          "The index of a word that compares with value, or None." SET STATE),
+    WEFT_METHOD(test_some, "test_some(ivars, value, cmp='==', *, status=None)\n--\n\n"
+                           "The indices of the words that compare with value." SET STATE),
+    {NULL, NULL, 0, NULL},
+};
