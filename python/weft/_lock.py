@@ -13,7 +13,7 @@ class Lock:
     RuntimeError: before init(), after finalize(), a peer that failed.
     """
 
-    __slots__ = ("word", "__weakref__")
+    __slots__ = {"word": "What set_lock() and its like take: one element of int64.", "__weakref__": None}
 
     def __init__(self) -> None:
         self.word = zeros(1, "int64")

@@ -189,7 +189,7 @@ WITH_VALUE(xor, XOR)
 #define WHOLE "\n\nThe array is of int32, int64, uint32 or uint64; numbers wrap around." ERRORS
 #define NBI(NAME)                                                                               \
     "\n\nNon-blocking: `fetch`, an array of one such element in memory of the host, has what\n" \
-    "the element was by the context's next quiet(). Else as " NAME "()."
+    "the element was by the context's next quiet().\n\nErrors of " NAME "()."
 #define ROW(NAME, PARAMETERS, DOC) \
     WEFT_METHOD_AS("atomic_" #NAME, NAME, "atomic_" #NAME "(" PARAMETERS ")\n--\n\n" DOC)
 #define PLACE "pe, *, index=0, ctx=None"
