@@ -173,6 +173,41 @@ int main(int argc, char **argv) {
                "-static" in result.stderr and "shmem_malloc" in result.stderr, result)
 
 
+def other_refusals(problems):
+    """Statics are not symmetric either between different programs, and where only a library has Weft."""
+    (WORK / "fixed.c").write_text("""
+#include <shmem.h>
+static char more[MORE];
+static uint64_t fixed;
+int main(void) {
+    shmem_init();
+    more[0] = 1;
+    shmem_uint64_atomic_set(&fixed, 7, (shmem_my_pe() + 1) % shmem_n_pes());
+    return 0;
+}
+""")
+    for size in 1, 99999:
+        run(OSHCC, f"-DMORE={size}", "fixed.c", "-o", f"fixed{size}")
+    result = run(OSHRUN, "-n", 1, "./fixed1", ":", "-n", 1, "./fixed99999")
+    expect(problems, "different programs", result.returncode and
+           "a global or static variable, which is not symmetric where PEs run different programs" in result.stderr, result)
+    (WORK / "loader.c").write_text("""
+#include <dlfcn.h>
+#include <stdint.h>
+uint64_t mine;
+int main(int argc, char **argv) {
+    void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : 0;
+    ((void (*)(void))dlsym(library, "shmem_init"))();
+    ((void (*)(uint64_t *, uint64_t, int))dlsym(library, "shmem_uint64_atomic_set"))(&mine, 7, 0);
+    return 0;
+}
+""")
+    run("gcc", "loader.c", "-o", "loader", "-ldl")
+    result = run(WORK / "loader", BUILD / "lib/libweft.so")
+    expect(problems, "a library", result.returncode and "where only a library that the program loads" in result.stderr,
+           result)
+
+
 tap.run([
     ("a wrapper never runs itself", never_itself),
     ("which compiler it runs", which_compiler),
@@ -180,4 +215,5 @@ tap.run([
     ("without a program to make, it is the compiler", as_compilers),
     ("what it shows instead", what_is_shown),
     ("a static program hears what it cannot have", static_programs),
+    ("so do different programs, and users of a library", other_refusals),
 ])
