@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 1024 };
@@ -98,6 +99,17 @@ static size_t machine_walk(const char *controller, machine_grant *grant, const c
     return least;
 }
 
+enum { RESERVE_SHARE = 16, RESERVE_MAX = 1 << 30 };
+
+/* What is left for others of `total` bytes. */
+static size_t machine_reserve(size_t total) {
+    return total / RESERVE_SHARE < RESERVE_MAX ? total / RESERVE_SHARE : RESERVE_MAX;
+}
+
+static size_t subtract(size_t from, size_t bytes) {
+    return bytes < from ? from - bytes : 0;
+}
+
 static size_t machine_memory_grant(const char *folder, bool v2, char *name) {
     char path[PATH_BYTES];
     snprintf(name, PATH_BYTES, "%s/%s", folder, v2 ? "memory.max" : "memory.limit_in_bytes");
@@ -108,18 +120,54 @@ static size_t machine_memory_grant(const char *folder, bool v2, char *name) {
     size_t cache = machine_read(path, v2 ? "inactive_file " : "total_inactive_file ");
     if (limit == SIZE_MAX || used == SIZE_MAX)
         return SIZE_MAX;
-    used -= cache < used ? cache : 0;
-    return used < limit ? limit - used : 0;
+    return subtract(limit, cache == SIZE_MAX ? used : subtract(used, cache));
 }
 
-size_t weft_machine_memory_available(const char **limit) {
+/* `name` has been filled where there is a limit. */
+static size_t machine_memory_spare(const char *folder, bool v2, char *name) {
+    size_t granted = machine_memory_grant(folder, v2, name);
+    return granted == SIZE_MAX ? granted
+                               : subtract(granted, machine_reserve(machine_read(name, NULL)));
+}
+
+/* What the machine has, or the cgroups by `grant`, whichever is less. */
+static size_t machine_memory_least(size_t available, machine_grant *grant, const char **limit) {
     const char *decided = "MemAvailable in /proc/meminfo", *cgroup = decided;
-    size_t kilobytes = machine_read("/proc/meminfo", "MemAvailable:");
-    size_t available = kilobytes == SIZE_MAX ? SIZE_MAX : kilobytes * 1024;
-    size_t granted = machine_walk("memory", machine_memory_grant, &cgroup);
+    size_t granted = machine_walk("memory", grant, &cgroup);
     if (limit)
         *limit = granted < available ? cgroup : decided;
     return granted < available ? granted : available;
+}
+
+static size_t machine_available(void) {
+    size_t kilobytes = machine_read("/proc/meminfo", "MemAvailable:");
+    return kilobytes == SIZE_MAX ? SIZE_MAX : kilobytes * 1024;
+}
+
+size_t weft_machine_memory_available(const char **limit) {
+    return machine_memory_least(machine_available(), machine_memory_grant, limit);
+}
+
+size_t weft_machine_memory_room(const char **limit) {
+    size_t spare = subtract(machine_available(), machine_reserve(weft_machine_memory_total()));
+    return machine_memory_least(spare, machine_memory_spare, limit);
+}
+
+bool weft_machine_counts_pages(void) {
+    return machine_read("/proc/sys/vm/overcommit_memory", NULL) == 2;
+}
+
+/* By system calls, because libnuma is not everywhere; the numbers are linux/mempolicy.h's. */
+void weft_machine_prefer_node(void *at, size_t bytes) {
+    enum { POLICY_DEFAULT = 0, POLICY_PREFERRED = 1, NODES = 1024, WORD = 8 * sizeof(long) };
+    unsigned long nodes[NODES / WORD] = {0};
+    unsigned cpu, node;
+    int policy;
+    if (syscall(SYS_getcpu, &cpu, &node, NULL) == 0 && node < NODES &&
+        syscall(SYS_get_mempolicy, &policy, NULL, 0, NULL, 0) == 0 && policy == POLICY_DEFAULT) {
+        nodes[node / WORD] = 1UL << node % WORD;
+        syscall(SYS_mbind, at, bytes, POLICY_PREFERRED, nodes, NODES + 1, 0);
+    }
 }
 
 /* Whole processors that a quota amounts to: v2's cpu.max is "quota period", v1 has two files. */

@@ -4,12 +4,25 @@
 #define WEFT_BASE_MACHINE_H
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes that can still be committed, the least of MemAvailable and every enclosing memory cgroup.
  * `limit` (may be NULL) receives the name of the file that decided, which lives forever or until
  * the next call. */
 size_t weft_machine_memory_available(const char **limit);
+
+/* The same, but a sixteenth of what each grants in all, at most 1 GiB, is left to others. */
+size_t weft_machine_memory_room(const char **limit);
+
+/* Whether a page without memory behind it is refused when it is touched (vm.overcommit_memory is
+ * 2): then memory has to be committed before. */
+bool weft_machine_counts_pages(void);
+
+/* Pages of [at, at + bytes), which is shared memory, that do not exist yet come to lie on the node
+ * where this thread runs, whoever touches them first; unless the process has another policy. Only a
+ * hint: where there are no nodes nothing happens. */
+void weft_machine_prefer_node(void *at, size_t bytes);
 
 /* Bytes of memory in all. */
 size_t weft_machine_memory_total(void);

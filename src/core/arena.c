@@ -3,13 +3,18 @@
 #include "core/arena.h"
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 #include "core/blocks.h"
 #include "core/job.h"
 #include "core/order.h"
 #include "core/team.h"
 
+enum { IDLE_LEAST = 64 << 20, REGRETS_FREE = 4, DOUBLINGS_MAX = 8 };
+
 int weft_arena_open(struct weft_arena *arena, size_t capacity) {
     arena->capacity = capacity;
+    arena->world = weft_team_find(SHMEM_TEAM_WORLD);
+    memset(&arena->idle, 0, sizeof arena->idle);
     arena->blocks = weft_blocks_new(capacity);
     return arena->blocks ? 0 : -ENOMEM;
 }
@@ -27,9 +32,9 @@ void weft_arena_extend(struct weft_arena *arena, size_t limit) {
     weft_blocks_extend(arena->blocks, limit);
 }
 
-static void barrier(const char *call) {
+static void barrier(const struct weft_arena *arena, const char *call) {
     weft_quiet();
-    weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), call);
+    weft_sync_barrier(arena->world, call);
 }
 
 static void *address_of(const struct weft_arena *arena, size_t offset) {
@@ -68,7 +73,46 @@ void weft_arena_check(const struct weft_arena *arena, const void *p, const char 
     offset_of(arena, p, call);
 }
 
+/* How many calls freed memory has to stay unused. A program that asks for as much again once it was
+ * given back, more than a few times, is likely to go on like that: so that it does not pay each
+ * time, the wait is twice as long from then on. */
+static unsigned patience(const struct weft_arena *arena) {
+    unsigned regrets = arena->idle.regrets;
+    if (regrets <= REGRETS_FREE)
+        return 1;
+    return 1u << (regrets - REGRETS_FREE < DOUBLINGS_MAX ? regrets - REGRETS_FREE : DOUBLINGS_MAX);
+}
+
+/* What was freed some calls ago, and has not been taken again, goes back to the machine. Ahead of
+ * the call's last barrier: behind that, peers use what this call takes. */
+static void give_idle_back(struct weft_arena *arena) {
+    if (__builtin_expect(!arena->idle.due, 1) || ++arena->idle.calls < patience(arena))
+        return;
+    size_t offset, bytes;
+    while (weft_blocks_find_idle(arena->blocks, IDLE_LEAST, &offset, &bytes))
+        arena->idle.done |= arena->give_back(offset, bytes);
+    arena->idle.due = false;
+}
+
+static void note_demand(struct weft_arena *arena, size_t bytes) {
+    if (bytes < IDLE_LEAST || !arena->idle.done)
+        return;
+    arena->idle.done = false;
+    arena->idle.regrets++;
+}
+
+static void give(struct weft_arena *arena, const void *p, const char *call) {
+    size_t offset = (uintptr_t)p - arena->window->local, idle;
+    if (!weft_blocks_give(arena->blocks, offset, &idle))
+        refuse(arena, offset, call);
+    if (idle >= IDLE_LEAST) {
+        arena->idle.due = true;
+        arena->idle.calls = 0;
+    }
+}
+
 static size_t take(struct weft_arena *arena, size_t bytes, size_t alignment, const char *call) {
+    note_demand(arena, bytes);
     size_t offset = weft_blocks_take(arena->blocks, bytes, alignment);
     if (offset != WEFT_BLOCK_NONE)
         return offset;
@@ -86,30 +130,33 @@ void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment
     void *p = offset == WEFT_BLOCK_NONE ? NULL : address_of(arena, offset);
     if (p && zero)
         arena->clear(p, bytes, call);
-    barrier(call);
+    give_idle_back(arena);
+    barrier(arena, call);
     return p;
 }
 
 void weft_arena_free(struct weft_arena *arena, void *p, const char *call) {
-    barrier(call); /* no PE may still be using it */
-    weft_blocks_give(arena->blocks, offset_of(arena, p, call));
+    give_idle_back(arena);
+    barrier(arena, call); /* no PE may still be using it */
+    give(arena, p, call);
 }
 
 void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call) {
-    barrier(call);
+    barrier(arena, call);
     size_t old = offset_of(arena, p, call), old_bytes = weft_blocks_size(arena->blocks, old);
     if (bytes <= old_bytes && bytes > old_bytes / 2) {
         weft_blocks_resize(arena->blocks, old, bytes);
-        barrier(call);
+        barrier(arena, call);
         return p;
     }
     size_t offset = take(arena, bytes, WEFT_BLOCK_ALIGN, call);
     void *moved = offset == WEFT_BLOCK_NONE ? NULL : address_of(arena, offset);
     if (moved) {
         arena->copy(moved, p, bytes < old_bytes ? bytes : old_bytes, call);
-        weft_blocks_give(arena->blocks, old);
+        give_idle_back(arena);
+        give(arena, p, call);
     }
-    barrier(call);
+    barrier(arena, call);
     return moved;
 }
 

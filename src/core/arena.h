@@ -14,18 +14,30 @@
 #include "weft/addr.h"
 
 struct weft_blocks;
+struct weft_team;
 
 struct weft_arena {
     const struct weft_window *window;
     const char *name; /* in messages */
     size_t capacity;
     struct weft_blocks *blocks;
+    struct weft_team *world;
 
     /* Makes at least the first `need` bytes exist on every PE, or on none: 0 or -errno, the same on
      * all. It has called weft_arena_extend then. `bytes`: what was asked for, for messages. */
     int (*grow)(size_t need, size_t bytes, const char *call);
     void (*clear)(void *p, size_t bytes, const char *call);
     void (*copy)(void *to, const void *from, size_t bytes, const char *call);
+
+    /* Gives memory of this PE back that no object has, so that what is touched there next comes
+     * anew; unless there is too little. Whether it did. */
+    bool (*give_back)(size_t offset, size_t bytes);
+    struct {
+        bool due;         /* so much was freed that it is worth it */
+        bool done;        /* some was given back, and no large object was asked for since */
+        unsigned calls;   /* since it was freed */
+        unsigned regrets; /* how often one was asked for then */
+    } idle;
 };
 
 /* The books of `capacity` bytes of which none exist yet. 0 or -ENOMEM, without text. */

@@ -26,6 +26,7 @@ enum {
 struct block {
     size_t offset, size;
     size_t bytes;            /* of them, how many were asked for; in bytes */
+    size_t idle, idle_end;   /* of a free one: what may have memory behind it; none if equal */
     uint32_t before, after;  /* neighbours in offset order */
     uint32_t previous, next; /* in the bin, or `next` of an unused descriptor */
     bool used, was_used;     /* the first implies the second */
@@ -126,9 +127,9 @@ static void *need(void *memory) {
     return memory;
 }
 
-static void index_set(struct weft_blocks *blocks, size_t offset, uint32_t id) {
+static inline void index_set(struct weft_blocks *blocks, size_t offset, uint32_t id) {
     uint32_t **leaf = &blocks->index[offset >> LEAF_BITS];
-    if (!*leaf)
+    if (__builtin_expect(!*leaf, 0))
         *leaf = need(calloc(LEAF, sizeof **leaf));
     (*leaf)[offset & (LEAF - 1)] = id;
 }
@@ -169,11 +170,30 @@ static uint32_t block_link(struct weft_blocks *blocks, uint32_t before, size_t o
     return id;
 }
 
+/* As much of the range as lies in the block. */
+static void set_idle(struct block *block, size_t begin, size_t end) {
+    size_t block_end = block->offset + block->size;
+    block->idle = begin > block->offset ? begin : block->offset;
+    block->idle_end = end < block_end ? end : block_end;
+    if (block->idle >= block->idle_end)
+        block->idle = block->idle_end = block->offset;
+}
+
+/* The idle part of two becomes one, with what lies between. */
+static void join_idle(struct block *block, const struct block *next) {
+    if (next->idle == next->idle_end)
+        return;
+    if (block->idle == block->idle_end)
+        block->idle = next->idle;
+    block->idle_end = next->idle_end;
+}
+
 /* Joins a block that is in no bin with the one behind it, which is in none either. */
 static void block_absorb_next(struct weft_blocks *blocks, uint32_t id) {
     struct block *block = &blocks->block[id];
     uint32_t gone = block->after;
     block->size += blocks->block[gone].size;
+    join_idle(block, &blocks->block[gone]);
     block->after = blocks->block[gone].after;
     if (block->after)
         blocks->block[block->after].before = id;
@@ -182,8 +202,8 @@ static void block_absorb_next(struct weft_blocks *blocks, uint32_t id) {
     block_drop(blocks, gone);
 }
 
-/* Puts a block that is in no bin back, joined with its free neighbours. */
-static void block_release(struct weft_blocks *blocks, uint32_t id) {
+/* Puts a block that is in no bin back, joined with its free neighbours: the block that this is. */
+static uint32_t block_release(struct weft_blocks *blocks, uint32_t id) {
     uint32_t after = blocks->block[id].after, before = blocks->block[id].before;
     if (after && !blocks->block[after].used) {
         bin_remove(blocks, after);
@@ -195,6 +215,7 @@ static void block_release(struct weft_blocks *blocks, uint32_t id) {
         id = before;
     }
     bin_insert(blocks, id);
+    return id;
 }
 
 /* Cuts a block in no bin at `size`; the rest goes to its bin. */
@@ -202,8 +223,10 @@ static void block_trim(struct weft_blocks *blocks, uint32_t id, size_t size) {
     struct block *block = &blocks->block[id];
     if (block->size == size)
         return;
+    size_t idle = block->idle, idle_end = block->idle_end;
     uint32_t rest = block_link(blocks, id, block->offset + size, block->size - size);
     blocks->block[id].size = size; /* block_link may have moved the descriptors */
+    set_idle(&blocks->block[rest], idle, idle_end);
     block_release(blocks, rest);
 }
 
@@ -269,8 +292,11 @@ static size_t take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
     size_t skip = (align - block->offset % align) % align;
     block->used = true;
     if (skip) {
+        size_t idle = block->idle, idle_end = block->idle_end;
         uint32_t rest = block_link(blocks, id, block->offset + skip, block->size - skip);
         blocks->block[id].size = skip;
+        set_idle(&blocks->block[rest], idle, idle_end);
+        set_idle(&blocks->block[id], idle, idle_end);
         bin_insert(blocks, id); /* its neighbours are in use: the one in front was before */
         id = rest;
     }
@@ -336,14 +362,44 @@ bool weft_blocks_find(struct weft_blocks *blocks, size_t offset, size_t *begin, 
     return used;
 }
 
-void weft_blocks_give(struct weft_blocks *blocks, size_t offset) {
+bool weft_blocks_give(struct weft_blocks *blocks, size_t offset, size_t *idle) {
     uint32_t id = block_at(blocks, offset);
     if (!id)
-        return;
+        return false;
     lock(blocks);
-    blocks->in_use -= blocks->block[id].size;
-    block_release(blocks, id);
+    struct block *block = &blocks->block[id];
+    blocks->in_use -= block->size;
+    block->idle = block->offset;
+    block->idle_end = block->offset + block->size;
+    block = &blocks->block[block_release(blocks, id)];
+    *idle = (block->idle_end - block->idle) * WEFT_BLOCK_ALIGN;
     unlock(blocks);
+    return true;
+}
+
+/* Blocks with an idle part of `least` are in bins from its own on. */
+static struct block *idle_find(const struct weft_blocks *blocks, size_t least) {
+    int first, second;
+    bin_of(least, &first, &second);
+    for (int bin = first * SECONDS + second; bin < FIRSTS * SECONDS; bin++)
+        for (uint32_t id = blocks->bin[bin / SECONDS][bin % SECONDS]; id;
+             id = blocks->block[id].next)
+            if (blocks->block[id].idle_end - blocks->block[id].idle >= least)
+                return &blocks->block[id];
+    return NULL;
+}
+
+bool weft_blocks_find_idle(struct weft_blocks *blocks, size_t least, size_t *offset,
+                           size_t *bytes) {
+    lock(blocks);
+    struct block *block = idle_find(blocks, to_units(least));
+    if (block) {
+        *offset = block->idle * WEFT_BLOCK_ALIGN;
+        *bytes = (block->idle_end - block->idle) * WEFT_BLOCK_ALIGN;
+        set_idle(block, block->offset, block->offset);
+    }
+    unlock(blocks);
+    return block;
 }
 
 size_t weft_blocks_limit_for(const struct weft_blocks *blocks, size_t bytes, size_t alignment) {

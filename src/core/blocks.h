@@ -36,8 +36,14 @@ bool weft_blocks_given_back(const struct weft_blocks *blocks, size_t offset);
  * when it is in no use. For diagnoses: takes time, and looks behind calls of other threads. */
 bool weft_blocks_find(struct weft_blocks *blocks, size_t offset, size_t *begin, size_t *bytes);
 
-/* Gives back a block in use. */
-void weft_blocks_give(struct weft_blocks *blocks, size_t offset);
+/* Gives back the block in use that begins at `offset`; false when none does. It becomes part of a
+ * free run, of which *idle bytes may have memory behind them: they were in use since
+ * weft_blocks_find_idle last gave them. */
+bool weft_blocks_give(struct weft_blocks *blocks, size_t offset, size_t *idle);
+
+/* A part of a free run, `least` bytes or more, that may have memory behind it. From now on it has
+ * none. False when there is no such part. */
+bool weft_blocks_find_idle(struct weft_blocks *blocks, size_t least, size_t *offset, size_t *bytes);
 
 /* The limit that a take of `bytes` with `alignment` needs at most to succeed. */
 size_t weft_blocks_limit_for(const struct weft_blocks *blocks, size_t bytes, size_t alignment);

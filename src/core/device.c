@@ -209,7 +209,7 @@ static int begin(const char *call) {
         error = weft_gpu_rescue_open(&weft_job.control->abort);
     if (error == 0) {
         weft_device_register_statics();
-        weft_device_register_heap();
+        weft_device_register_heap(call);
     } else {
         weft_gpu_kernels_close();
     }
@@ -230,10 +230,10 @@ int weft_device_begin(const char *call) {
     return error;
 }
 
-void weft_device_heap_grown(void) {
+void weft_device_heap_grown(const char *call) {
     pthread_mutex_lock(&beginning);
     if (atomic_load(&begun))
-        weft_device_register_heap();
+        weft_device_register_heap(call);
     pthread_mutex_unlock(&beginning);
 }
 

@@ -131,11 +131,11 @@ int weft_device_heap_open(const char *call);
 void weft_device_heap_close(void);
 
 /* The host heap has been committed up to here, on all PEs: a GPU that is open comes to reach it. */
-void weft_device_heap_grown(void);
+void weft_device_heap_grown(const char *call);
 
 /* Registers with the GPU what of the host heap is new; the statics, once; and takes all that back.
  * By one thread at a time, with the GPU open. */
-void weft_device_register_heap(void);
+void weft_device_register_heap(const char *call);
 void weft_device_register_statics(void);
 void weft_device_unregister_all(void);
 

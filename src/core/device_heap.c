@@ -18,12 +18,18 @@ static void heap_copy(void *to, const void *from, size_t bytes, const char *call
         weft_job_panic("%s", weft_fail_text());
 }
 
+static bool heap_keep(size_t offset, size_t bytes) {
+    (void)offset, (void)bytes;
+    return false;
+}
+
 static struct weft_arena heap = {
     .window = &weft_device.heap.window,
     .name = "the symmetric heap of GPU memory",
     .grow = heap_grow,
     .clear = weft_device_clear,
     .copy = heap_copy,
+    .give_back = heap_keep,
 };
 
 int weft_device_heap_open(const char *call) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "core/device.h"
+#include "core/pin.h"
 #include "core/window.h"
 
 /* Pieces of each slot of the host heap that are registered, and whether the statics are. */
@@ -29,10 +30,12 @@ static bool register_memory(void *at, size_t bytes) {
     return false;
 }
 
-void weft_device_register_heap(void) {
+void weft_device_register_heap(const char *call) {
     size_t now = weft_window_bytes(&weft_windows.heap.window), begin = registered.bytes;
     if (now <= begin || registered.refused)
         return;
+    if (begin == 0)
+        weft_pin_announce(call);
     if (registered.npieces == sizeof registered.pieces / sizeof *registered.pieces) {
         registered.refused = true;
         weft_log("the symmetric heap has grown %u times: kernels cannot reach what is new; set "

@@ -39,7 +39,7 @@ static int make_host_words(const char *call) {
     int error = weft_segment_alloc(&host_words, "weft-gpu-words", (uint32_t)weft_job.npes,
                                    (uint32_t)weft_job.pe, SLOT_BYTES, SLOT_BYTES);
     if (error == 0)
-        error = weft_segment_commit(&host_words, WORDS_BYTES);
+        error = weft_segment_grow(&host_words, WORDS_BYTES, WORDS_BYTES);
     registered = calloc((size_t)weft_job.npes * WEFT_TEAMS_MAX, sizeof *registered);
     if (error == 0 && !registered)
         error = -ENOMEM;

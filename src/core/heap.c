@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Growth is two agreements: PE 0 looks whether the machine has the memory for all PEs of the host
- * together, then everyone commits and hears whether everyone could. Nothing is touched before. */
+/* Growth is a promise: pages come when they are touched. So every PE first says how much of what it
+ * was promised is not there yet, PE 0 looks whether the machine has that and what is new, for all
+ * PEs of the host together, and all hear the verdict. Nothing is touched before.
+ *
+ * Where a promise does not do, memory is committed as the heap grows, on all PEs if one wants it:
+ * where the kernel refuses pages that it has not counted, where the user asked for it, and where a
+ * device registers the heap. */
 #include "core/heap.h"
 #include <errno.h>
 #include <stdint.h>
@@ -12,21 +17,71 @@
 #include "core/blocks.h"
 #include "core/device.h"
 #include "core/job.h"
+#include "core/pin.h"
 #include "core/team.h"
 #include "core/window.h"
 
-enum { GROWTH_STEP = 2 << 20 }; /* a large page */
+enum { GROWTH_STEP = 2 << 20 }; /* a large page; so much is committed at once of each growth */
+enum { SPARSE = 1 << 20 };      /* from here on it pays to look for pages that are not there */
+
+static bool committed_at_once; /* all of it */
 
 static int heap_grow(size_t need, size_t bytes, const char *call);
 
+static size_t offset_in_heap(const void *p) {
+    return (uintptr_t)p - weft_windows.heap.window.local;
+}
+
+/* What has no memory is zeros already, and stays without. */
 static void heap_clear(void *p, size_t bytes, const char *call) {
+    size_t first = offset_in_heap(p), from = first, begin, stop;
     (void)call;
-    memset(p, 0, bytes);
+    if (bytes < SPARSE) {
+        memset(p, 0, bytes);
+        return;
+    }
+    while (weft_segment_find_data(&weft_windows.heap, from, first + bytes, &begin, &stop)) {
+        memset((char *)p + (begin - first), 0, stop - begin);
+        from = stop;
+    }
 }
 
 static void heap_copy(void *to, const void *from, size_t bytes, const char *call) {
-    (void)call;
-    memcpy(to, from, bytes);
+    size_t first = offset_in_heap(from), done = 0, begin, stop;
+    if (bytes < SPARSE) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    while (weft_segment_find_data(&weft_windows.heap, first + done, first + bytes, &begin, &stop)) {
+        heap_clear((char *)to + done, begin - first - done, call);
+        memcpy((char *)to + (begin - first), (const char *)from + (begin - first), stop - begin);
+        done = stop - first;
+    }
+    heap_clear((char *)to + done, bytes - done, call);
+}
+
+/* Whether enough of a free range has memory behind it, or it is in too many pieces to tell. */
+static bool is_worth_returning(size_t offset, size_t bytes) {
+    enum { WORTH = 8 << 20, PIECES_MAX = 1024 };
+    size_t end = offset + bytes, found = 0, stop;
+    for (int pieces = 0; found < WORTH && pieces < PIECES_MAX; pieces++) {
+        if (!weft_segment_find_data(&weft_windows.heap, offset, end, &offset, &stop))
+            return false;
+        found += stop - offset;
+        offset = stop;
+    }
+    return true;
+}
+
+static bool heap_give_back(size_t offset, size_t bytes) {
+    if (committed_at_once || !is_worth_returning(offset, bytes) || !weft_pin_hold_off())
+        return false;
+    int error = weft_segment_return(&weft_windows.heap, offset, bytes);
+    weft_pin_end();
+    if (error)
+        weft_log("cannot give %zu free bytes of the symmetric heap back to the machine: %s", bytes,
+                 strerror(-error));
+    return error == 0;
 }
 
 static struct weft_arena heap = {
@@ -35,6 +90,7 @@ static struct weft_arena heap = {
     .grow = heap_grow,
     .clear = heap_clear,
     .copy = heap_copy,
+    .give_back = heap_give_back,
 };
 
 static struct weft_team *world(void) {
@@ -48,10 +104,34 @@ static size_t round_up_to_step(size_t bytes) {
     return (bytes + GROWTH_STEP - 1) / GROWTH_STEP * GROWTH_STEP;
 }
 
+/* What a PE brings to an agreement, and what all bring together. */
+struct bid {
+    uint64_t promised; /* bytes that are not there yet */
+    uint64_t at_once;  /* PEs that want memory to be committed at once */
+};
+
+size_t weft_heap_promised(void) {
+    size_t limit = weft_window_bytes(&weft_windows.heap.window);
+    size_t present = weft_segment_present(&weft_windows.heap);
+    return present < limit ? limit - present : 0;
+}
+
+static struct bid add_bids(const char *call) {
+    struct bid sum = {0, 0}, mine = {weft_heap_promised(), committed_at_once || weft_pinned()};
+    weft_sync_post(world(), &mine, sizeof mine);
+    for (int pe = 0; pe < weft_job.npes; pe++) {
+        struct bid theirs;
+        memcpy(&theirs, weft_sync_peek(world(), pe, call), sizeof theirs);
+        sum.promised += theirs.promised;
+        sum.at_once += theirs.at_once;
+    }
+    return sum;
+}
+
 /* PE 0's answer: the limit that every PE is to commit, 0 when the machine cannot. Grows by half of
- * what there is, so that extents stay few, or by just the need where memory is short. `bytes` is
- * what the caller asked for. */
-static size_t judge_growth(size_t need, size_t bytes, const char *call) {
+ * what there is, so that extents stay few, or by just the need where memory is short. `promised`
+ * are the bytes that PEs may still touch, `bytes` what the caller asked for. */
+static size_t judge_growth(size_t need, size_t promised, size_t bytes, const char *call) {
     size_t have = weft_windows.heap.window.bytes, capacity = weft_windows.heap.slot_bytes;
     size_t npes = (size_t)weft_job.npes;
     if (need > capacity) {
@@ -61,27 +141,32 @@ static size_t judge_growth(size_t need, size_t bytes, const char *call) {
         return 0;
     }
     const char *limit;
-    size_t room = weft_machine_memory_available(&limit) / npes;
+    size_t room = weft_machine_memory_room(&limit);
+    room = (promised < room ? room - promised : 0) / npes;
     size_t generous = round_up_to_step(have + have / 2);
     if (generous > need && generous - have <= room / 2)
         return generous;
     if (need - have <= room)
         return need;
     weft_log("%s of %zu bytes: the symmetric heap would need %zu more bytes on each of %zu PEs, "
-             "and the machine has %zu for each (%s); no PE gets any",
-             call, bytes, need - have, npes, room, limit);
+             "and the machine has %zu for each (%s, less a reserve, and %zu in all that were "
+             "allocated and not touched yet); no PE gets any",
+             call, bytes, need - have, npes, room, limit, promised);
     return 0;
 }
 
-/* Commits at least `need` bytes of heap on every PE. Collective; the same result on all. */
+/* Lets the heap have at least `need` bytes on every PE. Collective; the same result on all. */
 static int heap_grow(size_t need, size_t bytes, const char *call) {
     uint64_t verdict = UINT64_MAX;
+    struct bid all = add_bids(call);
     if (weft_job.pe == 0)
-        verdict = judge_growth(round_up_to_step(need), bytes, call);
+        verdict = judge_growth(round_up_to_step(need), all.promised, bytes, call);
     size_t limit = weft_sync_min(world(), verdict, call);
     if (limit == 0)
         return -ENOMEM;
-    int result = weft_segment_commit(&weft_windows.heap, limit);
+    committed_at_once = all.at_once > 0;
+    int result =
+        weft_segment_grow(&weft_windows.heap, limit, committed_at_once ? limit : GROWTH_STEP);
     if (result < 0)
         weft_log("%s of %zu bytes: cannot commit the symmetric heap up to %zu bytes: %s", call,
                  bytes, limit, strerror(-result));
@@ -90,12 +175,24 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
         return -ENOMEM;
     }
     weft_arena_extend(&heap, limit);
-    weft_device_heap_grown();
+    weft_device_heap_grown(call);
     return 0;
 }
 
+static int choose_commitment(void) {
+    bool now = strcmp(weft_env.commit, "now") == 0;
+    committed_at_once = now || weft_env.symmetric_size != 0 || weft_machine_counts_pages();
+    if (now || strcmp(weft_env.commit, "auto") == 0)
+        return 0;
+    weft_log("WEFT_COMMIT is '%s': set it to auto or now", weft_env.commit);
+    return -EINVAL;
+}
+
 int weft_heap_open(void) {
-    int error = weft_arena_open(&heap, weft_windows.heap.slot_bytes);
+    int error = choose_commitment();
+    if (error)
+        return error;
+    error = weft_arena_open(&heap, weft_windows.heap.slot_bytes);
     if (error) {
         weft_log("no memory for the bookkeeping of the symmetric heap");
         return error;

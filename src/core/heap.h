@@ -17,6 +17,9 @@ void *weft_heap_malloc(size_t bytes, size_t alignment, bool zero, const char *ca
 void *weft_heap_realloc(void *p, size_t bytes, const char *call);
 void weft_heap_free(void *p, const char *call);
 
+/* Bytes of this PE's heap that were granted to it and have no memory behind them yet. */
+size_t weft_heap_promised(void);
+
 /* Ends the job, with a line, unless a live object begins at `p`. */
 void weft_heap_check(const void *p, const char *call);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/machine.h"
+#include "core/heap.h"
 #include "core/job.h"
 #include "core/share_space.h"
 
@@ -17,10 +18,14 @@ static size_t whole_pages(size_t bytes) {
 
 enum { STEP = 32 << 20 };
 
-/* Whether the machine has `left` more bytes, while each of the other PEs takes a step. */
+/* Whether the machine has `left` more bytes, while each of the other PEs takes a step, beside what
+ * the heaps were promised; of the others' nobody here knows, but that they are as large as the own.
+ */
 static int check_room(const struct weft_block *block, size_t left, const char *call) {
     const char *limit;
-    size_t room = weft_machine_memory_available(&limit), others = (size_t)weft_job.npes - 1;
+    size_t others = (size_t)weft_job.npes - 1, promised = weft_heap_promised() * (others + 1);
+    size_t room = weft_machine_memory_room(&limit);
+    room -= promised < room ? promised : room;
     if (left <= room && others * (left < STEP ? left : STEP) <= room - left)
         return 0;
     return weft_fail(-ENOMEM, "%s of %zu bytes: %zu more are needed, and the machine has %zu (%s)",

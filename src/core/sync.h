@@ -48,6 +48,7 @@ struct weft_team_words {
     struct weft_word progress;          /* set by the owner as its part of a call gets done */
     struct weft_word packets_read;      /* the owner needs no packet up to this epoch any more */
     _Atomic uint32_t astray;            /* WORLD's only; see coll/astray.h */
+    _Atomic uint32_t pinned, returning; /* WORLD's only; see core/pin.h */
     _Alignas(64) unsigned char muster[WEFT_MUSTER_BYTES]; /* WORLD's only; see coll/muster.h */
     struct weft_packet packets[WEFT_PACKETS]; /* by the packet epoch modulo their number */
 };

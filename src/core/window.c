@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of a slot is a memfd without a name: it has its full size from the start, sealed against
- * shrinking and growing so that no peer can turn a store into a SIGBUS, and is committed by
- * fallocate. Untouched address space costs nothing. */
+ * shrinking and growing so that no peer can turn a store into a SIGBUS. A page is committed by
+ * fallocate, or comes when it is touched; untouched address space costs nothing. */
 #include "core/window.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/machine.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
@@ -89,6 +90,8 @@ static int try_alloc(struct weft_segment *segment, const char *name, uint32_t co
         segment->window.stride = slot_bytes;
         result = map_slot(segment, mine, fd, slot_bytes);
     }
+    if (result == 0)
+        weft_machine_prefer_node((char *)base + mine * slot_bytes, slot_bytes);
     if (result < 0) {
         if (fd >= 0)
             close(fd);
@@ -179,16 +182,46 @@ static void note_extent(struct weft_segment *segment, size_t offset, size_t byte
             (struct weft_extent){.offset = offset, .bytes = bytes};
 }
 
-int weft_segment_commit(struct weft_segment *segment, size_t bytes) {
+int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once) {
     size_t have = segment->window.bytes;
     if (bytes <= have)
         return 0;
-    int result = weft_segment_commit_range(segment, have, bytes - have);
+    size_t more = bytes - have;
+    int result = weft_segment_commit_range(segment, have, more < at_once ? more : at_once);
     if (result < 0)
         return result;
-    note_extent(segment, have, bytes - have);
+    note_extent(segment, have, more);
     weft_segment_show(segment, bytes);
     return 0;
+}
+
+int weft_segment_return(struct weft_segment *segment, size_t offset, size_t bytes) {
+    size_t begin = page_round_up(offset);
+    size_t end = (offset + bytes) / page_round_up(1) * page_round_up(1);
+    while (begin < end && fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                    (off_t)begin, (off_t)(end - begin)) != 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
+size_t weft_segment_present(const struct weft_segment *segment) {
+    struct stat file;
+    return fstat(segment->fd, &file) == 0 ? (size_t)file.st_blocks * 512 : 0;
+}
+
+/* A system that cannot tell has data everywhere. */
+bool weft_segment_find_data(const struct weft_segment *segment, size_t from, size_t end,
+                            size_t *begin, size_t *stop) {
+    if (from >= end)
+        return false;
+    off_t data = lseek(segment->fd, (off_t)from, SEEK_DATA);
+    if (data < 0 && errno == ENXIO)
+        return false;
+    *begin = data < 0 ? from : (size_t)data;
+    off_t hole = data < 0 ? -1 : lseek(segment->fd, data, SEEK_HOLE);
+    *stop = hole < 0 || (size_t)hole > end ? end : (size_t)hole;
+    return *begin < end;
 }
 
 void weft_segment_free(struct weft_segment *segment) {

@@ -3,11 +3,13 @@
  *
  * alloc is local: it reserves count * stride of address space and maps this PE's memfd into its own
  * slot. attach maps the peers' memfds, which have come by an exchange. A memfd has the full size of
- * a slot from the start and can change no more; growth only commits pages inside it. Errors are 0
- * or -errno without text: callers know what the memory is for. */
+ * a slot from the start and can change no more; pages come to be inside it, when they are committed
+ * or else when they are touched. Errors are 0 or -errno without text: callers know what the memory
+ * is for. */
 #ifndef WEFT_CORE_WINDOW_H
 #define WEFT_CORE_WINDOW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "weft/addr.h"
@@ -19,7 +21,7 @@
 #define WEFT_SEGMENT_ALIGN ((size_t)1 << 30)
 
 struct weft_segment {
-    struct weft_window window; /* window.bytes: what is committed, or for statics all of it */
+    struct weft_window window; /* window.bytes: how far it has grown, or for statics all of it */
     uintptr_t base;            /* start of slot 0 */
     size_t slot_bytes;         /* usable bytes of a slot: the smallest among the members */
     uint32_t mine;             /* this PE's slot */
@@ -27,7 +29,7 @@ struct weft_segment {
     unsigned nextents;
     struct weft_extent {
         size_t offset, bytes;
-    } extents[WEFT_EXTENTS_MAX]; /* what has been committed, in order: what a device registers */
+    } extents[WEFT_EXTENTS_MAX]; /* by which it has grown, in order: what a device registers */
 };
 
 /* The windows that an address of the user can lie in, and the one that the library works in. */
@@ -53,14 +55,28 @@ int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t
 /* Maps fds[slot] into every other slot; slot_bytes is what all agreed on. */
 int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slot_bytes);
 
-/* Commits this PE's memory up to `bytes` from the start of its slot. Local. -ENOMEM. */
-int weft_segment_commit(struct weft_segment *segment, size_t bytes);
+/* Lets this PE's memory grow up to `bytes` from the start of its slot. Of what is new the first
+ * `at_once` bytes are committed, the rest when it is touched. Local. -ENOMEM. */
+int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once);
 
 /* How much of the slot is symmetric memory from now on. Other threads may be looking. */
 void weft_segment_show(struct weft_segment *segment, size_t bytes);
 
 /* Commits [offset, offset+bytes) anywhere in the own slot without counting it as an extent. */
 int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes);
+
+/* Gives the whole pages of [offset, offset+bytes) of the own slot back to the machine: they are
+ * zeros when they are touched again. Nobody uses them, on any PE, and no device has them. */
+int weft_segment_return(struct weft_segment *segment, size_t offset, size_t bytes);
+
+/* Bytes of the own slot that have memory behind them. */
+size_t weft_segment_present(const struct weft_segment *segment);
+
+/* The first run of pages in [from, end) of the own slot that were written to, as far as it reaches:
+ * *begin to *stop. False where there is none. What lies between runs is zeros without memory, which
+ * a look at it would bring. */
+bool weft_segment_find_data(const struct weft_segment *segment, size_t from, size_t end,
+                            size_t *begin, size_t *stop);
 
 void weft_segment_free(struct weft_segment *segment);
 

@@ -137,6 +137,14 @@ def wrong_sizes(problems):
                    result.returncode == STATUS_ERROR and re.search(line, result.stderr, re.M), result)
 
 
+def commitment(problems):
+    for value in "now", "auto":
+        result = run(2, WEFT_COMMIT=value)
+        expect(problems, value, result.returncode == 0 and result.stdout == "done\n" * 2, result)
+    result = run(2, WEFT_COMMIT="later")
+    expect(problems, "later", result.returncode == 3 and "WEFT_COMMIT is 'later': set it to auto or now" in result.stderr, result)
+
+
 def too_large(problems):
     """More than the machine has: all PEs fail together, with a line; the heap is really committed."""
     total = int(re.search(r"MemTotal: +(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1))
@@ -178,6 +186,7 @@ try:
         ("the standard's names win over SMA_", precedence),
         ("SHMEM_SYMMETRIC_SIZE, and the heap grows beyond it", sizes),
         ("what is no size is an error", wrong_sizes),
+        ("WEFT_COMMIT", commitment),
         ("a heap that the machine cannot hold is an error", too_large),
         ("numbers are the same in every locale", locale),
         ("all settings are in one table", one_table),

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the heap's bookkeeping against a plain list of intervals: no overlap, alignment, no
- * byte lost after everything is given back, and the same answers to the same calls.
- * PEs: 1 */
+ * byte lost after everything is given back, the same answers to the same calls, and what of the
+ * free memory was in use. PEs: 1 */
 #include "core/blocks.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include "tap.h"
 
-enum { LIVE_MAX = 512, STEPS = 200000 };
+enum { LIVE_MAX = 512, STEPS = 200000, UNITS_MAX = 4 << 20 >> 6, IDLE_LEAST = 8192 };
 
 static uint64_t random_state;
 
@@ -21,6 +22,7 @@ static uint64_t random_next(void) { /* xorshift64* */
 
 static struct { size_t offset, bytes; } live[LIVE_MAX];
 static int nlive;
+static bool dirty[UNITS_MAX]; /* in use since it was last found idle */
 
 static bool overlaps_any(size_t offset, size_t bytes) {
     for (int i = 0; i < nlive; i++)
@@ -45,9 +47,36 @@ static void random_take(struct weft_blocks *blocks, size_t limit) {
 
 static void random_give(struct weft_blocks *blocks) {
     int victim = (int)(random_next() % (uint64_t)nlive);
-    weft_blocks_give(blocks, live[victim].offset);
-    EXPECT(weft_blocks_size(blocks, live[victim].offset) == 0, "a given block is still in use");
+    size_t offset = live[victim].offset, idle;
+    EXPECT(weft_blocks_give(blocks, offset, &idle), "a block in use was none");
+    EXPECT(idle >= live[victim].bytes, "%zu of %zu bytes are idle", idle, live[victim].bytes);
+    EXPECT(weft_blocks_size(blocks, offset) == 0, "a given block is still in use");
+    EXPECT(weft_blocks_given_back(blocks, offset), "a given block was never in use");
+    EXPECT(!weft_blocks_give(blocks, offset, &idle), "a given block was given again");
+    memset(&dirty[offset / 64], true, (live[victim].bytes + 63) / 64);
     live[victim] = live[--nlive];
+}
+
+/* What is idle is free, and behind that no free run has much that was in use. */
+static void take_idle(struct weft_blocks *blocks, size_t limit) {
+    static bool used[UNITS_MAX];
+    size_t offset, bytes, first = SIZE_MAX;
+    while (weft_blocks_find_idle(blocks, IDLE_LEAST, &offset, &bytes)) {
+        EXPECT(bytes >= IDLE_LEAST && offset + bytes <= limit, "%zu bytes at %zu", bytes, offset);
+        EXPECT(!overlaps_any(offset, bytes), "%zu bytes at %zu are in use", bytes, offset);
+        memset(&dirty[offset / 64], false, bytes / 64);
+    }
+    memset(used, false, sizeof used);
+    for (int i = 0; i < nlive; i++)
+        memset(&used[live[i].offset / 64], true, (live[i].bytes + 63) / 64);
+    for (size_t unit = 0; unit < limit / 64; unit++) {
+        if (used[unit])
+            first = SIZE_MAX;
+        else if (dirty[unit] && first == SIZE_MAX)
+            first = unit;
+        EXPECT(used[unit] || !dirty[unit] || (unit + 1 - first) * 64 < IDLE_LEAST,
+               "units %zu to %zu are free, were in use, and are not idle", first, unit);
+    }
 }
 
 /* A checksum over all answers. */
@@ -57,6 +86,7 @@ static uint64_t random_run(uint64_t seed) {
     uint64_t sum = 0;
     random_state = seed;
     nlive = 0;
+    memset(dirty, false, sizeof dirty);
     weft_blocks_extend(blocks, limit);
     for (int step = 0; step < STEPS; step++) {
         if (nlive == 0 || (nlive < LIVE_MAX && random_next() % 2))
@@ -66,6 +96,8 @@ static uint64_t random_run(uint64_t seed) {
         sum = sum * 31 + (nlive ? live[nlive - 1].offset : 0);
         if (step % (STEPS / 4) == STEPS / 8)
             weft_blocks_extend(blocks, limit += 1 << 19);
+        if (step % 1000 == 0)
+            take_idle(blocks, limit);
     }
     while (nlive)
         random_give(blocks);

@@ -13,9 +13,10 @@ import subprocess
 import uuid
 
 from strike import LONG, PHASES, check_remains, results, run_traced, runs_or_says, why_not
-from harness import BUILD, Result, case, main, start
+from harness import BUILD, Result, Skip, case, main, start
 
 CROWD = str(BUILD / "tests/faults/crowd")
+PIECES = str(BUILD / "tests/faults/pieces")
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
@@ -55,7 +56,7 @@ def small_limits():
 
 @contextlib.contextmanager
 def cgroup(controller, limits):
-    """A cgroup of version 1 or 2 with these limits, or None where none can be made."""
+    """A cgroup of version 1 or 2 with these limits."""
     for top, files in ((pathlib.Path("/sys/fs/cgroup") / controller, limits[0]), (pathlib.Path("/sys/fs/cgroup"), limits[1])):
         group = top / f"faults-{uuid.uuid4().hex[:12]}"
         try:
@@ -72,7 +73,7 @@ def cgroup(controller, limits):
         finally:
             with contextlib.suppress(OSError):
                 group.rmdir()
-    yield None
+    raise Skip("no cgroup can be made here")
 
 
 def join(group):
@@ -82,21 +83,35 @@ def join(group):
 @case("the memory of a cgroup: an allocation beyond it is NULL on all PEs, with a line, and no PE is killed")
 def cgroup_memory():
     with cgroup("memory", ({"memory.limit_in_bytes": 48 * MIB}, {"memory.max": 48 * MIB})) as group:
-        if not group:
-            print("# no cgroup can be made here")
-            return
         result = Result(start("-n", 2, PHASES, preexec_fn=join(group)), seconds_max=30)
         assert runs_or_says(result, "48 MiB") == "said", result.out
         assert result.status == 0 and results(result.out)["malloc"] == {"1"}, (result.status, result.out, result.err)
         assert "memory" in result.err, result.err
 
 
+def take_pieces(how, limit_mib, npes):
+    """How many MiB each PE gets in a cgroup with this limit, where all of it is touched."""
+    limit = limit_mib * MIB
+    with cgroup("memory", ({"memory.limit_in_bytes": limit}, {"memory.max": limit})) as group:
+        result = Result(start("-n", npes, PIECES, how, preexec_fn=join(group)), seconds_max=60)
+    granted = {line.split()[0] for line in result.out.splitlines()}
+    assert result.status == 0 and len(granted) == 1, (how, result.status, result.out, result.err)
+    assert result.out.count("whole") == npes and "no PE gets any" in result.err, (how, result.out, result.err)
+    return int(granted.pop())
+
+
+@case("all memory of a cgroup, in pieces: whenever they are touched, there is nearly all of it and no PE is killed")
+def cgroup_pieces():
+    for how in "at once", "later", "return":
+        for limit_mib, npes in ((160, 2), (224, 3)):
+            granted = take_pieces(how, limit_mib, npes)
+            print(f"# {how}: {granted} MiB on each of {npes} PEs in {limit_mib} MiB")
+            assert granted * npes > limit_mib * 3 // 4, (how, granted)
+
+
 @case("the same for blocks, which each PE makes for itself")
 def cgroup_blocks():
     with cgroup("memory", ({"memory.limit_in_bytes": 48 * MIB}, {"memory.max": 48 * MIB})) as group:
-        if not group:
-            print("# no cgroup can be made here")
-            return
         for bytes_each, granted in ((8 * MIB, "1"), (64 * MIB, "0"), (30 * MIB, None)):
             result = Result(start("-n", 2, PHASES, bytes_each, preexec_fn=join(group)), seconds_max=30)
             runs_or_says(result, f"blocks of {bytes_each} bytes")
@@ -107,9 +122,6 @@ def cgroup_blocks():
 @case("a limit on processes")
 def processes():
     with cgroup("pids", ({"pids.max": 5}, {"pids.max": 5})) as group:
-        if not group:
-            print("# no cgroup can be made here")
-            return
         result = Result(start("-n", 8, PHASES, preexec_fn=join(group)), seconds_max=30)
         assert result.status == 71 and "cannot start the PEs" in result.err, (result.status, result.err)
         check_remains(result, "5 processes")
@@ -118,8 +130,7 @@ def processes():
 @case("memfd_create forbidden: a line that says so, and nothing of limits")
 def no_memfd():
     if why_not():
-        print(f"# {why_not()}")
-        return
+        raise Skip(why_not())
     forbidden = ["-e", "trace=memfd_create", "-e", "inject=memfd_create:error=EPERM"]
     result, _ = run_traced(2, 1, forbidden, PHASES)
     assert result.status == 71 and "memfd_create(2) and mmap(2) have to be allowed" in result.err, (result.status, result.err)

@@ -32,6 +32,10 @@ for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
 cases = []
 
 
+class Skip(Exception):
+    """Why a case cannot run here."""
+
+
 def case(name):
     """Decorates a function that fails by an assertion."""
     def register(function):
@@ -164,6 +168,8 @@ def main():
         try:
             function()
             print(f"ok {number} - {name}", flush=True)
+        except Skip as reason:
+            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
         except Exception as problem:  # whatever it is, the next case can still run
             failed += 1
             print(f"# {problem!r}".replace("\n", "\n# "), file=sys.stderr)

@@ -28,7 +28,7 @@ CORE_RANKS = [
     {"window", "wait", "blocks", "ivar"},
     {"sync", "static", "pad"},
     {"team", "hang"},
-    {"arena"},
+    {"arena", "pin"},
     {"device", "device_queue", "device_heap", "device_host", "device_links", "device_words",
      "device_atomics"},
     {"heap", "ctx", "share", "share_space", "share_host", "share_device"},
