@@ -24,6 +24,8 @@
       "grows")                                                                                     \
     X(text, launcher, "WEFT_LAUNCHER", NULL, "auto",                                               \
       "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")   \
+    X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \
+      "1: a PE that crashes says where it was; 0: it does not")                                    \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \
       "the GPU of this PE, a number as CUDA counts them; auto: the current one, or PE modulo "     \
       "GPUs")                                                                                      \

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <shmem.h>
 #include "base/clock.h"
+#include "base/crash.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -287,6 +288,7 @@ static int bring_up(void) {
         result = weft_job_join();
     if (result < 0)
         return result;
+    weft_crash_watch();
     watch_forks();
     result = share_memory();
     if (result == 0)

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One thread tells, once. Telling may itself fail, for the C library loads its unwinder at the
+ * first use (0.2 ms, too much for every start) and takes locks that the crash may have left closed:
+ * the line with the signal goes first, a second crash is final, and an alarm ends what hangs. */
+#include "base/crash.h"
+#include "base/env.h"
+#include "base/log.h"
+#include <execinfo.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    FRAMES_MAX = 32,
+    FRAMES_OF_OURS = 2, /* the handler, and the kernel's way into it */
+    STACK_BYTES = 64 * 1024,
+    TEXT_BYTES = 16 * 1024,
+    HANG_SECONDS = 1,
+};
+
+static const struct {
+    int signal;
+    const char *name;
+} crashes[] = {
+    {SIGSEGV, "Segmentation fault"},      {SIGBUS, "Bus error"}, {SIGILL, "Illegal instruction"},
+    {SIGFPE, "Floating point exception"}, {SIGABRT, "Aborted"},
+};
+enum { CRASHES = sizeof crashes / sizeof *crashes };
+
+static pid_t owner;           /* the process that watches */
+static _Atomic pid_t teller;  /* the thread that crashed first */
+static volatile int crash_of; /* which signal it had */
+
+extern void __asan_init(void) __attribute__((weak));
+extern void __tsan_init(void) __attribute__((weak));
+
+static const char *name_of(int signal) {
+    for (int i = 0; i < CRASHES; i++)
+        if (crashes[i].signal == signal)
+            return crashes[i].name;
+    return "unknown";
+}
+
+static void set_default(int number) {
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(number, &standard, NULL);
+}
+
+/* Telling hangs, in a lock that the crash left closed. */
+static void hung(int alarm) {
+    (void)alarm;
+    sigset_t its;
+    sigemptyset(&its);
+    sigaddset(&its, crash_of);
+    set_default(crash_of);
+    raise(crash_of);
+    sigprocmask(SIG_UNBLOCK, &its, NULL);
+}
+
+static void limit_telling(void) {
+    struct sigaction action = {.sa_handler = hung};
+    sigset_t its;
+    sigemptyset(&its);
+    sigaddset(&its, SIGALRM);
+    sigaction(SIGALRM, &action, NULL);
+    sigprocmask(SIG_UNBLOCK, &its, NULL);
+    alarm(HANG_SECONDS);
+}
+
+static void tell_signal(int signal, const siginfo_t *info) {
+    if (info->si_code > 0)
+        weft_log("crashed by signal %d (%s) at address %p; it was in", signal, name_of(signal),
+                 info->si_addr);
+    else if (info->si_pid != getpid())
+        weft_log("crashed by signal %d (%s) from process %d; it was in", signal, name_of(signal),
+                 (int)info->si_pid);
+    else
+        weft_log("crashed by signal %d (%s); it was in", signal, name_of(signal));
+}
+
+/* The frames go through a pipe, so that each line has its PE and is written as a whole. */
+static void tell_frames(void) {
+    static void *frames[FRAMES_MAX];
+    static char text[TEXT_BYTES];
+    int ends[2], count = backtrace(frames, FRAMES_MAX) - FRAMES_OF_OURS;
+    if (count <= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return;
+    backtrace_symbols_fd(frames + FRAMES_OF_OURS, count, ends[1]);
+    close(ends[1]);
+    ssize_t length = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    text[length > 0 ? length : 0] = '\0';
+    for (char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        weft_log("    %.*s", (int)strcspn(line, "\n"), line);
+}
+
+/* Once this returns the instruction faults again, or the signal that was sent is there again, and
+ * the process dies where it was. */
+static void crashed(int signal, siginfo_t *info, void *context) {
+    (void)context;
+    pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
+    if (getpid() == owner) {
+        bool first = atomic_compare_exchange_strong(&teller, &nobody, self);
+        while (!first && nobody != self)
+            pause(); /* the one that tells ends this thread, too */
+        if (first) {
+            crash_of = signal;
+            tell_signal(signal, info);
+            limit_telling();
+            tell_frames();
+            alarm(0);
+        }
+    }
+    set_default(signal);
+    if (info->si_code <= 0)
+        raise(signal);
+}
+
+/* For the overflow of the stack. Only of the thread that calls: others have to do without. */
+static void set_stack(void) {
+    stack_t found, stack = {.ss_size = STACK_BYTES};
+    if (sigaltstack(NULL, &found) < 0 || !(found.ss_flags & SS_DISABLE))
+        return;
+    stack.ss_sp =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack.ss_sp != MAP_FAILED)
+        sigaltstack(&stack, NULL);
+}
+
+static void watch_signal(int signal) {
+    struct sigaction found, action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    if (sigaction(signal, NULL, &found) == 0 && found.sa_handler == SIG_DFL)
+        sigaction(signal, &action, NULL);
+}
+
+void weft_crash_watch(void) {
+    bool sanitized = __asan_init || __tsan_init;
+    if (owner == getpid() || sanitized || strcmp(weft_env.backtrace, "0") == 0)
+        return;
+    owner = getpid();
+    set_stack();
+    for (int i = 0; i < CRASHES; i++)
+        watch_signal(crashes[i].signal);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A process that crashes says where, and then dies as it would have: with its core, of its signal.
+ */
+#ifndef WEFT_BASE_CRASH_H
+#define WEFT_BASE_CRASH_H
+
+/* Handles the signals of crashes that nobody handles: a program's own handler, a sanitizer's and
+ * Python's faulthandler stay, and one that is set later replaces this. Nothing under sanitizers and
+ * with WEFT_BACKTRACE=0; nothing the second time. Forked children crash without a word. */
+void weft_crash_watch(void);
+
+#endif
