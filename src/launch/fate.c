@@ -49,15 +49,8 @@ static void end_by_child(struct weft_run *run, int pe) {
         end_by(run, pe, WEFT_ABORT_EXITED, WEXITSTATUS(wait));
 }
 
-static bool anyone_joined(const struct weft_run *run) {
-    for (int pe = 0; pe < run->npes; pe++)
-        if (run->pe[pe].self)
-            return true;
-    return false;
-}
-
 static void judge_absent(struct weft_run *run, int pe) {
-    if (run->pe[pe].wait != 0 || anyone_joined(run))
+    if (run->pe[pe].wait != 0 || weft_run_anyone_joined(run))
         end_by_child(run, pe);
 }
 
@@ -87,7 +80,7 @@ static void judge(struct weft_run *run, int pe) {
 static void joined(struct weft_run *run, int pe, pid_t self) {
     run->pe[pe].self = self ? self : run->pe[pe].child; /* 0: in a pid namespace not below ours */
     weft_watch_start(&run->pe[pe].watch);
-    weft_shortage_note(&run->pe[pe].before, run->pe[pe].self);
+    weft_shortage_note_other(&run->pe[pe].before, run->pe[pe].self, &run->before);
     for (int other = 0; other < run->npes; other++)
         if (run->pe[other].reaped && weft_run_state(run, other) == WEFT_PE_ABSENT)
             judge(run, other); /* others will wait for it in vain */

@@ -62,16 +62,9 @@ static const char *foreign_word(const struct weft_program *program) {
     return NULL;
 }
 
-static bool anyone_joined(const struct weft_run *run) {
-    for (int pe = 0; pe < run->npes; pe++)
-        if (run->pe[pe].self)
-            return true;
-    return false;
-}
-
 void weft_foreign_tell(const struct weft_run *run) {
     int pe = run->cause.kind != WEFT_ABORT_NONE && run->cause.pe >= 0 ? run->cause.pe : 0;
-    if (run->pe[pe].self || (run->cause.kind == WEFT_ABORT_NONE && anyone_joined(run)))
+    if (run->pe[pe].self || (run->cause.kind == WEFT_ABORT_NONE && weft_run_anyone_joined(run)))
         return;
     const char *word = foreign_word(run->pe[pe].program);
     if (word)

@@ -80,7 +80,6 @@ static int open_run(struct weft_run *run, const struct weft_options *options) {
     for (int pe = 0; pe < run->npes; pe++)
         run->pe[pe].watch = (struct weft_watch){
             .pe = pe, .pipe = run->notices[1], .alive = &run->control->pe[pe].alive};
-    weft_shortage_note(&run->before, getpid());
     weft_family_adopt();
     return weft_catch_open(run);
 }
@@ -135,6 +134,7 @@ static int run_job(struct weft_run *run) {
         weft_family_signal(SIGKILL);
         return STATUS_SYSTEM;
     }
+    weft_shortage_note(&run->before);
     watch_over(run);
     rc = 0;
     if (run->output)

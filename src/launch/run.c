@@ -16,6 +16,13 @@ bool weft_run_is_in(const struct weft_run *run, int pe) {
     return run->pe[pe].self && weft_run_state(run, pe) != WEFT_PE_LEFT;
 }
 
+bool weft_run_anyone_joined(const struct weft_run *run) {
+    for (int pe = 0; pe < run->npes; pe++)
+        if (run->pe[pe].self)
+            return true;
+    return false;
+}
+
 pid_t weft_run_pid(const struct weft_run *run, int pe) {
     return run->pe[pe].self ? run->pe[pe].self : run->pe[pe].child;
 }

@@ -80,6 +80,8 @@ enum weft_pe_state weft_run_state(const struct weft_run *run, int pe);
  * it: whatever is not "left" is no leave to die. */
 bool weft_run_is_in(const struct weft_run *run, int pe);
 
+bool weft_run_anyone_joined(const struct weft_run *run);
+
 /* The process to name in messages. */
 pid_t weft_run_pid(const struct weft_run *run, int pe);
 

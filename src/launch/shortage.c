@@ -3,12 +3,14 @@
  * above it was met: version 2 in memory.events, version 1 in memory.oom_control. The group whose
  * limit was met is then the innermost one, up from there, that has one and is near it. */
 #include "launch/shortage.h"
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { PATH_BYTES = 1024 };
+enum { PATH_BYTES = 1024, CGROUP_BYTES = 4096 };
 #define CGROUPS "/sys/fs/cgroup"
 
 /* The number behind `key` in a file of "key number" lines, or the first of the file with key "".
@@ -33,33 +35,54 @@ static uint64_t read_kills(const char *folder) {
     return kills < UINT64_MAX ? kills : 0;
 }
 
-/* A line of /proc/PID/cgroup is "number:controllers:/path"; there are no controllers in that of
- * version 2. A group counts here if it has one of the files above. */
-static char *find_folder(pid_t pid) {
-    char path[64], line[PATH_BYTES], folder[PATH_BYTES + 32], *found = NULL;
+static void read_cgroup(pid_t pid, char cgroup[CGROUP_BYTES]) {
+    char path[64];
     snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
-    FILE *file = fopen(path, "re");
-    while (file && !found && fgets(line, sizeof line, file)) {
-        char *names = strchr(line, ':'), *own = names ? strchr(names + 1, ':') : NULL;
-        bool version_2 = own == names + 1;
-        if (!own || !(version_2 || strncmp(names, ":memory:", 8) == 0))
-            continue;
-        own[1 + strcspn(own + 1, "\n")] = '\0';
-        snprintf(folder, sizeof folder, CGROUPS "%s%s", version_2 ? "" : "/memory", own + 1);
-        if (read_number(folder, version_2 ? "memory.events" : "memory.oom_control", "oom_kill ") <
-            UINT64_MAX)
-            found = strdup(folder);
-    }
-    if (file)
-        fclose(file);
-    return found;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? 0 : read(file, cgroup, CGROUP_BYTES - 1);
+    cgroup[length > 0 ? length : 0] = '\0';
+    if (file >= 0)
+        close(file);
 }
 
-void weft_shortage_note(struct weft_shortage *before, pid_t pid) {
-    free(before->folder);
-    before->folder = find_folder(pid);
+/* A line of /proc/PID/cgroup is "number:controllers:/path"; there are no controllers in that of
+ * version 2. A group counts here if it has one of the files above. */
+static char *find_folder(const char *cgroup) {
+    char folder[PATH_BYTES];
+    for (const char *line = cgroup; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *names = strchr(line, ':'), *own = names ? strchr(names + 1, ':') : NULL;
+        bool version_2 = own && own == names + 1;
+        if (!own || !(version_2 || strncmp(names, ":memory:", 8) == 0))
+            continue;
+        snprintf(folder, sizeof folder, CGROUPS "%s%.*s", version_2 ? "" : "/memory",
+                 (int)strcspn(own + 1, "\n"), own + 1);
+        if (read_number(folder, version_2 ? "memory.events" : "memory.oom_control", "oom_kill ") <
+            UINT64_MAX)
+            return strdup(folder);
+    }
+    return NULL;
+}
+
+static void note_cgroup(struct weft_shortage *before, const char *cgroup) {
+    before->cgroup = strdup(cgroup);
+    before->folder = find_folder(cgroup);
     before->kills_in_cgroup = before->folder ? read_kills(before->folder) : 0;
+}
+
+void weft_shortage_note(struct weft_shortage *before) {
+    char cgroup[CGROUP_BYTES];
+    read_cgroup(getpid(), cgroup);
+    note_cgroup(before, cgroup);
     before->kills_in_all = read_number("/proc", "vmstat", "oom_kill ");
+}
+
+void weft_shortage_note_other(struct weft_shortage *before, pid_t pid,
+                              const struct weft_shortage *ours) {
+    char cgroup[CGROUP_BYTES];
+    read_cgroup(pid, cgroup);
+    *before = *ours;
+    if (!ours->cgroup || strcmp(cgroup, ours->cgroup) != 0)
+        note_cgroup(before, cgroup);
 }
 
 /* The limit of one group in bytes if its usage came close to it; 0 otherwise. */

@@ -9,12 +9,17 @@
 
 /* What the kernel had counted when a process came. */
 struct weft_shortage {
+    char *cgroup; /* what /proc has of where it is */
     char *folder; /* of its memory cgroup; NULL: none was found */
     uint64_t kills_in_cgroup, kills_in_all;
 };
 
-/* Notes where a process is and what has been counted there by now. */
-void weft_shortage_note(struct weft_shortage *before, pid_t pid);
+/* Notes where this process is, and what has been counted there by now. */
+void weft_shortage_note(struct weft_shortage *before);
+
+/* The same for another process: as `ours` has it, unless it is in a cgroup of its own. */
+void weft_shortage_note_other(struct weft_shortage *before, pid_t pid,
+                              const struct weft_shortage *ours);
 
 /* For a process that was killed: 0 if the kernel has not killed for want of memory since, otherwise
  * the length of a text on what ran short. */
