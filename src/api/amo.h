@@ -33,10 +33,12 @@ WEFT_COLD static void weft_api_amo_detour(WEFT_AMO_ARGUMENTS) {
         weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
     else if (weft_device_amo(op, bytes, (void *)dest, value, cond, fetched, pe, call) != 0)
         weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
+    if (fetched)
+        weft_fetched(dest, fetched, bytes, pe, call);
 }
 
 static inline __attribute__((always_inline)) void weft_api_amo(WEFT_AMO_ARGUMENTS) {
-    if (weft_detour())
+    if (fetched ? weft_fetch_detour() : weft_detour())
         weft_api_amo_detour(call, op, bytes, dest, value, cond, fetched, fetch, pe);
     else
         weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);

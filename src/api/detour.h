@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way of a call that leaves the short one: because it is checked (api/checked.h), or because
- * one of its pointers may be a GPU's (core/device_rma.h). Off, a call pays for the test of one
+/* The way of a call that leaves the short one: because it is checked (api/checked.h), because one
+ * of its pointers may be a GPU's (core/device_rma.h), or because it fetches a word that the program
+ * may be polling, where PEs share processors (core/poll.h). Off, a call pays for the test of one
  * flag. */
 #ifndef WEFT_API_DETOUR_H
 #define WEFT_API_DETOUR_H
 
+#include <string.h>
 #include "core/device_rma.h"
 #include "core/job.h"
+#include "core/poll.h"
 #include "core/window.h"
 
 static inline bool weft_detour(void) {
     return __builtin_expect(weft_job.detour, 0);
+}
+
+static inline bool weft_fetch_detour(void) {
+    return __builtin_expect(weft_job.fetch_detour, 0);
 }
 
 static inline bool weft_devices(void) {
@@ -22,6 +29,16 @@ static inline bool weft_for_device(const void *symmetric, const void *local) {
     if (!weft_devices())
         return false;
     return local ? weft_device_concerns(symmetric, local) : weft_device_holds(symmetric);
+}
+
+/* Behind a fetch on the detour: `bytes` of `pe`'s word have been seen, at `fetched`. */
+static inline void weft_fetched(const void *word, const void *fetched, size_t bytes, int pe,
+                                const char *call) {
+    uint64_t value = 0;
+    if (!weft_job.oversubscribed || bytes > sizeof value)
+        return;
+    memcpy(&value, fetched, bytes);
+    weft_poll_look(word, pe, value, call);
 }
 
 /* Whether [p, p + bytes) is symmetric, in the memory of the host or of a GPU. */

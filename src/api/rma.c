@@ -47,6 +47,7 @@ static void get_anywhere(void *dest, const void *source, size_t bytes, size_t al
                                                         bytes, alignment, pe, false});
     if (!weft_for_device(source, dest)) {
         get_now(dest, source, bytes, pe, call);
+        weft_fetched(source, dest, bytes, pe, call);
         return;
     }
     weft_check_local(call, "dest", dest, bytes);
@@ -90,6 +91,7 @@ WEFT_COLD static void get_element_detour(void *value, const void *source, size_t
                     : weft_get_element(value, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "source", source, bytes, pe);
+    weft_fetched(source, value, bytes, pe, call);
 }
 
 /* --- The short way --------------------------------------------------------------------------- */
@@ -97,18 +99,18 @@ WEFT_COLD static void get_element_detour(void *value, const void *source, size_t
 /* Inlined into every routine: a shared body costs a jump and the move of its arguments, a tenth of
  * a small put. Where the size is constant only that copy is left. The detour goes its own way to
  * the end, for a call in the middle would have every put save registers. */
-#define SHORT_WAY(NAME, NOW, DETOUR)                                                        \
+#define SHORT_WAY(NAME, OFF, NOW, DETOUR)                                                   \
     ALWAYS_INLINE void NAME(void *dest, const void *source, size_t bytes, size_t alignment, \
                             int pe, const char *call) {                                     \
-        if (weft_detour())                                                                  \
+        if (OFF())                                                                          \
             DETOUR(dest, source, bytes, alignment, pe, call);                               \
         else                                                                                \
             NOW(dest, source, bytes, pe, call);                                             \
     }
-SHORT_WAY(put, put_now, put_detour)
-SHORT_WAY(put_nbi, put_now, put_nbi_detour)
-SHORT_WAY(get, get_now, get_detour)
-SHORT_WAY(get_nbi, get_now, get_nbi_detour)
+SHORT_WAY(put, weft_detour, put_now, put_detour)
+SHORT_WAY(put_nbi, weft_detour, put_now, put_nbi_detour)
+SHORT_WAY(get, weft_fetch_detour, get_now, get_detour)
+SHORT_WAY(get_nbi, weft_fetch_detour, get_now, get_nbi_detour)
 #undef SHORT_WAY
 
 ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size_t alignment,
@@ -121,7 +123,7 @@ ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size
 
 ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, size_t alignment,
                                int pe, const char *call) {
-    if (weft_detour())
+    if (weft_fetch_detour())
         get_element_detour(value, source, bytes, alignment, pe, call);
     else if (__builtin_expect(weft_get_element(value, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "source", source, bytes, pe);

@@ -150,10 +150,20 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 
 /* clang-format on */
 
+WEFT_COLD static uint64_t fetch_detour(const char *call, const uint64_t *sig_addr) {
+    check_own_word(call, sig_addr);
+    uint64_t signal = load(call, sig_addr);
+    weft_fetched(sig_addr, &signal, sizeof signal, weft_job.pe, call);
+    return signal;
+}
+
 API(uint64_t, signal_fetch, (const uint64_t *sig_addr)) {
     weft_check_running(__func__);
-    check_own_word(__func__, sig_addr);
-    return load(__func__, sig_addr);
+    if (weft_fetch_detour())
+        return fetch_detour(__func__, sig_addr);
+    if (__builtin_expect(!weft_near(sig_addr, sizeof *sig_addr, weft_job.pe), 0))
+        weft_misuse_access(__func__, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
+    return __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE);
 }
 
 API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) {

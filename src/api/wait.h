@@ -3,7 +3,6 @@
 #ifndef WEFT_API_WAIT_H
 #define WEFT_API_WAIT_H
 
-#include <sched.h>
 #include "core/ivar.h"
 #include "core/wait.h"
 #include "core/window.h"
@@ -43,22 +42,21 @@ static inline void weft_api_wait_until(const char *call, struct weft_ivar_type t
     WEFT_WAIT_UNTIL(weft_ivar_compare(weft_api_key(call, type, ivar), cmp, bound), call);
 }
 
-/* The end of a test. Programs test in loops: there a job that is over has to be noticed; and where
- * PEs share processors, the one that is waited for may need this one (a flag 300 times round 4 PEs
- * on 2 cores: 4.4 s without the yield, 0.1 s with it). */
-static inline void weft_api_end_test(const char *call, bool met) {
-    if (!met && weft_job_aborted())
-        weft_job_die_aborted(call);
-    if (!met && weft_job.oversubscribed)
-        sched_yield();
-}
+/* Of a test that may be of a word of a GPU, that is checked, or that shares its processor. */
+WEFT_COLD int weft_api_test_detour(const char *call, struct weft_ivar_type type, const void *ivar,
+                                   int cmp, const void *cmp_value);
 
+/* Programs test in loops: there a job that is over has to be noticed. */
 static inline int weft_api_test(const char *call, struct weft_ivar_type type, const void *ivar,
                                 int cmp, const void *cmp_value) {
-    weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
-    uint64_t bound = weft_ivar_key(type, cmp_value);
-    bool met = weft_ivar_compare(weft_api_key(call, type, ivar), cmp, bound);
-    weft_api_end_test(call, met);
+    if (weft_fetch_detour())
+        return weft_api_test_detour(call, type, ivar, cmp, cmp_value);
+    weft_check_cmp(call, cmp);
+    if (__builtin_expect(!weft_near(ivar, type.bytes, weft_job.pe), 0))
+        weft_misuse_access(call, "ivar", ivar, type.bytes, weft_job.pe);
+    bool met = weft_ivar_compare(weft_ivar_key(type, ivar), cmp, weft_ivar_key(type, cmp_value));
+    if (!met && weft_job_aborted())
+        weft_job_die_aborted(call);
     return met;
 }
 

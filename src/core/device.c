@@ -269,7 +269,8 @@ int weft_device_open(const char *call) {
     if (error)
         return error;
     weft_device.open = true;
-    weft_job.devices = weft_job.detour = true;
+    weft_job.devices = true;
+    weft_job_set_detour();
     return 0;
 }
 
@@ -294,7 +295,7 @@ void weft_device_close(void) {
     weft_gpu_kernels_close();
     weft_gpu_leave(scope);
     weft_job.devices = false;
-    weft_job.detour = weft_job.checked;
+    weft_job_set_detour();
     atomic_store(&begun, false);
     weft_gpu_close();
 }

@@ -157,7 +157,7 @@ static int attach_all(const struct facts *all, const int *all_fds) {
     int result = agree(all, &common);
     weft_job.checked = result == 0 && common.checked;
     weft_job.plain = !weft_job.checked;
-    weft_job.detour = weft_job.checked || weft_job.devices;
+    weft_job_set_detour();
     if (result == 0)
         result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
     if (result == 0)

@@ -23,10 +23,17 @@ struct weft_job {
     bool plain;          /* running, and not checked: a call need not ask who makes it */
     bool devices;        /* there is memory of GPUs: pointers may be theirs */
     bool detour;         /* checked or devices: calls leave the short way */
+    bool fetch_detour;   /* or oversubscribed: calls that fetch a word do */
     struct weft_control *control;
 };
 
 extern struct weft_job weft_job;
+
+/* What calls leave the short way for, anew. */
+static inline void weft_job_set_detour(void) {
+    weft_job.detour = weft_job.checked || weft_job.devices;
+    weft_job.fetch_detour = weft_job.detour || weft_job.oversubscribed;
+}
 
 /* Becomes part of the job, and leaves it. 0 or -errno, logged. */
 int weft_job_join(void);

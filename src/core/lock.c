@@ -77,7 +77,12 @@ static _Thread_local struct {
     uint32_t ticket;
 } latest;
 
-/* Below SHMEM_THREAD_SERIALIZED the PE has no other thread that could clear it, either. */
+static __attribute__((noinline)) void remember(const struct lock *lock, uint32_t ticket) {
+    latest.lock = lock;
+    latest.ticket = ticket;
+}
+
+/* Below SHMEM_THREAD_SERIALIZED the PE has no other thread that could clear it. */
 static void refuse_own(const struct lock *lock, uint32_t serving, int holder, const char *call) {
     bool this_thread = latest.lock == lock && latest.ticket == serving;
     bool other_barred = holder == weft_job.pe && weft_thread_level() < SHMEM_THREAD_SERIALIZED;
@@ -111,8 +116,8 @@ int weft_lock_set(long *object, const char *call) {
     if (served(lock) != ticket)
         wait_for_turn(lock, ticket, object, call);
     hold(object, true);
-    latest.lock = lock;
-    latest.ticket = ticket;
+    if (weft_thread_level() >= SHMEM_THREAD_SERIALIZED)
+        remember(lock, ticket);
     return 0;
 }
 
@@ -136,8 +141,8 @@ int weft_lock_test(long *object, const char *call) {
     uint32_t ticket = served(lock);
     if (atomic_compare_exchange_strong(&lock->next, &(uint32_t){ticket}, ticket + TICKET)) {
         hold(object, true);
-        latest.lock = lock;
-        latest.ticket = ticket;
+        if (weft_thread_level() >= SHMEM_THREAD_SERIALIZED)
+            remember(lock, ticket);
         return 0;
     }
     tested_in_vain(object, call);

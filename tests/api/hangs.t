@@ -55,8 +55,10 @@ HANGS = [
 
 # name, statement, its line, which ends the job.
 REFUSED = [
-    ("a lock that the thread has", "shmem_set_lock(&lock); shmem_set_lock(&lock)", r"shmem_set_lock: this thread holds this lock already"),
-    ("a lock that the thread has got by a test", "while (shmem_test_lock(&lock)); shmem_set_lock(&lock)", r"shmem_set_lock: this thread holds this lock already"),
+    ("a lock that the thread has", "shmem_set_lock(&lock); shmem_set_lock(&lock)", r"shmem_set_lock: this PE holds this lock already"),
+    ("a lock that the thread has, among threads", "int got; shmem_init_thread(SHMEM_THREAD_MULTIPLE, &got); shmem_set_lock(&lock); shmem_set_lock(&lock)",
+     r"shmem_set_lock: this thread holds this lock already"),
+    ("a lock that the thread has got by a test", "while (shmem_test_lock(&lock)); shmem_set_lock(&lock)", r"shmem_set_lock: this PE holds this lock already"),
     ("a lock below another one", "shmem_set_lock(&lock); shmem_set_lock(&other); shmem_set_lock(&lock)", r"shmem_set_lock: this PE holds this lock already"),
     ("a barrier within a barrier", "if (me == 1) sleep(100); signal(SIGALRM, meet); ualarm(200000, 0); shmem_barrier_all()",
      r"PE 0 .*shmem_barrier_all: called within shmem_barrier_all on the same team"),

@@ -25,7 +25,7 @@ BELOW = {
 }
 CORE_RANKS = [
     {"job", "order", "roster"},
-    {"window", "wait", "blocks", "ivar"},
+    {"window", "wait", "poll", "blocks", "ivar"},
     {"sync", "static", "pad"},
     {"team", "hang"},
     {"arena", "pin"},
