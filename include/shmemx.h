@@ -45,13 +45,14 @@ int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr);
 
 /* --- The end of a job, for languages with exceptions ------------------------------------------ */
 
-/* Has `handler` called where this process would end because a PE has died or failed: by each thread
- * whose call cannot come to its end, which may leave the call by longjmp; and, at any time, by a
- * thread of the library, to which it has to return: the program knows its threads. reason names the
- * culprit. Where the handler returns to a call, the process ends as without one, as in exit(). The
- * job is over all the same: later calls that wait come here again, the process is ended half a
- * second after the failure unless it ends by itself, and its status is 70 then. Not called for
- * shmem_global_exit. NULL: none. Local; at any time. */
+/* Has `handler` called where this process would end because a PE has died or failed, or this one
+ * has misused a routine: by each thread whose call cannot come to its end, which may leave the call
+ * by longjmp; and, at any time, by a thread of the library, to which it has to return: the program
+ * knows its threads. reason names the culprit, or is the line that would have been written. Where
+ * the handler returns to a call, the process ends as without one, as in exit(). The job is over all
+ * the same: later calls that wait come here again, the process is ended half a second after the
+ * failure unless it ends by itself, and its status is 70 then. Not called for shmem_global_exit.
+ * NULL: none. Local; at any time. */
 typedef void (*shmemx_end_handler_t)(const char *reason);
 void shmemx_set_end_handler(shmemx_end_handler_t handler);
 
@@ -62,6 +63,13 @@ void shmemx_set_end_handler(shmemx_end_handler_t handler);
  * nothing of this library. NULL: none. Local; at any time. */
 typedef void (*shmemx_where_handler_t)(char *where, size_t bytes);
 void shmemx_set_where_handler(shmemx_where_handler_t handler);
+
+/* Has `handler` called with each line about an error before it is written on stderr, without what
+ * says whose it is: by the thread whose call knows of the error. Where it returns another value
+ * than 0 it has kept the line, which is not written. Lines that tell of no error, such as that a PE
+ * waits for others, are written all the same. NULL: none. Local; at any time. */
+typedef int (*shmemx_log_handler_t)(const char *line);
+void shmemx_set_log_handler(shmemx_log_handler_t handler);
 
 /* --- Teams of any PEs ------------------------------------------------------------------------- */
 

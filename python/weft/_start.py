@@ -5,7 +5,9 @@ torch is looked at only where the program has imported it.
 """
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 from weft import _core
@@ -41,11 +43,21 @@ def _check_ranks(dist: Any) -> None:
                            "in torch.distributed: start both in one way, or let weft.init() follow torch")
 
 
+def _show_whole(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A traceback in one write, so that those of several PEs do not mix."""
+    text = "".join(traceback.format_exception(kind, error, trace))
+    print(text, end="", file=sys.stderr, flush=True)
+
+
 def _keep_lines() -> None:
     """What a PE has printed is not to be lost when the job ends under it: that happens at once. And a
     line is one write, also with PYTHONUNBUFFERED: PEs write to the same terminal."""
-    if _core.n_pes() > 1 and hasattr(sys.stdout, "reconfigure"):
+    if _core.n_pes() == 1:
+        return
+    if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _show_whole
 
 
 def init(rank: int | None = None, size: int | None = None, uniqueid: bytes | None = None,

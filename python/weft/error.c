@@ -3,6 +3,7 @@
  * the name of theirs in front. */
 #include "error.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include "session.h"
 
@@ -29,8 +30,48 @@ const char *weft_error_text(int error) {
     return *text ? text : strerror(-error);
 }
 
+/* Texts that begin with the C function of the same name need not say it twice. */
+static const char *without_name(const char *text, const char *call) {
+    size_t length = strlen(call);
+    if (strncmp(text, "weft_", 5) == 0 && strncmp(text + 5, call, length) == 0 &&
+        strncmp(text + 5 + length, ": ", 2) == 0)
+        return text + 5 + length + 2;
+    return text;
+}
+
 PyObject *weft_error_raise(const char *call, int error) {
-    return PyErr_Format(kind(error), "%s: %s", call, weft_error_text(error));
+    return PyErr_Format(kind(error), "%s: %s", call, without_name(weft_error_text(error), call));
+}
+
+/* --- Lines of the library -------------------------------------------------------------------- */
+
+static _Thread_local struct weft_told *listener;
+
+static int keep(const char *line) {
+    if (!listener)
+        return false;
+    size_t length = strlen(listener->text);
+    snprintf(listener->text + length, sizeof listener->text - length, "%s%s", length ? "; " : "",
+             line);
+    return true;
+}
+
+void weft_told_begin(struct weft_told *told) {
+    told->text[0] = '\0';
+    shmemx_set_log_handler(keep);
+    listener = told;
+}
+
+void weft_told_end(struct weft_told *told, int error) {
+    listener = NULL;
+    if (!error && *told->text)
+        fprintf(stderr, "weft: %s\n", told->text);
+}
+
+PyObject *weft_error_raise_told(const char *call, int error, const struct weft_told *told) {
+    if (!*told->text || error == WEFT_JOB_LOST)
+        return weft_error_raise(call, error);
+    return PyErr_Format(kind(error), "%s: %s", call, told->text);
 }
 
 PyObject *weft_error_result(const char *call, int error) {

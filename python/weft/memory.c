@@ -213,9 +213,12 @@ struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space,
         free(memory);
         return NULL;
     }
+    struct weft_told told;
+    weft_told_begin(&told);
     int error = allocate_unlocked(space, bytes ? bytes : 1, zero, &begin);
+    weft_told_end(&told, error);
     if (error) {
-        weft_error_raise(call, error);
+        weft_error_raise_told(call, error, &told);
         free(memory);
         return NULL;
     }

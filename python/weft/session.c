@@ -45,7 +45,7 @@ int weft_session_device(const char *call) {
 /* --- Calls without the GIL ------------------------------------------------------------------- */
 
 static _Thread_local struct weft_landing *current; /* of the call that this thread is in */
-static char loss[192];
+static char loss[896];
 
 const char *weft_session_loss(void) {
     return loss;
@@ -291,12 +291,15 @@ WEFT_FUNCTION(init) {
         weft_session_check("init");
         return NULL;
     }
+    struct weft_told told;
+    weft_told_begin(&told);
     int error = lingering ? 0 : join(in, pe, npes, &id);
+    weft_told_end(&told, error);
     if (PyErr_Occurred())
         return NULL;
     if (error)
-        return PyErr_Format(PyExc_RuntimeError, "init: %s (%s); a line on stderr says why",
-                            strerror(-error), *weft_last_error() ? weft_last_error() : "no job");
+        return PyErr_Format(PyExc_RuntimeError, "init: %s",
+                            *told.text ? told.text : weft_error_text(error));
     begin();
     return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <shmemx.h>
 #include "base/log.h"
+#include "base/size.h"
 #include "core/blocks.h"
 #include "core/heap.h"
 #include "core/window.h"
@@ -148,8 +149,8 @@ static void *allocate_on_device(const char *call, size_t size, size_t alignment,
 static void *allocate_on_host(const char *call, size_t size, size_t alignment, bool zero) {
     void *p = allocate(call, size, alignment, zero);
     if (!p)
-        weft_fail(-ENOMEM, "%s of %zu bytes: the machine does not have them for every PE", call,
-                  size);
+        weft_fail(-ENOMEM, "%s of %s: the machine does not have that for every PE", call,
+                  weft_size(size).text);
     return p;
 }
 

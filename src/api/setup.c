@@ -67,6 +67,10 @@ void shmemx_set_where_handler(shmemx_where_handler_t handler) {
     weft_stall_set_where_handler(handler);
 }
 
+void shmemx_set_log_handler(shmemx_log_handler_t handler) {
+    weft_log_set_handler(handler);
+}
+
 API(void, query_initialized, (int *initialized)) {
     weft_check_local(__func__, "initialized", initialized, sizeof *initialized);
     *initialized = weft_initialized();

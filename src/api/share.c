@@ -5,6 +5,7 @@
 #include <errno.h>
 #include "api/refuse.h"
 #include "base/log.h"
+#include "base/size.h"
 
 static struct weft_block *inside_block(shmemx_block_t block) {
     return (struct weft_block *)block;
@@ -24,7 +25,7 @@ static int check_wish(const char *call, shmemx_space_t space, size_t bytes) {
     if (bytes == 0)
         return weft_fail(-EINVAL, "%s: argument bytes is 0", call);
     if (bytes > SIZE_MAX / 4)
-        return weft_fail(-ENOMEM, "%s of %zu bytes: no machine has them", call, bytes);
+        return weft_fail(-ENOMEM, "%s of %s: no machine has them", call, weft_size(bytes).text);
     return 0;
 }
 

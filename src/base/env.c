@@ -2,6 +2,7 @@
 /* The standard's names win over the deprecated SMA_ ones where both are set. */
 #include "base/env.h"
 #include "base/log.h"
+#include "base/size.h"
 #include <ctype.h>
 #include <errno.h>
 #include <locale.h>
@@ -117,7 +118,7 @@ static void env_show_flag(char *text, size_t bytes, bool flag) {
 }
 
 static void env_show_size(char *text, size_t bytes, size_t size) {
-    snprintf(text, bytes, "%zu bytes", size);
+    snprintf(text, bytes, "%s", weft_size(size).text);
 }
 
 static void env_show_seconds(char *text, size_t bytes, double seconds) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One line is one write(2), cut at LINE_BYTES; the text of weft_fail is kept per thread. */
 #include "base/log.h"
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,25 +9,47 @@
 enum { LINE_BYTES = 1024, TEXT_BYTES = 512 };
 
 static int log_pe = -1;
+static _Atomic(weft_log_handler *) handler;
 static _Thread_local char fail_text[TEXT_BYTES];
 
 void weft_log_set_pe(int pe) {
     log_pe = pe;
 }
 
-void weft_log(const char *format, ...) {
+void weft_log_set_handler(weft_log_handler *to) {
+    atomic_store(&handler, to);
+}
+
+static void write_line(const char *text) {
     char line[LINE_BYTES];
     int used = log_pe < 0
                    ? snprintf(line, sizeof line, "weft: ")
                    : snprintf(line, sizeof line, "weft: PE %d (pid %d): ", log_pe, (int)getpid());
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line + used, sizeof line - (size_t)used - 1, format, arguments);
-    va_end(arguments);
+    snprintf(line + used, sizeof line - (size_t)used - 1, "%s", text);
     size_t length = strlen(line);
     line[length++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written; /* there is no one left to tell */
+}
+
+void weft_log(const char *format, ...) {
+    char text[LINE_BYTES];
+    weft_log_handler *taker = atomic_load(&handler);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!taker || !taker(text))
+        write_line(text);
+}
+
+void weft_note(const char *format, ...) {
+    char text[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    write_line(text);
 }
 
 int weft_fail(int code, const char *format, ...) {

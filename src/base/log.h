@@ -9,8 +9,14 @@
 /* Who speaks in later lines: "weft: PE 3 (pid 4711): ...". -1: "weft: ...". */
 void weft_log_set_pe(int pe);
 
-/* Writes one line with one write(2), so that lines of several PEs do not mix. */
+/* Writes one line with one write(2), so that lines of several PEs do not mix. Of an error: a
+ * handler is asked before, and may take the line, without the part that says who speaks. */
 void weft_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+typedef int weft_log_handler(const char *line);
+void weft_log_set_handler(weft_log_handler *handler);
+
+/* The same for what is no error, such as that a PE waits: no handler gets it. */
+void weft_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Keeps the text for weft_last_error() of this thread and returns `code`, a negative errno. */
 int weft_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -17,6 +17,16 @@ void weft_boot_set_end_handler(weft_end_handler *handler) {
     atomic_store(&end_handler, handler);
 }
 
+bool weft_boot_end_handled(void) {
+    return atomic_load(&end_handler) != NULL;
+}
+
+void weft_boot_tell_error(const char *line) {
+    weft_end_handler *handler = atomic_load(&end_handler);
+    if (handler)
+        handler(line);
+}
+
 void weft_boot_tell_end(void) {
     weft_end_handler *handler = atomic_load(&end_handler);
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);

@@ -18,7 +18,11 @@ void weft_boot_end_for(int pe, int status);
  * call, which it may leave by longjmp; and by one of the library's own where that comes first. */
 typedef void weft_end_handler(const char *reason);
 void weft_boot_set_end_handler(weft_end_handler *handler);
+bool weft_boot_end_handled(void); /* whether there is one */
 void weft_boot_tell_end(void);
+
+/* The same of a failure of this PE, whose line nobody has written yet. */
+void weft_boot_tell_error(const char *line);
 
 /* The hub's side has closed the socket: the job is over, or its host is. */
 _Noreturn void weft_boot_lost(void);

@@ -110,7 +110,7 @@ static int look_for_host(const struct weft_identity *self, struct weft_met *met)
         if (waited_ms >= WEFT_MEET_LIMIT_MS)
             break;
         if (waited_ms >= WEFT_MEET_HINT_MS && !hinted) {
-            weft_log("waiting for PE 0 of %d to call shmem_init", self->npes);
+            weft_note("waiting for PE 0 of %d to call shmem_init", self->npes);
             hinted = true;
         }
         weft_clock_sleep_ms(pause_ms);

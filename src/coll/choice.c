@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/size.h"
 #include "coll/choice.h"
 #include <stdint.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ const struct weft_choice weft_choices[WEFT_FAMILIES] = {
 
 int weft_choice_describe(char *text, size_t bytes, enum weft_family family, int npes) {
     const struct weft_choice *choice = &weft_choices[family];
-    return snprintf(text, bytes, "%-10s up to %zu bytes a PE: %s; else: %s", choice->name,
-                    weft_choice_packet_max(family, npes), choice->small, choice->large);
+    return snprintf(text, bytes, "%-10s up to %s a PE: %s; else: %s", choice->name,
+                    weft_size(weft_choice_packet_max(family, npes)).text, choice->small,
+                    choice->large);
 }

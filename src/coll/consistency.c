@@ -4,29 +4,35 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "coll/call.h"
 #include "core/job.h"
 
-enum { MARK = 0x43414c4c };
 _Static_assert(sizeof(struct weft_entry) <= WEFT_POST_BYTES, "an entry fits into a post");
 
 struct weft_entry weft_entry_of(const char *call, const struct weft_same *arguments) {
-    struct weft_entry entry = {.mark = MARK};
+    struct weft_entry entry = {.mark = WEFT_ENTRY_MARK};
     snprintf(entry.call, sizeof entry.call, "%s", call);
     for (int i = 0; arguments[i].argument; i++)
         entry.values[i] = arguments[i].value;
     return entry;
 }
 
+/* A tensor call posts its number where an entry has its name. */
+static const char *call_of(const struct weft_entry *entry) {
+    uint32_t number;
+    if (entry->mark == WEFT_ENTRY_MARK)
+        return entry->call;
+    memcpy(&number, entry->call, sizeof number);
+    return weft_call_name(number);
+}
+
 void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *theirs,
                         const struct weft_same *arguments, int pe) {
-    if (theirs->mark != MARK)
-        weft_job_panic("%s: PE %d makes a tensor call on this team instead: all members must make "
-                       "the same collective calls in the same order",
-                       mine->call, pe);
-    if (strcmp(theirs->call, mine->call) != 0)
+    const char *there = call_of(theirs);
+    if (strcmp(there, mine->call) != 0)
         weft_job_panic("%s: PE %d is in %s instead: all members must make the same collective "
                        "calls in the same order",
-                       mine->call, pe, theirs->call);
+                       mine->call, pe, there);
     for (int i = 0; arguments[i].argument; i++)
         if (theirs->values[i] != mine->values[i])
             weft_job_panic("%s: argument %s is %" PRId64 " here, but %" PRId64 " on PE %d: pass "

@@ -16,7 +16,9 @@ struct weft_same {
     int64_t value;
 };
 
-/* A call as its members show it to each other. The mark tells it from the posts of tensor calls. */
+/* A call as its members show it to each other. The mark tells it from the posts of tensor calls,
+ * which begin with 0 or a negative errno (meeting.h). */
+enum { WEFT_ENTRY_MARK = 0x43414c4c };
 struct weft_entry {
     uint32_t mark;
     char call[44];

@@ -9,30 +9,29 @@
 #include <string.h>
 #include "base/log.h"
 #include "coll/astray.h"
+#include "coll/consistency.h"
 #include "coll/elements.h"
 
 /* The facts that must be equal, by the names that users know them by. */
-static const struct call {
-    const char *name;
-    const char *facts[WEFT_OFFER_FACTS];
-} calls[] = {
-    [WEFT_CALL_ALL_REDUCE] = {"weft_all_reduce", {"dtype", "op", "nelems"}},
-    [WEFT_CALL_ALL_GATHER] = {"weft_all_gather", {"dtype", "nelems"}},
-    [WEFT_CALL_REDUCE_SCATTER] = {"weft_reduce_scatter", {"dtype", "op", "nelems"}},
-    [WEFT_CALL_BROADCAST] = {"weft_broadcast", {"dtype", "nelems", "root"}},
-    [WEFT_CALL_ALL_TO_ALL] = {"weft_all_to_all", {"dtype", "nelems"}},
-    [WEFT_CALL_ALL_TO_ALLV] = {"weft_all_to_allv", {"dtype", "nparts"}},
-    [WEFT_CALL_ALL_GATHER_MATMUL] = {"weft_all_gather_matmul", {"dtype", "a_shard->cols"}},
-    [WEFT_CALL_ALL_GATHER_SCALED_MATMUL] = {"weft_all_gather_scaled_matmul",
-                                            {"dtype", "a_shard->cols"}},
-    [WEFT_CALL_MATMUL_REDUCE_SCATTER] = {"weft_matmul_reduce_scatter",
-                                         {"dtype", "op", "a->rows", "b->cols"}},
-    [WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER] = {"weft_scaled_matmul_reduce_scatter",
-                                                {"c_shard->dtype", "op", "a->rows", "b->cols"}},
-    [WEFT_CALL_MATMUL_ALL_REDUCE] = {"weft_matmul_all_reduce",
-                                     {"dtype", "op", "a->rows", "b->cols"}},
-    [WEFT_CALL_RESERVE] = {"weft_reserve", {NULL}},
+static const char *const facts[][WEFT_OFFER_FACTS] = {
+    [WEFT_CALL_ALL_REDUCE] = {"dtype", "op", "nelems"},
+    [WEFT_CALL_ALL_GATHER] = {"dtype", "nelems"},
+    [WEFT_CALL_REDUCE_SCATTER] = {"dtype", "op", "nelems"},
+    [WEFT_CALL_BROADCAST] = {"dtype", "nelems", "root"},
+    [WEFT_CALL_ALL_TO_ALL] = {"dtype", "nelems"},
+    [WEFT_CALL_ALL_TO_ALLV] = {"dtype", "nparts"},
+    [WEFT_CALL_ALL_GATHER_MATMUL] = {"dtype", "a_shard->cols"},
+    [WEFT_CALL_ALL_GATHER_SCALED_MATMUL] = {"dtype", "a_shard->cols"},
+    [WEFT_CALL_MATMUL_REDUCE_SCATTER] = {"dtype", "op", "a->rows", "b->cols"},
+    [WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER] = {"c_shard->dtype", "op", "a->rows", "b->cols"},
+    [WEFT_CALL_MATMUL_ALL_REDUCE] = {"dtype", "op", "a->rows", "b->cols"},
+    [WEFT_CALL_RESERVE] = {NULL},
 };
+
+/* Checked mode reads a post of ours as one of its own, which has another mark, and finds the call
+ * where it keeps its name. */
+_Static_assert(offsetof(struct weft_offer, call) == offsetof(struct weft_entry, call),
+               "the call of a post has one place");
 
 static _Thread_local uint64_t waited_ns;
 
@@ -40,7 +39,7 @@ int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft
                       weft_stream stream) {
     static const char wrong_team[] = "team is no team that this PE is a member of";
     struct weft_team *found = weft_team_find(team);
-    meeting->name = calls[call].name;
+    meeting->name = weft_call_name(call);
     meeting->team = found ? found : weft_astray_find_team(meeting->name);
     if (!meeting->team)
         return weft_fail(-EINVAL, "%s: %s", meeting->name, wrong_team);
@@ -119,8 +118,8 @@ static int compare(const struct weft_meeting *meeting, int member, const struct 
     int pe = weft_team_world_pe(meeting->team, member), pe0 = weft_team_world_pe(meeting->team, 0);
     if (offer->call != first->call)
         return weft_fail(-EINVAL, "%s on PE %d, but %s on PE %d: members must make the same calls",
-                         calls[first->call].name, pe0, calls[offer->call].name, pe);
-    const char *const *names = calls[first->call].facts;
+                         weft_call_name(first->call), pe0, weft_call_name(offer->call), pe);
+    const char *const *names = facts[first->call];
     for (int fact = 0; fact < WEFT_OFFER_FACTS && names[fact]; fact++) {
         uint64_t theirs = offer->facts[fact], common = first->facts[fact];
         char text[2][32];
@@ -132,10 +131,24 @@ static int compare(const struct weft_meeting *meeting, int member, const struct 
     return 0;
 }
 
+/* A member that posts no offer: it is in another call, which checked mode has it say before. */
+static int fail_elsewhere(const struct weft_meeting *meeting, int member,
+                          const struct weft_offer *offer) {
+    struct weft_entry entry;
+    memcpy(&entry, offer, sizeof entry);
+    return weft_meeting_fail(meeting, -EINVAL,
+                             "PE %d is in %.*s instead: all members must make the same collective "
+                             "calls in the same order",
+                             weft_team_world_pe(meeting->team, member), (int)sizeof entry.call,
+                             entry.call);
+}
+
 /* The first member that refuses: 0, or its errno with text. */
 static int refusal(const struct weft_meeting *meeting) {
     for (int member = 0; member < meeting->team->npes; member++) {
         const struct weft_offer *offer = weft_meeting_offer(meeting, member);
+        if (offer->status == WEFT_ENTRY_MARK)
+            return fail_elsewhere(meeting, member, offer);
         if (offer->status)
             return weft_meeting_fail(meeting, offer->status, "PE %d: %.*s",
                                      weft_team_world_pe(meeting->team, member), WEFT_OFFER_BYTES,

@@ -17,23 +17,9 @@
 
 #include <stdbool.h>
 #include <weft.h>
+#include "coll/call.h"
 #include "coll/place.h"
 #include "core/sync.h"
-
-enum weft_call {
-    WEFT_CALL_ALL_REDUCE,
-    WEFT_CALL_ALL_GATHER,
-    WEFT_CALL_REDUCE_SCATTER,
-    WEFT_CALL_BROADCAST,
-    WEFT_CALL_ALL_TO_ALL,
-    WEFT_CALL_ALL_TO_ALLV,
-    WEFT_CALL_ALL_GATHER_MATMUL,
-    WEFT_CALL_ALL_GATHER_SCALED_MATMUL,
-    WEFT_CALL_MATMUL_REDUCE_SCATTER,
-    WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER,
-    WEFT_CALL_MATMUL_ALL_REDUCE,
-    WEFT_CALL_RESERVE,
-};
 
 #define WEFT_OFFER_FACTS 5
 #define WEFT_OFFER_BYTES 128

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include "base/log.h"
+#include "base/size.h"
 #include "core/arena.h"
 #include "core/device.h"
 #include "core/job.h"
@@ -66,9 +67,9 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
     size_t have = weft_arena_limit(&heap);
     if (need > weft_device.heap.slot_bytes)
         return weft_fail(-ENOMEM,
-                         "%s: the symmetric heap of GPU memory would need %zu bytes, and a "
-                         "PE has %zu bytes of addresses for it",
-                         call, need, weft_device.heap.slot_bytes);
+                         "%s: the symmetric heap of GPU memory would need %s, and a "
+                         "PE has %s of addresses for it",
+                         call, weft_size(need).text, weft_size(weft_device.heap.slot_bytes).text);
     int error =
         weft_device_extend(&weft_device.heap, growth(have, round_up_to_step(need), call), call);
     if (error == 0)

@@ -262,7 +262,7 @@ static void tell(const struct weft_waiter *waiter, const struct report *report, 
         append(text, sizeof text,
                ". These are different collective calls: all members of a team must make the same "
                "ones in the same order");
-    weft_log("%s (WEFT_HANG_SECONDS sets the time)", text);
+    weft_note("%s (WEFT_HANG_SECONDS sets the time)", text);
 }
 
 /* --- The watch ------------------------------------------------------------------------------- */

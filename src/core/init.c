@@ -15,6 +15,7 @@
 #include "base/crash.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "base/machine.h"
 #include "boot/boot.h"
 #include "core/ctx.h"
@@ -71,8 +72,8 @@ static int make_segment(struct weft_segment *segment, const char *name, size_t s
     uint32_t npes = (uint32_t)weft_job.npes, pe = (uint32_t)weft_job.pe;
     int result = weft_segment_alloc(segment, name, npes, pe, slot_bytes, slot_bytes_min);
     if (result < 0)
-        weft_log("cannot reserve %u slots of %zu bytes for '%s': %s; %s", npes, slot_bytes_min,
-                 name, strerror(-result), remedy_of(result));
+        weft_log("cannot reserve %u slots of %s for '%s': %s; %s", npes,
+                 weft_size(slot_bytes_min).text, name, strerror(-result), remedy_of(result));
     return result;
 }
 
@@ -145,9 +146,9 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
     int result = weft_segment_alloc_at(segment, (uint32_t)weft_job.npes, (uint32_t)weft_job.pe,
                                        statics->begin, statics->bytes, statics->fd);
     if (result < 0)
-        weft_log("cannot map the static data of %d PEs, of %zu bytes each: %s; raise the limit on "
+        weft_log("cannot map the static data of %d PEs, of %s each: %s; raise the limit on "
                  "address space (ulimit -v)",
-                 weft_job.npes, statics->bytes, strerror(-result));
+                 weft_job.npes, weft_size(statics->bytes).text, strerror(-result));
     return result < 0 ? result : attach(segment, all_fds, FD_STATICS, statics->bytes);
 }
 
@@ -202,9 +203,9 @@ static void greet(void) {
     if (weft_env.info)
         weft_env_print();
     if (weft_env.debug)
-        weft_log("%d PEs, heap slots of %zu bytes, statics %s", weft_job.npes,
-                 weft_windows.heap.slot_bytes,
-                 weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
+        weft_note("%d PEs, heap slots of %s, statics %s", weft_job.npes,
+                  weft_size(weft_windows.heap.slot_bytes).text,
+                  weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
     fflush(stdout);
 }
 

@@ -103,9 +103,16 @@ void weft_job_panic(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    weft_log("%s", text);
-    if (weft_job.phase == WEFT_JOB_RUNNING)
+    bool running = weft_job.phase == WEFT_JOB_RUNNING;
+    bool handled = running && !ends_it && weft_boot_end_handled();
+    if (!handled)
+        weft_log("%s", text);
+    if (running)
         weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    if (handled) {
+        weft_boot_tell_error(text); /* which may leave this call, and has the text then */
+        weft_log("%s", text);
+    }
     fflush(stdout);
     _exit(WEFT_STATUS_ERROR);
 }

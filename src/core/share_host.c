@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/size.h"
 #include "base/machine.h"
 #include "core/heap.h"
 #include "core/job.h"
@@ -28,8 +29,9 @@ static int check_room(const struct weft_block *block, size_t left, const char *c
     room -= promised < room ? promised : room;
     if (left <= room && others * (left < STEP ? left : STEP) <= room - left)
         return 0;
-    return weft_fail(-ENOMEM, "%s of %zu bytes: %zu more are needed, and the machine has %zu (%s)",
-                     call, block->range.bytes, left, room, limit);
+    return weft_fail(-ENOMEM, "%s of %s: %s more are needed, and the machine has %s (%s)", call,
+                     weft_size(block->range.bytes).text, weft_size(left).text, weft_size(room).text,
+                     limit);
 }
 
 /* The machine kills who commits more than it has, and other PEs may be at it, too: it is looked at
@@ -41,8 +43,8 @@ static int commit(struct weft_block *block, const char *call) {
         size_t step = bytes - done < STEP ? bytes - done : STEP;
         error = weft_segment_commit_range(&block->host, done, step);
         if (error)
-            return weft_fail(error, "%s of %zu bytes: cannot commit them: %s", call,
-                             block->range.bytes, strerror(-error));
+            return weft_fail(error, "%s of %s: cannot commit them: %s", call,
+                             weft_size(block->range.bytes).text, strerror(-error));
         done += step;
         error = done < bytes ? check_room(block, bytes - done, call) : 0;
     }
@@ -65,9 +67,9 @@ static int host_alloc(struct weft_block *block, const char *call) {
     error = make_segment(&block->host, bytes);
     if (error)
         return weft_fail(error,
-                         "%s of %zu bytes: %s; limits of this process are address space (ulimit "
+                         "%s of %s: %s; limits of this process are address space (ulimit "
                          "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
-                         call, block->range.bytes, strerror(-error));
+                         call, weft_size(block->range.bytes).text, strerror(-error));
     block->range.at = block->host.base;
     block->whole_bytes = block->host.slot_bytes;
     if ((error = commit(block, call)) != 0)
@@ -101,8 +103,8 @@ static int host_map(struct weft_share *share, const struct weft_block_facts *fac
     if (error == 0)
         error = weft_segment_attach(&share->host, fds, own->slot_bytes);
     if (error)
-        return weft_fail(error, "%s: cannot map %d blocks of %zu bytes: %s", call, share->count,
-                         block->range.bytes, strerror(-error));
+        return weft_fail(error, "%s: cannot map %d blocks of %s: %s", call, share->count,
+                         weft_size(block->range.bytes).text, strerror(-error));
     share->window = share->host.window;
     share->window.bytes = block->range.bytes;
     return 0;

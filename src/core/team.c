@@ -12,6 +12,7 @@
 #include <string.h>
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "core/job.h"
 #include "core/sync.h"
 #include "core/window.h"
@@ -77,12 +78,12 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
     if (bytes <= team->workspace_committed)
         return 0;
     if (bytes > weft_team_workspace_capacity())
-        return weft_fail(-ENOMEM, "a workspace of %zu bytes is more than the %zu a team can have",
-                         bytes, weft_team_workspace_capacity());
+        return weft_fail(-ENOMEM, "a workspace of %s is more than the %s a team can have",
+                         weft_size(bytes).text, weft_size(weft_team_workspace_capacity()).text);
     size_t begin = (size_t)team->slot * weft_team_slot_bytes() + WEFT_TEAM_WORDS_BYTES;
     int result = weft_segment_commit_range(&weft_windows.scratch, begin, bytes);
     if (result < 0)
-        return weft_fail(result, "cannot commit a workspace of %zu bytes: %s", bytes,
+        return weft_fail(result, "cannot commit a workspace of %s: %s", weft_size(bytes).text,
                          strerror(-result));
     team->workspace_committed = bytes;
     return 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/env.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "transport/gpu_kernel.h"
 
 enum { THREADS = 512, WARP = 32, WORD_BYTES = 16 };
@@ -65,23 +66,14 @@ enum weft_engine weft_engine_choose(enum weft_direction direction, size_t bytes)
     return bytes <= table[direction].sm_bytes_max ? WEFT_ENGINE_SM : WEFT_ENGINE_COPY;
 }
 
-/* A threshold is a power of two. */
-static void show_size(char *text, size_t bytes, size_t size) {
-    if (size >= 1 << 20)
-        snprintf(text, bytes, "%zu MiB", size >> 20);
-    else
-        snprintf(text, bytes, "%zu KiB", size >> 10);
-}
-
 void weft_engine_describe(char *line, size_t bytes, enum weft_direction direction) {
     const struct row *row = &table[direction];
-    char size[32];
-    show_size(size, sizeof size, row->sm_bytes_max);
+    struct weft_size_text size = weft_size(row->sm_bytes_max);
     if (weft_engine_get() == WEFT_ENGINE_AUTO && row->sm_bytes_max == 0)
         snprintf(line, bytes, "%-15s a copy engine", row->name);
     else if (weft_engine_get() == WEFT_ENGINE_AUTO)
         snprintf(line, bytes, "%-15s SM up to %s (%u blocks at most), then a copy engine",
-                 row->name, size, row->blocks_max);
+                 row->name, size.text, row->blocks_max);
     else
         snprintf(line, bytes, "%-15s %s, as SHMEMX_ENGINE or the program says", row->name,
                  weft_engine_get() == WEFT_ENGINE_SM ? "SM" : "a copy engine");

@@ -5,6 +5,7 @@
 #include "transport/gpu_window.h"
 #include <errno.h>
 #include "base/log.h"
+#include "base/size.h"
 #include "transport/gpu_memory.h"
 
 static size_t power_of_two_above(size_t bytes) {
@@ -51,9 +52,10 @@ int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd
     weft_cu_memory memory;
     if (bytes > window->slot_bytes - offset || window->nextents == WEFT_GPU_EXTENTS_MAX)
         return weft_fail(-ENOSPC,
-                         "%s: the window of GPU memory is full: %zu of %zu bytes, %u of "
+                         "%s: the window of GPU memory is full: %s of %s, %u of "
                          "%d extents",
-                         call, offset, window->slot_bytes, window->nextents, WEFT_GPU_EXTENTS_MAX);
+                         call, weft_size(offset).text, weft_size(window->slot_bytes).text,
+                         window->nextents, WEFT_GPU_EXTENTS_MAX);
     bytes = weft_gpu_memory_granules(bytes);
     int error = weft_gpu_memory_create(&memory, bytes, call);
     if (error)

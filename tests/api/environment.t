@@ -94,7 +94,7 @@ def origins(problems):
     table = rows(run(SHMEM_INFO="1", SMA_DEBUG="x", SHMEM_SYMMETRIC_SIZE="3.1m").stdout)
     wanted = {"SHMEM_VERSION": "off (default)", "SHMEM_INFO": "on (SHMEM_INFO=1; default: off)",
               "SHMEM_DEBUG": "on (SMA_DEBUG=x; default: off)",
-              "SHMEM_SYMMETRIC_SIZE": "3250586 bytes (SHMEM_SYMMETRIC_SIZE=3.1m; default: 0 bytes)"}
+              "SHMEM_SYMMETRIC_SIZE": "3.10 MiB (SHMEM_SYMMETRIC_SIZE=3.1m; default: 0 bytes)"}
     if table != wanted:
         problems.append(str(table))
 
@@ -104,14 +104,14 @@ def weft_info(problems):
                             env={**PLAIN, "SMA_SYMMETRIC_SIZE": "1e3k"})
     table = rows(result.stdout)
     wanted = {f"SHMEM_{field}": f"{value} (default)" for field, value in DEFAULTS.items()}
-    wanted["SHMEM_SYMMETRIC_SIZE"] = "1024000 bytes (SMA_SYMMETRIC_SIZE=1e3k; default: 0 bytes)"
+    wanted["SHMEM_SYMMETRIC_SIZE"] = "1000 KiB (SMA_SYMMETRIC_SIZE=1e3k; default: 0 bytes)"
     expect(problems, str(table), table == wanted, result)
 
 
 def precedence(problems):
     result = run(SHMEM_SYMMETRIC_SIZE="2m", SMA_SYMMETRIC_SIZE="none", SHMEM_INFO="1")
     expect(problems, "the standard's name is right", result.returncode == 0, result)
-    expect(problems, "the value", rows(result.stdout).get("SHMEM_SYMMETRIC_SIZE", "").startswith("2097152 "), result)
+    expect(problems, "the value", rows(result.stdout).get("SHMEM_SYMMETRIC_SIZE", "").startswith("2 MiB "), result)
     expect(problems, "the other is named", "SMA_SYMMETRIC_SIZE=none has no effect" in result.stdout, result)
     result = run(SHMEM_SYMMETRIC_SIZE="none", SMA_SYMMETRIC_SIZE="2m")
     expect(problems, "the standard's name is wrong", result.returncode == 3, result)
@@ -164,7 +164,7 @@ def locale(problems):
         print("# no sources of locales on this machine (package locales): not tried")
         return
     result = run(LOCPATH=str(WORK), LC_ALL="de_DE.UTF-8", SHMEM_SYMMETRIC_SIZE="1.5m", SHMEM_INFO="1")
-    expect(problems, "1.5m", rows(result.stdout).get("SHMEM_SYMMETRIC_SIZE", "").startswith("1572864 bytes"), result)
+    expect(problems, "1.5m", rows(result.stdout).get("SHMEM_SYMMETRIC_SIZE", "").startswith("1.50 MiB"), result)
 
 
 def one_table(problems):

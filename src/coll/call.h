@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tensor calls by number, as members show each other which one they are in. */
+#ifndef WEFT_COLL_CALL_H
+#define WEFT_COLL_CALL_H
+
+#include <stdint.h>
+
+enum weft_call {
+    WEFT_CALL_ALL_REDUCE,
+    WEFT_CALL_ALL_GATHER,
+    WEFT_CALL_REDUCE_SCATTER,
+    WEFT_CALL_BROADCAST,
+    WEFT_CALL_ALL_TO_ALL,
+    WEFT_CALL_ALL_TO_ALLV,
+    WEFT_CALL_ALL_GATHER_MATMUL,
+    WEFT_CALL_ALL_GATHER_SCALED_MATMUL,
+    WEFT_CALL_MATMUL_REDUCE_SCATTER,
+    WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER,
+    WEFT_CALL_MATMUL_ALL_REDUCE,
+    WEFT_CALL_RESERVE,
+};
+
+/* The public name; "a tensor call" for a number that is none. */
+const char *weft_call_name(uint32_t call);
+
+#endif

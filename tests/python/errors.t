@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes wrong is said once and whole: by the exception, with sizes that a person reads, in one piece;
+stderr has no line of the library's beside it. In checked mode both sides of a mismatch have one.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+PYTHON = interpreter.find() or sys.executable
+BEGIN = "import sys, time, weft\nweft.init()\nme, n = weft.my_pe(), weft.n_pes()\nb = weft.zeros(4)\n"
+
+
+def run(program, pes=2, begin=BEGIN, launch=None, **environment):
+    command = launch or [interpreter.BUILD / "bin/oshrun", "-n", str(pes)]
+    return subprocess.run([*command, PYTHON, "-c", begin + textwrap.dedent(program)], capture_output=True, text=True,
+                          timeout=60, env=interpreter.environment(**environment))
+
+
+def tracebacks(done):
+    """Of each PE that had one, in whole: its last line."""
+    found = re.findall(r"^Traceback \(most recent call last\):\n(?:  .*\n)+(\S.*)$", done.stderr, re.M)
+    whole = sum(line.startswith("Traceback") for line in done.stderr.splitlines()) == len(found)
+    return sorted(found) if whole else ["tracebacks are mixed"]
+
+
+def expect(problems, done, ends):
+    found = tracebacks(done)
+    if len(found) != len(ends) or not all(any(re.fullmatch(end, line) for line in found) for end in ends):
+        problems += [f"status {done.returncode}, {found}", *(done.stdout + done.stderr).splitlines()[-40:]]
+    if done.returncode == 0:
+        problems.append("status 0")
+
+
+def lines_of_weft(done):
+    """But for what checked mode says of itself at the beginning."""
+    return [line for line in done.stderr.splitlines() if line.startswith("weft: ") and "heap slots of" not in line]
+
+
+SAME = ": all members must make the same collective calls in the same order"
+CALLS = {"weft.barrier()": "shmem_team_sync", "weft.all_reduce(b)": "weft_all_reduce",
+         "weft.broadcast(b)": "weft_broadcast", "weft.zeros(3)": "weft_all_reduce"}
+
+
+def mismatch(first, second):
+    """Each side has an exception, which names the other and its call."""
+    def check(problems):
+        done = run(f"{first} if me == 0 else {second}", SHMEM_DEBUG="1")
+        sides = [(0, first, second), (1, second, first)]
+        expect(problems, done, [
+            rf"(RuntimeError|ValueError): {re.escape(mine[5:mine.index('(')])}: ({CALLS[mine]}: )?PE {1 - pe} is in "
+            rf"{CALLS[other]} instead{SAME}(: the job is over)?" for pe, mine, other in sides])
+        if lines_of_weft(done):
+            problems += lines_of_weft(done)
+    return check
+
+
+def arguments_differ(problems):
+    expect(problems, run("weft.broadcast(b, root=me)", SHMEM_DEBUG="1"),
+           ["ValueError: broadcast: root is 0 on PE 0, but 1 on PE 1"] * 2)
+
+
+def misuse_is_an_exception(problems):
+    """What checked mode ends a C program for."""
+    done = run("""
+        big = weft.zeros(100000, 'uint8')
+        if me == 0:
+            weft.put(big.view(50000), big.view(50000, offset=100), me)
+        time.sleep(2)
+    """, SHMEM_DEBUG="1")
+    found = tracebacks(done)
+    if len(found) != 1 or not re.fullmatch(r"RuntimeError: put: shmem_putmem: arguments dest \(0x[0-9a-f]+, 50000 bytes\) "
+                                           r"and source .* overlap: pass disjoint objects: the job is over", found[0]):
+        problems += done.stderr.splitlines()
+    if any("overlap" in line for line in lines_of_weft(done)):
+        problems += lines_of_weft(done)
+
+
+def too_much_memory(problems):
+    done = run("""
+        try:
+            weft.empty(2**55, "uint8")
+        except MemoryError as error:
+            print(error, flush=True)
+        assert weft.zeros(1)[0] == 0
+    """)
+    whole = [line for line in done.stdout.splitlines() if line.startswith("empty: shmemx_malloc of ")]
+    if done.returncode or done.stderr or len(whole) != 2 or not any("32 PiB" in line for line in whole):
+        problems += [f"status {done.returncode}", *(done.stdout + done.stderr).splitlines()]
+
+
+def wrong_job(problems):
+    done = run("weft.init()", begin="import weft\n", launch=["env", "RANK=5", "WORLD_SIZE=2", "MASTER_PORT=1"])
+    found = tracebacks(done)
+    if len(found) != 1 or not re.fullmatch(r"RuntimeError: init: .*PE 5 of 2 is no place in a job of 1 to .*", found[0]) \
+            or lines_of_weft(done):
+        problems += done.stderr.splitlines()
+
+
+def tracebacks_in_one_piece(problems):
+    """One write each, so that those of several PEs do not mix; a hook of the program's stays."""
+    done = run("""
+        import atexit
+        class Count:
+            def __init__(self, inner):
+                self.inner, self.writes = inner, []
+            def write(self, text):
+                self.writes += [text] if text else []
+                return self.inner.write(text)
+            def flush(self):
+                self.inner.flush()
+        sys.stderr = count = Count(sys.stderr)
+        atexit.register(lambda: print("writes", len(count.writes), flush=True))
+        weft.barrier()
+        x = 1 / 0
+    """, 2)
+    if set(tracebacks(done)) != {"ZeroDivisionError: division by zero"} or "writes 1\n" not in done.stdout:
+        problems += (done.stdout + done.stderr).splitlines()
+    done = run("x = 1 / 0", begin="import sys, weft\nsys.excepthook = lambda *all: print('own', all[0].__name__)\nweft.init()\n")
+    if "own ZeroDivisionError" not in done.stdout or tracebacks(done):
+        problems += (done.stdout + done.stderr).splitlines()
+
+
+tap.run(tap.ahead([
+    *((f"checked mode: {a} meets {b}", mismatch(a, b)) for a, b in [
+        ("weft.barrier()", "weft.all_reduce(b)"), ("weft.all_reduce(b)", "weft.barrier()"),
+        ("weft.broadcast(b)", "weft.barrier()"), ("weft.zeros(3)", "weft.barrier()")]),
+    ("checked mode: arguments differ", arguments_differ),
+    ("checked mode: a misuse is an exception", misuse_is_an_exception),
+    ("too much memory is told once", too_much_memory),
+    ("init tells why there is no job", wrong_job),
+    ("a traceback is one piece", tracebacks_in_one_piece),
+]))
