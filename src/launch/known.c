@@ -42,6 +42,18 @@ static int set_per_host(options_t *options, use_t *use) {
     return count_pes(use, &options->per_host);
 }
 
+static int set_one_per_host(options_t *options, use_t *use) {
+    (void)use;
+    options->per_host = 1;
+    return -1;
+}
+
+static int set_no_more(options_t *options, use_t *use) {
+    (void)use;
+    options->no_more_than_processors = true;
+    return -1;
+}
+
 static int set_per_socket(options_t *options, use_t *use) {
     options->binding.map = WEFT_LEVEL_SOCKET;
     return count_pes(use, &options->binding.per);
@@ -194,6 +206,8 @@ const struct weft_known_row weft_known[] = {
      "how many PEs; else one for each slot of -H, or task of an allocation of Slurm; else 1"},
     {START, "N ppn npernode perhost", "N", set_per_host,
      "how many PEs a host may have, and has without -n"},
+    {START, "pernode", "", set_one_per_host, "as -N 1"},
+    {START, "nooversubscribe", "", set_no_more, "start no more PEs than there are processors"},
     {START, "npersocket", "N", set_per_socket, "as --map-by ppr:N:socket"},
     {START, "H host hosts", "HOST[:SLOTS],...", set_hosts, "hosts: only this one so far"},
     {START, "hostfile f machinefile default-hostfile", "FILE", set_hostfile,
@@ -233,6 +247,10 @@ const struct weft_known_row weft_known[] = {
     {HARMLESS, "allow-run-as-root", "", NULL, "root may always run programs"},
     {HARMLESS, "mca gmca omca pmca prtemca pmixmca", "NAME VALUE", NULL,
      "these are settings of Open MPI; those of Weft are in weft(7)"},
+    {HARMLESS, "tune am", "FILE", NULL, "this is a file with settings of Open MPI"},
+    {HARMLESS, "byslot bynode leave-session-attached print-all-exitcodes", "", NULL,
+     "it is so anyway"},
+    {HARMLESS, "usize", "N", NULL, "a job has the PEs that it begins with"},
     {HARMLESS, "prefix tmpdir", "DIR", NULL, "nothing is looked for there, and no files are made"},
     {HARMLESS, "noprefix", "", NULL, "nothing is looked for elsewhere"},
     {HARMLESS, "use-hwthread-cpus use-hwthreads", "", NULL, "a hardware thread is a processor here"},

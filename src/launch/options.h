@@ -18,8 +18,9 @@ struct weft_program {
 struct weft_options {
     struct weft_program *program; /* PEs are numbered from one to the next */
     int nprograms;
-    int npes;                            /* of all programs */
-    int per_host;                        /* most PEs on one host; 0: not said */
+    int npes;     /* of all programs */
+    int per_host; /* most PEs on one host; 0: not said */
+    bool no_more_than_processors;
     int slots;                           /* of this host, as a host list has it; 0: not said */
     struct weft_environment environment; /* of all programs, before their own */
     struct weft_binding binding;

@@ -3,6 +3,7 @@
  * as Open MPI's and MPICH's launchers have them, -np 2, --np=2 or -n2, and stand in one table
  * (launch/known.h). What follows a colon is another program with options of its own. */
 #include "launch/parse.h"
+#include "base/machine.h"
 #include "boot/wire.h"
 #include "launch/help.h"
 #include "launch/hosts.h"
@@ -149,6 +150,9 @@ static int count_pes(struct weft_options *options) {
     if (status < 0 && options->npes > WEFT_WIRE_PES_MAX)
         return weft_options_error("%d PEs are too many: there may be %d", options->npes,
                                   WEFT_WIRE_PES_MAX);
+    if (status < 0 && options->no_more_than_processors && options->npes > weft_machine_cores())
+        return weft_options_error("%d PEs are more than the %d processors that this job may use",
+                                  options->npes, weft_machine_cores());
     if (status < 0 && options->per_host && options->npes > options->per_host)
         return weft_options_error("%d PEs at %d a host need several hosts, which are not supported "
                                   "yet",

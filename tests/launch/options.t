@@ -87,6 +87,9 @@ def hosts():
     run("--hostfile", "/dev/null", "true").expect(2, "names no host")
     assert words("-ppn", 2, "printf", "a ") == words("-N", 2, "-n", 2, "printf", "a ") == ["a"] * 2
     run("-n", 3, "-N", 2, "true").expect(2, "3 PEs at 2 a host")
+    run("-n", 2, "-pernode", "true").expect(2, "2 PEs at 1 a host")
+    run("-n", 1, "-pernode", "--nooversubscribe", "true").expect(0, err="")
+    run("-n", 1000, "--nooversubscribe", "true").expect(2, "1000 PEs are more than the ")
 
 
 def in_slurm(*arguments, **variables):
