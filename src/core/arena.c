@@ -9,7 +9,7 @@
 #include "core/order.h"
 #include "core/team.h"
 
-enum { IDLE_LEAST = 64 << 20, REGRETS_FREE = 4, DOUBLINGS_MAX = 8 };
+enum { REGRETS_FREE = 4, DOUBLINGS_MAX = 8 };
 
 int weft_arena_open(struct weft_arena *arena, size_t capacity) {
     arena->capacity = capacity;
@@ -88,27 +88,28 @@ static unsigned patience(const struct weft_arena *arena) {
 static void give_idle_back(struct weft_arena *arena) {
     if (__builtin_expect(!arena->idle.due, 1) || ++arena->idle.calls < patience(arena))
         return;
-    size_t offset, bytes;
-    while (weft_blocks_find_idle(arena->blocks, IDLE_LEAST, &offset, &bytes))
-        arena->idle.done |= arena->give_back(offset, bytes);
+    arena->idle.done |= arena->give_back();
     arena->idle.due = false;
 }
 
 static void note_demand(struct weft_arena *arena, size_t bytes) {
-    if (bytes < IDLE_LEAST || !arena->idle.done)
+    if (bytes < WEFT_ARENA_IDLE_LEAST || !arena->idle.done)
         return;
     arena->idle.done = false;
     arena->idle.regrets++;
+}
+
+void weft_arena_expect_return(struct weft_arena *arena) {
+    arena->idle.due = true;
+    arena->idle.calls = 0;
 }
 
 static void give(struct weft_arena *arena, const void *p, const char *call) {
     size_t offset = (uintptr_t)p - arena->window->local, idle;
     if (!weft_blocks_give(arena->blocks, offset, &idle))
         refuse(arena, offset, call);
-    if (idle >= IDLE_LEAST) {
-        arena->idle.due = true;
-        arena->idle.calls = 0;
-    }
+    if (idle >= WEFT_ARENA_IDLE_LEAST)
+        weft_arena_expect_return(arena);
 }
 
 static size_t take(struct weft_arena *arena, size_t bytes, size_t alignment, const char *call) {

@@ -16,6 +16,8 @@
 struct weft_blocks;
 struct weft_team;
 
+#define WEFT_ARENA_IDLE_LEAST ((size_t)64 << 20) /* what is worth giving back */
+
 struct weft_arena {
     const struct weft_window *window;
     const char *name; /* in messages */
@@ -29,9 +31,9 @@ struct weft_arena {
     void (*clear)(void *p, size_t bytes, const char *call);
     void (*copy)(void *to, const void *from, size_t bytes, const char *call);
 
-    /* Gives memory of this PE back that no object has, so that what is touched there next comes
-     * anew; unless there is too little. Whether it did. */
-    bool (*give_back)(size_t offset, size_t bytes);
+    /* Gives memory of this PE back that no object has, where it is much; whether it did. All PEs
+     * call it alike. */
+    bool (*give_back)(void);
     struct {
         bool due;         /* so much was freed that it is worth it */
         bool done;        /* some was given back, and no large object was asked for since */
@@ -52,6 +54,10 @@ void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment
                         const char *call);
 void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call);
 void weft_arena_free(struct weft_arena *arena, void *p, const char *call);
+
+/* There is something to give back, in one of the next calls. A free that makes a run of
+ * WEFT_ARENA_IDLE_LEAST bytes which may be there says so by itself. */
+void weft_arena_expect_return(struct weft_arena *arena);
 
 /* Ends the job unless a live object begins at `p`, with a line that says what is there instead. */
 void weft_arena_check(const struct weft_arena *arena, const void *p, const char *call);

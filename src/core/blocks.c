@@ -277,6 +277,37 @@ void weft_blocks_extend(struct weft_blocks *blocks, size_t limit) {
     unlock(blocks);
 }
 
+static size_t used_end(const struct weft_blocks *blocks) {
+    const struct block *last = &blocks->block[blocks->last];
+    return blocks->last && !last->used ? last->offset : blocks->limit;
+}
+
+size_t weft_blocks_used_end(const struct weft_blocks *blocks) {
+    return used_end(blocks) * WEFT_BLOCK_ALIGN;
+}
+
+void weft_blocks_shrink(struct weft_blocks *blocks, size_t limit) {
+    size_t units = limit / WEFT_BLOCK_ALIGN;
+    uint32_t id = blocks->last;
+    if (units >= blocks->limit || units < used_end(blocks))
+        return;
+    lock(blocks);
+    struct block *block = &blocks->block[id];
+    bin_remove(blocks, id);
+    block->size = units - block->offset;
+    blocks->limit = units;
+    if (block->size > 0) {
+        set_idle(block, block->idle, block->idle_end);
+        bin_insert(blocks, id);
+    } else {
+        blocks->last = block->before;
+        if (block->before)
+            blocks->block[block->before].after = NIL;
+        block_drop(blocks, id);
+    }
+    unlock(blocks);
+}
+
 /* Offset of the block. */
 static size_t take(struct weft_blocks *blocks, size_t bytes, size_t alignment) {
     size_t size = to_units(bytes), align = to_units(alignment);

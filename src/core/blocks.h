@@ -19,6 +19,10 @@ void weft_blocks_free(struct weft_blocks *blocks);
 /* More of the range exists now; `limit` is a multiple of WEFT_BLOCK_ALIGN, at most the capacity. */
 void weft_blocks_extend(struct weft_blocks *blocks, size_t limit);
 
+/* The range ends at `limit` again, a multiple of WEFT_BLOCK_ALIGN behind which nothing is in use.
+ */
+void weft_blocks_shrink(struct weft_blocks *blocks, size_t limit);
+
 /* Offset of `bytes` (> 0) aligned to a power of two, or WEFT_BLOCK_NONE. Good fit, constant time.
  */
 size_t weft_blocks_take(struct weft_blocks *blocks, size_t bytes, size_t alignment);
@@ -47,6 +51,9 @@ bool weft_blocks_find_idle(struct weft_blocks *blocks, size_t least, size_t *off
 
 /* The limit that a take of `bytes` with `alignment` needs at most to succeed. */
 size_t weft_blocks_limit_for(const struct weft_blocks *blocks, size_t bytes, size_t alignment);
+
+/* Where the last block in use ends. */
+size_t weft_blocks_used_end(const struct weft_blocks *blocks);
 
 size_t weft_blocks_in_use(const struct weft_blocks *blocks);
 size_t weft_blocks_limit(const struct weft_blocks *blocks);

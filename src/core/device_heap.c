@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "core/arena.h"
+#include "core/blocks.h"
 #include "core/device.h"
 #include "core/job.h"
 #include "core/team.h"
@@ -13,15 +14,11 @@
 enum { GROWTH_STEP = 2 << 20 }; /* what GPUs map at least */
 
 static int heap_grow(size_t need, size_t bytes, const char *call);
+static bool heap_give_back(void);
 
 static void heap_copy(void *to, const void *from, size_t bytes, const char *call) {
     if (weft_gpu_memory_copy(to, from, bytes, call))
         weft_job_panic("%s", weft_fail_text());
-}
-
-static bool heap_keep(size_t offset, size_t bytes) {
-    (void)offset, (void)bytes;
-    return false;
 }
 
 static struct weft_arena heap = {
@@ -30,7 +27,7 @@ static struct weft_arena heap = {
     .grow = heap_grow,
     .clear = weft_device_clear,
     .copy = heap_copy,
-    .give_back = heap_keep,
+    .give_back = heap_give_back,
 };
 
 int weft_device_heap_open(const char *call) {
@@ -41,6 +38,31 @@ int weft_device_heap_open(const char *call) {
 
 void weft_device_heap_close(void) {
     weft_arena_close(&heap);
+}
+
+/* How far the heap would reach without the extents at its end that no object lies in. */
+static size_t end_of_extents_in_use(void) {
+    return weft_gpu_window_end_of(&weft_device.heap, weft_blocks_used_end(heap.blocks));
+}
+
+/* Extents go back whole, from the end on, because that is how they are mapped. The program's
+ * kernels may still be looking at what it has freed: those of this PE are waited for, and a peer's
+ * memory stays for as long as that one has it mapped. */
+static bool heap_give_back(void) {
+    size_t end = end_of_extents_in_use();
+    if (weft_arena_limit(&heap) - end < WEFT_ARENA_IDLE_LEAST)
+        return false;
+    weft_device_finish();
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_gpu_window_shrink(&weft_device.heap, end);
+    weft_blocks_shrink(heap.blocks, end);
+    weft_gpu_leave(scope);
+    return true;
+}
+
+static void expect_return(void) {
+    if (weft_arena_limit(&heap) - end_of_extents_in_use() >= WEFT_ARENA_IDLE_LEAST)
+        weft_arena_expect_return(&heap);
 }
 
 /* Bytes that the GPU of this PE still has for it. */
@@ -93,12 +115,14 @@ void *weft_device_malloc(size_t bytes, size_t alignment, bool zero, const char *
 
 void weft_device_free(void *p, const char *call) {
     weft_arena_free(&heap, p, call);
+    expect_return();
 }
 
 void *weft_device_realloc(void *p, size_t bytes, const char *call) {
     struct weft_gpu_scope scope = weft_gpu_enter();
     void *moved = weft_arena_realloc(&heap, p, bytes, call);
     weft_gpu_leave(scope);
+    expect_return();
     return moved;
 }
 

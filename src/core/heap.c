@@ -27,6 +27,7 @@ enum { SPARSE = 1 << 20 };      /* from here on it pays to look for pages that a
 static bool committed_at_once; /* all of it */
 
 static int heap_grow(size_t need, size_t bytes, const char *call);
+static bool heap_give_back(void);
 
 static size_t offset_in_heap(const void *p) {
     return (uintptr_t)p - weft_windows.heap.window.local;
@@ -60,6 +61,15 @@ static void heap_copy(void *to, const void *from, size_t bytes, const char *call
     heap_clear((char *)to + done, bytes - done, call);
 }
 
+static struct weft_arena heap = {
+    .window = &weft_windows.heap.window,
+    .name = "the symmetric heap",
+    .grow = heap_grow,
+    .clear = heap_clear,
+    .copy = heap_copy,
+    .give_back = heap_give_back,
+};
+
 /* Whether enough of a free range has memory behind it, or it is in too many pieces to tell. */
 static bool is_worth_returning(size_t offset, size_t bytes) {
     enum { WORTH = 8 << 20, PIECES_MAX = 1024 };
@@ -73,7 +83,7 @@ static bool is_worth_returning(size_t offset, size_t bytes) {
     return true;
 }
 
-static bool heap_give_back(size_t offset, size_t bytes) {
+static bool return_run(size_t offset, size_t bytes) {
     if (committed_at_once || !is_worth_returning(offset, bytes) || !weft_pin_hold_off())
         return false;
     int error = weft_segment_return(&weft_windows.heap, offset, bytes);
@@ -84,14 +94,13 @@ static bool heap_give_back(size_t offset, size_t bytes) {
     return error == 0;
 }
 
-static struct weft_arena heap = {
-    .window = &weft_windows.heap.window,
-    .name = "the symmetric heap",
-    .grow = heap_grow,
-    .clear = heap_clear,
-    .copy = heap_copy,
-    .give_back = heap_give_back,
-};
+static bool heap_give_back(void) {
+    size_t offset, bytes;
+    bool done = false;
+    while (weft_blocks_find_idle(heap.blocks, WEFT_ARENA_IDLE_LEAST, &offset, &bytes))
+        done |= return_run(offset, bytes);
+    return done;
+}
 
 static struct weft_team *world(void) {
     return weft_team_find(SHMEM_TEAM_WORLD);

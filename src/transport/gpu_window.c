@@ -103,8 +103,25 @@ void weft_gpu_window_retract(struct weft_gpu_window *window) {
     unmap(window, &window->extents[--window->nextents]);
 }
 
+size_t weft_gpu_window_end_of(const struct weft_gpu_window *window, size_t used) {
+    size_t end = 0;
+    for (unsigned i = 0; i < window->nextents && window->extents[i].offset < used; i++)
+        end = window->extents[i].offset + window->extents[i].bytes;
+    return end;
+}
+
+static void show(struct weft_gpu_window *window, size_t bytes) {
+    __atomic_store_n(&window->window.bytes, bytes, __ATOMIC_RELAXED);
+}
+
 void weft_gpu_window_show(struct weft_gpu_window *window) {
-    __atomic_store_n(&window->window.bytes, committed(window), __ATOMIC_RELAXED);
+    show(window, committed(window));
+}
+
+void weft_gpu_window_shrink(struct weft_gpu_window *window, size_t end) {
+    show(window, end);
+    while (committed(window) > end)
+        weft_gpu_window_retract(window);
 }
 
 void weft_gpu_window_free(struct weft_gpu_window *window) {

@@ -45,6 +45,12 @@ void weft_gpu_window_expect(struct weft_gpu_window *window, size_t bytes);
 /* Takes the last extent back, own and peers': when not all members could follow. */
 void weft_gpu_window_retract(struct weft_gpu_window *window);
 
+/* How many bytes the extents reach that begin before `used`. */
+size_t weft_gpu_window_end_of(const struct weft_gpu_window *window, size_t used);
+
+/* Takes back all extents from `end` on, which nobody uses any more. */
+void weft_gpu_window_shrink(struct weft_gpu_window *window, size_t end);
+
 /* The last extent is there for all. */
 void weft_gpu_window_show(struct weft_gpu_window *window);
 

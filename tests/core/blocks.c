@@ -79,6 +79,21 @@ static void take_idle(struct weft_blocks *blocks, size_t limit) {
     }
 }
 
+/* The range ends where what is in use does, and grows again. */
+static void shrink_and_extend(struct weft_blocks *blocks, size_t limit) {
+    size_t end = weft_blocks_used_end(blocks), last = 0;
+    for (int i = 0; i < nlive; i++)
+        if (live[i].offset + live[i].bytes > last)
+            last = live[i].offset + live[i].bytes;
+    EXPECT(end == (last + 63) / 64 * 64, "in use to %zu, not %zu", last, end);
+    size_t cut = random_next() % 2 ? end : (end + limit) / 128 * 64;
+    weft_blocks_shrink(blocks, cut);
+    memset(&dirty[cut / 64], false, (limit - cut) / 64);
+    EXPECT(weft_blocks_used_end(blocks) == end, "%zu, not %zu", weft_blocks_used_end(blocks), end);
+    weft_blocks_extend(blocks, limit);
+    EXPECT(weft_blocks_limit(blocks) == limit, "%zu", weft_blocks_limit(blocks));
+}
+
 /* A checksum over all answers. */
 static uint64_t random_run(uint64_t seed) {
     size_t limit = 1 << 20;
@@ -98,6 +113,8 @@ static uint64_t random_run(uint64_t seed) {
             weft_blocks_extend(blocks, limit += 1 << 19);
         if (step % 1000 == 0)
             take_idle(blocks, limit);
+        if (step % 3000 == 0)
+            shrink_and_extend(blocks, limit);
     }
     while (nlive)
         random_give(blocks);

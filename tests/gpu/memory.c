@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: allocation in either space: alignment, zeros, disjoint objects, what realloc keeps,
- * freed memory that is given out again, growth by extents, addresses for the host and for the GPU,
- * NULL with text on every PE where nothing can be given; tensor calls refuse GPU memory.
- * PEs: 1 2 3 4 */
+ * freed memory that is given out again or goes back, growth by extents, addresses for the host and
+ * for the GPU, NULL with text on every PE where nothing can be given; tensor calls refuse GPU
+ * memory. PEs: 1 2 3 4 */
 #include "gpu/gpu.h"
 #include <shmemx.h>
 #include <stdint.h>
 #include <weft.h>
+#include "core/device.h"
 
 static int me, npes;
 static long word;
@@ -124,6 +125,63 @@ static void refusals(void) {
     shmem_free(p);
 }
 
+static size_t heap_bytes(void) {
+    return weft_window_bytes(&weft_device.heap.window);
+}
+
+static size_t gpu_available(void) {
+    size_t available, total;
+    gpu_enter();
+    GPU(cuMemGetInfo(&available, &total));
+    gpu_leave();
+    return available;
+}
+
+/* Into the right PE, and back. */
+static void expect_works(char *p, size_t bytes, uint64_t key) {
+    static char got[1000];
+    shmem_putmem(p + bytes - 1000, gpu_data(1000, key + (uint64_t)me), 1000, (me + 1) % npes);
+    shmem_barrier_all();
+    gpu_expect(p + bytes - 1000, gpu_data(1000, key + (uint64_t)(me + npes - 1) % (uint64_t)npes),
+               1000, "what a peer has put");
+    shmem_getmem(got, p + bytes - 1000, 1000, (me + 1) % npes);
+    EXPECT(memcmp(got, gpu_data(1000, key + (uint64_t)me), 1000) == 0, "a get is wrong");
+    shmem_barrier_all();
+}
+
+/* Much that is free at the end goes back with the next call, and comes anew; a loop of one size
+ * keeps what it has. */
+static void comes_back(void) {
+    enum { LARGE = 70 << 20 };
+    char *kept = shmemx_malloc(SHMEMX_SPACE_DEVICE, 5000), *p;
+    expect_works(kept, 5000, 100);
+    size_t least = heap_bytes();
+    for (int round = 0; round < 3; round++) {
+        p = shmemx_malloc(SHMEMX_SPACE_DEVICE, LARGE);
+        expect_works(p, LARGE, 200);
+        size_t most = heap_bytes();
+        EXPECT(most >= least + LARGE / 2, "%zu bytes, %zu before", most, least);
+        size_t available = gpu_available();
+        shmem_free(p);
+        shmem_free(shmemx_malloc(SHMEMX_SPACE_DEVICE, 8));
+        EXPECT(gpu_available() >= available + LARGE / 2, "%zu bytes, %zu before", gpu_available(),
+               available);
+        EXPECT(heap_bytes() <= least, "%zu bytes of %zu are left, %zu before", heap_bytes(), most,
+               least);
+        gpu_expect(kept + 4000, gpu_data(1000, 100 + (uint64_t)(me + npes - 1) % (uint64_t)npes),
+                   1000, "what was there before");
+    }
+    p = shmemx_malloc(SHMEMX_SPACE_DEVICE, LARGE);
+    size_t most = heap_bytes();
+    for (int round = 0; round < 5; round++) {
+        shmem_free(p);
+        p = shmemx_malloc(SHMEMX_SPACE_DEVICE, LARGE);
+        EXPECT(heap_bytes() == most, "%zu bytes, not %zu", heap_bytes(), most);
+    }
+    shmem_free(p);
+    shmem_free(kept);
+}
+
 int main(void) {
     shmem_init();
     me = shmem_my_pe();
@@ -137,6 +195,8 @@ int main(void) {
     reallocation();
     tap_case("addresses");
     addresses();
+    tap_case("what is free goes back");
+    comes_back();
     tap_case("what cannot be given");
     refusals();
     return gpu_finish();
