@@ -15,6 +15,7 @@ import results
 
 COLOURS = ["#1b6ca8", "#d1495b", "#3c8d2f", "#8a5a9e"]
 FONT = 'font-family="sans-serif" font-size="12"'
+LINE = 15  # from one line of text to the next
 
 
 class Drawing:
@@ -48,6 +49,16 @@ def logarithmic(low, high, begin, end):
     last = max(last, first + 1)
     scale = lambda value: begin + (math.log10(value) - first) / (last - first) * (end - begin)
     return scale, [10.0 ** k for k in range(first, last + 1)]
+
+
+def apart(heights, least):
+    """The same heights, moved as little as need be for any two to be at least so far apart."""
+    order = sorted(range(len(heights)), key=heights.__getitem__)
+    moved = list(heights)
+    for before, this in zip(order, order[1:]):
+        moved[this] = max(moved[this], moved[before] + least)
+    back = (sum(moved) - sum(heights)) / len(heights)
+    return [height - back for height in moved]
 
 
 def plot_peers(rows, path):
@@ -94,10 +105,10 @@ def plot_scaling(rows, path):
     for pes in sorted({pes for pes, _ in points}):
         drawing.text(across(pes), 368, str(pes), "middle")
     drawing.text(10, 20, "Microseconds of one call over the number of PEs (both logarithmic)")
-    for (name, curve), colour in zip(curves.items(), COLOURS):
-        at = [(across(pes), up(value)) for pes, value in curve]
-        drawing.curve(at, colour)
-        drawing.text(at[-1][0] + 8, at[-1][1] + 4, name, colour=colour)
+    names = apart([up(curve[-1][1]) for curve in curves.values()], LINE)
+    for (name, curve), height, colour in zip(curves.items(), names, COLOURS):
+        drawing.curve([(across(pes), up(value)) for pes, value in curve], colour)
+        drawing.text(across(curve[-1][0]) + 8, height + 4, name, colour=colour)
     drawing.write(path)
 
 
