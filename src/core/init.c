@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/machine.h"
+#include "base/thread.h"
 #include "boot/boot.h"
 #include "core/ctx.h"
 #include "core/device.h"
@@ -243,13 +244,30 @@ static void lock_changing(const char *call) {
 }
 
 /* All PEs meet, and part. */
-static void finish(void) {
+static void part(void) {
     atomic_store(&initialized, false);
     complete();
     weft_device_finish();
     weft_job_depart();
     weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
+}
+
+static void finish(void) {
+    part();
     take_down();
+}
+
+/* Other threads go on while exit() runs, and may be in the middle of a call: the end of the process
+ * takes the memory away, and nobody earlier. */
+static void finish_at_exit(void) {
+    part();
+    if (weft_thread_others_ended()) {
+        take_down();
+        return;
+    }
+    weft_device_rma_close();
+    weft_device_close();
+    weft_job_leave_at_exit();
 }
 
 /* Returning from main or calling exit finalizes ("Implicit finalization" of the standard). Another
@@ -264,7 +282,7 @@ static void finalize_at_exit(int status, void *unused) {
     init_count = 0;
     if (running) {
         atomic_store(&weft_job.control->pe[weft_job.pe].exit_status, status & 0xff);
-        finish();
+        finish_at_exit();
     }
     pthread_mutex_unlock(&changing);
 }

@@ -14,6 +14,9 @@ struct weft_job weft_job;
 static _Atomic bool ended;         /* a thread ends this process */
 static _Thread_local bool ends_it; /* this one does */
 
+static _Atomic bool left_at_exit;
+static _Thread_local bool exits; /* this thread is the one in exit() */
+
 /* A child of a PE is no PE: it shares the parent's number and must not speak for it. */
 static void job_forked(void) {
     if (weft_job.phase != WEFT_JOB_RUNNING)
@@ -44,6 +47,19 @@ void weft_job_depart(void) {
     atomic_fetch_add(&weft_job.control->pe[weft_job.pe].departures, 1);
 }
 
+void weft_job_leave_at_exit(void) {
+    weft_boot_leave();
+    weft_job.plain = false;
+    weft_job.phase = WEFT_JOB_AFTER;
+    left_at_exit = exits = true;
+}
+
+/* It has no job any more, and the process ends without it. */
+static void stop_behind_exit(void) {
+    while (left_at_exit && !exits)
+        pause();
+}
+
 void weft_job_leave(void) {
     weft_boot_leave();
     weft_job.npes = 0;
@@ -69,6 +85,7 @@ bool weft_job_ending(void) {
 }
 
 void weft_job_die_aborted(const char *call) {
+    stop_behind_exit();
     struct weft_control *control = weft_job.control;
     bool in_exit = ends_it; /* an exit handler of the program waits for a peer */
     uint32_t reason = atomic_load(&control->abort);
@@ -100,6 +117,7 @@ void weft_job_die_left(int pe, int status, const char *call) {
 void weft_job_panic(const char *format, ...) {
     char text[768];
     va_list arguments;
+    stop_behind_exit();
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);

@@ -39,6 +39,10 @@ static inline void weft_job_set_detour(void) {
 int weft_job_join(void);
 void weft_job_leave(void);
 
+/* The same within exit(), while other threads may be in calls: what they look at stays, and those
+ * that would end the process from here on stop for good. */
+void weft_job_leave_at_exit(void);
+
 /* From now on this PE comes to no barrier but the last: who waits for it elsewhere hears of it. */
 void weft_job_depart(void);
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "coll/elements.h"
 #include "core/job.h"
+#include "ops/matmul_exit.h"
 
 static struct weft_matmul_library library;
 static pthread_once_t library_once = PTHREAD_ONCE_INIT;
@@ -27,8 +28,10 @@ static _Thread_local struct scratch {
 } scratch;
 
 static void open_libraries(void) {
+    weft_matmul_begin(WEFT_MATMUL_OPEN);
     weft_matmul_open_onednn(&library);
     weft_matmul_open_blas(&library);
+    weft_matmul_end();
     pthread_key_create(&scratch_key, free);
 }
 
@@ -86,12 +89,16 @@ static int multiply(const weft_matrix *a, const weft_matrix *b, const weft_matri
         return 0;
     }
     struct weft_matmul_sizes sizes = sizes_of(a, b, c);
-    int threads = threads_share();
+    int threads = threads_share(), error;
+    weft_matmul_begin(a->dtype);
     if (a->dtype == WEFT_F64)
-        return library.f64(sizes, threads, a->data, b->data, c->data);
-    if (a->dtype == WEFT_BF16)
-        return library.bf16(sizes, threads, a->data, b->data, c->data);
-    return library.f32(sizes, threads, a->data, b->data, c->data);
+        error = library.f64(sizes, threads, a->data, b->data, c->data);
+    else if (a->dtype == WEFT_BF16)
+        error = library.bf16(sizes, threads, a->data, b->data, c->data);
+    else
+        error = library.f32(sizes, threads, a->data, b->data, c->data);
+    weft_matmul_end();
+    return error;
 }
 
 /* The type as which a library takes a factor. */
@@ -205,18 +212,22 @@ struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows) {
     if (weft_matmul_supports(b->dtype) || b->dtype != WEFT_F32 || !library.packed_f32 ||
         rows == 0 || b->rows == 0 || b->cols == 0)
         return factor;
+    weft_matmul_begin(WEFT_MATMUL_PACK);
     size_t bytes = library.packed_f32_bytes(sizes, factor.threads);
     float *packed =
         bytes > 0 ? scratch_floats((bytes + sizeof *packed - 1) / sizeof *packed) : NULL;
     if (packed && library.pack_f32(sizes, factor.threads, b->data, packed) == 0)
         factor.packed = packed;
+    weft_matmul_end();
     return factor;
 }
 
 int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft_matrix *c) {
     if (!b->packed || c->rows == 0)
         return weft_matmul(a, &b->b, NULL, c);
+    weft_matmul_begin(WEFT_MATMUL_PACKED);
     int error = library.packed_f32(sizes_of(a, &b->b, c), b->threads, a->data, b->packed, c->data);
+    weft_matmul_end();
     return error ? failed(error, a, c) : 0;
 }
 

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""exit() while the main thread is in a product, or opens the libraries for one: the process ends with
+that status, and nothing crashes behind it, neither in our memory nor in a library's."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
+from harness import BUILD, Result, case, main, start  # noqa: E402
+
+LEAVER = str(BUILD / "tests/ops/leaver")
+LEAVES = 3
+
+
+def what_lacks(dtype):
+    """The reason why this type cannot be multiplied here, or None."""
+    result = Result(start("-n", 1, LEAVER, dtype, 500), seconds_max=30)
+    return result.err.splitlines()[0] if "install" in result.err else None
+
+
+def register(dtype, reason):
+    @case(f"{dtype}" + (f" # SKIP {reason}" if reason else ""))
+    def leave():
+        for turn in range(0 if reason else 6):
+            milliseconds = 30 + 40 * turn
+            result = Result(start("-n", 1 + turn % 2, LEAVER, dtype, milliseconds), seconds_max=30)
+            assert result.status == LEAVES and "signal" not in result.err, (milliseconds, result.status, result.err)
+
+
+for name in "f32", "f64", "bf16":
+    register(name, what_lacks(name))
+main()
