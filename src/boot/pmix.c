@@ -8,6 +8,7 @@
 #include "boot/wire.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,8 +56,20 @@ static int pmix_promises(void) {
 }
 
 static int fail(const char *call, int status) {
-    weft_log("PMIx: %s: %s", call, pmix.error_string(status));
+    const char *text = pmix.error_string(status);
+    weft_log("PMIx: %s: %s (status %d)", call, text ? text : "unknown status", status);
     return -EPROTO;
+}
+
+/* What PMIx_Get brings, which is the caller's to free; NULL: it failed, logged as `what`. */
+static struct pmix_value *ask(const struct pmix_process *of, const char *key, const char *what) {
+    struct pmix_value *value = NULL;
+    int status = pmix.get(of, key, NULL, 0, &value);
+    if (status)
+        fail(what, status);
+    else if (!value)
+        weft_log("PMIx: %s: it succeeds, and brings nothing", what);
+    return status ? NULL : value;
 }
 
 static int load_calls(void) {
@@ -95,11 +108,10 @@ static int load_library(void) {
 
 static int ask_size(int *npes) {
     struct pmix_process job = pmix.self;
-    struct pmix_value *value = NULL;
     job.rank = (uint32_t)PMIX_RANK_OF_JOB;
-    int status = pmix.get(&job, "pmix.job.size", NULL, 0, &value);
-    if (status)
-        return fail("PMIx_Get of the job's size", status);
+    struct pmix_value *value = ask(&job, "pmix.job.size", "PMIx_Get of the job's size");
+    if (!value)
+        return -EPROTO;
     *npes = value->type == PMIX_UINT32 ? (int)value->data.uint32 : -1;
     free(value);
     return 0;
@@ -130,12 +142,12 @@ static int pmix_fence(void) {
 
 static int pmix_get(int pe, const char *key, char *text, size_t bytes) {
     struct pmix_process owner = pmix.self;
-    struct pmix_value *value = NULL;
     owner.rank = (uint32_t)pe;
-    int status = pmix.get(&owner, key, NULL, 0, &value);
-    if (status)
-        return fail("PMIx_Get", status);
-    int rc = value->type == PMIX_STRING && strlen(value->data.string) < bytes ? 0 : -EPROTO;
+    struct pmix_value *value = ask(&owner, key, "PMIx_Get");
+    if (!value)
+        return -EPROTO;
+    bool is_text = value->type == PMIX_STRING && value->data.string;
+    int rc = is_text && strlen(value->data.string) < bytes ? 0 : -EPROTO;
     if (rc == 0)
         strcpy(text, value->data.string);
     else

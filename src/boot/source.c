@@ -94,6 +94,13 @@ static int card_read(const char *text, struct weft_card *card) {
     return 0;
 }
 
+/* For a line of ours: no line of its own, and nothing that a terminal obeys. */
+static void make_printable(char *text) {
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
 static int share_through_store(const struct weft_source *source, int pe, struct weft_card *card) {
     static const char key[] = "weft-card";
     char text[WEFT_STORE_VALUE_MAX];
@@ -102,10 +109,12 @@ static int share_through_store(const struct weft_source *source, int pe, struct 
     int rc = pe == 0 ? source->put(key, text) : 0;
     rc = rc ? rc : source->fence();
     rc = rc ? rc : source->get(0, key, text, sizeof text);
-    if (rc == 0 && (rc = card_read(text, card)) != 0)
+    if (rc == 0 && (rc = card_read(text, card)) != 0) {
+        make_printable(text);
         weft_log("%s: what PE 0 has put is '%.80s', and no card of ours: do all PEs run the same "
                  "version of Weft?",
                  source->name, text);
+    }
     return rc;
 }
 
