@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A job by unique id, attacked: ids that are none, or another job's; places that do not exist, taken or
+of another size; strangers with the right id; PEs that die on the way or never come. Whoever is wrong
+gets an error that says why; who is right comes through, or hears within seconds why not."""
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+import starters
+from harness import BUILD, case, main, settled_leftovers, wait_until
+
+PROGRAM = str(BUILD / "tests/boot/uniqueid")
+NOBODY = 65534
+MAGIC_BYTES, KEY_BYTES, HOST_BYTES = 8, 32, 8
+
+
+def make():
+    return subprocess.run([PROGRAM, "make"], env=starters.CLEAN, stdout=subprocess.PIPE, check=True).stdout
+
+
+def begin(uniqueid, pe, npes, *more, program=PROGRAM, **options):
+    """A PE that has read its id."""
+    process = subprocess.Popen([program, str(pe), str(npes), *more], env=starters.CLEAN, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    process.stdin.write(uniqueid)
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def end(process, status, text="", seconds_max=10):
+    _, err = process.communicate(timeout=seconds_max)
+    err = err.decode()
+    assert process.returncode == status and re.search(text, err), (process.args, process.returncode, err)
+
+
+def hosted(uniqueid, npes):
+    """PE 0, when it waits for the others."""
+    host = begin(uniqueid, 0, npes)
+    wait_until(lambda: any("@weft-" in line for line in open("/proc/net/unix")), 5, "a door")
+    time.sleep(0.05)
+    return host
+
+
+@case("ids that are none, or did not arrive whole, or of another host, are refused at once")
+def no_ids():
+    right = make()
+    host = MAGIC_BYTES + KEY_BYTES
+    lots = random.Random(3)
+    for wrong in (bytes(len(right)), lots.randbytes(len(right)), b"\xff" * len(right), right[1:] + b"x"):
+        end(begin(wrong, 0, 2), 9, "uniqueid is not of shmemx_get_uniqueid, or did not arrive whole")
+    elsewhere = right[:host] + lots.randbytes(HOST_BYTES) + right[host + HOST_BYTES:]
+    end(begin(elsewhere, 1, 2), 9, "PE 0 runs on another host")
+    for pe, npes in ((2, 2), (-1, 2), (0, 0), (0, -1), (1, 100000), (2**31 - 1, 2**31 - 1)):
+        end(begin(right, pe, npes), 9, "is no place in a job of 1 to 4096 PEs")
+
+
+@case("a size that is not the job's ends it for all, with one reason; a place that is taken does not")
+def wrong_places():
+    uniqueid = make()
+    host = hosted(uniqueid, 3)
+    end(begin(uniqueid, 1, 2), 9, "wants to be PE 1 of 2 in a job of 3 PEs")
+    end(host, 9, "wants to be PE 1 of 2 in a job of 3 PEs")
+    uniqueid = make()
+    host = hosted(uniqueid, 3)
+    first = begin(uniqueid, 1, 3)
+    time.sleep(0.3)
+    end(begin(uniqueid, 1, 3), 9, "is PE 1 already")
+    last = begin(uniqueid, 2, 3)
+    for process in host, first, last:
+        end(process, 0)
+
+
+def check_lost(uniqueid, lost):
+    """A process that finds nobody says for whom it waits; the job comes about beside it."""
+    host = hosted(uniqueid, 2)
+    stray = lost()
+    time.sleep(0.5)
+    guest = begin(uniqueid, 1, 2)
+    end(guest, 0)
+    end(host, 0)
+    time.sleep(5)
+    assert stray.poll() is None
+    stray.kill()
+    end(stray, -9, "waiting for PE 0 of 2 to call shmem_init")
+
+
+@case("another job's id leads nowhere near this one")
+def other_job():
+    other = make()
+    check_lost(make(), lambda: begin(other, 1, 2))
+
+
+NO_OTHER = "" if os.geteuid() == 0 else " # SKIP only root can be somebody else"
+
+
+@case("nor does the right one in another user's hands" + NO_OTHER)
+def other_user():
+    uniqueid = make()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = shutil.copy(PROGRAM, folder)
+        if not NO_OTHER:
+            check_lost(uniqueid, lambda: begin(uniqueid, 1, 2, program=program, user=NOBODY, group=NOBODY, extra_groups=[]))
+
+
+@case("a PE that dies while it waits, or behind its joining, is named within seconds; one that never comes, too")
+def deaths():
+    uniqueid = make()
+    host, second = hosted(uniqueid, 3), begin(uniqueid, 1, 3)
+    time.sleep(0.3)
+    second.kill()
+    second.communicate()
+    end(host, 9, rf"PE 1 \(pid {second.pid}\) has ended before all PEs had come")
+    uniqueid = make()
+    host, second = hosted(uniqueid, 3), begin(uniqueid, 1, 3)
+    time.sleep(0.3)
+    host.kill()
+    host.communicate()
+    end(second, 9, "PE 0 is gone before all PEs had come")
+    uniqueid = make()
+    host, dying = hosted(uniqueid, 3), begin(uniqueid, 1, 3, "die")
+    third = begin(uniqueid, 2, 3)
+    dying.communicate()
+    for process in host, third:
+        end(process, 70, rf"PE 1 \(pid {dying.pid}\) died")
+    uniqueid = make()
+    host, second = hosted(uniqueid, 3), begin(uniqueid, 1, 3)
+    time.sleep(5.5)
+    host.kill()
+    end(host, -9, "waiting for PE 2 of 3 to call shmem_init")
+    end(second, 9)
+    assert not settled_leftovers()
+
+
+main()
