@@ -156,7 +156,7 @@ static void die_as_told(const struct weft_run *run) {
 
 int main(int argc, char **argv) {
     static struct weft_run run; /* watchers may still look at it while the process ends */
-    struct weft_options options;
+    static struct weft_options options;
     int status = weft_parse_options(argc, argv, &options);
     if (status >= 0)
         return status;
