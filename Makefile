@@ -299,11 +299,20 @@ check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: h
 PLACES = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \
          INCLUDEDIR='$(INCLUDEDIR)' MANDIR='$(MANDIR)' DOCDIR='$(DOCDIR)' BUILD='$(BUILD)' \
          VERSION='$(VERSION)' SANFLAGS='$(SANFLAGS)' CC='$(CC)' CXX='$(CXX)'
-install: all install-weft ## copy library, headers, tools, manual and examples to PREFIX (/usr/local), LIBDIR, ...
+install: all install-weft $(BUILD)/man/made ## copy library, headers, tools, manual and examples to PREFIX (/usr/local), LIBDIR, ...
 	@$(PLACES) tools/install.sh install
 
 uninstall: ## remove what make install has put there
 	@$(PLACES) tools/install.sh uninstall
+
+# A routine is found by its own name: a link to its page.
+PAGES := $(wildcard docs/man/*.[1-9])
+$(BUILD)/man/made: $(PAGES) tools/man-links.sh $(LIB)
+	@rm -rf $(@D) && for page in $(PAGES); do \
+	    install -D -m 644 -t $(@D)/man$${page##*.} $$page || exit; done
+	@nm -D --defined-only $(LIB) | awk '$$3 !~ /^p/ { print $$3 }' | tools/man-links.sh $(PAGES) | \
+	    while read -r link page; do ln -sf $$page $(@D)/man$${page##*.}/$$link || exit; done
+	@touch $@
 
 # The command once more, for LIBDIR.
 .PHONY: install-weft

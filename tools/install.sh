@@ -59,12 +59,12 @@ put_tree() {
     done
 }
 
-# A routine is found by its own name: a link to its page.
+# Two thousand links: those that make has made once, all by one command.
 put_manual() {
-    for page in docs/man/*.[1-9]; do put 644 "$man/man${page##*.}" "$page"; done
-    nm -D --defined-only "$BUILD/lib/libweft.so" | awk '$3 !~ /^p/ { print $3 }' |
-        tools/man-links.sh docs/man/*.[1-9] | while read -r link page; do
-        put_link "$page" "$man/man${page##*.}/$link"
+    for section in "$BUILD"/man/man?; do
+        make_folder "$man/${section##*/}"
+        cp -dT --preserve=mode --remove-destination -r "$section" "$DESTDIR$man/${section##*/}"
+        (cd "$section" && find . ! -type d | sed "s|^\.|$man/${section##*/}|") >&3
     done
 }
 
