@@ -127,7 +127,7 @@ def in_cxx_program(problems):
             errors = compile_with(compiler, "-c", "-o", member, write("tool.c", TOOL))
             run = subprocess.run([str(BUILD / "bin/oshc++"), "-std=c++11", "-Wall", "-Wextra", "-Werror", "-o",
                                   program, write("program.cc", PROGRAM), member],
-                                 capture_output=True, text=True, env={**os.environ, "OSHCC": cxx})
+                                 capture_output=True, text=True, env={**os.environ, "OSHCXX": cxx})
             check_seen(problems, cxx, errors or run.stderr, program)
 
 
