@@ -98,6 +98,15 @@ static int try_doors(const struct weft_identity *self, struct weft_met *met) {
     return rc;
 }
 
+void weft_meet_hint(const struct weft_identity *self, const char *missing) {
+    if (*self->because)
+        weft_note("waiting for PE %s of %d to call shmem_init, since the environment has %s: unset "
+                  "these, or set WEFT_LAUNCHER=none, for a process alone",
+                  missing, self->npes, self->because);
+    else
+        weft_note("waiting for PE %s of %d to call shmem_init", missing, self->npes);
+}
+
 static int look_for_host(const struct weft_identity *self, struct weft_met *met) {
     uint64_t begin_ns = weft_clock_ns();
     bool hinted = false;
@@ -110,7 +119,7 @@ static int look_for_host(const struct weft_identity *self, struct weft_met *met)
         if (waited_ms >= WEFT_MEET_LIMIT_MS)
             break;
         if (waited_ms >= WEFT_MEET_HINT_MS && !hinted) {
-            weft_note("waiting for PE 0 of %d to call shmem_init", self->npes);
+            weft_meet_hint(self, "0");
             hinted = true;
         }
         weft_clock_sleep_ms(pause_ms);

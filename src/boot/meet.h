@@ -42,8 +42,11 @@ struct weft_hello {
  * text; without one the guest belongs to another job. */
 enum { WEFT_REFUSAL_BYTES = 256 };
 
-/* Since `begin_ns`: after five seconds one line says for whom this PE waits, after five minutes it
- * is given up. */
-enum { WEFT_MEET_HINT_MS = 5000, WEFT_MEET_LIMIT_MS = 300000 };
+/* After three seconds one line says for whom this PE waits and why, after five minutes it is given
+ * up. */
+enum { WEFT_MEET_HINT_MS = 3000, WEFT_MEET_LIMIT_MS = 300000 };
+
+/* "waiting for PE 1 of 2 to call shmem_init", and which variables say that there is one. */
+void weft_meet_hint(const struct weft_identity *self, const char *missing);
 
 #endif

@@ -155,7 +155,7 @@ static int check_time(struct reception *reception) {
                 WEFT_MEET_LIMIT_MS / 1000);
         return -ETIMEDOUT;
     }
-    weft_note("waiting for PE %s of %d to call shmem_init", missing, reception->self->npes);
+    weft_meet_hint(reception->self, missing);
     reception->hinted = true;
     return 0;
 }

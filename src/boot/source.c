@@ -144,6 +144,8 @@ int weft_source_identify(const struct weft_source *source, struct weft_identity 
         weft_log_set_pe(identity->pe);
     if (rc || identity->npes == 1)
         return rc;
+    if (source->describe)
+        source->describe(identity->because, sizeof identity->because);
     if (identity->pe == 0)
         rc = weft_card_draw(&identity->card);
     if (rc == 0 && source->share)

@@ -22,6 +22,7 @@ struct weft_card {
 struct weft_identity {
     int pe, npes;
     struct weft_card card;
+    char because[128]; /* what in the environment says so: "RANK=0 and ..."; or nothing */
 };
 
 /* What can fail returns 0 or -errno, logged. */
@@ -44,6 +45,10 @@ struct weft_source {
     /* In place of a store, NULL with one: PE 0's card comes to all. On entry PE 0's has been drawn.
      */
     int (*share)(int pe, int npes, struct weft_card *card);
+
+    /* Writes the variables that say which PE this is, where they may have been left over from
+     * something else. May be NULL. */
+    void (*describe)(char *text, size_t bytes);
 
     /* At the end of the process, in order. May be NULL. */
     void (*close)(void);

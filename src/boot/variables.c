@@ -78,6 +78,20 @@ static int share(const struct dialect *dialect, int npes, struct weft_card *card
     return 0;
 }
 
+/* "RANK=0, WORLD_SIZE=2 and MASTER_PORT=29500" */
+static void describe(const struct dialect *dialect, char *text, size_t bytes) {
+    snprintf(text, bytes, "%s=%d, %s=%d and %s=%.40s", dialect->pe, number(dialect->pe),
+             dialect->npes, number(dialect->npes), dialect->facts[0], getenv(dialect->facts[0]));
+}
+
+static void torchrun_describe(char *text, size_t bytes) {
+    describe(&torchrun, text, bytes);
+}
+
+static void slurm_describe(char *text, size_t bytes) {
+    describe(&slurm, text, bytes);
+}
+
 static int torchrun_promises(void) {
     return promises(&torchrun);
 }
@@ -107,7 +121,11 @@ static int slurm_share(int pe, int npes, struct weft_card *card) {
 const struct weft_source weft_source_torchrun = {.name = "torchrun",
                                                  .promises = torchrun_promises,
                                                  .open = torchrun_open,
-                                                 .share = torchrun_share};
+                                                 .share = torchrun_share,
+                                                 .describe = torchrun_describe};
 
-const struct weft_source weft_source_slurm = {
-    .name = "slurm", .promises = slurm_promises, .open = slurm_open, .share = slurm_share};
+const struct weft_source weft_source_slurm = {.name = "slurm",
+                                              .promises = slurm_promises,
+                                              .open = slurm_open,
+                                              .share = slurm_share,
+                                              .describe = slurm_describe};

@@ -80,11 +80,13 @@ def late():
     for absent, port in ((0, 29500), (2, 29501)):
         variables = starters.torchrun_variables(3, port, uuid.uuid4().hex)
         jobs.append((absent, variables, [spawn([PE, "join", "exchange", "leave"], variables[pe]) for pe in range(3) if pe != absent]))
-    time.sleep(5.5)
+    time.sleep(3.5)
     for absent, variables, processes in jobs:
         processes.append(spawn([PE, "join", "exchange", "leave"], variables[absent]))
     for absent, _, processes in jobs:
-        Job(processes).expect(0, f"waiting for PE {absent} of 3 to call shmem_init")
+        port = variables[0]["MASTER_PORT"]
+        Job(processes).expect(0, f"waiting for PE {absent} of 3 to call shmem_init, since the environment has RANK=0, WORLD_SIZE=3 and "
+                              f"MASTER_PORT={port}: unset these" if absent else "waiting for PE 0 of 3 to call shmem_init, since the environment has RANK=")
 
 
 @case("jobs of one user, side by side, do not mix")
