@@ -71,6 +71,19 @@ void shmemx_set_where_handler(shmemx_where_handler_t handler);
 typedef int (*shmemx_log_handler_t)(const char *line);
 void shmemx_set_log_handler(shmemx_log_handler_t handler);
 
+/* --- Waits of the program's own --------------------------------------------------------------- */
+
+/* A loop of the program's that waits for what no shmem_..._wait_until can say. Each turn waits a
+ * moment as those do: it spins, yields or sleeps, ends the process when the job is over, and takes
+ * part in the lines about calls that wait for long, under the name in `call`. All else is zero at
+ * first, and the library's. End what has had a turn. Both local; not for two threads at once. */
+typedef struct {
+    const char *call;
+    uint64_t reserved[15];
+} shmemx_wait_t;
+void shmemx_wait_turn(shmemx_wait_t *wait);
+void shmemx_wait_end(shmemx_wait_t *wait);
+
 /* --- Teams of any PEs ------------------------------------------------------------------------- */
 
 /* A team of these PEs of WORLD in this order, made by them alone: collective over the listed PEs,

@@ -1,28 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "await.h"
-#include <time.h>
+#include <stdio.h>
 #include "session.h"
 
-static bool poll(bool (*holds)(void *), void *condition, bool hurry) {
-    const struct timespec pause = {.tv_nsec = 50000};
-    for (int turns = hurry ? 4000 : 400; turns > 0 && weft_session.running; turns--) {
+enum { HURRIED_TURNS = 4000, TURNS = 400 };
+
+/* Whether the condition held in some turns. */
+static bool poll(bool (*holds)(void *), void *condition, shmemx_wait_t *wait, bool hurry) {
+    for (int turns = hurry ? HURRIED_TURNS : TURNS; turns > 0 && weft_session.running; turns--) {
         if (holds(condition))
             return true;
         if (!hurry)
-            nanosleep(&pause, NULL);
+            shmemx_wait_turn(wait);
     }
     return false;
 }
 
-static bool look(bool (*holds)(void *), void *condition, bool hurry) {
+static bool look(bool (*holds)(void *), void *condition, shmemx_wait_t *wait, bool hurry) {
     int met;
-    WEFT_UNLOCKED(met, poll(holds, condition, hurry));
+    WEFT_UNLOCKED(met, poll(holds, condition, wait, hurry));
     return met == true;
 }
 
-bool weft_await(const char *call, bool (*holds)(void *), void *condition) {
-    for (bool hurry = true; !look(holds, condition, hurry); hurry = false)
+static bool await(bool (*holds)(void *), void *condition, shmemx_wait_t *wait, const char *call) {
+    for (bool hurry = true; !look(holds, condition, wait, hurry); hurry = false)
         if (PyErr_CheckSignals() < 0 || !weft_session_check(call))
             return false;
     return true;
+}
+
+bool weft_await(const char *call, bool (*holds)(void *), void *condition) {
+    char name[48];
+    shmemx_wait_t wait = {.call = name};
+    snprintf(name, sizeof name, "weft.%s", call);
+    bool met = await(holds, condition, &wait, call);
+    shmemx_wait_end(&wait);
+    return met;
 }

@@ -12,6 +12,7 @@
 #include "closing.h"
 #include "error.h"
 #include "memory.h"
+#include "where.h"
 #include "pending.h"
 
 struct weft_session weft_session = {.device = -1};
@@ -62,6 +63,13 @@ static void lose_job(const char *reason) {
     pthread_mutex_unlock(&writing);
     if (current)
         longjmp(current->way_out, 1);
+}
+
+/* The library's handler for where a call stands. Calls of the library's own, at the end of the
+ * process, are made by no Python. */
+static void tell_where(char *where, size_t bytes) {
+    if (current)
+        weft_where(where, bytes);
 }
 
 void weft_session_enter(struct weft_landing *landing) {
@@ -152,6 +160,7 @@ static void watch_end(void) {
     watching = true;
     on_exit(end_with_status, NULL);
     shmemx_set_end_handler(lose_job);
+    shmemx_set_where_handler(tell_where);
     pthread_atfork(NULL, NULL, forget_in_child);
 }
 

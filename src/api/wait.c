@@ -5,6 +5,7 @@
  * visible. An empty set is satisfied at once, and none of its pointers is looked at. */
 #include <sched.h>
 #include <stdlib.h>
+#include <shmemx.h>
 #include "api/wait.h"
 #include "api/define.h"
 
@@ -169,6 +170,24 @@ size_t weft_api_test_some(const char *call, const struct weft_ivars *set, size_t
     size_t found = weft_ivars_some(look(&view), indices);
     end_view(&view, found != 0);
     return found;
+}
+
+/* --- Waits of the program's own -------------------------------------------------------------- */
+
+_Static_assert(sizeof(struct weft_waiter) <= sizeof(shmemx_wait_t), "a waiter fits");
+_Static_assert(offsetof(struct weft_waiter, call) == offsetof(shmemx_wait_t, call), "as named");
+
+void shmemx_wait_turn(shmemx_wait_t *wait) {
+    struct weft_waiter *waiter = (struct weft_waiter *)wait;
+    weft_check_running(__func__);
+    weft_check_local(__func__, "wait->call", wait->call, 1);
+    if (waiter->turns == 0)
+        waiter->pe = WEFT_PE_ANY;
+    weft_waiter_turn(waiter);
+}
+
+void shmemx_wait_end(shmemx_wait_t *wait) {
+    weft_waiter_end((struct weft_waiter *)wait);
 }
 
 SHMEM_WAIT_TYPES(WEFT_WAITS, _)

@@ -41,6 +41,9 @@ HANGS = [
     ("a program that knows its lines", 2, "shmemx_set_where_handler(where); if (me == 1) shmem_quiet(), shmem_barrier_all(); else shmem_int_sum_reduce(SHMEM_TEAM_WORLD, &a, &b, 1)",
      [r"PE 0: shmem_int_sum_reduce \(line 7 of 0\) has waited \S+ s for PE 1, which is in shmem_barrier_all \(line 7 of 1\)\.",
       r"PE 1: shmem_barrier_all \(line 7 of 1\) has waited \S+ s for PE 0, which is in shmem_int_sum_reduce \(line 7 of 0\)\."]),
+    ("a wait of the program's own", 2, 'shmemx_wait_t wait = {.call = "my_wait"}; if (me == 0) while (word == 0) shmemx_wait_turn(&wait); shmemx_wait_end(&wait); shmem_barrier_all()',
+     [r"PE 0: my_wait has waited \S+ s for any PE: PE 1, which is in shmem_barrier_all ",
+      r"PE 1: shmem_barrier_all has waited \S+ s for PE 0, which is in my_wait "]),
     ("a circle of teams", 3, "shmem_team_t low, high; shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &low); shmem_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, 2, NULL, 0, &high); "
      "if (me == 1) shmem_team_sync(high); if (me == 2) shmem_barrier_all(); if (me == 0) shmem_team_sync(low)",
      [r"PE 0: shmem_team_sync has waited \S+ s for PE 1, which is in shmem_team_sync of another team",

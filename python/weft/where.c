@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames may be looked at with the GIL alone, which another thread may hold for ever, while the
+ * peers wait for what this thread's call does without it. So a thread of its own asks, and the one
+ * that waits gives it up after a moment; who comes last frees the question. */
+#include "where.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "module.h"
+
+enum { PATIENCE_MS = 100, WHERE_BYTES = 128 };
+
+struct question {
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    int holders; /* of the two threads */
+    bool done;
+    unsigned long thread; /* Python's number of the one that waits */
+    char where[WHERE_BYTES];
+};
+
+/* The folder of a module that has been imported, with the slash, or NULL; new. */
+static PyObject *folder_of(const char *module) {
+    PyObject *name = PyUnicode_FromString(module);
+    PyObject *found = name ? PyImport_GetModule(name) : NULL;
+    PyObject *file = found ? PyObject_GetAttrString(found, "__file__") : NULL;
+    PyObject *folder = file ? PyObject_CallMethod(file, "removesuffix", "s", "__init__.py") : NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(found);
+    Py_XDECREF(file);
+    PyErr_Clear();
+    return folder;
+}
+
+static bool lies_in(PyObject *file, const char *module) {
+    PyObject *folder = folder_of(module);
+    bool inside = folder && PyUnicode_Tailmatch(file, folder, 0, PY_SSIZE_T_MAX, -1) == 1;
+    Py_XDECREF(folder);
+    PyErr_Clear();
+    return inside;
+}
+
+static PyObject *file_of(PyObject *frame) {
+    PyObject *code = PyObject_GetAttrString(frame, "f_code");
+    PyObject *file = code ? PyObject_GetAttrString(code, "co_filename") : NULL;
+    Py_XDECREF(code);
+    return file;
+}
+
+static void describe(PyObject *frame, PyObject *file, char *where) {
+    PyObject *number = PyObject_GetAttrString(frame, "f_lineno");
+    const char *path = PyUnicode_AsUTF8AndSize(file, NULL);
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    long line = number && PyLong_Check(number) ? PyLong_AsLong(number) : 0;
+    if (path)
+        snprintf(where, WHERE_BYTES, "%.100s:%ld", slash ? slash + 1 : path, line);
+    Py_XDECREF(number);
+}
+
+/* Outwards to the program's own code; if there is none, the innermost frame stays. Takes the frame.
+ */
+static void find_own(PyObject *frame, char *where) {
+    bool own = false;
+    while (frame && frame != Py_None && !own) {
+        PyObject *file = file_of(frame);
+        own = file && !lies_in(file, "weft") && !lies_in(file, "torch");
+        if (file && (own || !*where))
+            describe(frame, file, where);
+        PyObject *outer = own ? NULL : PyObject_GetAttrString(frame, "f_back");
+        Py_XDECREF(file);
+        Py_DECREF(frame);
+        frame = outer;
+    }
+    Py_XDECREF(frame);
+}
+
+static PyObject *frame_of(unsigned long thread) {
+    PyObject *sys = PyImport_ImportModule("sys");
+    PyObject *frames = sys ? PyObject_CallMethod(sys, "_current_frames", NULL) : NULL;
+    PyObject *key = frames ? PyLong_FromUnsignedLong(thread) : NULL;
+    PyObject *frame = key ? PyObject_GetItem(frames, key) : NULL;
+    Py_XDECREF(sys);
+    Py_XDECREF(frames);
+    Py_XDECREF(key);
+    return frame;
+}
+
+static void let_go(struct question *question) {
+    pthread_mutex_lock(&question->lock);
+    bool last = --question->holders == 0;
+    pthread_mutex_unlock(&question->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&question->answered);
+    pthread_mutex_destroy(&question->lock);
+    free(question);
+}
+
+static void *answer(void *argument) {
+    struct question *question = argument;
+    char where[WHERE_BYTES] = "";
+    PyGILState_STATE state = PyGILState_Ensure();
+    find_own(frame_of(question->thread), where);
+    PyErr_Clear();
+    PyGILState_Release(state);
+    pthread_mutex_lock(&question->lock);
+    memcpy(question->where, where, sizeof where);
+    question->done = true;
+    pthread_cond_signal(&question->answered);
+    pthread_mutex_unlock(&question->lock);
+    let_go(question);
+    return NULL;
+}
+
+static struct question *ask(void) {
+    struct question *question = calloc(1, sizeof *question);
+    if (!question)
+        return NULL;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&question->lock, NULL);
+    pthread_cond_init(&question->answered, &attributes);
+    pthread_condattr_destroy(&attributes);
+    question->thread = PyThread_get_thread_ident();
+    question->holders = 2;
+    return question;
+}
+
+/* No signal of the program's is delivered to it. */
+static bool start_answer(struct question *question) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, answer, question);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        pthread_detach(thread);
+    return error == 0;
+}
+
+static void await_answer(struct question *question) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += PATIENCE_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int error = 0;
+    while (!question->done && error == 0)
+        error = pthread_cond_timedwait(&question->answered, &question->lock, &until);
+}
+
+void weft_where(char *where, size_t bytes) {
+    struct question *question = Py_IsInitialized() ? ask() : NULL;
+    if (!question)
+        return;
+    if (!start_answer(question))
+        question->holders--;
+    pthread_mutex_lock(&question->lock);
+    if (question->holders == 2)
+        await_answer(question);
+    if (question->done)
+        snprintf(where, bytes, "%s", question->where);
+    pthread_mutex_unlock(&question->lock);
+    let_go(question);
+}

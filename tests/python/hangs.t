@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lines about hangs name Python's file and line, of the program's own code, and do without where
+another thread has the GIL.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+PYTHON = interpreter.find() or sys.executable
+BEGIN = "import array, ctypes, sys, threading, time, weft\nweft.init()\nme = weft.my_pe()\n"
+WORK = tempfile.TemporaryDirectory(prefix="weft-hangs-")
+
+# name, program behind the three lines above, what is said.
+SCENES = [
+    ("a barrier against a reduction", """
+data = array.array("d", [1])
+def step():
+    if me == 0:
+        weft.barrier()
+    weft.all_reduce(data)
+step()
+""", [r"PE 0 \(pid \d+\): shmem_\w+ \(train.py:8\) has waited \S+ s for PE 1 \(pid \d+\), which is in weft_all_reduce \(train.py:9\)\.",
+      r"PE 1 \(pid \d+\): weft_all_reduce \(train.py:9\) has waited \S+ s for PE 0 \(pid \d+\), which is in shmem_\w+ \(train.py:8\)\."]),
+    ("a PE that sleeps", "if me == 1:\n    time.sleep(100)\nweft.barrier()\n",
+     [r"PE 0 \(pid \d+\): shmem_\w+ \(train.py:6\) has waited \S+ s for PE 1 \(pid \d+\), which is in no call of Weft that lasts: it sleeps"]),
+    ("a wait for a word", "word = weft.zeros(1, 'uint64')\nif me == 0:\n    weft.wait(word, 5)\nweft.barrier()\n",
+     [r"PE 0 \(pid \d+\): weft.wait \(train.py:6\) has waited \S+ s for any PE: PE 1 \(pid \d+\), which is in shmem_\w+ \(train.py:7\)"]),
+    ("a call in another thread", "def work():\n    if me == 0:\n        weft.barrier()\nthread = threading.Thread(target=work)\nthread.start()\ntime.sleep(100)\n",
+     [r"PE 0 \(pid \d+\): shmem_\w+ \(train.py:6\) has waited"]),
+    ("a thread that keeps the GIL", "def keep():\n    time.sleep(0.02)\n    ctypes.PyDLL(None).sleep(100)\nif me == 0:\n    threading.Thread(target=keep).start()\n    weft.barrier()\ntime.sleep(100)\n",
+     [r"PE 0 \(pid \d+\): shmem_\w+ has waited \S+ s for PE 1"]),
+]
+
+
+def scene(number, program, wanted):
+    def case(problems):
+        path = pathlib.Path(WORK.name) / str(number) / "train.py"
+        path.parent.mkdir()
+        path.write_text(BEGIN + program)
+        job = subprocess.Popen([interpreter.BUILD / "bin/oshrun", "-n", "2", PYTHON, str(path)], stderr=subprocess.PIPE, text=True,
+                               env=interpreter.environment(WEFT_HANG_SECONDS="0.4"))
+        limit = threading.Timer(30, job.terminate)
+        limit.start()
+        missing, said = list(wanted), []
+        for line in job.stderr:
+            said.append(line)
+            missing = [pattern for pattern in missing if not re.search(pattern, line)]
+            if not missing:
+                break
+        job.terminate()
+        job.communicate()
+        limit.cancel()
+        problems.extend(f"no line with {pattern}" for pattern in missing)
+        if problems:
+            problems.extend(said)
+    return case
+
+
+tap.run(tap.ahead([(f"{name} is explained", scene(number, program, wanted)) for number, (name, program, wanted) in enumerate(SCENES)]))
