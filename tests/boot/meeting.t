@@ -15,7 +15,7 @@ from harness import BUILD, case, main, wait_until
 from starters import Job, spawn, torchrun_variables
 
 PE = BUILD / "tests/boot/pe"
-HELLO, WELCOME, REFUSAL = 6, 7, 8
+HELLO, WELCOME, REFUSAL = 7, 8, 9
 NOBODY = 65534
 PYTHON = "/usr/bin/python3"  # which everybody may run
 
