@@ -177,8 +177,9 @@ $(DRIVER_DIR)/libweft_cuda.so:
 	$(call quiet,CC,$@)echo 'const char weft_cuda_image[] = "pretended";' | $(CC) -shared -fPIC -x c - -o $@
 
 # The Python package, in place: PYTHONPATH=$(BUILD)/python. One binary serves every Python from 3.11
-# on (the limited API), so any interpreter that has its headers will do for the build.
-HAS_HEADERS := import os, sys, sysconfig; sys.exit(sys.version_info < (3, 11) or \
+# on (the limited API), so any interpreter that has its headers will do for the build. 3.10, whose
+# limited API has no buffer protocol, has a binary of its own beside it.
+HAS_HEADERS := import os, sys, sysconfig; sys.exit(sys.version_info < (3, 10) or \
                 not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 first_python = $(firstword $(foreach python,python3 /usr/bin/python3,$(shell \
                  $(python) -c '$(HAS_HEADERS)' 2>/dev/null && echo $(python))) python3)
@@ -188,11 +189,15 @@ PYTHON = $(eval PYTHON := $(first_python))$(PYTHON)
 endif
 PYTHON_INCLUDE = $(eval PYTHON_INCLUDE := $(shell \
     $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))'))$(PYTHON_INCLUDE)
+PYTHON_SUFFIX = $(eval PYTHON_SUFFIX := $(shell $(PYTHON) -c 'import sys, sysconfig; \
+    print(".abi3.so" if sys.version_info >= (3, 11) else sysconfig.get_config_var("EXT_SUFFIX"))'))$(PYTHON_SUFFIX)
 PYTHON_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard python/weft/*.c))
 PYTHON_DIR := $(BUILD)/python/weft
+EXTENSION = $(PYTHON_DIR)/_core$(PYTHON_SUFFIX)
 PYTHON_PURE := $(patsubst python/weft/%,$(PYTHON_DIR)/%,$(filter-out %.c %.h %/__pycache__,$(wildcard python/weft/*)))
 .PHONY: python
-python: $(PYTHON_DIR)/_core.abi3.so $(PYTHON_PURE) ## build the Python package in place: PYTHONPATH=build/python
+.SECONDEXPANSION: # so that Python is not asked by those who build no package
+python: $$(EXTENSION) $(PYTHON_PURE) ## build the Python package in place: PYTHONPATH=build/python
 # Tables of CPython's keep functions as void *, which pedants forbid.
 $(BUILD)/obj/python/%.o: ALL_CFLAGS += -isystem $(PYTHON_INCLUDE) -Wno-pedantic
 # The library lies beside the extension when installed, and two folders up here.
@@ -200,6 +205,10 @@ $(PYTHON_DIR)/_core.abi3.so: $(PYTHON_OBJ) $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../lib' -o $@ $(PYTHON_OBJ) \
 	    -L$(BUILD)/lib -lweft $(LDLIBS)
+$(PYTHON_DIR)/_core.cpython-%.so: $(wildcard python/weft/*.[ch]) $(LIB)
+	@mkdir -p $(@D)
+	$(call quiet,CC,$@)$(CC) -shared $(filter-out -MMD -MP,$(ALL_CFLAGS)) -isystem $(PYTHON_INCLUDE) -Wno-pedantic \
+	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../../lib' -o $@ $(filter %.c,$^) -L$(BUILD)/lib -lweft $(LDLIBS)
 # What the package has of ours, for setup.py.
 .PHONY: python-package wheel
 # There the library lies beside bin, and, as wheels have no links, by its soname alone.
@@ -207,7 +216,7 @@ PACKAGE_WRAPPERS := $(addprefix $(BUILD)/package/bin/,oshcc oshc++)
 $(PACKAGE_WRAPPERS): HERE = $(BUILD)/package
 $(PACKAGE_WRAPPERS): HERE_LIB = $(HERE)
 $(PACKAGE_WRAPPERS): HERE_LINK = -l:$(SONAME)
-python-package: $(PYTHON_DIR)/_core.abi3.so $(HEADERS) $(KERNELS) $(BUILD)/bin/oshrun $(BUILD)/bin/weft \
+python-package: $$(EXTENSION) $(HEADERS) $(KERNELS) $(BUILD)/bin/oshrun $(BUILD)/bin/weft \
                 $(PACKAGE_WRAPPERS)
 # With the tools that $(PYTHON) has. A fresh environment lacks some: pip fetches them then.
 MAKES_WHEELS := import setuptools, importlib.util as u, sys; \

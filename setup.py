@@ -26,7 +26,7 @@ class Make(build_ext):
                        cwd=ROOT, check=True)
         target = pathlib.Path(self.get_ext_fullpath(extension.name))
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(build / "python/weft/_core.abi3.so", target)
+        shutil.copy2(build / "python/weft" / target.name, target)
         shutil.copy2(build / "lib/libweft.so", target.parent / "libweft.so.0")
         for kernels in (build / "lib").glob("libweft_cuda.so"):
             shutil.copy2(kernels, target.parent)
@@ -36,8 +36,10 @@ class Make(build_ext):
             shutil.copy2(build / tool, target.parent / "bin")
 
 
+# The limited API has the buffer protocol from 3.11 on: one wheel serves all these. 3.10 has its own.
+LIMITED = sys.version_info >= (3, 11)
 setup(
-    ext_modules=[Extension("weft._core", sources=[], py_limited_api=True)],
+    ext_modules=[Extension("weft._core", sources=[], py_limited_api=LIMITED)],
     cmdclass={"build_ext": Make},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
 )

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What every file of the extension begins with: CPython's limited API, so that one binary serves
- * every Python from 3.11 on, and how a function of the module looks.
+ * every Python from 3.11 on, and how a function of the module looks. The limited API of 3.10 has no
+ * buffer protocol: a binary for 3.10 is built without it, of the same sources.
  *
  * Functions that fail set an exception and return NULL or false. All are called with the GIL unless
  * their contract says otherwise. */
 #ifndef WEFT_PYTHON_MODULE_H
 #define WEFT_PYTHON_MODULE_H
 
+#include <patchlevel.h>
+#if PY_VERSION_HEX >= 0x030B0000
 #define Py_LIMITED_API 0x030B0000
+#endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>

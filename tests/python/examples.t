@@ -91,7 +91,7 @@ def no_model(problems):
 
 
 if PYTHON is None:
-    print("1..0 # SKIP no Python from 3.11 on has numpy")
+    print("1..0 # SKIP no Python from 3.10 on has numpy")
     sys.exit(0)
 tap.run([
     ("hello", example("hello.py", "PE 0 found: hello from PE")),

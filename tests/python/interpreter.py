@@ -10,7 +10,7 @@ CANDIDATES = [os.environ["WEFT_PYTHON"]] if "WEFT_PYTHON" in os.environ else ["p
 
 
 def has(python, *modules):
-    check = f"import sys, {', '.join(('os',) + modules)}; sys.exit(sys.version_info < (3, 11))"
+    check = f"import sys, {', '.join(('os',) + modules)}; sys.exit(sys.version_info < (3, 10))"
     return subprocess.run([python, "-c", check], capture_output=True).returncode == 0
 
 

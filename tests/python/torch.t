@@ -23,7 +23,7 @@ EXAMPLES = ROOT / "examples/python"
 def with_torch(test):
     def case(problems):
         if PYTHON is None:
-            raise tap.Skip("no Python from 3.11 on has pytest, hypothesis and torch here")
+            raise tap.Skip("no Python from 3.10 on has pytest, hypothesis and torch here")
         test(problems)
     return case
 

@@ -248,7 +248,7 @@ def by_itself(problems):
 
 
 def without(problems):
-    raise tap.Skip("no Python from 3.11 on has pytest and PyTorch here")
+    raise tap.Skip("no Python from 3.10 on has pytest and PyTorch here")
 
 
 CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))

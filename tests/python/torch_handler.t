@@ -21,7 +21,7 @@ MANY = ("test_blocks or all_gather_in_place or all_to_all_of_shapes or both_prod
 def with_torch(test):
     def case(problems):
         if PYTHON is None:
-            raise tap.Skip("no Python from 3.11 on has pytest and torch here")
+            raise tap.Skip("no Python from 3.10 on has pytest and torch here")
         test(problems)
     return case
 

@@ -41,7 +41,7 @@ def run(pes, *command):
 def with_torch(test):
     def case(problems):
         if PYTHON is None:
-            raise tap.Skip("no Python from 3.11 on has torch here")
+            raise tap.Skip("no Python from 3.10 on has torch here")
         test(problems)
     return case
 
