@@ -66,6 +66,7 @@ def alone(c, me):
     yield "signal", "Weft", lambda: weft.signal(word, 1, me)
     yield "signal", "ctypes", lambda: c.shmem_signal_set(signal, 1, me)
     yield "wait that is met", "Weft", lambda: weft.wait(word, 1)
+    yield from elements(mine)
     if numpy:
         array, window = numpy.ones(2, "float32"), numpy.asarray(dest)
         yield "put 8 B of a numpy array", "Weft", lambda: weft.put(dest, array, me)
@@ -76,6 +77,20 @@ def alone(c, me):
         yield "put 8 B of a torch tensor", "Weft", lambda: weft.put(dest, tensor, me)
         yield "put 8 B of a torch tensor", "ctypes", lambda: c.shmem_putmem(to, tensor.data_ptr(), 8, me)
         yield "put 8 B of a torch tensor", "torch: window.copy_(tensor)", lambda: there.copy_(tensor)
+
+
+def elements(buffer):
+    """A Buffer as an array, beside ctypes' array and numpy's over the same memory."""
+    kinds = {"Weft": buffer, "ctypes": (ctypes.c_float * 2).from_buffer(buffer)}
+    if numpy:
+        kinds["numpy"] = buffer.numpy()
+    for way, array in kinds.items():
+        yield "an element, b[1]", way, lambda array=array: array[1]
+        yield "an element, b[1] = 0.5", way, lambda array=array: array.__setitem__(1, 0.5)
+        if way != "ctypes":
+            yield "a slice, b[0:2]", way, lambda array=array: array[0:2]
+            yield "two elements, b[:] = 0.5", way, lambda array=array: array.__setitem__(slice(None), 0.5)
+        yield "two elements to a list", way, array.tolist if way != "ctypes" else lambda array=array: list(array)
 
 
 def together(c):
