@@ -34,6 +34,12 @@ from weft._place import get_include, get_library
 from weft._start import init
 
 __version__ = "0.1.0"
+Lock.__module__ = init.__module__ = get_include.__module__ = get_library.__module__ = __name__
+
+
+def __dir__() -> list[str]:
+    return [name for name in globals() if not name.startswith("_") or name.startswith("__")]
+
 
 __all__ = [
     "Block", "Buffer", "Ctx", "Lock", "Share", "Team", "addr_accessible", "all_gather", "all_gather_matmul",

@@ -307,8 +307,11 @@ WEFT_FUNCTION(init) {
     if (PyErr_Occurred())
         return NULL;
     if (error)
-        return PyErr_Format(PyExc_RuntimeError, "init: %s",
-                            *told.text ? told.text : weft_error_text(error));
+        return PyErr_Format(
+            PyExc_RuntimeError, "init: %s%s", *told.text ? told.text : weft_error_text(error),
+            error == -ENOTSOCK ? "; Jupyter's kernels and ipyparallel's engines take "
+                                 "part by weft.init(rank, size, uniqueid=...)"
+                               : "");
     begin();
     return check_same(pe, npes) ? Py_NewRef(Py_None) : NULL;
 }

@@ -65,9 +65,12 @@ static bool is_launcher_socket(int fd) {
 static int check_sockets(void) {
     if (is_launcher_socket(weft_attachment.hub) && is_launcher_socket(weft_attachment.life))
         return 0;
-    weft_log("descriptor %d or %d is not the launcher's socket: a wrapper has closed it, or this "
-             "program was started by a PE",
-             weft_attachment.hub, weft_attachment.life);
+    weft_log(
+        "descriptor %d or %d is not oshrun's socket any more: this process was started by a PE, "
+        "or by a wrapper that closes descriptors, and is no PE: start the program itself with "
+        "oshrun, give it a unique id (shmemx_init_attr), or set WEFT_LAUNCHER=none to have it "
+        "run alone",
+        weft_attachment.hub, weft_attachment.life);
     return -ENOTSOCK;
 }
 

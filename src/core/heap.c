@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "base/size.h"
 #include "core/arena.h"
 #include "core/blocks.h"
 #include "core/device.h"
@@ -89,8 +90,8 @@ static bool return_run(size_t offset, size_t bytes) {
     int error = weft_segment_return(&weft_windows.heap, offset, bytes);
     weft_pin_end();
     if (error)
-        weft_log("cannot give %zu free bytes of the symmetric heap back to the machine: %s", bytes,
-                 strerror(-error));
+        weft_log("cannot give %s of the symmetric heap back to the machine: %s",
+                 weft_size(bytes).text, strerror(-error));
     return error == 0;
 }
 
@@ -144,9 +145,11 @@ static size_t judge_growth(size_t need, size_t promised, size_t bytes, const cha
     size_t have = weft_windows.heap.window.bytes, capacity = weft_windows.heap.slot_bytes;
     size_t npes = (size_t)weft_job.npes;
     if (need > capacity) {
-        weft_log("%s of %zu bytes: a PE's symmetric heap has %zu bytes of address space, of which "
-                 "%zu are in use; no PE gets any",
-                 call, bytes, capacity, weft_blocks_in_use(heap.blocks));
+        weft_log(
+            "%s of %s: a PE's symmetric heap has %s of address space, of which %s are in use; no "
+            "PE gets any",
+            call, weft_size(bytes).text, weft_size(capacity).text,
+            weft_size(weft_blocks_in_use(heap.blocks)).text);
         return 0;
     }
     const char *limit;
@@ -157,10 +160,12 @@ static size_t judge_growth(size_t need, size_t promised, size_t bytes, const cha
         return generous;
     if (need - have <= room)
         return need;
-    weft_log("%s of %zu bytes: the symmetric heap would need %zu more bytes on each of %zu PEs, "
-             "and the machine has %zu for each (%s, less a reserve, and %zu in all that were "
-             "allocated and not touched yet); no PE gets any",
-             call, bytes, need - have, npes, room, limit, promised);
+    weft_log(
+        "%s of %s: the symmetric heap would need %s more on each of %zu PEs, and the machine "
+        "has %s for each (%s, less a reserve, and %s in all that were allocated and not touched "
+        "yet); no PE gets any",
+        call, weft_size(bytes).text, weft_size(need - have).text, npes, weft_size(room).text, limit,
+        weft_size(promised).text);
     return 0;
 }
 
@@ -177,8 +182,8 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
     int result =
         weft_segment_grow(&weft_windows.heap, limit, committed_at_once ? limit : GROWTH_STEP);
     if (result < 0)
-        weft_log("%s of %zu bytes: cannot commit the symmetric heap up to %zu bytes: %s", call,
-                 bytes, limit, strerror(-result));
+        weft_log("%s of %s: cannot commit the symmetric heap up to %s: %s", call,
+                 weft_size(bytes).text, weft_size(limit).text, strerror(-result));
     if (!weft_sync_min(world(), result == 0, call)) {
         weft_segment_show(&weft_windows.heap, weft_arena_limit(&heap));
         return -ENOMEM;

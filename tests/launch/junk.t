@@ -37,7 +37,7 @@ def environment():
 @case("descriptors that are something else are refused")
 def descriptors():
     result = alone({**JOB, "WEFT_HUB_FD": "0", "WEFT_LIFE_FD": "1"})
-    assert result.returncode == 71 and "not the launcher's socket" in result.stderr, result
+    assert result.returncode == 71 and "is not oshrun's socket any more" in result.stderr, result
     swapped = "t=$WEFT_HUB_FD; export WEFT_HUB_FD=$WEFT_LIFE_FD WEFT_CONTROL_FD=$t; exec " + PE + " join"
     run("-n", 1, "sh", "-c", swapped).expect(71, "no control page")
     run("-n", 2, "sh", "-c", f"exec env WEFT_NPES=3 {PE} join").expect(71, "control page is for 2 PEs, and this job has 3")
@@ -46,7 +46,7 @@ def descriptors():
 @case("a wrapper that closes descriptors is told")
 def closed():
     script = f"import subprocess,sys; sys.exit(subprocess.run(['{PE}','join']).returncode)"
-    run("-n", 2, sys.executable, "-c", script).expect(71, "a wrapper has closed it")
+    run("-n", 2, sys.executable, "-c", script).expect(71, "a wrapper that closes descriptors")
 
 
 @case("a second process that wants to be the same PE is refused")

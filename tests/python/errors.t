@@ -76,7 +76,7 @@ def misuse_is_an_exception(problems):
         time.sleep(2)
     """, SHMEM_DEBUG="1")
     found = tracebacks(done)
-    if len(found) != 1 or not re.fullmatch(r"RuntimeError: put: shmem_putmem: arguments dest \(0x[0-9a-f]+, 50000 bytes\) "
+    if len(found) != 1 or not re.fullmatch(r"RuntimeError: put: shmem_(ctx_)?putmem: arguments dest \(0x[0-9a-f]+, 50000 bytes\) "
                                            r"and source .* overlap: pass disjoint objects: the job is over", found[0]):
         problems += done.stderr.splitlines()
     if any("overlap" in line for line in lines_of_weft(done)):
@@ -92,7 +92,8 @@ def too_much_memory(problems):
         assert weft.zeros(1)[0] == 0
     """)
     whole = [line for line in done.stdout.splitlines() if line.startswith("empty: shmemx_malloc of ")]
-    if done.returncode or done.stderr or len(whole) != 2 or not any("32 PiB" in line for line in whole):
+    if done.returncode or done.stderr or len(whole) != 2 or not all("of 32 PiB: " in line for line in whole) or \
+            not any("GiB of address space" in line for line in whole):
         problems += [f"status {done.returncode}", *(done.stdout + done.stderr).splitlines()]
 
 
@@ -102,6 +103,23 @@ def wrong_job(problems):
     if len(found) != 1 or not re.fullmatch(r"RuntimeError: init: .*PE 5 of 2 is no place in a job of 1 to .*", found[0]) \
             or lines_of_weft(done):
         problems += done.stderr.splitlines()
+
+
+def child_of_a_pe(problems):
+    """As a kernel of a Jupyter that oshrun has started: descriptors are closed, the environment is there."""
+    child = "import weft; weft.init(); print('PE', weft.my_pe(), 'of', weft.n_pes(), flush=True)"
+    done = run(f"""
+        import os, subprocess
+        child = [sys.executable, "-c", {child!r}]
+        failed = subprocess.run(child, capture_output=True, text=True)
+        print(failed.returncode, failed.stderr, flush=True)
+        subprocess.run(child, env={{**os.environ, "WEFT_LAUNCHER": "none"}})
+    """)
+    told = [line for line in done.stdout.splitlines() if line.startswith("RuntimeError: init: descriptor ")]
+    if done.returncode or len(told) != 2 or "weft: " in done.stdout + done.stderr or \
+            done.stdout.count("PE 0 of 1\n") != 2 or \
+            not all("oshrun's socket any more" in line and "weft.init(rank, size, uniqueid=...)" in line for line in told):
+        problems += (done.stdout + done.stderr).splitlines()
 
 
 def tracebacks_in_one_piece(problems):
@@ -136,5 +154,6 @@ tap.run(tap.ahead([
     ("checked mode: a misuse is an exception", misuse_is_an_exception),
     ("too much memory is told once", too_much_memory),
     ("init tells why there is no job", wrong_job),
+    ("init tells a child of a PE what to do", child_of_a_pe),
     ("a traceback is one piece", tracebacks_in_one_piece),
 ]))

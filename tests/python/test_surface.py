@@ -62,6 +62,15 @@ def test_everything_is_there_and_documented():
                 assert inspect.getdoc(member), f"{kind.__name__}.{name}"
 
 
+def test_nothing_private_is_listed():
+    """The modules that the package is made of are no part of what it offers."""
+    import pydoc
+    listed = [name for name in dir(weft) if not name.startswith("__")]
+    assert set(weft.__all__) <= set(listed) <= {*weft.__all__, "torch"}
+    text = pydoc.plain(pydoc.render_doc(weft))
+    assert "weft._" not in text and "    class Lock(" in text
+
+
 def test_calls_name_their_errors():
     for name in ("put", "get", "put_signal", "signal", "wait", "fence", "quiet", "sync", "barrier", "all_reduce",
                  "empty", "zeros", "all_gather_matmul", "init", "put_slice", "pad_put", "Ctx", "Lock", "inscan", "collect",
