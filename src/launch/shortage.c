@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Both versions of cgroups count kills in the group of the process that was killed, whichever limit
  * above it was met: version 2 in memory.events, version 1 in memory.oom_control. The group whose
- * limit was met is then the innermost one, up from there, that has one and is near it. */
+ * limit was met is then the innermost one, up from there, that has one and is near it. Only without
+ * such a count the machine's own is read, which the kernel takes longer for. */
 #include "launch/shortage.h"
 #include <fcntl.h>
 #include <stdbool.h>
@@ -29,10 +30,9 @@ static uint64_t read_number(const char *folder, const char *name, const char *ke
     return number;
 }
 
-static uint64_t read_kills(const char *folder) {
-    uint64_t kills = read_number(folder, "memory.events", "oom_kill ");
-    kills = kills < UINT64_MAX ? kills : read_number(folder, "memory.oom_control", "oom_kill ");
-    return kills < UINT64_MAX ? kills : 0;
+/* UINT64_MAX: the kernel has no such count for this group. */
+static uint64_t read_kills(const char *folder, bool version_2) {
+    return read_number(folder, version_2 ? "memory.events" : "memory.oom_control", "oom_kill ");
 }
 
 static void read_cgroup(pid_t pid, char cgroup[CGROUP_BYTES]) {
@@ -46,9 +46,11 @@ static void read_cgroup(pid_t pid, char cgroup[CGROUP_BYTES]) {
 }
 
 /* A line of /proc/PID/cgroup is "number:controllers:/path"; there are no controllers in that of
- * version 2. A group counts here if it has one of the files above. */
-static char *find_folder(const char *cgroup) {
+ * version 2. */
+static void note_cgroup(struct weft_shortage *before, const char *cgroup) {
     char folder[PATH_BYTES];
+    before->cgroup = strdup(cgroup);
+    before->folder = NULL;
     for (const char *line = cgroup; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const char *names = strchr(line, ':'), *own = names ? strchr(names + 1, ':') : NULL;
         bool version_2 = own && own == names + 1;
@@ -56,24 +58,21 @@ static char *find_folder(const char *cgroup) {
             continue;
         snprintf(folder, sizeof folder, CGROUPS "%s%.*s", version_2 ? "" : "/memory",
                  (int)strcspn(own + 1, "\n"), own + 1);
-        if (read_number(folder, version_2 ? "memory.events" : "memory.oom_control", "oom_kill ") <
-            UINT64_MAX)
-            return strdup(folder);
+        uint64_t kills = read_kills(folder, version_2);
+        if (kills == UINT64_MAX)
+            continue;
+        before->folder = strdup(folder);
+        before->version_2 = version_2;
+        before->kills = kills;
+        return;
     }
-    return NULL;
-}
-
-static void note_cgroup(struct weft_shortage *before, const char *cgroup) {
-    before->cgroup = strdup(cgroup);
-    before->folder = find_folder(cgroup);
-    before->kills_in_cgroup = before->folder ? read_kills(before->folder) : 0;
+    before->kills = read_number("/proc", "vmstat", "oom_kill ");
 }
 
 void weft_shortage_note(struct weft_shortage *before) {
     char cgroup[CGROUP_BYTES];
     read_cgroup(getpid(), cgroup);
     note_cgroup(before, cgroup);
-    before->kills_in_all = read_number("/proc", "vmstat", "oom_kill ");
 }
 
 void weft_shortage_note_other(struct weft_shortage *before, pid_t pid,
@@ -98,21 +97,34 @@ static uint64_t limit_met(const char *folder) {
     return limit < UINT64_MAX / 2 && most >= limit - limit / 8 ? limit : 0;
 }
 
+/* The innermost cgroup from `folder` up whose limit was met stays in it: the limit, or 0. */
+static uint64_t find_limit(char *folder) {
+    for (char *end = folder + strlen(folder); end > folder + strlen(CGROUPS);
+         end = strrchr(folder, '/')) {
+        *end = '\0';
+        uint64_t limit = limit_met(folder);
+        if (limit)
+            return limit;
+    }
+    return 0;
+}
+
 int weft_shortage_text(const struct weft_shortage *before, char *text, size_t bytes) {
     char folder[PATH_BYTES];
-    const size_t top = strlen(CGROUPS);
-    if (before->folder && read_kills(before->folder) > before->kills_in_cgroup) {
-        snprintf(folder, sizeof folder, "%s", before->folder);
-        for (char *end = folder + strlen(folder); end > folder + top; end = strrchr(folder, '/')) {
-            *end = '\0';
-            uint64_t limit = limit_met(folder);
-            if (limit)
-                return snprintf(text, bytes, "cgroup %s has its limit of %.4g MiB", folder,
-                                (double)limit / (1 << 20));
-        }
-        return snprintf(text, bytes, "it was in cgroup %s", before->folder);
-    }
-    if (before->kills_in_all < read_number("/proc", "vmstat", "oom_kill "))
+    bool grouped = before->folder != NULL;
+    uint64_t kills = grouped ? read_kills(before->folder, before->version_2)
+                             : read_number("/proc", "vmstat", "oom_kill ");
+    if (kills == UINT64_MAX || kills <= before->kills)
+        return 0;
+    if (!grouped)
         return snprintf(text, bytes, "the machine has no more");
-    return 0;
+    snprintf(folder, sizeof folder, "%s", before->folder);
+    uint64_t limit = find_limit(folder);
+    if (limit)
+        return snprintf(text, bytes, "cgroup %s has its limit of %.4g MiB", folder,
+                        (double)limit / (1 << 20));
+    return snprintf(text, bytes,
+                    "it was in cgroup %s, and no limit there was met: the machine has "
+                    "no more",
+                    before->folder);
 }

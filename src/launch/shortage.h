@@ -3,6 +3,7 @@
 #ifndef WEFT_LAUNCH_SHORTAGE_H
 #define WEFT_LAUNCH_SHORTAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -11,7 +12,8 @@
 struct weft_shortage {
     char *cgroup; /* what /proc has of where it is */
     char *folder; /* of its memory cgroup; NULL: none was found */
-    uint64_t kills_in_cgroup, kills_in_all;
+    bool version_2;
+    uint64_t kills; /* for want of memory: in the cgroup, or on the machine */
 };
 
 /* Notes where this process is, and what has been counted there by now. */
