@@ -30,8 +30,8 @@ static bool said_already(const struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
     bool plain_program =
         run->npes == 1 && cause->kind == WEFT_ABORT_EXITED && cause->state == WEFT_PE_ABSENT;
-    return cause->kind == WEFT_ABORT_ERROR || cause->kind == WEFT_ABORT_GLOBAL_EXIT ||
-           plain_program;
+    bool on_purpose = cause->kind == WEFT_ABORT_GLOBAL_EXIT && !run->options->verbose;
+    return cause->kind == WEFT_ABORT_ERROR || on_purpose || plain_program;
 }
 
 /* SIGKILL may be the kernel's, for want of memory. */

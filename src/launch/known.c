@@ -239,7 +239,7 @@ const struct weft_known_row weft_known[] = {
     {OUTPUT, "output-filename", "DIR", set_output_folder,
      "write what PE n writes into DIR/rank.n/stdout and DIR/rank.n/stderr"},
     {OUTPUT, "timeout", "SECONDS", set_timeout, "end the job after that time, with status 124"},
-    {OUTPUT, "v verbose", "", set_verbose, "say what is started, and which options do nothing"},
+    {OUTPUT, "v verbose", "", set_verbose, "say what is started, which options do nothing, and who called shmem_global_exit"},
     {OUTPUT, "h help", "", ask_help, "print this"},
     {OUTPUT, "V version", "", ask_version, "print the version"},
 

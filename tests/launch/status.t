@@ -121,6 +121,8 @@ def global_exit():
         result.expect(status)
         assert result.err == "", result.err
     run("-n", 2, PE, "0@hang", "join", "global_exit:7").expect(7)
+    named = run("-v", "-n", 2, PE, "join", "exchange", "1@global_exit:7", "hang").expect(7)
+    assert re.search(r"oshrun: PE 1 \(pid \d+\) called shmem_global_exit\(7\); ending the job", named.err), named.err
     run("-n", 3, PE, "join", "1@sleep_ms:50", "1@global_exit:8", "exchange").expect(8, err="")
 
 
