@@ -5,6 +5,7 @@
 #include "base/crash.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -141,7 +142,8 @@ static void watch_signal(int signal) {
 
 void weft_crash_watch(void) {
     bool sanitized = __asan_init || __tsan_init;
-    if (owner == getpid() || sanitized || strcmp(weft_env.backtrace, "0") == 0)
+    bool wanted = strcmp(weft_env.backtrace, "0") != 0 && !weft_privileged();
+    if (owner == getpid() || sanitized || !wanted)
         return;
     owner = getpid();
     set_stack();

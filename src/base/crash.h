@@ -5,8 +5,9 @@
 #define WEFT_BASE_CRASH_H
 
 /* Handles the signals of crashes that nobody handles: a program's own handler, a sanitizer's and
- * Python's faulthandler stay, and one that is set later replaces this. Nothing under sanitizers and
- * with WEFT_BACKTRACE=0; nothing the second time. Forked children crash without a word. */
+ * Python's faulthandler stay, and one that is set later replaces this. Nothing under sanitizers,
+ * with WEFT_BACKTRACE=0, and in a privileged program, whose caller must not learn where things lie;
+ * nothing the second time. Forked children crash without a word. */
 void weft_crash_watch(void);
 
 #endif

@@ -183,6 +183,16 @@ def files():
     assert run_as_nobody([HERE / "prints"], variables).stdout == "gone\n"
 
 
+@privileged_case("a crash says nothing of where things lie in memory")
+def crash():
+    compile_here("crashes", "#include <shmem.h>\n#include <signal.h>\nint main(void) { shmem_init(); return raise(SIGSEGV); }",
+                 f"-L{HERE}", "-lweft", f"-Wl,-rpath,{HERE}")
+    assert "crashed by signal 11" in run_as_nobody([HERE / "crashes"]).stderr
+    (HERE / "crashes").chmod(0o4755)
+    result = run_as_nobody([HERE / "crashes"])
+    assert (result.returncode, result.stderr) == (-11, ""), result
+
+
 if not REASON:
     prepare()
 main()
