@@ -57,15 +57,21 @@ static int act_on(const struct pad *pad, to_peer *act) {
                                         stream);
 }
 
+/* A wait with a limit is made when the job is lost, too: see weft_session_guard_limited. */
+static bool may_wait(const struct pad *pad) {
+    return (weft_session.lost && weft_session.running && pad->timeout_ms != 0) ||
+           weft_session_check(pad->call);
+}
+
 static PyObject *meet(const struct weft_signature *signature, PyObject *const *args,
                       Py_ssize_t nargs, PyObject *names, to_peer *act) {
     struct pad pad = {.call = signature->call};
     PyObject *in[7];
     int error;
-    if (!weft_session_check(signature->call) ||
+    if ((!weft_session.lost && !weft_session_check(signature->call)) ||
         !weft_arguments_sort(signature, args, nargs, names, in))
         return NULL;
-    if (!take(&pad, in, act != NULL)) {
+    if (!take(&pad, in, act != NULL) || !may_wait(&pad)) {
         weft_array_drop(&pad.array);
         return NULL;
     }

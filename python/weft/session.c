@@ -96,11 +96,9 @@ void weft_session_lock(struct weft_unlocked *unlocked) {
     atomic_fetch_sub(&weft_session.unlocked, 1);
 }
 
-int weft_session_guard(int (*call)(void *), void *context) {
+int weft_session_guard_limited(int (*call)(void *), void *context) {
     struct weft_landing landing;
     int error;
-    if (weft_session.lost)
-        return WEFT_JOB_LOST;
     atomic_fetch_add(&weft_session.unlocked, 1);
     weft_session_enter(&landing);
     if (setjmp(landing.way_out) == 0)
@@ -110,6 +108,10 @@ int weft_session_guard(int (*call)(void *), void *context) {
     weft_session_leave(&landing);
     atomic_fetch_sub(&weft_session.unlocked, 1);
     return error;
+}
+
+int weft_session_guard(int (*call)(void *), void *context) {
+    return weft_session.lost ? WEFT_JOB_LOST : weft_session_guard_limited(call, context);
 }
 
 /* --- The end of the process ------------------------------------------------------------------ */

@@ -67,6 +67,11 @@ void weft_session_lock(struct weft_unlocked *unlocked);
  * back. */
 WEFT_EXPORT int weft_session_guard(int (*call)(void *), void *context);
 
+/* The same for a wait to which the program has set a limit, and which takes no lock of the
+ * library's: it is called when the job is lost, too, and tells the library that this process goes
+ * on alone. */
+WEFT_EXPORT int weft_session_guard_limited(int (*call)(void *), void *context);
+
 enum { WEFT_JOB_LOST = -EOWNERDEAD };
 
 /* Who died, and how, and that the job is over. */

@@ -27,6 +27,17 @@ void weft_boot_tell_error(const char *line) {
         handler(line);
 }
 
+static _Atomic bool alone;
+
+void weft_boot_go_alone(void) {
+    if (!weft_attachment.launched)
+        atomic_store(&alone, true);
+}
+
+bool weft_boot_is_alone(void) {
+    return atomic_load(&alone);
+}
+
 void weft_boot_tell_end(void) {
     weft_end_handler *handler = atomic_load(&end_handler);
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);

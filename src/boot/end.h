@@ -24,6 +24,12 @@ void weft_boot_tell_end(void);
 /* The same of a failure of this PE, whose line nobody has written yet. */
 void weft_boot_tell_error(const char *line);
 
+/* A wait to which the program has set a limit has found its peers gone: the program learns of that
+ * and goes on to an end of its own, which the job's end does not hasten any more. Nothing under
+ * oshrun, which ends all PEs of a job. */
+void weft_boot_go_alone(void);
+bool weft_boot_is_alone(void);
+
 /* The hub's side has closed the socket: the job is over, or its host is. */
 _Noreturn void weft_boot_lost(void);
 

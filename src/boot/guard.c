@@ -98,7 +98,7 @@ static void open_lines(void) {
 static void end_self(void) {
     weft_boot_tell_end();
     weft_clock_sleep_ms(GRACE_MS);
-    if (!has_left(weft_attachment.pe))
+    if (!has_left(weft_attachment.pe) && !weft_boot_is_alone())
         weft_boot_end_self("");
 }
 

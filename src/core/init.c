@@ -274,8 +274,8 @@ static void finish_at_exit(void) {
  * thread may be at it already. There is nothing left for an end handler to return to. */
 static void finalize_at_exit(int status, void *unused) {
     (void)unused;
-    if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending())
-        return;
+    if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending() || weft_boot_is_alone())
+        return; /* alone: there is nobody to meet, and the memory goes with the process */
     weft_boot_set_end_handler(NULL);
     lock_changing("shmem_finalize");
     bool running = init_count > 0;

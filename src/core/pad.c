@@ -16,7 +16,9 @@ struct spell {
 };
 
 static struct spell spell_of(const struct weft_pad *pad, int peer, const char *what) {
-    return (struct spell){pad, peer, what, weft_clock_ns(), {.call = pad->call, .pe = WEFT_PE_ANY}};
+    struct weft_waiter waiter = {
+        .call = pad->call, .pe = WEFT_PE_ANY, .limited = pad->timeout_ms != 0};
+    return (struct spell){pad, peer, what, weft_clock_ns(), waiter};
 }
 
 /* 0, or -ETIMEDOUT with text. */

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "base/clock.h"
 #include "base/futex.h"
+#include "boot/end.h"
 #include "boot/notice.h"
 #include "boot/stall.h"
 #include "core/job.h"
@@ -34,6 +35,13 @@ static inline void pause_briefly(void) {
 #endif
 }
 
+/* The job is over. Who waits with a limit expects that peers may not come. */
+static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
+    if (waiter->limited)
+        weft_boot_go_alone();
+    weft_job_die_aborted(waiter->call);
+}
+
 /* Spins or yields for one turn; false when it is time to sleep. */
 bool weft_waiter_awake(struct weft_waiter *waiter) {
     uint32_t spins = weft_job.oversubscribed ? 0 : SPIN_TURNS;
@@ -41,11 +49,11 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
     if (turn < spins) {
         pause_briefly();
         if (turn % ABORT_CHECK_TURNS == 0 && weft_job_aborted())
-            weft_job_die_aborted(waiter->call);
+            waiter_leave(waiter);
         return true;
     }
     if (weft_job_aborted())
-        weft_job_die_aborted(waiter->call);
+        waiter_leave(waiter);
     if (turn < spins + YIELD_TURNS) {
         sched_yield();
         return true;

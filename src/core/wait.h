@@ -26,6 +26,7 @@ struct weft_waiter {
     int pe;           /* world PE that is waited for, or one of the two below */
     uint32_t turns;
     bool departed;                    /* `pe` has, and the condition was looked at behind that */
+    bool limited;                     /* the program has set a limit: see weft_boot_go_alone */
     uint8_t looks;                    /* of the watch below */
     uint64_t since_ns, look_ns;       /* of the first rest, and of the watch's next look */
     const struct weft_word *word;     /* that is waited for; NULL: it is none of the library */

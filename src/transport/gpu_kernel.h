@@ -41,8 +41,11 @@ enum weft_gpu_kernel {
  * with kernels. */
 struct weft_gpu_abort {
     const uint32_t *word; /* not 0: the job is over. Registered host memory, or NULL */
-    uint32_t *gave_up;    /* set to 1: what the kernel waited for did not come */
+    uint32_t *gave_up;    /* set to 1: what the kernel waited for did not come; see below */
 };
+/* gave_up[0]: of all kernels that gave up. gave_up[1]: of one that was to wait for so long and no
+ * longer; it has trapped then, and the context runs nothing any more. */
+enum { WEFT_GPU_GAVE_UP, WEFT_GPU_TIMED_OUT };
 extern struct weft_gpu_abort weft_gpu_abort;
 
 /* Loads libweft_cuda.so from beside libweft.so (or from the loader's path) and its kernels, into

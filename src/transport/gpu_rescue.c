@@ -43,6 +43,12 @@ static size_t page_bytes(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* The context is dead then: each of its calls fails, and nothing of it runs. */
+static bool has_trapped(void) {
+    return weft_gpu_abort.gave_up &&
+           atomic_load((_Atomic uint32_t *)&weft_gpu_abort.gave_up[WEFT_GPU_TIMED_OUT]) != 0;
+}
+
 /* --- When the job is over --------------------------------------------------------------------- */
 
 static int release(const struct words *words) {
@@ -77,7 +83,7 @@ static void *release_main(void *unused) {
 /* Fails for as long as a stream is being captured. */
 static void *drain_main(void *unused) {
     weft_gpu_enter();
-    while (!rescue.over && weft_cuda.cuCtxSynchronize() != WEFT_CU_SUCCESS)
+    while (!rescue.over && weft_cuda.cuCtxSynchronize() != WEFT_CU_SUCCESS && !has_trapped())
         weft_clock_sleep_ms(1);
     rescue.drained = true;
     return unused;
@@ -104,9 +110,11 @@ static void save(void) {
     if (!rescue.noted)
         return;
     drain(weft_clock_ns());
-    while (!rescue.stopping && !has_passed(since_ns, LEAVE_MS))
+    if (has_trapped())
+        weft_boot_go_alone();
+    while (!rescue.stopping && !weft_boot_is_alone() && !has_passed(since_ns, LEAVE_MS))
         weft_clock_sleep_ms(1);
-    if (!rescue.stopping)
+    if (!rescue.stopping && !weft_boot_is_alone())
         weft_boot_end_self(", in the middle of GPU work");
     rescue.over = true;
     pthread_join(rescue.releaser, NULL);

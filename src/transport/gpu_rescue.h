@@ -10,6 +10,10 @@
  *   100 ms   if the GPU still has work of this process's, the process ends hard
  *   400 ms   if the process is still there, it ends all the same (a graph replayed in a loop, say)
  *
+ * A process whose kernel has waited for longer than the program said, and trapped, is left to
+ * itself: the program knows by an error of CUDA's that nobody comes, and the GPU has nothing left
+ * to stop.
+ *
  * The end is weft_boot_end_self's: one line and WEFT_STATUS_ABORTED, or the status that
  * shmem_global_exit was called with. What counts as drained is the whole context, not a list of
  * streams: a graph is replayed on streams that Weft never saw, and streams are destroyed. */

@@ -12,16 +12,29 @@ struct weft_pad {
     uint64_t timeout_ms; /* 0: for ever */
 };
 
-/* A turn of a wait; false when the job is over. PyTorch's users know a timeout by the trap. */
+/* Ends the wait by a trap, by which PyTorch's users know a timeout. The host learns of the reason.
+ */
+WEFT_DEVICE void pad_trap(const struct weft_pad *pad, int peer, const char *what, uint64_t ms,
+                          struct weft_gpu_abort abort) {
+    printf("weft: rank %d: %s rank %d on channel %d of its signal pad for %llu ms\n", pad->me, what,
+           peer, pad->channel, (unsigned long long)ms);
+    if (abort.gave_up) {
+        weft_st_relaxed_sys(&abort.gave_up[WEFT_GPU_TIMED_OUT], 1u);
+        weft_fence_sys();
+    }
+    weft_trap();
+}
+
+/* A turn of a wait; false when the job is over and the wait has no limit. */
 WEFT_DEVICE bool pad_turn(const struct weft_pad *pad, int peer, const char *what,
                           struct weft_spin *spin, struct weft_gpu_abort abort) {
-    if (!weft_spin(spin, abort))
-        return false;
-    if (pad->timeout_ms == 0 || weft_spin_ns(spin) / 1000000 < pad->timeout_ms)
+    bool goes_on = weft_spin(spin, abort);
+    if (pad->timeout_ms == 0)
+        return goes_on;
+    uint64_t ms = weft_spin_ns(spin) / 1000000;
+    if (goes_on && ms < pad->timeout_ms)
         return true;
-    printf("weft: rank %d: %s rank %d on channel %d of its signal pad for %llu ms\n", pad->me, what,
-           peer, pad->channel, (unsigned long long)pad->timeout_ms);
-    weft_trap();
+    pad_trap(pad, peer, what, ms, abort);
     return false;
 }
 

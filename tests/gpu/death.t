@@ -123,6 +123,21 @@ def another():
         under_another(scene, victim)
 
 
+@case("who has set a limit to its wait goes on to an end of its own, where the peer is dead or is late")
+def bounded():
+    for how, victim in ((9, 0), (9, NPES - 1), ("late", 0)):
+        job = torchrun(NPES, [SCENES, "bounded_wait", victim, how])
+        job.wait(seconds_max=JOB_S + 2)
+        check_left(0, "bounded_wait")
+        for pe in range(NPES):
+            dies = pe == victim and how == 9
+            assert dies or job.status[pe] == 0 and (pe == victim or "raised" in job.out[pe]), (
+                f"{how}: {job.status}: {job.out}: {job.err}")
+    if NPES > 1:
+        late = Result(start("-n", NPES, SCENES, "bounded_wait", 0, "late"))
+        assert late.status == 0 and late.out.count("raised") == NPES - 1, f"{late.status}: {late.out}: {late.err}"
+
+
 @case("shmem_global_exit: all end with its status and say nothing")
 def global_exit():
     for scene, victim in victims(("barrier", "many_by_engine", "host_wait", "replay_engine")):

@@ -4,14 +4,22 @@
  *   scenes SCENE VICTIM HOW
  *
  * SCENE is a name of the table below, HOW the number of a signal, or "exit" for
- * shmem_global_exit(7). Every PE prints its pid, and PE VICTIM "victim" and its pid when it is
- * about to die. No test of its own. PEs: none */
+ * shmem_global_exit(7), or "late" for a victim that ends as any program does. Every PE prints its
+ * pid, and PE VICTIM "victim" and its pid when it is about to die. No test of its own. PEs: none */
 #include "graph.h"
 #include <shmemx.h>
 #include <signal.h>
 #include <unistd.h>
 
-enum { BYTES = 100000, LET_THEM_IN_US = 50000, MANY = 200, FLOOD = 5000, BUSY_S = 20 };
+enum {
+    BYTES = 100000,
+    LET_THEM_IN_US = 50000,
+    MANY = 200,
+    FLOOD = 5000,
+    BUSY_S = 20,
+    LIMIT_MS = 200,
+    GOES_ON_US = 900000
+};
 
 static int me, npes, victim;
 static const char *how;
@@ -30,6 +38,8 @@ static void say(const char *what) {
 static void die(void) {
     usleep(LET_THEM_IN_US);
     say("victim");
+    if (strcmp(how, "late") == 0)
+        exit(0);
     if (strcmp(how, "exit") == 0)
         shmem_global_exit(7);
     kill(getpid(), atoi(how));
@@ -161,6 +171,22 @@ static void busy(void) {
     barrier();
 }
 
+/* A wait with a limit: the program hears of it from CUDA, and goes on to its end. */
+static void bounded_wait(void) {
+    uint32_t *addresses[64], **pads = (void *)numbers;
+    for (int pe = 0; pe < npes; pe++)
+        addresses[pe] = shmemx_ptr(SHMEMX_SPACE_DEVICE, dest, pe);
+    gpu_write(pads, addresses, sizeof *pads * (size_t)npes);
+    uint64_t ms = strcmp(how, "late") == 0 ? LIMIT_MS : BUSY_S * 1000;
+    must(shmemx_pad_wait_on_stream(pads, me, npes, victim, 0, ms, stream));
+    gpu_enter();
+    int error = gpu.cuStreamSynchronize(stream);
+    gpu_leave();
+    say(error ? "raised" : "nothing");
+    usleep(GOES_ON_US);
+    exit(error == 0);
+}
+
 static const struct scene {
     const char *name;
     void (*enter)(void);
@@ -181,6 +207,7 @@ static const struct scene {
     {"host_put", host_put, false},
     {"host_quiet", host_quiet, false},
     {"busy", busy, false},
+    {"bounded_wait", bounded_wait, false},
 };
 
 static void set_up(void) {

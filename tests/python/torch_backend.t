@@ -162,6 +162,11 @@ def alive_at_the_end(problems):
     """), said=["end"])
 
 
+def timeouts(problems):
+    """Peers leave while a rank waits for them with a limit."""
+    run(problems, [PYTHON, HERE / "gpu_timeouts.py", "--ranks", "2", "--cpu", "--registry"], said=["# 4 of 4 cases"])
+
+
 def thread_at_the_end(problems):
     """Its call ends when Python has, and gives no thread its lock any more."""
     said = run(problems, oshrun(2, """
@@ -254,7 +259,7 @@ def without(problems):
 CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))
          for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in (1, 2, 3, 4)]
 CASES += [(scene.__name__.replace("_", " "), scene) for scene in (
-    torchrun, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, thread_at_the_end, names, used_before,
+    torchrun, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, timeouts, thread_at_the_end, names, used_before,
     no_compiler, no_room, by_itself)]
 ONLY = sys.argv[1] if len(sys.argv) > 1 else ""  # cases with this in their name
 CASES = [case for case in CASES if ONLY in case[0]]

@@ -86,8 +86,8 @@ def _register():
     library = shim.load()
     _members = shim.members_callback(_ranks_of)
     extension = ctypes.CDLL(weft._core.__file__)  # in this process already: what it exports
-    library.weft_torch_register(_members, extension.weft_session_guard, extension.weft_error_text,
-                                int(torch.version.cuda is not None))
+    library.weft_torch_register(_members, extension.weft_session_guard, extension.weft_session_guard_limited,
+                                extension.weft_error_text, int(torch.version.cuda is not None))
     if os.environ.get("WEFT_TORCH_ALIAS") == "NVSHMEM":
         library.weft_torch_alias(b"NVSHMEM")
     _shim = library

@@ -117,7 +117,7 @@ def _make(to):
 
 def _declare(shim):
     """The functions of entry.cpp."""
-    shim.weft_torch_register.argtypes = [_MEMBERS, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+    shim.weft_torch_register.argtypes = [_MEMBERS, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
     shim.weft_torch_register.restype = None
     shim.weft_torch_alias.argtypes = [ctypes.c_char_p]
     shim.weft_torch_alias.restype = None

@@ -10,16 +10,17 @@
 
 namespace weft {
 
-/* weft_session_guard and weft_error_text of the extension. */
+/* weft_session_guard, weft_session_guard_limited and weft_error_text of the extension. */
 using Guard = int (*)(int (*call)(void *), void *context);
 using ErrorText = const char *(*)(int error);
-inline Guard session_guard;
+inline Guard session_guard, session_guard_limited;
 inline ErrorText error_text;
 
-/* What call() returns. */
-template <typename Call> int guarded(Call call) {
+/* What call() returns. limited: it is a wait to which the program has set a limit. */
+template <typename Call> int guarded(Call call, bool limited = false) {
     static_assert(std::is_trivially_destructible_v<Call>, "nobody would destroy it");
-    return session_guard([](void *at) noexcept { return (*static_cast<Call *>(at))(); }, &call);
+    Guard guard = limited ? session_guard_limited : session_guard;
+    return guard([](void *at) noexcept { return (*static_cast<Call *>(at))(); }, &call);
 }
 
 } // namespace weft

@@ -23,10 +23,12 @@ extern "C" {
  * which PyTorch has none of its own, in any case. */
 __attribute__((visibility("default"))) void weft_torch_register(weft::Members members,
                                                                 weft::Guard guard,
+                                                                weft::Guard guard_limited,
                                                                 weft::ErrorText error_text,
                                                                 int cuda) {
     weft::members_of = members;
     weft::session_guard = guard;
+    weft::session_guard_limited = guard_limited;
     weft::error_text = error_text;
     if (!symm::has_allocator(at::kCPU))
         symm::register_allocator(at::kCPU, allocator_of(at::kCPU));

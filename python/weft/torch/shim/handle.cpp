@@ -28,18 +28,18 @@ void Handle::check_rank(const char *argument, int rank) const {
 
 /* act(pads, stream): the pads in an array that is known to whoever waits, a kernel or this thread.
  */
-template <typename Act> void Handle::on_pads(Act act) {
+template <typename Act> void Handle::on_pads(size_t timeout_ms, Act act) {
     auto pads = reinterpret_cast<uint32_t *const *>(peers_->pads_on_device());
     auto stream = current_stream(get_device());
     WithoutGil waiting;
-    int rc = guarded([&] { return act(pads, stream); });
+    int rc = guarded([&] { return act(pads, stream); }, timeout_ms != 0);
     TORCH_CHECK(rc == 0, "weft: ", error_text(rc));
 }
 
 void Handle::barrier(int channel, size_t timeout_ms) {
     check_channel(channel);
     counts.barriers++;
-    on_pads([&](auto pads, auto stream) {
+    on_pads(timeout_ms, [&](auto pads, auto stream) {
         return shmemx_pad_barrier_on_stream(pads, get_rank(), get_world_size(), channel, timeout_ms,
                                             stream);
     });
@@ -49,7 +49,7 @@ void Handle::put_signal(int dst_rank, int channel, size_t timeout_ms) {
     check_channel(channel);
     check_rank("dst_rank", dst_rank);
     counts.put_signals++;
-    on_pads([&](auto pads, auto stream) {
+    on_pads(timeout_ms, [&](auto pads, auto stream) {
         return shmemx_pad_put_on_stream(pads, get_rank(), get_world_size(), dst_rank, channel,
                                         timeout_ms, stream);
     });
@@ -59,7 +59,7 @@ void Handle::wait_signal(int src_rank, int channel, size_t timeout_ms) {
     check_channel(channel);
     check_rank("src_rank", src_rank);
     counts.wait_signals++;
-    on_pads([&](auto pads, auto stream) {
+    on_pads(timeout_ms, [&](auto pads, auto stream) {
         return shmemx_pad_wait_on_stream(pads, get_rank(), get_world_size(), src_rank, channel,
                                          timeout_ms, stream);
     });

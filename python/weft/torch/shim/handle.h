@@ -43,7 +43,7 @@ class Handle : public c10d::symmetric_memory::SymmetricMemory {
   private:
     void check_channel(int channel) const;
     void check_rank(const char *argument, int rank) const;
-    template <typename Act> void on_pads(Act act);
+    template <typename Act> void on_pads(size_t timeout_ms, Act act);
 
     std::shared_ptr<Block> block_;
     std::shared_ptr<Peers> peers_; /* goes before its block */
