@@ -108,6 +108,12 @@ def test_what_is_not_there_says_whose_it_is_not():
     assert symm_mem._ScaleMode is torch_symm_mem._ScaleMode
 
 
+def test_pytorch_can_list_our_operators():
+    """torch.compile and torch.export look at every operator there is, and fail with one that is gone."""
+    from torch._export.utils import _collect_all_valid_cia_ops
+    assert _collect_all_valid_cia_ops()
+
+
 @on_world
 def test_arguments_of_other_types(group):
     t = symm_mem.empty(4, device="cpu")

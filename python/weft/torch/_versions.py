@@ -21,15 +21,20 @@ def warn_if_untested():
 
 # --- Lists of dtypes --------------------------------------------------------------------------------
 
+# The operator stays: PyTorch lists all that were ever defined, and asks each for its overloads.
+_seen = []
+_library = torch.library.Library("weft", "FRAGMENT")
+_library.define("_see(ScalarType?[] dtypes) -> ()")
+_library.impl("_see", _seen.extend, "CompositeExplicitAutograd")
+
+
 def _numbers_of(dtypes):
     """What the dispatcher makes of a list of dtypes that may hold None: numbers, which no function of
     Python turns back (the table in torch.distributed._symmetric_memory is of an older numbering), or
     dtypes. A list that must not hold None may fare otherwise, so this is of the operators' own kind."""
-    seen, library = [], torch.library.Library("weft_versions", "DEF")
-    library.define("see(ScalarType?[] dtypes) -> ()")
-    library.impl("see", seen.extend, "CompositeExplicitAutograd")
-    torch.ops.weft_versions.see(dtypes)
-    return seen
+    _seen.clear()
+    torch.ops.weft._see(dtypes)
+    return list(_seen)
 
 
 _dtypes = sorted({value for value in vars(torch).values() if isinstance(value, torch.dtype)}, key=str)
