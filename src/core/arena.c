@@ -99,7 +99,10 @@ static void note_demand(struct weft_arena *arena, size_t bytes) {
     arena->idle.regrets++;
 }
 
+/* What is freed later goes with what waits already: small frees beside it must not put it off. */
 void weft_arena_expect_return(struct weft_arena *arena) {
+    if (arena->idle.due)
+        return;
     arena->idle.due = true;
     arena->idle.calls = 0;
 }
