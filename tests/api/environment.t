@@ -161,8 +161,7 @@ def locale(problems):
     made = shutil.which("localedef") and subprocess.run(
         ["localedef", "-i", "de_DE", "-f", "UTF-8", str(WORK / "de_DE.UTF-8")], capture_output=True).returncode == 0
     if not made:
-        print("# no sources of locales on this machine (package locales): not tried")
-        return
+        raise tap.Skip("no sources of locales on this machine (package locales)")
     result = run(LOCPATH=str(WORK), LC_ALL="de_DE.UTF-8", SHMEM_SYMMETRIC_SIZE="1.5m", SHMEM_INFO="1")
     expect(problems, "1.5m", rows(result.stdout).get("SHMEM_SYMMETRIC_SIZE", "").startswith("1.50 MiB"), result)
 

@@ -19,8 +19,7 @@ TESTS = sorted(path for path in HERE.glob("test_*.py") if path.name != "test_sur
 
 def under_sanitizers(problems):
     if not sanitized.is_built() or PYTHON is None:
-        print("# no sanitized extension (make SAN=address,undefined python), or no pytest: not tried")
-        return
+        raise tap.Skip("no sanitized extension (make SAN=address,undefined python), or no pytest")
     done = subprocess.run(
         [sanitized.BUILD / "bin/oshrun", "-n", "2", *sanitized.WRAPPER, PYTHON, HERE / "run.py", *TESTS],
         capture_output=True, text=True, env=interpreter.environment(sanitized.BUILD, **sanitized.ENVIRONMENT), timeout=280)

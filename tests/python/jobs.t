@@ -355,8 +355,7 @@ def torchrun_variables(problems):
 def under(launcher, *arguments):
     def scene(problems):
         if shutil.which(launcher) is None:
-            print(f"# {launcher} is not installed")
-            return
+            raise tap.Skip(f"{launcher} is not installed")
         Run(RING, launch=[launcher, *arguments], OMPI_ALLOW_RUN_AS_ROOT="1",
             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1").expect(problems, 0, ringed(2))
     return scene
@@ -414,8 +413,7 @@ def in_torch(problems):
     """The ranks of torch.distributed, its store, and its order of processes: the reverse of oshrun's."""
     python = interpreter.find("torch")
     if python is None:
-        print("# torch is not installed")
-        return
+        raise tap.Skip("torch is not installed")
     program = textwrap.dedent("""
         import os, sys, array, tempfile, torch, torch.distributed as dist, weft
         rank, size = int(sys.argv[1]), 3

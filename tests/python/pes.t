@@ -18,8 +18,7 @@ TESTS = sorted(str(path) for path in HERE.glob("test_*.py"))
 def on(pes):
     def run(problems):
         if PYTHON is None:
-            print("# no Python from 3.10 on has pytest here")
-            return
+            raise tap.Skip("no Python from 3.10 on has pytest here")
         command = [BUILD / "bin/oshrun", "-n", str(pes), PYTHON, HERE / "run.py", *TESTS]
         done = subprocess.run(command, capture_output=True, text=True, env=interpreter.environment(), timeout=240)
         lines = done.stdout.splitlines()
