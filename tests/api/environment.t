@@ -167,9 +167,12 @@ def locale(problems):
 
 
 def one_table(problems):
-    """Settings are read in base/env.c alone. What a launcher passes is no setting, and boot reads it."""
+    """Settings are read in base/env.c alone. What a launcher passes is no setting, and boot reads it; nor is what
+    oshrun is told by a batch system, by the shell, or to pass on."""
+    told = {'"PATH"', '"SLURM_JOB_ID"', '"SLURM_STEP_ID"', '"SLURM_TASKS_PER_NODE"', "name", "use->value"}
     for path in sorted((ROOT / "src").rglob("*.c")):
         found = set(re.findall(r"\bgetenv\((.*?)\)", path.read_text()))
+        found -= told if path.parent.name == "launch" else set()
         if path.parent.name != "boot" and path.name != "env.c" and found - {'"OPENBLAS_CORETYPE"'}:
             problems.append(f"{path.relative_to(ROOT)} reads {found}")
 
