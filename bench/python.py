@@ -47,6 +47,19 @@ def c_library():
     library.shmem_putmem.restype = library.shmem_getmem.restype = None
     library.shmem_signal_set.argtypes = [pointer, ctypes.c_uint64, number]
     library.shmem_signal_set.restype = None
+    library.shmem_int64_atomic_add.argtypes = library.shmem_int64_atomic_fetch_add.argtypes = [
+        pointer, ctypes.c_int64, number]
+    library.shmem_int64_atomic_add.restype = None
+    library.shmem_int64_atomic_fetch_add.restype = ctypes.c_int64
+    library.shmem_int64_atomic_compare_swap.argtypes = [pointer, ctypes.c_int64, ctypes.c_int64, number]
+    library.shmem_int64_atomic_compare_swap.restype = ctypes.c_int64
+    library.shmem_int64_test.argtypes = [pointer, number, ctypes.c_int64]
+    library.shmem_int64_test_all.argtypes = [pointer, size, pointer, number, ctypes.c_int64]
+    library.shmem_float_iput.argtypes = [pointer, pointer, ctypes.c_ssize_t, ctypes.c_ssize_t, size, number]
+    library.shmem_float_iput.restype = None
+    library.shmem_set_lock.argtypes = library.shmem_clear_lock.argtypes = [pointer]
+    library.shmem_set_lock.restype = library.shmem_clear_lock.restype = None
+    library.shmem_float_sum_inscan.argtypes = library.shmem_collectmem.argtypes = [pointer, pointer, pointer, size]
     library.weft_all_reduce.argtypes = [pointer, pointer, pointer, size, number, number, pointer]
     return library
 
@@ -63,6 +76,11 @@ def alone(c, me):
     yield "put 8 B of a memoryview", "Weft", lambda: weft.put(dest, view, me)
     yield "get 8 B", "Weft", lambda: weft.get(view, dest, me)
     yield "get 8 B", "ctypes", lambda: c.shmem_getmem(source, to, 8, me)
+    yield "put_nbi 8 B", "Weft", lambda: weft.put_nbi(dest, mine, me)
+    ctx = weft.Ctx()
+    yield "put 8 B by a context", "Weft", lambda: weft.put(dest, mine, me, ctx=ctx)
+    yield "iput of 2 elements", "Weft", lambda: weft.iput(dest, mine, me)
+    yield "iput of 2 elements", "ctypes", lambda: c.shmem_float_iput(to, source, 1, 1, 2, me)
     yield "signal", "Weft", lambda: weft.signal(word, 1, me)
     yield "signal", "ctypes", lambda: c.shmem_signal_set(signal, 1, me)
     yield "wait that is met", "Weft", lambda: weft.wait(word, 1)
@@ -93,6 +111,25 @@ def elements(buffer):
         yield "two elements to a list", way, array.tolist if way != "ctypes" else lambda array=array: list(array)
 
 
+def words(c, me):
+    """Atomics, waits and tests, locks."""
+    counts, lock = weft.zeros(8, "int64"), weft.Lock()
+    at, lock_at = counts.ptr, lock.word.ptr
+    yield "atomic_add", "Weft", lambda: weft.atomic_add(counts, 0, me)
+    yield "atomic_add", "ctypes", lambda: c.shmem_int64_atomic_add(at, 0, me)
+    yield "atomic_fetch_add", "Weft", lambda: weft.atomic_fetch_add(counts, 0, me)
+    yield "atomic_fetch_add", "ctypes", lambda: c.shmem_int64_atomic_fetch_add(at, 0, me)
+    yield "atomic_compare_swap", "Weft", lambda: weft.atomic_compare_swap(counts, 0, 0, me)
+    yield "atomic_compare_swap", "ctypes", lambda: c.shmem_int64_atomic_compare_swap(at, 0, 0, me)
+    yield "test", "Weft", lambda: weft.test(counts, 0)
+    yield "test", "ctypes", lambda: c.shmem_int64_test(at, 1, 0)
+    yield "test_all of 8 words", "Weft", lambda: weft.test_all(counts, 0)
+    yield "test_all of 8 words", "ctypes", lambda: c.shmem_int64_test_all(at, 8, None, 1, 0)
+    yield "wait_until_any that is met", "Weft", lambda: weft.wait_until_any(counts, 0)
+    yield "set_lock and clear_lock", "Weft", lambda: (weft.set_lock(lock.word), weft.clear_lock(lock.word))
+    yield "set_lock and clear_lock", "ctypes", lambda: (c.shmem_set_lock(lock_at), c.shmem_clear_lock(lock_at))
+
+
 def together(c):
     """What all PEs do."""
     mine = weft.zeros(2)
@@ -101,6 +138,12 @@ def together(c):
     yield "barrier", "ctypes", c.shmem_barrier_all
     yield "all_reduce 8 B", "Weft", lambda: weft.all_reduce(mine)
     yield "all_reduce 8 B", "ctypes", lambda: c.weft_all_reduce(WORLD, at, at, 2, 1, 1, -1)
+    scanned, gathered = weft.zeros(2), weft.zeros(2 * weft.n_pes())
+    to, all_of_it = scanned.ptr, gathered.ptr
+    yield "inscan 8 B", "Weft", lambda: weft.inscan(scanned, mine)
+    yield "inscan 8 B", "ctypes", lambda: c.shmem_float_sum_inscan(WORLD, to, at, 2)
+    yield "collect 8 B", "Weft", lambda: weft.collect(gathered, mine)
+    yield "collect 8 B", "ctypes", lambda: c.shmem_collectmem(WORLD, all_of_it, at, 8)
     if torch:
         tensor = torch.ones(2)
         yield "all_reduce 8 B of a torch tensor", "Weft", lambda: weft.all_reduce(tensor)
@@ -128,7 +171,7 @@ def main():
         torch.set_num_threads(1)
         start_torch()
     print(f"| call, {weft.n_pes()} PEs | by | us |\n|---|---|---:|") if me == 0 else None
-    for row, way, call in alone(c, me):
+    for row, way, call in [*alone(c, me), *words(c, me)]:
         took = measure(call) if me == 0 else [weft.barrier() for _ in range(ROUNDS)]
         print(f"| {row} | {way} | {took:.2f} |", flush=True) if me == 0 else None
     for row, way, call in together(c):

@@ -345,3 +345,85 @@ def test_engines_are_switched(me, n):
         weft.barrier()
     with pytest.raises(ValueError, match="'auto', 'sm', 'copy'"):
         weft.set_engine("dma")
+
+
+# --- Calls by the thread ------------------------------------------------------------------------------
+
+def test_atomics(me, n):
+    right = (me + 1) % n
+    for code, dtype in [("i", "int32"), ("Q", "uint64")]:
+        words, fetch = on_device([5, 6, 7], code, dtype), array.array(code, [0])
+        weft.barrier()
+        assert weft.atomic_fetch_add(words, 10, right, index=1) == 6
+        weft.atomic_inc(words, right)
+        assert weft.atomic_compare_swap(words, 7, 9, right, index=2) == 7
+        weft.atomic_fetch_or_nbi(fetch, words, 16, right)
+        weft.quiet()
+        assert fetch[0] == 6
+        weft.barrier()
+        assert values_of(words, code) == [22, 16, 9]
+    reals = on_device([0.5])
+    assert weft.atomic_swap(reals, 2.5, me) == 0.5 and weft.atomic_fetch(reals, me) == 2.5
+    with pytest.raises(ValueError, match="argument fetch lies in memory of a GPU"):
+        weft.atomic_fetch_nbi(on_device([0]), reals, me)
+
+
+def test_waits_and_tests(me, n):
+    words, signal = on_device([0] * 3, "i", "int32"), weft.zeros(1, "uint64", "device")
+    weft.barrier()
+    for index in range(3):
+        weft.atomic_set(words, index + 1, (me + 1) % n, index=index)
+    weft.signal(signal, 4, (me + 1) % n)
+    weft.wait_until_all(words, [1, 2, 3])
+    weft.wait_until(words, 3, index=2)
+    assert weft.wait_until_any(words, 3, ">=") == 2 and weft.wait_until_some(words, 1, ">") == [1, 2]
+    assert weft.test(words, 1) and not weft.test_all(words, 1) and weft.test_some(words, 9) == []
+    assert weft.wait(signal, 4) == 4 == weft.signal_fetch(signal)
+
+
+def test_strided(me, n):
+    dest, right, left = on_device([0] * 8), (me + 1) % n, (me - 1) % n
+    weft.barrier()
+    weft.iput(dest, array.array("f", [me + 1] * 4), right, dst=2)
+    weft.ibput(dest, on_device([-1] * 8), right, 1, 4, 4, 1)
+    weft.barrier()
+    assert values_of(dest) == [-1, 0] + [left + 1, 0] * 3
+    got = array.array("f", [0] * 4)
+    weft.iget(got, dest, me, sst=2)
+    assert got.tolist() == [-1] + [left + 1] * 3
+
+
+def test_non_blocking_calls_keep_their_arrays(me, n):
+    """What is put may go out of scope at once; by a context, too."""
+    dest, right, many = on_device([0] * 100000), (me + 1) % n, 100000
+    weft.barrier()
+    for turn in range(10):
+        weft.put_nbi(dest, array.array("f", [turn]) * many, right)
+    weft.barrier()
+    assert values_of(dest) == [9] * many
+    weft.barrier()
+    with weft.Ctx() as ctx:
+        weft.put_nbi(dest, on_device([me] * many), right, ctx=ctx)
+        ctx.quiet()
+        weft.barrier()
+        got = array.array("f", [0]) * many
+        weft.get_nbi(got, dest, me, ctx=ctx)
+        weft.quiet(ctx=ctx)
+    assert got.tolist() == [(me - 1) % n] * many
+
+
+def test_scans(me, n):
+    values, dest = on_device([me + 1, 2], "i", "int32"), weft.zeros(2, "int32", "device")
+    weft.inscan(dest, values)
+    assert values_of(dest, "i") == [(me + 1) * (me + 2) // 2, 2 * (me + 1)]
+    weft.exscan(values)
+    assert values_of(values, "i") == [me * (me + 1) // 2, 2 * me]
+    weft.all_reduce(dest, op="or")
+    assert values_of(dest, "i")[1] == (2 | 4 * (n > 1))
+
+
+def test_what_is_in_reach(me, n):
+    buffer = on_device([1])
+    assert weft.addr_accessible(buffer, n - 1) and weft.ptr(buffer, me) == buffer.ptr
+    with pytest.raises(ValueError, match="lock has 1 elements of int64 in memory of a GPU"):
+        weft.set_lock(weft.zeros(1, "int64", "device"))
