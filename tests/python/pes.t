@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The package's tests under pytest, on 1 to 4 PEs. What pytest leaves out it says, and why."""
+"""The package's tests under pytest, on 1 to 4 PEs, and those of calls in checked mode.
+What pytest leaves out it says, and why."""
 import pathlib
 import subprocess
 import sys
@@ -13,14 +14,16 @@ import tap  # noqa: E402
 BUILD = interpreter.BUILD
 PYTHON = interpreter.find("pytest")
 TESTS = sorted(str(path) for path in HERE.glob("test_*.py"))
+CALLS = [str(HERE / f"test_{name}.py") for name in ("atomics", "contexts", "scans", "strided", "waits")]
 
 
-def on(pes):
+def on(pes, tests, **more):
     def run(problems):
         if PYTHON is None:
             raise tap.Skip("no Python from 3.10 on has pytest here")
-        command = [BUILD / "bin/oshrun", "-n", str(pes), PYTHON, HERE / "run.py", *TESTS]
-        done = subprocess.run(command, capture_output=True, text=True, env=interpreter.environment(), timeout=240)
+        command = [BUILD / "bin/oshrun", "-n", str(pes), PYTHON, HERE / "run.py", *tests]
+        done = subprocess.run(command, capture_output=True, text=True, env=interpreter.environment(**more),
+                              timeout=240)
         lines = done.stdout.splitlines()
         for line in lines:
             if line.startswith("SKIPPED") or " passed" in line:
@@ -31,4 +34,5 @@ def on(pes):
     return run
 
 
-tap.run([(f"tests on {pes} PEs", on(pes)) for pes in (1, 2, 3, 4)])
+tap.run([(f"tests on {pes} PEs", on(pes, TESTS)) for pes in (1, 2, 3, 4)]
+        + [("calls in checked mode on 2 PEs", on(2, CALLS, SHMEM_DEBUG="1"))])

@@ -33,7 +33,19 @@ def shapes_of_calls(me):
     buffer, word, team = weft.zeros(4), weft.zeros(1, "uint64"), weft.world
     f, d = array.array("f", [1] * 4), array.array("d", [1] * 4)
     matrix = memoryview(bytearray(64)).cast("f", (4, 4))
-    return [buffer, word, f, d, matrix, team], [
+    ctx, lock, words, values = weft.Ctx(team), weft.Lock(), weft.zeros(2, "int32"), [0, 0]
+    return [buffer, word, f, d, matrix, team, ctx, lock, words, values], [
+        lambda: weft.put(buffer, f, me, ctx=ctx), lambda: weft.put(buffer, f, me, ctx=f), lambda: weft.Ctx(team, private=True),
+        lambda: weft.Ctx(f), lambda: weft.put_nbi(buffer, f, me), lambda: weft.put_signal_nbi(buffer, f, word, f, me),
+        lambda: weft.iput(buffer, f, me, 2), lambda: weft.iget(f, buffer, me, 9, 9, 9), lambda: ctx.team, lambda: repr(ctx),
+        lambda: weft.atomic_fetch_add(words, 0, me), lambda: weft.atomic_set(words, f, me), lambda: weft.atomic_inc(f, me),
+        lambda: weft.atomic_fetch_nbi(array.array("i", [0]), words, me), lambda: weft.atomic_fetch_nbi(f, words, me),
+        lambda: weft.test(words, 0), lambda: weft.test_some(words, values), lambda: weft.test_all(words, values, status=f),
+        lambda: weft.wait_until_any(words, values, status=values), lambda: weft.test_any(words, [0, f]),
+        lambda: lock.acquire(False) and lock.release(), lambda: weft.set_lock(f), lambda: team.translate_pe(me, team),
+        lambda: weft.inscan(buffer), lambda: weft.exscan(f, buffer), lambda: weft.all_reduce(words, op="or"),
+        lambda: weft.collect(array.array("f", [0] * 4 * weft.n_pes()), f), lambda: weft.collect(f, d),
+        lambda: weft.ptr(buffer, me), lambda: weft.addr_accessible(f, me), lambda: [made.destroy() for made in team.split_2d(2)],
         lambda: weft.put(buffer, f, me), lambda: weft.put(buffer, d, me), lambda: weft.put(buffer, f, 99),
         lambda: weft.put(f, f, me), lambda: weft.put(buffer, f, me, stream=f), lambda: weft.get(f, buffer, me),
         lambda: weft.put_signal(buffer, f, word, 1, me), lambda: weft.put_signal(buffer, f, buffer, 1, me),
