@@ -2,7 +2,9 @@
 """A Buffer is an array: elements by keys, views by slices, assignment, lists, text, numpy. All of it on
 memory of the host; test_device.py has memory of GPUs."""
 import array
+import contextlib
 import math
+import random
 import struct
 import subprocess
 import sys
@@ -130,6 +132,41 @@ def test_keys_are_those_of_numpy(key):
         here[...] = -1
         expected[key] = -1
         assert buffer.tolist() == expected.tolist()
+
+
+def random_key(draw, ndim):
+    """Mostly right ones: numbers, slices, an Ellipsis, None."""
+    choices = [lambda: draw.randint(-5, 5), lambda: None, lambda: ...] + 3 * [lambda: slice(
+        draw.choice([None, *range(-6, 7)]), draw.choice([None, *range(-6, 7)]), draw.choice([None, 1, 2, -1, -2, 3]))]
+    return tuple(draw.choice(choices)() for _ in range(draw.randint(0, ndim + 1)))
+
+
+@pytest.mark.skipif(numpy is None, reason="numpy is not installed")
+def test_random_keys_and_values():
+    """Parts of parts, read and written, against numpy; values are spread as numpy spreads them."""
+    draw, compared = random.Random(7), 0
+    for shape in [(5,), (4, 3), (2, 3, 4), (3, 1, 2, 2), (0, 3)] * 40:
+        buffer, expected = counting(shape, "int32"), numpy.arange(math.prod(shape), dtype="int32").reshape(shape)
+        key, inner = random_key(draw, len(shape)), random_key(draw, len(shape))
+        try:
+            there = expected[key]
+        except IndexError:
+            with pytest.raises(IndexError):
+                buffer[key]
+            continue
+        here = buffer[key]
+        if isinstance(here, weft.Buffer):
+            value = numpy.full([d if draw.random() < 0.7 else 1 for d in there.shape[draw.randint(0, there.ndim):]], 70)
+            value[...] += numpy.arange(value.size).reshape(value.shape)
+            here[...] = value if draw.random() < 0.5 or not value.size else value.tolist()
+            there[...] = value
+            assert buffer.tolist() == expected.tolist(), (shape, key, value.shape)
+            with contextlib.suppress(IndexError):
+                there = there[inner]
+                here = here[inner]
+        compared += 1
+        assert there.tolist() == (here.tolist() if isinstance(here, weft.Buffer) else here), (shape, key, inner)
+    assert compared > 80
 
 
 def test_slices_share_memory():
