@@ -106,6 +106,12 @@ static int load_library(void) {
     return -ENOENT;
 }
 
+static void release(struct pmix_value *value) {
+    if (value->type == PMIX_STRING)
+        free(value->data.string);
+    free(value);
+}
+
 static int ask_size(int *npes) {
     struct pmix_process job = pmix.self;
     job.rank = (uint32_t)PMIX_RANK_OF_JOB;
@@ -113,7 +119,7 @@ static int ask_size(int *npes) {
     if (!value)
         return -EPROTO;
     *npes = value->type == PMIX_UINT32 ? (int)value->data.uint32 : -1;
-    free(value);
+    release(value);
     return 0;
 }
 
@@ -152,9 +158,7 @@ static int pmix_get(int pe, const char *key, char *text, size_t bytes) {
         strcpy(text, value->data.string);
     else
         weft_log("PMIx: what PE %d has put as '%s' is no text of ours", pe, key);
-    if (value->type == PMIX_STRING)
-        free(value->data.string);
-    free(value);
+    release(value);
     return rc;
 }
 
