@@ -412,6 +412,23 @@ def test_non_blocking_calls_keep_their_arrays(me, n):
     assert got.tolist() == [(me - 1) % n] * many
 
 
+def test_arrays_are_held_until_their_context_is_quiet(me):
+    """An array that is held cannot be resized."""
+    dest, by_default, by_ctx = on_device([0] * 4), array.array("f", [1] * 4), array.array("f", [2] * 4)
+    with weft.Ctx() as ctx:
+        weft.put_nbi(dest, by_default, me)
+        weft.put_nbi(dest, by_ctx, me, ctx=ctx)
+        ctx.quiet()
+        by_ctx.append(0)
+        with pytest.raises(BufferError):
+            by_default.append(0)
+        weft.barrier()
+        by_default.append(0)
+    signal = weft.zeros(1, "uint64")
+    weft.put_signal_nbi(dest, by_default[:4], signal, 1, me)
+    assert weft.wait(signal, 1) == 1 and values_of(dest) == [1] * 4
+
+
 def test_scans(me, n):
     values, dest = on_device([me + 1, 2], "i", "int32"), weft.zeros(2, "int32", "device")
     weft.inscan(dest, values)
