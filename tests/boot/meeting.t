@@ -4,6 +4,7 @@
 the job, or end it with one line. Also what a guest makes of a door that is not PE 0's."""
 import os
 import random
+import re
 import socket
 import struct
 import subprocess
@@ -11,11 +12,12 @@ import time
 import uuid
 
 import starters
-from harness import BUILD, case, main, wait_until
+from harness import BUILD, ROOT, case, main, wait_until
 from starters import Job, spawn, torchrun_variables
 
 PE = BUILD / "tests/boot/pe"
-HELLO, WELCOME, REFUSAL = 7, 8, 9
+KINDS = re.findall(r"^    WEFT_WIRE_([A-Z]+)", (ROOT / "src/boot/wire.h").read_text().partition("enum weft_wire_kind")[2], re.M)
+HELLO, WELCOME, REFUSAL = (1 + KINDS.index(kind) for kind in ("HELLO", "WELCOME", "REFUSAL"))
 NOBODY = 65534
 PYTHON = "/usr/bin/python3"  # which everybody may run
 
