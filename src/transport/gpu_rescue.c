@@ -97,9 +97,9 @@ static void drain(uint64_t since_ns) {
     if (weft_thread_start(&rescue.releaser, release_main, NULL) != 0 ||
         weft_thread_start(&rescue.drainer, drain_main, NULL) != 0)
         weft_boot_end_self(", with no thread to stop the GPU");
-    while (!rescue.drained && !has_passed(since_ns, DRAIN_MS))
+    while (!rescue.drained && !has_trapped() && !has_passed(since_ns, DRAIN_MS))
         weft_clock_sleep_ms(1);
-    if (!rescue.drained)
+    if (!rescue.drained && !has_trapped()) /* behind a trap the driver clears up for longer */
         weft_boot_end_self("; the GPU has not stopped within 100 ms");
 }
 

@@ -3,7 +3,7 @@
 """A barrier or a wait with a timeout, whose peers never come and leave meanwhile, raises RuntimeError, and a
 program that catches it and goes on to its end exits with 0.
 
-    python tests/python/gpu_timeouts.py --ranks 2             one GPU a rank, which has to be there
+    python tests/python/gpu_timeouts.py --ranks 2             on GPUs, which ranks may share
     python tests/python/gpu_timeouts.py --ranks 3 --cpu [--registry]
 
 Processes are spawned, without any launcher, as PyTorch's own tests do. Peers leave at once, by os._exit(0),
@@ -39,7 +39,7 @@ def waits(call, handle, device):
 
 
 def rank_main(rank, size, path, args, call, leave):
-    device = torch.device("cpu") if args.cpu else torch.device("cuda", rank)
+    device = torch.device("cpu") if args.cpu else torch.device("cuda", rank % torch.cuda.device_count())
     if not args.cpu:
         torch.cuda.set_device(device)
     dist.init_process_group("gloo", init_method=path, rank=rank, world_size=size)

@@ -105,7 +105,7 @@ def check_circles(problems):
 
 def check_python(problems):
     """The package is a user: public headers and its own."""
-    for path in sorted((ROOT / "python").rglob("*.[ch]*")):
+    for path in sorted(p for p in (ROOT / "python").rglob("*.[ch]*") if "__pycache__" not in p.parts):
         for name in includes(path):
             own = (path.parent / name).exists()
             if "/" in name.removeprefix("weft/") and name.split("/")[0] in BELOW or \

@@ -2,6 +2,7 @@
 """The last step of a product that is scattered: the sum, or mean, of what the ranks have made for this
 one. PyTorch itself has these functions from 2.14 on."""
 import torch
+from torch.utils._triton import has_triton
 
 _HALVES = (torch.float16, torch.bfloat16)
 _BLOCK = 1024
@@ -26,7 +27,7 @@ def triton_reduce_partials_first_dim(partials, *, reduce_op, output_dtype, group
     not take: anything but contiguous 16-bit floats on a GPU, group_size in front."""
     taken = (partials.device.type == "cuda" and partials.is_contiguous() and partials.dim() >= 2
              and partials.shape[0] == group_size and output_dtype in _HALVES and partials.dtype in _HALVES)
-    if not taken or not torch.utils._triton.has_triton():
+    if not taken or not has_triton():
         return None
     out = partials.new_empty(partials.shape[1:], dtype=output_dtype)
     if out.numel():
