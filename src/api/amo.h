@@ -29,19 +29,25 @@ WEFT_COLD static void weft_api_amo_detour(WEFT_AMO_ARGUMENTS) {
         weft_checked_access(call,
                             &(struct weft_access){weft_api_amo_target(op), fetch ? "fetch" : NULL,
                                                   dest, fetch, bytes, bytes, bytes, pe, false});
-    if (!weft_for_device(dest, fetch))
-        weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
-    else if (weft_device_amo(op, bytes, (void *)dest, value, cond, fetched, pe, call) != 0)
-        weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
+    if (weft_for_device(dest, fetch)) {
+        if (weft_device_amo(op, bytes, (void *)dest, value, cond, fetched, pe, call) != 0)
+            weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
+        return;
+    }
+    weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
     if (fetched)
         weft_fetched(dest, fetched, bytes, pe, call);
 }
 
 static inline __attribute__((always_inline)) void weft_api_amo(WEFT_AMO_ARGUMENTS) {
-    if (fetched ? weft_fetch_detour() : weft_detour())
-        weft_api_amo_detour(call, op, bytes, dest, value, cond, fetched, fetch, pe);
-    else
+    if (!(fetched ? weft_fetch_detour() : weft_detour())) {
         weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+    } else if (fetched && !weft_detour()) { /* only crowded */
+        weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+        weft_fetched(dest, fetched, bytes, pe, call);
+    } else {
+        weft_api_amo_detour(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+    }
 }
 
 /* clang-format off */

@@ -31,13 +31,16 @@ static inline bool weft_for_device(const void *symmetric, const void *local) {
     return local ? weft_device_concerns(symmetric, local) : weft_device_holds(symmetric);
 }
 
-/* Behind a fetch on the detour: `bytes` of `pe`'s word have been seen, at `fetched`. */
+/* Behind a fetch: `bytes` of `pe`'s word have been seen, at `fetched` in the memory of the host. */
 static inline void weft_fetched(const void *word, const void *fetched, size_t bytes, int pe,
                                 const char *call) {
     uint64_t value = 0;
-    if (!weft_job.oversubscribed || bytes > sizeof value)
+    if (!weft_job.oversubscribed || bytes == 0 || bytes > sizeof value)
         return;
-    memcpy(&value, fetched, bytes);
+    if (bytes == sizeof value) /* a copy of a constant size, for most of them */
+        memcpy(&value, fetched, sizeof value);
+    else
+        memcpy(&value, fetched, bytes);
     weft_poll_look(word, pe, value, call);
 }
 

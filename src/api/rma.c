@@ -94,6 +94,13 @@ WEFT_COLD static void get_element_detour(void *value, const void *source, size_t
     weft_fetched(source, value, bytes, pe, call);
 }
 
+/* Where PEs share processors, and nothing else takes a call off its way. */
+static __attribute__((noinline)) void get_now_crowded(void *dest, const void *source, size_t bytes,
+                                                      int pe, const char *call) {
+    get_now(dest, source, bytes, pe, call);
+    weft_fetched(source, dest, bytes, pe, call);
+}
+
 /* --- The short way --------------------------------------------------------------------------- */
 
 /* Inlined into every routine: a shared body costs a jump and the move of its arguments, a tenth of
@@ -109,8 +116,10 @@ WEFT_COLD static void get_element_detour(void *value, const void *source, size_t
     }
 SHORT_WAY(put, weft_detour, put_now, put_detour)
 SHORT_WAY(put_nbi, weft_detour, put_now, put_nbi_detour)
-SHORT_WAY(get, weft_fetch_detour, get_now, get_detour)
-SHORT_WAY(get_nbi, weft_fetch_detour, get_now, get_nbi_detour)
+SHORT_WAY(get_off, weft_detour, get_now_crowded, get_detour)
+SHORT_WAY(get_nbi_off, weft_detour, get_now_crowded, get_nbi_detour)
+SHORT_WAY(get, weft_fetch_detour, get_now, get_off)
+SHORT_WAY(get_nbi, weft_fetch_detour, get_now, get_nbi_off)
 #undef SHORT_WAY
 
 ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size_t alignment,
@@ -121,12 +130,22 @@ ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
+ALWAYS_INLINE void get_element_now(void *value, const void *source, size_t bytes, int pe,
+                                   const char *call) {
+    if (__builtin_expect(weft_get_element(value, source, bytes, pe) != 0, 0))
+        weft_misuse_access(call, "source", source, bytes, pe);
+}
+
 ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, size_t alignment,
                                int pe, const char *call) {
-    if (weft_fetch_detour())
+    if (!weft_fetch_detour()) {
+        get_element_now(value, source, bytes, pe, call);
+    } else if (!weft_detour()) { /* only crowded */
+        get_element_now(value, source, bytes, pe, call);
+        weft_fetched(source, value, bytes, pe, call);
+    } else {
         get_element_detour(value, source, bytes, alignment, pe, call);
-    else if (__builtin_expect(weft_get_element(value, source, bytes, pe) != 0, 0))
-        weft_misuse_access(call, "source", source, bytes, pe);
+    }
 }
 
 /* --- Blocks ---------------------------------------------------------------------------------- */

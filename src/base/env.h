@@ -17,11 +17,11 @@
     X(flag, debug, "SHMEM_DEBUG", "SMA_DEBUG", false, "look for all misuse that can be seen")      \
     X(size, symmetric_size, "SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE", 0,                       \
       "symmetric heap that each PE commits at start-up, a number and k, m, g or t; it grows")      \
-    X(seconds, hang_seconds, "WEFT_HANG_SECONDS", NULL, 10.0,                                      \
-      "a call that has waited for so long says for whom; 0: never")                                \
     X(text, commit, "WEFT_COMMIT", NULL, "auto",                                                   \
       "when memory of the symmetric heap is committed: auto, as it is touched; now, as the heap "  \
       "grows")                                                                                     \
+    X(seconds, hang_seconds, "WEFT_HANG_SECONDS", NULL, 10.0,                                      \
+      "a call that has waited for so long says for whom; 0: never")                                \
     X(text, launcher, "WEFT_LAUNCHER", NULL, "auto",                                               \
       "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")   \
     X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \

@@ -33,13 +33,13 @@ static inline bool weft_poll_repeats(const void *word, uint64_t number) {
 }
 
 /* A look in vain. */
-__attribute__((cold, noinline)) void weft_poll_again(uint64_t number, const char *call);
+__attribute__((cold, noinline)) void weft_poll_again(const char *call);
 
 /* The program has looked at the word on `pe` and seen `value`. */
 static inline void weft_poll_look(const void *word, int pe, uint64_t value, const char *call) {
     uint64_t number = weft_poll_number(word, pe, value);
     if (weft_poll_repeats(word, number))
-        weft_poll_again(number, call);
+        weft_poll_again(call);
 }
 
 #endif

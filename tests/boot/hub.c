@@ -130,10 +130,11 @@ static void send_random(int pe) {
     static const uint32_t sizes[] = {0,         1, 8, WEFT_BOOT_BLOB_MAX, WEFT_BOOT_BLOB_MAX + 1,
                                      UINT32_MAX};
     int fds[20] = {0}, nfds = (int)random_number(20);
-    struct weft_wire_header header = {.kind = random_number(8),
-                                      .bytes = sizes[random_number(6)],
-                                      .nfds = random_number(4) ? (uint32_t)nfds : random_number(99),
-                                      .status = (int)random_number(500)};
+    struct weft_wire_header header = {
+        .kind = random_number(WEFT_WIRE_BLAME + 2), /* and one that is none */
+        .bytes = sizes[random_number(6)],
+        .nfds = random_number(4) ? (uint32_t)nfds : random_number(99),
+        .status = (int)random_number(500)};
     size_t bytes =
         random_number(4) && header.bytes <= sizeof payload ? header.bytes : random_number(8192);
     if (random_number(16) == 0)
