@@ -20,7 +20,7 @@ if me == 0:
 for turn in range(1, ROUNDS + 1):
     # PE 0 began: what comes to it is the end of a round.
     weft.wait(arrived, turn)
-    token = memoryview(inbox)[0] + me
+    token = inbox[0] + me
     if me != 0 or turn < ROUNDS:
         weft.put_signal(inbox, array.array("q", [token]), arrived, turn + (me == 0), right)
 
