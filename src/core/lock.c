@@ -85,8 +85,8 @@ static __attribute__((noinline)) void remember(const struct lock *lock, uint32_t
 /* Below SHMEM_THREAD_SERIALIZED the PE has no other thread that could clear it. */
 static void refuse_own(const struct lock *lock, uint32_t serving, int holder, const char *call) {
     bool this_thread = latest.lock == lock && latest.ticket == serving;
-    bool other_barred = holder == weft_job.pe && weft_thread_level() < SHMEM_THREAD_SERIALIZED;
-    if (this_thread || other_barred)
+    bool other_barred = weft_thread_level() < SHMEM_THREAD_SERIALIZED;
+    if (holder == weft_job.pe && (this_thread || other_barred))
         weft_job_panic("%s: %s holds this lock already, and would wait for itself: locks do not "
                        "nest; clear it before it is set again",
                        call, this_thread ? "this thread" : "this PE");
@@ -157,6 +157,8 @@ int weft_lock_clear(long *object) {
         return -EPERM;
     weft_quiet();
     hold(object, false);
+    if (latest.lock == lock)
+        latest.lock = NULL; /* its tickets begin again where it is zeroed */
     uint32_t before = atomic_fetch_add(&lock->serving, TICKET);
     uint32_t next_turn = ticket_in(before) + TICKET;
     if ((before & SLEPT_ON) && ticket_in(atomic_load(&lock->next)) != next_turn)

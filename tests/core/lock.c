@@ -185,6 +185,32 @@ static void sleeping(long *lock) {
     shmem_barrier_all();
 }
 
+/* A lock that is zeroed begins with its first ticket again: the last PE, which had that, waits long
+ * for PE 0, which has it now, and is not taken for its holder. */
+static void zeroed_again(long *lock) {
+    const struct timespec hold = {.tv_nsec = 30000000};
+    int last = me == npes - 1 && me != 0;
+    *lock = 0;
+    shmem_barrier_all();
+    if (last) {
+        shmem_set_lock(lock);
+        shmem_clear_lock(lock);
+    }
+    shmem_barrier_all();
+    *lock = 0;
+    shmem_barrier_all();
+    if (me == 0)
+        shmem_set_lock(lock);
+    shmem_barrier_all();
+    if (me == 0)
+        nanosleep(&hold, NULL);
+    if (last)
+        shmem_set_lock(lock);
+    if (me == 0 || last)
+        shmem_clear_lock(lock);
+    shmem_barrier_all();
+}
+
 /* Tickets wrap around: a lock whose tickets are about to. */
 static void wrap_around(long *lock) {
     if (me == 0)
@@ -218,6 +244,8 @@ int main(void) {
     in_order(&static_lock);
     tap_case("a long wait sleeps");
     sleeping(heap_lock);
+    tap_case("a lock that is zeroed and used again");
+    zeroed_again(heap_lock);
     tap_case("tickets wrap around");
     wrap_around(heap_lock);
     shmem_barrier_all();
