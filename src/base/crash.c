@@ -76,13 +76,13 @@ static void limit_telling(void) {
 
 static void tell_signal(int signal, const siginfo_t *info) {
     if (info->si_code > 0)
-        weft_log("crashed by signal %d (%s) at address %p; it was in", signal, name_of(signal),
-                 info->si_addr);
+        weft_note("crashed by signal %d (%s) at address %p; it was in", signal, name_of(signal),
+                  info->si_addr);
     else if (info->si_pid != getpid())
-        weft_log("crashed by signal %d (%s) from process %d; it was in", signal, name_of(signal),
-                 (int)info->si_pid);
+        weft_note("crashed by signal %d (%s) from process %d; it was in", signal, name_of(signal),
+                  (int)info->si_pid);
     else
-        weft_log("crashed by signal %d (%s); it was in", signal, name_of(signal));
+        weft_note("crashed by signal %d (%s); it was in", signal, name_of(signal));
 }
 
 /* The frames go through a pipe, so that each line has its PE and is written as a whole. */
@@ -98,7 +98,7 @@ static void tell_frames(void) {
     close(ends[0]);
     text[length > 0 ? length : 0] = '\0';
     for (char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        weft_log("    %.*s", (int)strcspn(line, "\n"), line);
+        weft_note("    %.*s", (int)strcspn(line, "\n"), line);
 }
 
 /* Once this returns the instruction faults again, or the signal that was sent is there again, and
@@ -112,8 +112,8 @@ static void crashed(int signal, siginfo_t *info, void *context) {
             pause(); /* the one that tells ends this thread, too */
         if (first) {
             crash_of = signal;
-            tell_signal(signal, info);
             limit_telling();
+            tell_signal(signal, info);
             tell_frames();
             alarm(0);
         }
