@@ -31,11 +31,12 @@ struct weft_team *weft_astray_find_team(const char *call) {
     struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
     uint64_t deadline = weft_clock_ns() + patience_ns;
     _Atomic uint32_t *word = word_of(weft_job.pe);
-    if (!word || !ask(word, &waiter, deadline))
-        return NULL;
-    while (atomic_load(word) == ASTRAY && weft_clock_ns() < deadline)
+    bool asked = word && ask(word, &waiter, deadline);
+    while (asked && atomic_load(word) == ASTRAY && weft_clock_ns() < deadline)
         weft_waiter_turn(&waiter);
     weft_waiter_end(&waiter);
+    if (!asked)
+        return NULL;
     uint32_t answer = atomic_exchange(word, NOT_ASTRAY);
     return answer >= ANSWER ? weft_team_in_slot((int)(answer - ANSWER)) : NULL;
 }

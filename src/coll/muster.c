@@ -94,8 +94,10 @@ static struct berth *take_berth(const char *call) {
     for (int i = 0;; i = (i + 1) % BERTHS) {
         uint32_t state = atomic_load(&berths[i].state);
         if (state % STATES == FREE &&
-            atomic_compare_exchange_strong(&berths[i].state, &state, state + 1))
+            atomic_compare_exchange_strong(&berths[i].state, &state, state + 1)) {
+            weft_waiter_end(&waiter);
             return &berths[i];
+        }
         if (i == BERTHS - 1)
             weft_waiter_turn(&waiter);
     }

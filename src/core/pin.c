@@ -16,6 +16,7 @@ void weft_pin_announce(const char *call) {
         struct weft_waiter waiter = {.call = call, .pe = pe};
         while (atomic_load(&words_of(pe)->returning))
             weft_waiter_turn(&waiter);
+        weft_waiter_end(&waiter);
     }
 }
 
