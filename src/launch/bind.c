@@ -222,13 +222,15 @@ static bool place_all(const struct weft_binding *binding, int npes, const cpu_se
     return true;
 }
 
-/* A part that was only mapped by is bound to, too; of several cores for each PE, those are. */
+/* A part that was only mapped by is bound to, too; of several cores for each PE, or where PEs are
+ * only numbered by a part, cores are. */
 static struct weft_binding complete(const struct weft_binding *asked) {
     struct weft_binding binding = *asked;
-    if (asked->kind != WEFT_BIND_SHARE || (asked->width == 0 && asked->map == WEFT_LEVEL_HOST))
+    bool mapped = asked->map != WEFT_LEVEL_HOST, ranked = asked->rank != WEFT_LEVEL_HOST;
+    if (asked->kind != WEFT_BIND_SHARE || (asked->width == 0 && !mapped && !ranked))
         return binding;
     binding.kind = WEFT_BIND_LEVEL;
-    binding.level = asked->width > 0 ? WEFT_LEVEL_CORE : asked->map;
+    binding.level = asked->width > 0 || !mapped ? WEFT_LEVEL_CORE : asked->map;
     return binding;
 }
 

@@ -97,9 +97,10 @@ static uint64_t limit_met(const char *folder) {
     return limit < UINT64_MAX / 2 && most >= limit - limit / 8 ? limit : 0;
 }
 
-/* The innermost cgroup from `folder` up whose limit was met stays in it: the limit, or 0. */
+/* The innermost cgroup from `folder` up whose limit was met stays in it: the limit, or 0. The root
+ * is one of them, for in a container it has the container's limit. */
 static uint64_t find_limit(char *folder) {
-    for (char *end = folder + strlen(folder); end > folder + strlen(CGROUPS);
+    for (char *end = folder + strlen(folder); end >= folder + strlen(CGROUPS);
          end = strrchr(folder, '/')) {
         *end = '\0';
         uint64_t limit = limit_met(folder);

@@ -221,6 +221,7 @@ def binding():
         "-n 2 --cpus-per-rank 3 --map-by socket --bind-to core:overload-allowed": ["0-2,8-10", "4-6,12-14"],
         "-n 2 -bind-to core:2": ["0-1,8-9", "2-3,10-11"],
         "-n 8 --bind-to core --rank-by socket": ["0,8", "4,12", "1,9", "5,13", "2,10", "6,14", "3,11", "7,15"],
+        "-n 8 --rank-by socket": ["0,8", "4,12", "1,9", "5,13", "2,10", "6,14", "3,11", "7,15"],
         "-n 2 --bind-to core --cpu-set 4-7,12-15": ["4,12", "5,13"],
         "-n 1 --cpu-set 3": ["3"],
     }
