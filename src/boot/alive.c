@@ -33,18 +33,11 @@ void weft_alive_init(pthread_mutex_t *alive) {
     pthread_mutexattr_destroy(&robust);
 }
 
-#if defined(__GLIBC__)
 bool weft_alive_whole(const pthread_mutex_t *alive) {
     pthread_mutex_t fresh;
     weft_alive_init(&fresh);
     return alive->__data.__kind == fresh.__data.__kind;
 }
-#else
-bool weft_alive_whole(const pthread_mutex_t *alive) {
-    (void)alive;
-    return true;
-}
-#endif
 
 int weft_alive_try(pthread_mutex_t *alive) {
     return weft_alive_whole(alive) ? pthread_mutex_trylock(alive) : EINVAL;

@@ -93,9 +93,10 @@ static int find_source(const struct weft_source **source) {
  * others, it must not go on without them. */
 static int refuse_job(void) {
     const struct weft_source *announced = weft_privileged() ? weft_source_announced() : NULL;
-    if (!announced)
-        return 0;
+    const char *launcher = getenv("WEFT_LAUNCHER");
     bool asked = announced == &weft_source_given;
+    if (!announced || (!asked && launcher && strcmp(launcher, "none") == 0))
+        return 0;
     weft_log("%s: this program has privileges that its caller lacks (set-user-ID, set-group-ID or "
              "capabilities of its file), and so joins no job with others: %s",
              announced->name, asked ? "start it as a user who needs none" : "it runs alone");

@@ -139,9 +139,11 @@ static int exchange_all(struct weft_exchange *exchange, const void *mine, const 
     if (rc == 0 && weft_attachment.hosted)
         rc = exchange_as_host(exchange);
     while (rc == 0 && exchange->arrived < exchange->members) {
-        await_hub();
         rc = take_from_hub(exchange, MSG_DONTWAIT);
-        rc = rc == -EAGAIN ? 0 : rc;
+        if (rc == -EAGAIN) {
+            await_hub();
+            rc = 0;
+        }
     }
     if (rc)
         weft_exchange_drop(exchange);
