@@ -274,6 +274,30 @@ static bool take_complex(PyObject *object, struct number *number) {
     return true;
 }
 
+/* A complex number of Python's, or one of numpy's that is none of Python's: these give their real
+ * parts alone where a float is asked for. */
+static bool is_complex(PyObject *object) {
+    Py_buffer view;
+    if (PyFloat_Check(object) || PyLong_Check(object) || !PyObject_CheckBuffer(object))
+        return PyComplex_Check(object);
+    if (PyObject_GetBuffer(object, &view, PyBUF_RECORDS_RO) < 0) {
+        PyErr_Clear();
+        return PyComplex_Check(object);
+    }
+    bool found = view.format && strchr(view.format, 'Z');
+    PyBuffer_Release(&view);
+    return found;
+}
+
+static bool take_real(PyObject *object, double *value) {
+    if (is_complex(object)) {
+        PyErr_SetString(PyExc_TypeError, "a complex number");
+        return false;
+    }
+    *value = PyFloat_AsDouble(object);
+    return !PyErr_Occurred();
+}
+
 bool weft_element_make(const struct weft_dtype_row *dtype, PyObject *object, char *to) {
     struct number number = {.kind = kind_of(dtype)};
     bool taken;
@@ -281,10 +305,8 @@ bool weft_element_make(const struct weft_dtype_row *dtype, PyObject *object, cha
         taken = take_whole(object, &number.whole);
     else if (number.kind == COMPLEX)
         taken = take_complex(object, &number);
-    else {
-        number.real = PyFloat_AsDouble(object);
-        taken = !PyErr_Occurred();
-    }
+    else
+        taken = take_real(object, &number.real);
     return taken ? write_number(dtype, &number, to) : refuse(dtype, object);
 }
 

@@ -159,10 +159,24 @@ static bool device_of(const struct weft_buffer *buffer, int *type, int *id) {
     return *id >= 0;
 }
 
+/* Takers of DLPack, torch among them, count on strides that are not negative. */
+static bool check_strides(const struct weft_part *part) {
+    for (int i = 0; i < part->ndim; i++)
+        if (part->nelems > 1 && part->shape[i] > 1 && part->strides[i] < 0) {
+            PyErr_Format(PyExc_BufferError,
+                         "Buffer.__dlpack__: dimension %d is reversed, and DLPack's takers do not "
+                         "go backwards: pass a copy, or the Buffer in its own order; "
+                         "numpy.asarray takes it as it is",
+                         i);
+            return false;
+        }
+    return true;
+}
+
 static bool fill_tensor(struct dlpack_tensor *tensor, struct export *export,
                         const struct weft_buffer *buffer) {
     int type, id;
-    if (!device_of(buffer, &type, &id))
+    if (!check_strides(&buffer->part) || !device_of(buffer, &type, &id))
         return false;
     for (int i = 0; i < buffer->part.ndim; i++) {
         export->shape[i] = buffer->part.shape[i];

@@ -13,6 +13,19 @@ static bool check(const struct weft_buffer *buffer) {
     return weft_memory_check(buffer->memory, "Buffer", "this Buffer");
 }
 
+/* Python code may run while a key or a value is read, and free this Buffer: its memory stays until
+ * the call is over. */
+static bool begin(const struct weft_buffer *buffer) {
+    if (!check(buffer))
+        return false;
+    weft_memory_view(buffer->memory);
+    return true;
+}
+
+static void end(const struct weft_buffer *buffer) {
+    weft_memory_unview(buffer->memory);
+}
+
 /* --- Reading --------------------------------------------------------------------------------- */
 
 static PyObject *read_element(const struct weft_buffer *buffer, const struct weft_part *part) {
@@ -28,22 +41,28 @@ static PyObject *read_element(const struct weft_buffer *buffer, const struct wef
 PyObject *weft_buffer_subscript(PyObject *self, PyObject *key) {
     const struct weft_buffer *buffer = (struct weft_buffer *)self;
     struct weft_part part;
+    PyObject *found = NULL;
     bool one;
-    if (!check(buffer) || !weft_part_find(&buffer->part, key, &part, &one))
+    if (!begin(buffer))
         return NULL;
-    return one ? read_element(buffer, &part) : weft_buffer_make_part(buffer, &part);
+    if (weft_part_find(&buffer->part, key, &part, &one))
+        found = one ? read_element(buffer, &part) : weft_buffer_make_part(buffer, &part);
+    end(buffer);
+    return found;
 }
 
 PyObject *weft_buffer_item(PyObject *self, Py_ssize_t at) {
     const struct weft_buffer *buffer = (struct weft_buffer *)self;
     struct weft_part part;
-    if (!check(buffer))
+    PyObject *found = NULL;
+    if (!begin(buffer))
         return NULL;
     if (at < 0 || buffer->part.ndim == 0 || at >= buffer->part.shape[0])
-        return PyErr_Format(PyExc_IndexError, "Buffer: index %zd is out of range", at);
-    if (!weft_part_entry(&buffer->part, at, &part))
-        return NULL;
-    return part.ndim == 0 ? read_element(buffer, &part) : weft_buffer_make_part(buffer, &part);
+        PyErr_Format(PyExc_IndexError, "Buffer: index %zd is out of range", at);
+    else if (weft_part_entry(&buffer->part, at, &part))
+        found = part.ndim == 0 ? read_element(buffer, &part) : weft_buffer_make_part(buffer, &part);
+    end(buffer);
+    return found;
 }
 
 PyObject *weft_buffer_iterate(PyObject *self) {
@@ -70,27 +89,28 @@ static PyObject *list(const struct weft_dtype_row *dtype, const struct weft_part
 
 PyObject *weft_buffer_tolist(PyObject *self, PyObject *unused) {
     struct weft_buffer *buffer = (struct weft_buffer *)self;
+    PyObject *entries = NULL;
+    struct weft_value fetched;
     (void)unused;
-    if (!check(buffer))
+    if (!begin(buffer))
         return NULL;
     if (buffer->memory->space == SHMEMX_SPACE_HOST)
-        return list(buffer->dtype, &buffer->part, 0, buffer->part.data);
-    struct weft_value fetched;
-    PyObject *entries = weft_value_fetch(&fetched, buffer)
-                            ? list(buffer->dtype, &fetched.part, 0, fetched.part.data)
-                            : NULL;
-    weft_value_drop(&fetched);
+        entries = list(buffer->dtype, &buffer->part, 0, buffer->part.data);
+    else {
+        if (weft_value_fetch(&fetched, buffer))
+            entries = list(buffer->dtype, &fetched.part, 0, fetched.part.data);
+        weft_value_drop(&fetched);
+    }
+    end(buffer);
     return entries;
 }
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-static bool check_written(const struct weft_buffer *buffer) {
-    if (!check(buffer))
-        return false;
-    if (buffer->memory->readonly)
+static bool begin_written(const struct weft_buffer *buffer) {
+    if (check(buffer) && buffer->memory->readonly)
         PyErr_SetString(PyExc_ValueError, "Buffer: this memory is read-only");
-    return !buffer->memory->readonly;
+    return !PyErr_Occurred() && begin(buffer);
 }
 
 static bool write_from_gpu(const struct weft_buffer *buffer, const struct weft_part *part,
@@ -119,11 +139,11 @@ static bool write_value(const struct weft_buffer *buffer, const struct weft_part
     if (part->ndim == 0 && buffer->memory->space == SHMEMX_SPACE_HOST &&
         (PyFloat_CheckExact(object) || PyLong_CheckExact(object)))
         return write_element(buffer, part->data, object);
-    bool right = weft_value_take(&value, buffer->dtype, object);
+    bool right = weft_value_take(&value, buffer->dtype, part, object);
     if (right && value.gpu)
         right = write_from_gpu(buffer, part, &value.part);
     else if (right)
-        right = weft_part_stretch(&value.part, part) &&
+        right = weft_value_stretch(&value, part, buffer->shift != 0) &&
                 weft_reach(buffer, part, &value.part, WEFT_TO_BUFFER);
     weft_value_drop(&value);
     return right;
@@ -135,10 +155,12 @@ int weft_buffer_assign(PyObject *self, PyObject *key, PyObject *value) {
     bool one;
     if (!value)
         PyErr_SetString(PyExc_TypeError, "Buffer: elements cannot be deleted");
-    return value && check_written(buffer) && weft_part_find(&buffer->part, key, &part, &one) &&
-                   write_value(buffer, &part, value)
-               ? 0
-               : -1;
+    if (!value || !begin_written(buffer))
+        return -1;
+    bool right =
+        weft_part_find(&buffer->part, key, &part, &one) && write_value(buffer, &part, value);
+    end(buffer);
+    return right ? 0 : -1;
 }
 
 PyObject *weft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
@@ -149,12 +171,14 @@ PyObject *weft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nar
     _Alignas(16) char bytes[WEFT_ELEMENT_BYTES_MAX];
     PyObject *in[1];
     element.data = bytes;
-    if (!check_written(buffer) || !weft_arguments_sort(&signature, args, nargs, names, in) ||
-        !weft_element_make(buffer->dtype, in[0], bytes) ||
-        !weft_part_stretch(&element, &buffer->part) ||
-        !weft_reach(buffer, &buffer->part, &element, WEFT_TO_BUFFER))
+    if (!begin_written(buffer))
         return NULL;
-    Py_RETURN_NONE;
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in) &&
+                 weft_element_make(buffer->dtype, in[0], bytes) &&
+                 weft_part_stretch(&element, &buffer->part) &&
+                 weft_reach(buffer, &buffer->part, &element, WEFT_TO_BUFFER);
+    end(buffer);
+    return right ? Py_NewRef(Py_None) : NULL;
 }
 
 /* --- Text ------------------------------------------------------------------------------------ */

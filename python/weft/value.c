@@ -14,13 +14,25 @@ static void begin(struct weft_value *value) {
 }
 
 static bool allocate(struct weft_value *value, size_t itemsize, const struct weft_shape *shape) {
-    value->owned = malloc(shape->nelems ? shape->nelems * itemsize : 1);
+    size_t bytes;
+    bool fits = !__builtin_mul_overflow(shape->nelems, itemsize, &bytes);
+    value->owned = fits ? malloc(bytes ? bytes : 1) : NULL;
     if (!value->owned) {
         PyErr_NoMemory();
         return false;
     }
     value->part = weft_part_whole(value->owned, itemsize, shape);
     return true;
+}
+
+/* Whether it can be stretched. */
+static bool check_shape(struct weft_part part, const struct weft_part *to) {
+    return weft_part_stretch(&part, to);
+}
+
+/* Of a shape with no more elements than `to`, faults in its elements are told first. */
+static bool check_size(const struct weft_part *part, const struct weft_part *to) {
+    return !to || part->nelems <= to->nelems || check_shape(*part, to);
 }
 
 /* --- Arrays ---------------------------------------------------------------------------------- */
@@ -109,15 +121,17 @@ static bool take_gpu(struct weft_value *value, const struct weft_dtype_row *dtyp
     return false;
 }
 
-/* Where nothing has to be converted the array itself is what is copied from: but only one whose
- * elements are one run, for that is copied right also where both sides overlap. */
+/* Where nothing has to be converted, and the elements are one run, the array itself is what is
+ * copied from. */
 static bool take_array(struct weft_value *value, const struct weft_dtype_row *dtype,
-                       PyObject *object) {
+                       const struct weft_part *to, PyObject *object) {
     if (!weft_array_take_strided(&value->array, "Buffer", "value", object))
         return false;
     if (value->array.device >= 0)
         return take_gpu(value, dtype, object);
     const struct weft_part from = part_of(&value->array);
+    if (!check_size(&from, to))
+        return false;
     if (value->array.dtype != dtype || !value->array.contiguous)
         return convert_all(value, dtype, value->array.dtype, &from);
     value->part = from;
@@ -137,8 +151,10 @@ static bool add_dim(struct weft_shape *shape, int64_t dim) {
         return false;
     }
     shape->dims[shape->ndim++] = dim;
-    shape->nelems *= (size_t)dim;
-    return true;
+    if (!__builtin_mul_overflow(shape->nelems, (size_t)dim, &shape->nelems))
+        return true;
+    PyErr_SetString(PyExc_ValueError, "Buffer: a sequence has more elements than memory can have");
+    return false;
 }
 
 static bool add_dims_of_array(struct weft_shape *shape, PyObject *object) {
@@ -180,7 +196,7 @@ struct filling {
 
 static bool fill_from_array(struct filling *filling, PyObject *object, int dim) {
     struct weft_value value = {.owned = NULL};
-    bool right = weft_value_take(&value, filling->dtype, object);
+    bool right = weft_value_take(&value, filling->dtype, NULL, object);
     if (right && value.gpu) {
         PyErr_SetString(PyExc_ValueError, "Buffer: a sequence has an array of a GPU in it");
         right = false;
@@ -219,9 +235,12 @@ static bool fill(struct filling *filling, PyObject *object, int dim) {
 }
 
 static bool take_sequence(struct weft_value *value, const struct weft_dtype_row *dtype,
-                          PyObject *object) {
+                          const struct weft_part *to, PyObject *object) {
     struct weft_shape shape = {.nelems = 1};
-    if (!find_shape(&shape, object) || !allocate(value, dtype->bytes, &shape))
+    if (!find_shape(&shape, object))
+        return false;
+    const struct weft_part whole = weft_part_whole(NULL, dtype->bytes, &shape);
+    if (!check_size(&whole, to) || !allocate(value, dtype->bytes, &shape))
         return false;
     struct filling filling = {dtype, &shape, value->owned};
     return fill(&filling, object, 0);
@@ -234,17 +253,54 @@ static bool is_plain_number(PyObject *object) {
 }
 
 bool weft_value_take(struct weft_value *value, const struct weft_dtype_row *dtype,
-                     PyObject *object) {
+                     const struct weft_part *to, PyObject *object) {
     begin(value);
     if (!is_plain_number(object)) {
         if (weft_array_is(object))
-            return take_array(value, dtype, object);
+            return take_array(value, dtype, to, object);
         if (is_sequence(object))
-            return take_sequence(value, dtype, object);
+            return take_sequence(value, dtype, to, object);
     }
     value->part = (struct weft_part){
         .data = value->element, .ndim = 0, .nelems = 1, .itemsize = dtype->bytes};
     return weft_element_make(dtype, object, value->element);
+}
+
+/* The bytes from the first element to the last, whatever the order of their addresses is. */
+static void find_extent(const struct weft_part *part, uintptr_t *begin, uintptr_t *end) {
+    *begin = (uintptr_t)part->data;
+    *end = *begin + part->itemsize;
+    for (int i = 0; i < part->ndim; i++) {
+        int64_t reach = (part->shape[i] - 1) * part->strides[i] * (int64_t)part->itemsize;
+        if (reach < 0)
+            *begin -= (uintptr_t)-reach;
+        else
+            *end += (uintptr_t)reach;
+    }
+}
+
+/* One run onto one run is copied right however they overlap. */
+static bool is_endangered(const struct weft_part *from, const struct weft_part *to, bool alias) {
+    uintptr_t from_begin, from_end, to_begin, to_end;
+    if (to->nelems == 0 || (from->nelems == to->nelems && weft_part_contiguous(to)))
+        return false;
+    find_extent(from, &from_begin, &from_end);
+    find_extent(to, &to_begin, &to_end);
+    return alias || (from_begin < to_end && to_begin < from_end);
+}
+
+bool weft_value_stretch(struct weft_value *value, const struct weft_part *to, bool alias) {
+    const struct weft_part from = value->part;
+    bool lent = value->array.holder != WEFT_HELD_BY_NONE && !value->owned;
+    if (!check_shape(from, to))
+        return false;
+    if (lent && is_endangered(&from, to, alias)) {
+        const struct weft_shape shape = shape_of(&from);
+        if (!allocate(value, from.itemsize, &shape))
+            return false;
+        memcpy(value->owned, from.data, from.nelems * from.itemsize);
+    }
+    return weft_part_stretch(&value->part, to);
 }
 
 void weft_value_drop(struct weft_value *value) {

@@ -16,10 +16,16 @@ struct weft_value {
 };
 
 /* A number; an array of any library; or a sequence of these, nested as deep as there are
- * dimensions. Elements become those of `dtype` as element.h says. Has to be dropped also where it
- * fails: TypeError, ValueError, OverflowError. */
+ * dimensions. Elements become those of `dtype` as element.h says. More elements than can be
+ * stretched to `to`, where this is not NULL, are refused before memory is taken for them. Has to be
+ * dropped also where it fails: TypeError, ValueError, OverflowError, MemoryError. */
 bool weft_value_take(struct weft_value *value, const struct weft_dtype_row *dtype,
-                     PyObject *object);
+                     const struct weft_part *to, PyObject *object);
+
+/* Stretches a value in memory of the host to `to`, which is about to be written. Elements that
+ * would be overwritten before they are read are copied to memory of our own first; `alias` says
+ * that `to` may lie at other addresses, too. ValueError, MemoryError. */
+bool weft_value_stretch(struct weft_value *value, const struct weft_part *to, bool alias);
 
 /* All elements of a Buffer, in memory of our own. Has to be dropped. */
 struct weft_buffer;
