@@ -34,15 +34,22 @@ static void describe(const struct weft_vectors *vectors, double *numbers) {
 }
 
 static bool are_same(const char *call, const double *minima, int count) {
-    static const char *const what[] = {"arrays of another type", "another dest", "another dest",
-                                       "another source", "another source"};
+    static const char *const what[ALL] = {
+        "pass arrays of another type",
+        "pass another dest",
+        "pass another dest",
+        "pass another source",
+        "pass another source",
+        "pass another size",
+        "make another call, or pass another op,",
+    };
     for (int i = 0; i < count; i++)
         if (minima[i] != -minima[count + i]) {
             PyErr_Format(
                 PyExc_ValueError,
-                "%s: the members' arguments differ: some pass %s than others, and all have "
-                "to pass the same",
-                call, i < PLACES ? what[i] : "another size or stride");
+                "%s: the members' arguments differ: some %s than others, and all have to do the "
+                "same",
+                call, what[i]);
             return false;
         }
     return true;

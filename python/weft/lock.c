@@ -1,36 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: one element of int64 of symmetric memory, the same on all PEs. Those that this PE holds
  * are in a list, with the thread that has set each: the library ends the job for who clears a lock
- * that he does not hold, and lets who sets his own again wait for ever. */
+ * that he does not hold, and lets who sets his own again wait for ever. An entry holds the struct
+ * of the lock's memory, by which it knows that another lock may lie at that address now. */
 #include <string.h>
 #include "argument.h"
 #include "array.h"
 #include "error.h"
+#include "memory.h"
 #include "session.h"
 
 struct held {
     struct held *next;
     long *lock;
+    struct weft_memory *memory; /* NULL: C's own */
     unsigned long thread;
     unsigned session;
 };
 
 static struct held *all; /* changed with the GIL */
 
-/* Where the lock's entry is, or would be. */
+static void drop(struct held *held) {
+    if (held->memory)
+        weft_memory_drop(held->memory);
+    PyMem_Free(held);
+}
+
+static bool is_over(const struct held *held) {
+    return held->session != weft_session.number || (held->memory && held->memory->gone);
+}
+
+/* Where the lock's entry is, or would be. Takes out those whose lock is gone. */
 static struct held **find(const long *lock) {
-    struct held **link = &all;
-    while (*link && ((*link)->lock != lock || (*link)->session != weft_session.number))
-        link = &(*link)->next;
+    struct held **link = &all, *held;
+    while ((held = *link) && (held->lock != lock || is_over(held)))
+        if (is_over(held)) {
+            *link = held->next;
+            drop(held);
+        } else {
+            link = &held->next;
+        }
     return link;
 }
 
 static struct held *enter(long *lock) {
     struct held *held = PyMem_Malloc(sizeof *held);
-    if (held)
-        *held = (struct held){NULL, lock, PyThread_get_thread_ident(), weft_session.number};
-    else
+    if (!held) {
         PyErr_NoMemory();
+        return NULL;
+    }
+    *held = (struct held){NULL, lock, weft_memory_find(lock), PyThread_get_thread_ident(),
+                          weft_session.number};
+    if (held->memory)
+        weft_memory_hold(held->memory);
     return held;
 }
 
@@ -93,7 +115,7 @@ static PyObject *set_or_test(const char *call, long *lock, bool waits) {
         return NULL;
     int error = waits ? set_unlocked(lock) : test_held(lock, &set);
     if (error || !set) {
-        PyMem_Free(held);
+        drop(held);
         return error ? weft_error_raise(call, error) : Py_NewRef(Py_True);
     }
     held->next = all;
@@ -109,7 +131,7 @@ static PyObject *clear(const char *call, long *lock) {
                             "it was set",
                             call);
     *link = held->next; /* before: another thread may have it next */
-    PyMem_Free(held);
+    drop(held);
     return weft_error_result(call, clear_unlocked(lock));
 }
 

@@ -79,6 +79,13 @@ struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t s
     return memory;
 }
 
+struct weft_memory *weft_memory_find(const void *p) {
+    struct weft_memory *memory = books;
+    while (memory && (uintptr_t)p - (uintptr_t)memory->begin >= memory->bytes)
+        memory = memory->next;
+    return memory;
+}
+
 bool weft_memory_place(const void *p, double *number, double *offset) {
     *number = 0;
     for (const struct weft_memory *memory = books; memory; memory = memory->next, ++*number)
@@ -121,6 +128,7 @@ static void give_back(const double *gone) {
         }
         *link = memory->next;
         nbooks--;
+        memory->gone = true;
         free_unlocked(memory->begin);
         weft_memory_drop(memory);
     }

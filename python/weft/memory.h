@@ -20,6 +20,7 @@ struct weft_memory {
     shmemx_space_t space;
     bool readonly;
     bool symmetric; /* of the heap, and in the books */
+    bool gone;      /* given back: its addresses may be others' now */
     unsigned session;
     atomic_int holders, views;
     atomic_bool freed;   /* Buffers refuse it */
@@ -52,6 +53,9 @@ void weft_memory_unview(struct weft_memory *memory);
 
 /* Which piece of the books p lies in, alike on all PEs, and how far from its beginning. */
 bool weft_memory_place(const void *p, double *number, double *offset);
+
+/* The piece of the books that p lies in, or NULL: what C made is in no books. */
+struct weft_memory *weft_memory_find(const void *p);
 
 /* Whether this PE needs symmetric memory when the job is over: for views of it. */
 bool weft_memory_needed(void);

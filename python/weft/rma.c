@@ -102,8 +102,9 @@ static int begin_get(const struct weft_transfer *transfer) {
 static int move_by(const struct weft_transfer *transfer, move *by) {
     int error;
     if (weft_transfer_is_short(transfer))
-        return by(transfer);
-    WEFT_UNLOCKED(error, by(transfer));
+        WEFT_BARE(error, by(transfer));
+    else
+        WEFT_UNLOCKED(error, by(transfer));
     return error;
 }
 

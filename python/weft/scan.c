@@ -69,13 +69,20 @@ static bool take(struct weft_vectors *v, PyObject *dest, PyObject *source,
     return false;
 }
 
-static PyObject *run(struct weft_vectors *v, bool right, weft_vectors_plain *call) {
-    const double numbers[] = {(double)v->source.nelems};
-    return weft_vectors_finish(v, weft_vectors_agree(v, right, numbers, 1), call);
+/* The calls, by number: members agree on it, for C would let different ones meet. */
+enum { AND, OR, XOR, INSCAN, EXSCAN };
+
+static PyObject *run(struct weft_vectors *v, bool right, int which) {
+    static weft_vectors_plain *const calls[] = {
+        [AND] = and_now,       [OR] = or_now,         [XOR] = xor_now,
+        [INSCAN] = inscan_now, [EXSCAN] = exscan_now,
+    };
+    const double numbers[] = {(double)v->source.nelems, which};
+    return weft_vectors_finish(v, weft_vectors_agree(v, right, numbers, 2), calls[which]);
 }
 
 static PyObject *scan(const struct weft_signature *signature, PyObject *const *args,
-                      Py_ssize_t nargs, PyObject *names, weft_vectors_plain *call) {
+                      Py_ssize_t nargs, PyObject *names, int which) {
     struct weft_vectors v = {.on.call = signature->call};
     PyObject *in[3];
     bool right = weft_arguments_sort(signature, args, nargs, names, in);
@@ -83,23 +90,23 @@ static PyObject *scan(const struct weft_signature *signature, PyObject *const *a
         return NULL;
     right = right && take(&v, in[0], in[1], is_summed,
                           "whole numbers, float32, float64, complex64 or complex128");
-    return run(&v, right, call);
+    return run(&v, right, which);
 }
 
 WEFT_FUNCTION(inscan) {
     static const struct weft_signature signature = {"inscan", 1, 2, {"dest", "source", "team"}};
     (void)self;
-    return scan(&signature, args, nargs, names, inscan_now);
+    return scan(&signature, args, nargs, names, INSCAN);
 }
 
 WEFT_FUNCTION(exscan) {
     static const struct weft_signature signature = {"exscan", 1, 2, {"dest", "source", "team"}};
     (void)self;
-    return scan(&signature, args, nargs, names, exscan_now);
+    return scan(&signature, args, nargs, names, EXSCAN);
 }
 
 bool weft_bitwise_find(PyObject *op, int *bitwise) {
-    static const char *const ops[] = {"and", "or", "xor"};
+    static const char *const ops[] = {[AND] = "and", [OR] = "or", [XOR] = "xor"};
     for (int i = 0; op && PyUnicode_Check(op) && i < 3; i++)
         if (PyUnicode_CompareWithASCIIString(op, ops[i]) == 0) {
             *bitwise = i;
@@ -110,17 +117,15 @@ bool weft_bitwise_find(PyObject *op, int *bitwise) {
 
 PyObject *weft_bitwise_reduce(struct weft_vectors *v, PyObject *dest, PyObject *source,
                               int bitwise) {
-    static weft_vectors_plain *const calls[] = {and_now, or_now, xor_now};
     bool right = take(v, dest, source, has_bits, "whole numbers");
     if (right && v->on.stream != WEFT_STREAM_HOST) {
         PyErr_Format(PyExc_NotImplementedError,
                      "%s: argument op is 'and', 'or' or 'xor', and stream is given: a stream has "
                      "none of these",
                      v->on.call);
-        weft_vectors_close(v, 0);
-        return NULL;
+        right = false;
     }
-    return run(v, right, calls[bitwise]);
+    return run(v, right, bitwise);
 }
 
 #define SYMMETRIC                                                                               \

@@ -271,6 +271,7 @@ static void begin(void) {
     weft_session.pe = shmem_my_pe();
     weft_session.npes = shmem_n_pes();
     weft_session.number++;
+    weft_session.checked = getenv("SHMEM_DEBUG") || getenv("SMA_DEBUG");
     weft_session.running = true;
     lingering = false;
     watch_end();

@@ -40,8 +40,9 @@ static int announce_unlocked(const struct weft_transfer *transfer,
                              bool nbi) {
     int error;
     if (weft_transfer_is_short(transfer) && word->device < 0)
-        return announce(transfer, signal, nbi);
-    WEFT_UNLOCKED(error, announce(transfer, signal, nbi));
+        WEFT_BARE(error, announce(transfer, signal, nbi));
+    else
+        WEFT_UNLOCKED(error, announce(transfer, signal, nbi));
     return error;
 }
 
@@ -109,8 +110,9 @@ static int send_signal_unlocked(const struct announcement *signal, const struct 
                                 weft_stream stream, const struct weft_array *word) {
     int error;
     if (stream == WEFT_STREAM_HOST && word->device < 0)
-        return send_signal(signal, route, stream);
-    WEFT_UNLOCKED(error, send_signal(signal, route, stream));
+        WEFT_BARE(error, send_signal(signal, route, stream));
+    else
+        WEFT_UNLOCKED(error, send_signal(signal, route, stream));
     return error;
 }
 

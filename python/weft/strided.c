@@ -47,8 +47,9 @@ static int move_unlocked(const struct strided *strided, bool put) {
     if (bytes == 0)
         return 0;
     if (bytes <= WEFT_SHORT_BYTES && transfer->dest.device < 0 && transfer->source.device < 0)
-        return (put ? put_now : get_now)(strided);
-    WEFT_UNLOCKED(error, (put ? put_now : get_now)(strided));
+        WEFT_BARE(error, (put ? put_now : get_now)(strided));
+    else
+        WEFT_UNLOCKED(error, (put ? put_now : get_now)(strided));
     return error;
 }
 

@@ -240,6 +240,9 @@ static PyObject *destroy(PyObject *self, PyObject *unused) {
         return NULL;
     if (!team->session)
         return PyErr_Format(PyExc_ValueError, "Team.destroy: the world ends with finalize()");
+    weft_pending_finish(); /* the team's contexts end with it, and nobody could wait for them */
+    if (!weft_session_check("Team.destroy"))
+        return NULL;
     int error;
     WEFT_UNLOCKED(error, (shmem_team_destroy(team->handle), 0));
     return weft_error_result("Team.destroy", error);

@@ -35,8 +35,9 @@ bool weft_vectors_check_symmetric(const struct weft_vectors *vectors, size_t des
                                   size_t source_bytes, bool in_place);
 
 /* Meets the members before such a call: whether all come with right arguments, the same type, the
- * same objects, and the same `numbers`. Otherwise an exception on all, and false. */
-enum { WEFT_NUMBERS_MAX = 3 };
+ * same objects, and the same `numbers`: of elements, and of the call. Otherwise an exception on
+ * all, and false. */
+enum { WEFT_NUMBERS_MAX = 2 };
 bool weft_vectors_agree(const struct weft_vectors *vectors, bool right, const double *numbers,
                         int count);
 

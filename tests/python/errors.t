@@ -83,6 +83,22 @@ def misuse_is_an_exception(problems):
         problems += lines_of_weft(done)
 
 
+SHORT = {
+    "put": "weft.put(b[0:6], b[1:7], 0)", "get": "weft.get(b[0:6], b[1:7], 0)",
+    "put_nbi": "weft.put_nbi(b[0:6], b[1:7], 0)",
+    "put_signal": "weft.put_signal(b[0:6], b[1:7], word, 1, 0)",
+}
+
+
+def short_misuse_is_an_exception(problems):
+    """Calls that keep the GIL, too. Each ends the job, so each has one of its own."""
+    begin = "import weft\nweft.init()\nb, word = weft.zeros(8), weft.zeros(1, 'uint64')\n"
+    for name, call in SHORT.items():
+        done = run(call, 1, begin, SHMEM_DEBUG="1")
+        expect(problems, done, [rf"RuntimeError: {name}: shmem_.* overlap: pass disjoint objects: the job is over"])
+        problems += lines_of_weft(done)
+
+
 def too_much_memory(problems):
     done = run("""
         try:
@@ -152,6 +168,7 @@ tap.run(tap.ahead([
         ("weft.broadcast(b)", "weft.barrier()"), ("weft.zeros(3)", "weft.barrier()")]),
     ("checked mode: arguments differ", arguments_differ),
     ("checked mode: a misuse is an exception", misuse_is_an_exception),
+    ("checked mode: so is that of a short call", short_misuse_is_an_exception),
     ("too much memory is told once", too_much_memory),
     ("init tells why there is no job", wrong_job),
     ("init tells a child of a PE what to do", child_of_a_pe),

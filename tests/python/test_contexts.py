@@ -166,6 +166,30 @@ def test_locks_refused(me):
             assert message in str(raised.value)
 
 
+def test_a_lock_freed_while_held(me):
+    """The next lock may lie where it lay, and nobody holds that."""
+    places = set()
+    for _ in range(20):
+        lock = weft.Lock()
+        places.add(lock.word.ptr)
+        weft.barrier()
+        if me == 0:
+            lock.acquire()
+        lock.free()
+    assert len(places) < 20
+
+
+def test_a_lock_gone_while_held(me):
+    """Nobody can clear it any more. No other lock lies there."""
+    for _ in range(5):
+        lock = weft.Lock()
+        weft.barrier()
+        if me == 0:
+            lock.acquire()
+        del lock
+        gc.collect()
+
+
 def test_a_lock_is_let_go_behind_an_exception(me, n):
     lock = weft.Lock()
     with pytest.raises(KeyError):

@@ -429,6 +429,19 @@ def test_arrays_are_held_until_their_context_is_quiet(me):
     assert weft.wait(signal, 1) == 1 and values_of(dest) == [1] * 4
 
 
+def test_arrays_are_let_go_with_their_team(me, n):
+    """A team takes its contexts with it: nobody could wait for what was begun on them."""
+    dest, values = on_device([0] * 4), array.array("f", [3] * 4)
+    team = weft.world.split(0, 1, n)
+    ctx = weft.Ctx(team)
+    weft.put_nbi(dest, values, me, ctx=ctx)
+    with pytest.raises(BufferError):
+        values.append(0)
+    team.destroy()
+    values.append(0)
+    assert values_of(dest) == [3] * 4
+
+
 def test_scans(me, n):
     values, dest = on_device([me + 1, 2], "i", "int32"), weft.zeros(2, "int32", "device")
     weft.inscan(dest, values)

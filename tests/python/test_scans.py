@@ -46,6 +46,27 @@ def test_bits(dtype, me, n):
         weft.all_reduce(dest, source, "or", stream=0)
 
 
+def test_bits_on_a_stream_meet_the_others(me, n):
+    """A member whose array is wrong does not wait for one that has named a stream."""
+    dest, source = weft.zeros(4, "int32"), weft.zeros(4, "int32")
+    if n == 1:
+        return
+    with pytest.raises((NotImplementedError, ValueError)) as raised:
+        weft.all_reduce(dest, np.ones(4, "int32") if me else source, "and", stream=None if me else 0)
+    assert ("source is not symmetric" if me else "a stream has none of these") in str(raised.value)
+
+
+def test_members_make_different_calls(me, n):
+    dest, source = weft.zeros(4, "int32"), filled([me + 1] * 4, "int32")
+    if n == 1:
+        return
+    for call in [lambda: weft.all_reduce(dest, source, "and" if me else "or"),
+                 lambda: (weft.inscan if me else weft.exscan)(dest, source)]:
+        with pytest.raises(ValueError, match="some make another call, or pass another op, than others"):
+            call()
+        assert memoryview(dest).tolist() == [0] * 4
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex128"])
 def test_collect(dtype, me, n):
     counts = [(3 * pe) % 5 for pe in range(n)]

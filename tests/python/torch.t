@@ -4,6 +4,7 @@
 registry; its functions beside PyTorch's own of the same names; its example, which has to learn the same under every launcher."""
 import pathlib
 import shutil
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -48,6 +49,15 @@ def example(problems):
             problems += [f"by {launcher}: got", *lines, "expected", *plain]
 
 
+def untested(problems):
+    """A PyTorch that nobody has tried, and that lacks a name, is named before the import fails."""
+    done = subprocess.run([PYTHON, "-c", "import torch, torch.distributed._symmetric_memory as theirs\n"
+                           "torch.__version__ = '9.0.0'\ndel theirs.enable_symm_mem_for_group\nimport weft.torch"],
+                          capture_output=True, text=True, timeout=120, env=interpreter.environment())
+    if done.returncode != 1 or "ImportError" not in done.stderr or ", this is 9.0.0" not in done.stderr:
+        problems += [f"status {done.returncode}", *done.stderr.splitlines()[-20:]]
+
+
 def pairs(problems):
     """The lines that are wrong, with what is told about them, are all that is of interest."""
     lines = run(problems, BUILD / "bin/oshrun", "-n", "2", PYTHON, "-W", "ignore", HERE / "gpu_pairs.py", "--cpu",
@@ -62,4 +72,5 @@ def pairs(problems):
 tap.run([(f"weft.torch on {pes} PEs", on(pes)) for pes in (1, 2, 3, 4)]
         + [("weft.torch on 2 PEs through PyTorch's registry", on(2, WEFT_TEST_BACKEND="1")),
            ("weft.torch beside PyTorch's own, function by function", with_torch(pairs)),
+           ("an untested PyTorch is named first", with_torch(untested)),
            ("tensor_parallel_mlp.py learns as mlp.py does", with_torch(example))])

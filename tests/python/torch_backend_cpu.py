@@ -17,6 +17,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 
 import weft
 import weft.torch
+from weft.torch import _module
 import job
 
 CPU = torch.device("cpu")
@@ -59,6 +60,9 @@ def test_it_is_weft():
     assert weft.torch.installed()
     assert symm_mem.get_backend("cpu") == "WEFT"
     weft.torch.install()
+    named = [getattr(symm_mem, ours.__name__, None) for ours in _module._OURS]
+    _module.install()  # as behind another backend
+    assert named == [getattr(symm_mem, ours.__name__, None) for ours in _module._OURS]
     assert not _SymmetricMemory.has_multicast_support(torch._C._autograd.DeviceType.CPU, 0)
 
 

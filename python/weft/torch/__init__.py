@@ -16,12 +16,15 @@ Weft's. torch.ops.symm_mem.* run on both; torch.ops.weft.* have gradients beside
 from weft import _folder
 _folder.refuse_others()
 
+from weft.torch import _versions
+_versions.warn_if_untested()  # first: what breaks below, with another PyTorch, has been said so
+
 import torch.distributed._symmetric_memory as _torch_symm_mem
 from torch.distributed._symmetric_memory import (  # noqa: F401
     _test_mode, enable_symm_mem_for_group, is_nvshmem_available, make_contiguous_for_perm,
     restride_A_for_fused_matmul_reduce_scatter, restride_A_shard_for_fused_all_gather_matmul)
 
-from weft.torch import _library, _versions  # noqa: F401
+from weft.torch import _library  # noqa: F401
 from weft.torch._backend import counters, install, installed  # noqa: F401
 from weft.torch._groups import init_process_group  # noqa: F401
 from weft.torch._matrices import all_to_all_nd, reduce_scatter_offset  # noqa: F401
@@ -43,7 +46,6 @@ from weft.torch.hyperparallel import (  # noqa: F401
     SymmetricMemoryHandler, TorchSymmetricMemoryHandler, acquire_symmetric_memory)
 
 _SymmetricMemory = SymmetricMemory
-_versions.warn_if_untested()
 
 
 def __getattr__(name):

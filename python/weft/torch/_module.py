@@ -19,11 +19,13 @@ def _before(ours, theirs):
         device = getattr(first, "device", None)
         is_ours = device is not None and _SymmetricMemory.get_backend(device) == "WEFT"
         return (ours if is_ours else theirs)(*args, **named)
+    call.is_of_weft = True
     return call
 
 
 def install():
+    """Once is enough: what stands before PyTorch's function stays there, whichever backend is chosen."""
     for ours in _OURS:
         theirs = getattr(torch_symm_mem, ours.__name__, None)
-        if theirs is not None:
+        if theirs is not None and not hasattr(theirs, "is_of_weft"):
             setattr(torch_symm_mem, ours.__name__, _before(ours, theirs))

@@ -9,8 +9,10 @@ def _reduce(partials, out, elements, PARTS: tl.constexpr, AVERAGE: tl.constexpr,
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = at < elements
     total = tl.zeros((BLOCK,), tl.float32)
-    for part in tl.static_range(PARTS):
-        total += tl.load(partials + part * elements + at, mask=live, other=0).to(tl.float32)
+    offset = at  # of 64 bits, as `elements` alone is not: all parts together may have more than 2**31
+    for _ in tl.static_range(PARTS):
+        total += tl.load(partials + offset, mask=live, other=0).to(tl.float32)
+        offset += elements
     if AVERAGE:
         total = total / PARTS
     tl.store(out + at, total.to(out.dtype.element_ty), mask=live)
