@@ -12,6 +12,7 @@
 #include "core/job.h"
 
 enum {
+    BRIEF_TURNS = 32,
     SPIN_TURNS = 4096, /* some 50 us of pauses */
     YIELD_TURNS = 512,
     ABORT_CHECK_TURNS = 64,
@@ -171,11 +172,22 @@ static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter
     return reached;
 }
 
-void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const char *call) {
+static __attribute__((noinline)) void word_wait_long(struct weft_word *word, uint32_t value, int pe,
+                                                     const char *call) {
     struct weft_waiter waiter = {.call = call, .pe = pe};
     while (!word_wait(word, value, &waiter, UINT32_MAX))
         continue;
     weft_waiter_end(&waiter);
+}
+
+/* Where every PE has a processor most waits are over within some turns, and need no waiter. */
+void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const char *call) {
+    for (int turn = 0; turn < BRIEF_TURNS && !weft_job.oversubscribed; turn++) {
+        pause_briefly();
+        if (weft_word_reached(word, value))
+            return;
+    }
+    word_wait_long(word, value, pe, call);
 }
 
 bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, struct weft_waiter *waiter) {
