@@ -135,47 +135,38 @@ static PyObject *clear(const char *call, long *lock) {
     return weft_error_result(call, clear_unlocked(lock));
 }
 
-WEFT_FUNCTION(set_lock) {
-    static const struct weft_signature signature = {"set_lock", 1, 1, {"lock"}};
+static PyObject *set(const char *call, long *lock) {
+    return set_or_test(call, lock, true);
+}
+
+static PyObject *test(const char *call, long *lock) {
+    return set_or_test(call, lock, false);
+}
+
+static PyObject *run(const struct weft_signature *signature, PyObject *const *args,
+                     Py_ssize_t nargs, PyObject *names,
+                     PyObject *act(const char *call, long *lock)) {
     struct weft_array lock = {0};
     PyObject *in[1], *result = NULL;
-    (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!weft_session_check(signature->call) ||
+        !weft_arguments_sort(signature, args, nargs, names, in))
         return NULL;
-    if (take(&lock, signature.call, in[0]))
-        result = set_or_test(signature.call, (long *)lock.data, true);
+    if (take(&lock, signature->call, in[0]))
+        result = act(signature->call, (long *)lock.data);
     weft_array_drop(&lock);
     return result;
 }
 
-WEFT_FUNCTION(test_lock) {
-    static const struct weft_signature signature = {"test_lock", 1, 1, {"lock"}};
-    struct weft_array lock = {0};
-    PyObject *in[1], *result = NULL;
-    (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
-        return NULL;
-    if (take(&lock, signature.call, in[0]))
-        result = set_or_test(signature.call, (long *)lock.data, false);
-    weft_array_drop(&lock);
-    return result;
-}
-
-WEFT_FUNCTION(clear_lock) {
-    static const struct weft_signature signature = {"clear_lock", 1, 1, {"lock"}};
-    struct weft_array lock = {0};
-    PyObject *in[1], *result = NULL;
-    (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
-        return NULL;
-    if (take(&lock, signature.call, in[0]))
-        result = clear(signature.call, (long *)lock.data);
-    weft_array_drop(&lock);
-    return result;
-}
+#define ON_LOCK(NAME, ACT)                                                      \
+    WEFT_FUNCTION(NAME) {                                                       \
+        static const struct weft_signature signature = {#NAME, 1, 1, {"lock"}}; \
+        (void)self;                                                             \
+        return run(&signature, args, nargs, names, ACT);                        \
+    }
+ON_LOCK(set_lock, set)
+ON_LOCK(test_lock, test)
+ON_LOCK(clear_lock, clear)
+#undef ON_LOCK
 
 #define LOCK                                                                                      \
     "\n\nlock is one element of int64 of symmetric memory of the host, zero at first, the same\n" \
