@@ -74,7 +74,15 @@ $(LIB): $(LIB_OBJ) src/weft.map
 	    -Wl,--version-script=src/weft.map -o $@ $(LIB_OBJ) $(LDLIBS)
 	@ln -sf $(@F) $(@D)/$(SONAME) && ln -sf $(SONAME) $(@D)/libweft.so
 
-$(ARCHIVE): $(LIB_OBJ)
+# The archive has one object, in which what is hidden is local: a program may define any name but
+# the public ones.
+ONE_OBJ := $(BUILD)/obj/weft.o
+OBJCOPY ?= objcopy
+$(ONE_OBJ): $(LIB_OBJ)
+	$(call quiet,LD,$@)$(CC) $(CFLAGS) $(if $(findstring -flto,$(CFLAGS)),-flinker-output=nolto-rel) \
+	    -r -nostdlib -o $@ $^ && $(OBJCOPY) --localize-hidden $@
+
+$(ARCHIVE): $(ONE_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $@
 	$(call quiet,AR,$@)$(AR) rcs $@ $^
@@ -103,9 +111,9 @@ $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 # The command's own kernels are in lib, or, in the Python package, beside bin.
 WEFT_RPATH = -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/..'
 WEFT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,tools/weft.c $(wildcard tools/weft/*.c))
-$(BUILD)/bin/weft: $(WEFT_OBJ) $(ARCHIVE)
+$(BUILD)/bin/weft: $(WEFT_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
-	$(call quiet,LD,$@)$(CC) $(SANFLAGS) -o $@ $(filter %.o %.a,$^) $(WEFT_RPATH) $(LDLIBS)
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) -o $@ $^ $(WEFT_RPATH) $(LDLIBS)
 
 # What says where the library lies is written for its place, here and by install.
 HERE     = $(BUILD)
@@ -138,15 +146,16 @@ $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 # The encoder's kernels want the vectoriser, too.
 $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 
-# Tests of the lower rooms see their insides, in the archive; all others are users of the library.
+# Tests of the lower rooms see their insides, in the objects; all others are users of the library.
 # What a test has in a folder of its own name is part of it.
 TEST_ROOMS ?= *
 TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard $(TEST_ROOMS:%=tests/%/*.c)))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(wildcard $(TEST_ROOMS:%=tests/%/*.cc)))
 INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/%),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
-$(INNER_TESTS): PROGRAM_LIBS = $(ARCHIVE) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
-$(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB) $(ARCHIVE)
+$(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
+$(INNER_TESTS): $(LIB_OBJ)
+$(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS)
 $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
@@ -326,7 +335,7 @@ $(BUILD)/man/made: $(PAGES) tools/man-links.sh $(LIB)
 # The command once more, for LIBDIR.
 .PHONY: install-weft
 install-weft: WEFT_RPATH = -Wl,-rpath,"\$$ORIGIN/$$(realpath -ms --relative-to='$(BINDIR)' '$(LIBDIR)')"
-install-weft: $(WEFT_OBJ) $(ARCHIVE)
+install-weft: $(WEFT_OBJ) $(LIB_OBJ)
 	@mkdir -p $(BUILD)/install
 	@$(CC) $(SANFLAGS) -o $(BUILD)/install/weft $^ $(WEFT_RPATH) $(LDLIBS)
 
