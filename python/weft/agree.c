@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How members agree before a collective of C that cannot refuse: one reduction of what each passes,
- * and of its negative, to the minima. Who has wrong arguments refuses that reduction. */
+/* How members agree before a collective of C that cannot refuse: each shows all others what it
+ * passes, by an all-gather, which who has wrong arguments refuses. Short sources come along. */
 #include <errno.h>
 #include <string.h>
 #include "memory.h"
 #include "session.h"
 #include "vectors.h"
-
-enum { PLACES = 5, ALL = PLACES + WEFT_NUMBERS_MAX };
 
 bool weft_vectors_check_symmetric(const struct weft_vectors *vectors, size_t dest_bytes,
                                   size_t source_bytes, bool in_place) {
@@ -25,67 +23,93 @@ bool weft_vectors_check_symmetric(const struct weft_vectors *vectors, size_t des
     return false;
 }
 
-/* The type, and which objects the arrays lie in. What C made is in no books, and not compared. */
-static void describe(const struct weft_vectors *vectors, double *numbers) {
-    numbers[0] = (double)vectors->dest.dtype->operand;
-    numbers[1] = numbers[2] = numbers[3] = numbers[4] = -1;
-    weft_memory_place(vectors->dest.data, &numbers[1], &numbers[2]);
-    weft_memory_place(vectors->source.data, &numbers[3], &numbers[4]);
+bool weft_vectors_carry(const struct weft_vectors *vectors, struct weft_shown *mine) {
+    const struct weft_array *source = &vectors->source;
+    bool fits =
+        source->bytes <= sizeof mine->source && source->device < 0 && vectors->dest.device < 0;
+    if (fits && source->bytes > 0)
+        memcpy(mine->source, source->data, source->bytes);
+    return fits;
 }
 
-static bool are_same(const char *call, const double *minima, int count) {
-    static const char *const what[ALL] = {
-        "pass arrays of another type",
-        "pass another dest",
-        "pass another dest",
-        "pass another source",
-        "pass another source",
-        "pass another size",
-        "make another call, or pass another op,",
-    };
-    for (int i = 0; i < count; i++)
-        if (minima[i] != -minima[count + i]) {
-            PyErr_Format(
-                PyExc_ValueError,
-                "%s: the members' arguments differ: some %s than others, and all have to do the "
-                "same",
-                call, what[i]);
-            return false;
-        }
-    return true;
-}
-
-static int reduce(const struct weft_operator *on, double *numbers, int count, bool right) {
+struct weft_shown *weft_vectors_show(struct weft_vectors *vectors, bool right,
+                                     const struct weft_shown *mine) {
+    const struct weft_operator *on = &vectors->on;
+    struct weft_shown *all = PyMem_Malloc((size_t)on->size * sizeof *all);
     int error;
-    WEFT_UNLOCKED(error, weft_all_reduce(on->team, numbers, numbers, (size_t)count,
-                                         right ? WEFT_F64 : (weft_dtype)WEFT_OPERATOR_REFUSES,
-                                         WEFT_MIN, WEFT_STREAM_HOST));
-    return error;
+    if (right && !all)
+        PyErr_NoMemory();
+    WEFT_UNLOCKED(error, weft_all_gather(on->team, all, mine, sizeof *mine,
+                                         right && all ? WEFT_U8 : (weft_dtype)WEFT_OPERATOR_REFUSES,
+                                         WEFT_STREAM_HOST));
+    if (!error)
+        return all;
+    PyMem_Free(all);
+    Py_XDECREF(weft_vectors_close(vectors, error));
+    return NULL;
 }
 
-bool weft_vectors_agree(const struct weft_vectors *vectors, bool right, const double *numbers,
-                        int count) {
-    double both[2 * ALL] = {0}, mine[ALL] = {0};
-    int all = PLACES + count;
+/* --- The same on all members ----------------------------------------------------------------- */
+
+enum { TYPE, DEST, DEST_OFFSET, SOURCE, SOURCE_OFFSET, CARRIED, NUMBERS };
+
+/* What C made is in no books, and not compared. */
+static void describe(const struct weft_vectors *vectors, int64_t *facts) {
+    facts[TYPE] = vectors->dest.dtype->operand;
+    weft_memory_place(vectors->dest.data, &facts[DEST], &facts[DEST_OFFSET]);
+    weft_memory_place(vectors->source.data, &facts[SOURCE], &facts[SOURCE_OFFSET]);
+}
+
+/* The first of the facts in which the members differ, or `count`. */
+static int find_difference(const struct weft_shown *shown, int members, int count) {
+    for (int fact = 0; fact < count; fact++)
+        for (int member = 1; member < members; member++)
+            if (shown[member].facts[fact] != shown[0].facts[fact])
+                return fact;
+    return count;
+}
+
+static bool are_same(const struct weft_vectors *vectors, const struct weft_shown *shown,
+                     int numbers) {
+    static const char *const what[] = {
+        [TYPE] = "pass arrays of another type",  [DEST] = "pass another dest",
+        [DEST_OFFSET] = "pass another dest",     [SOURCE] = "pass another source",
+        [SOURCE_OFFSET] = "pass another source", [CARRIED] = "pass another size",
+        [NUMBERS] = "pass another size",
+    };
+    int count = NUMBERS + numbers, fact = find_difference(shown, vectors->on.size, count);
+    if (fact == count)
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: the members' arguments differ: some %s than others, and all have to do the "
+                 "same",
+                 vectors->on.call,
+                 fact == count - 1 ? "make another call, or pass another op,"
+                 : fact > NUMBERS  ? "pass another dst or sst"
+                                   : what[fact]);
+    return false;
+}
+
+struct weft_shown *weft_vectors_agree(struct weft_vectors *vectors, bool right,
+                                      const int64_t *numbers, int count, bool *carried) {
+    struct weft_shown mine = {.facts = {0}};
     if (right) {
-        describe(vectors, mine);
-        memcpy(mine + PLACES, numbers, (size_t)count * sizeof *numbers);
+        describe(vectors, mine.facts);
+        mine.facts[CARRIED] = weft_vectors_carry(vectors, &mine);
+        memcpy(mine.facts + NUMBERS, numbers, (size_t)count * sizeof *numbers);
     }
-    for (int i = 0; i < all; i++) {
-        both[i] = mine[i];
-        both[all + i] = -mine[i];
-    }
-    int error = reduce(&vectors->on, both, 2 * all, right);
-    if (error) {
-        Py_XDECREF(weft_operator_close(&vectors->on, error));
-        return false;
-    }
-    return right && are_same(vectors->on.call, both, all);
+    *carried = mine.facts[CARRIED];
+    struct weft_shown *shown = weft_vectors_show(vectors, right, &mine);
+    if (!shown || are_same(vectors, shown, count))
+        return shown;
+    PyMem_Free(shown);
+    Py_XDECREF(weft_vectors_close(vectors, -EINVAL));
+    return NULL;
 }
 
-PyObject *weft_vectors_finish(struct weft_vectors *vectors, bool agreed, weft_vectors_plain *call) {
+PyObject *weft_vectors_finish(struct weft_vectors *vectors, weft_vectors_plain *call) {
     int error = 0;
-    if (agreed)
+    if (call)
         WEFT_UNLOCKED(error, call(vectors));
     return weft_vectors_close(vectors, error);
 }

@@ -1,99 +1,134 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* collect: an all-gather in which each member brings as many elements as it likes. First all tell
- * each other how many, then each sends all of its own to everyone. */
+/* collect: an all-gather in which each member brings as many elements as it likes. First all show
+ * each other how many, and how much room they have; short sources come along at once. Others are
+ * sent then, each to everyone. */
 #include <errno.h>
+#include <string.h>
 #include "argument.h"
 #include "session.h"
 #include "vectors.h"
 
-struct collect {
-    struct weft_vectors v;
-    int64_t *sizes;                             /* of the members */
-    size_t *from_each, *to_each, *from_nowhere; /* elements; and offsets of 0 */
-};
+enum { TYPE, SIZE, ROOM, CARRIED }; /* the facts of a member */
 
-static bool make_lists(struct collect *collect) {
-    size_t count = (size_t)collect->v.on.size;
-    collect->sizes = PyMem_Calloc(count, sizeof *collect->sizes);
-    collect->from_each = PyMem_Calloc(count, sizeof(size_t));
-    collect->to_each = PyMem_Calloc(count, sizeof(size_t));
-    collect->from_nowhere = PyMem_Calloc(count, sizeof(size_t));
-    if (collect->sizes && collect->from_each && collect->to_each && collect->from_nowhere)
-        return true;
-    PyErr_NoMemory();
-    return false;
+static struct weft_shown describe(const struct weft_vectors *v) {
+    struct weft_shown mine = {.facts = {[TYPE] = v->source.dtype->operand,
+                                        [SIZE] = (int64_t)v->source.nelems,
+                                        [ROOM] = (int64_t)v->dest.nelems}};
+    mine.facts[CARRIED] = weft_vectors_carry(v, &mine);
+    return mine;
 }
 
-static void drop_lists(struct collect *collect) {
-    PyMem_Free(collect->sizes);
-    PyMem_Free(collect->from_each);
-    PyMem_Free(collect->to_each);
-    PyMem_Free(collect->from_nowhere);
+/* --- What all conclude alike from what all have shown ---------------------------------------- */
+
+static bool check_types(const struct weft_vectors *v, const struct weft_shown *shown) {
+    for (int member = 1; member < v->on.size; member++)
+        if (shown[member].facts[TYPE] != shown[0].facts[TYPE]) {
+            PyErr_Format(PyExc_ValueError,
+                         "%s: the members' arguments differ: some pass arrays of another type than "
+                         "others, and all have to do the same",
+                         v->on.call);
+            return false;
+        }
+    return true;
 }
 
-/* All learn how many elements each brings. */
-static int share_sizes(struct collect *collect, bool right) {
-    int64_t mine = right ? (int64_t)collect->v.source.nelems : 0;
-    int error;
-    WEFT_UNLOCKED(error, weft_all_gather(collect->v.on.team, collect->sizes, &mine, 1,
-                                         right ? WEFT_I64 : (weft_dtype)WEFT_OPERATOR_REFUSES,
-                                         WEFT_STREAM_HOST));
-    return error;
+/* Every dest has room for what all bring. */
+static bool check_room(const struct weft_vectors *v, const struct weft_shown *shown) {
+    int64_t all = 0;
+    int narrow = -1, me = shmem_team_my_pe(v->on.team);
+    for (int member = 0; member < v->on.size; member++)
+        all += shown[member].facts[SIZE];
+    for (int member = 0; member < v->on.size && narrow != me; member++)
+        if (shown[member].facts[ROOM] < all && (narrow < 0 || member == me))
+            narrow = member;
+    if (narrow == me)
+        PyErr_Format(PyExc_ValueError,
+                     "%s: argument dest has %zu elements, and the members bring %lld: pass as many",
+                     v->on.call, v->dest.nelems, (long long)all);
+    else if (narrow >= 0)
+        PyErr_Format(PyExc_ValueError,
+                     "%s: argument dest of PE %d has %lld elements, and the members bring %lld",
+                     v->on.call, shmem_team_translate_pe(v->on.team, narrow, SHMEM_TEAM_WORLD),
+                     (long long)shown[narrow].facts[ROOM], (long long)all);
+    return narrow < 0;
 }
 
-/* Whether dest has room for what all bring. */
-static bool check_room(struct collect *collect) {
-    size_t all = 0;
-    for (int member = 0; member < collect->v.on.size; member++) {
-        collect->from_each[member] = (size_t)collect->sizes[member];
-        collect->to_each[member] = collect->v.source.nelems;
-        all += collect->from_each[member];
+static bool all_carried(const struct weft_vectors *v, const struct weft_shown *shown) {
+    bool carried = true;
+    for (int member = 0; member < v->on.size; member++)
+        carried = carried && shown[member].facts[CARRIED];
+    return carried;
+}
+
+/* --- The way of the elements ----------------------------------------------------------------- */
+
+static void copy_carried(const struct weft_vectors *v, const struct weft_shown *shown) {
+    char *to = v->dest.data;
+    for (int member = 0; member < v->on.size; member++) {
+        size_t bytes = (size_t)shown[member].facts[SIZE] * v->dest.dtype->bytes;
+        if (bytes > 0)
+            memcpy(to, shown[member].source, bytes);
+        to += bytes;
     }
-    if (all <= collect->v.dest.nelems)
-        return true;
-    PyErr_Format(PyExc_ValueError,
-                 "collect: argument dest has %zu elements, and the members bring %zu: pass as many",
-                 collect->v.dest.nelems, all);
-    return false;
 }
 
-static int exchange(struct collect *collect, bool right) {
-    struct weft_vectors *v = &collect->v;
+/* Each sends all that it has to everyone. */
+static int exchange(const struct weft_vectors *v, const struct weft_shown *shown) {
+    size_t members = (size_t)v->on.size;
+    size_t *lists = PyMem_Calloc(3 * members, sizeof *lists);
+    size_t *from_each = lists, *to_each = lists + members, *from_nowhere = to_each + members;
     int error;
-    WEFT_UNLOCKED(error, weft_all_to_allv(v->on.team, v->dest.data, collect->from_each, NULL,
-                                          v->source.data, collect->to_each, collect->from_nowhere,
-                                          1, weft_vectors_type(v, right), v->on.stream));
+    for (size_t member = 0; lists && member < members; member++) {
+        from_each[member] = (size_t)shown[member].facts[SIZE];
+        to_each[member] = v->source.nelems;
+    }
+    if (!lists)
+        PyErr_NoMemory();
+    WEFT_UNLOCKED(error, weft_all_to_allv(v->on.team, v->dest.data, from_each, NULL, v->source.data,
+                                          to_each, from_nowhere, 1,
+                                          weft_vectors_type(v, lists != NULL), v->on.stream));
+    PyMem_Free(lists);
     return error;
 }
 
-static PyObject *tuple_of_sizes(const struct collect *collect) {
-    PyObject *sizes = PyTuple_New(collect->v.on.size);
-    for (int member = 0; sizes && member < collect->v.on.size; member++) {
-        PyObject *size = PyLong_FromSize_t(collect->from_each[member]);
+static PyObject *tuple_of_sizes(const struct weft_vectors *v, const struct weft_shown *shown) {
+    PyObject *sizes = PyTuple_New(v->on.size);
+    for (int member = 0; sizes && member < v->on.size; member++) {
+        PyObject *size = PyLong_FromLongLong(shown[member].facts[SIZE]);
         if (!size || PyTuple_SetItem(sizes, member, size) < 0)
             Py_CLEAR(sizes);
     }
     return sizes;
 }
 
+static int move(const struct weft_vectors *v, const struct weft_shown *shown) {
+    if (!check_types(v, shown) || !check_room(v, shown))
+        return -EINVAL;
+    if (!all_carried(v, shown))
+        return exchange(v, shown);
+    copy_carried(v, shown);
+    return 0;
+}
+
 WEFT_FUNCTION(collect) {
     static const struct weft_signature signature = {"collect", 2, 2, {"dest", "source", "team"}};
-    struct collect collect = {.v.on.call = signature.call};
+    struct weft_vectors v = {.on.call = signature.call};
+    struct weft_shown mine = {.facts = {0}};
     PyObject *in[3];
     (void)self;
     bool right = weft_arguments_sort(&signature, args, nargs, names, in);
-    if (!weft_operator_open(&collect.v.on, in[2], NULL))
+    if (!weft_operator_open(&v.on, in[2], NULL))
         return NULL;
-    right = right && weft_vectors_take(&collect.v, in[0], in[1]) && make_lists(&collect);
-    int error = share_sizes(&collect, right);
-    if (!error && right) {
-        right = check_room(&collect);
-        error = exchange(&collect, right);
-    }
-    PyObject *result = weft_vectors_close(&collect.v, error);
+    right = right && weft_vectors_take(&v, in[0], in[1]);
+    if (right)
+        mine = describe(&v);
+    struct weft_shown *shown = weft_vectors_show(&v, right, &mine);
+    if (!shown)
+        return NULL;
+    PyObject *result = weft_vectors_close(&v, move(&v, shown));
     if (result)
-        Py_DECREF(result), result = tuple_of_sizes(&collect);
-    drop_lists(&collect);
+        Py_DECREF(result), result = tuple_of_sizes(&v, shown);
+    PyMem_Free(shown);
     return result;
 }
 

@@ -86,14 +86,15 @@ struct weft_memory *weft_memory_find(const void *p) {
     return memory;
 }
 
-bool weft_memory_place(const void *p, double *number, double *offset) {
-    *number = 0;
-    for (const struct weft_memory *memory = books; memory; memory = memory->next, ++*number)
+void weft_memory_place(const void *p, int64_t *number, int64_t *offset) {
+    int64_t place = 0;
+    *number = *offset = -1;
+    for (const struct weft_memory *memory = books; memory; memory = memory->next, place++)
         if ((uintptr_t)p - (uintptr_t)memory->begin < memory->bytes) {
-            *offset = (double)((uintptr_t)p - (uintptr_t)memory->begin);
-            return true;
+            *number = place;
+            *offset = (int64_t)((uintptr_t)p - (uintptr_t)memory->begin);
+            return;
         }
-    return false;
 }
 
 /* --- Meetings -------------------------------------------------------------------------------- */

@@ -51,8 +51,9 @@ void weft_memory_drop(struct weft_memory *memory);
 void weft_memory_view(struct weft_memory *memory);
 void weft_memory_unview(struct weft_memory *memory);
 
-/* Which piece of the books p lies in, alike on all PEs, and how far from its beginning. */
-bool weft_memory_place(const void *p, double *number, double *offset);
+/* Which piece of the books p lies in, alike on all PEs, and how far from its beginning; -1 and -1
+ * if it lies in none. */
+void weft_memory_place(const void *p, int64_t *number, int64_t *offset);
 
 /* The piece of the books that p lies in, or NULL: what C made is in no books. */
 struct weft_memory *weft_memory_find(const void *p);

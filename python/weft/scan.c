@@ -8,21 +8,24 @@
 /* --- The calls of C -------------------------------------------------------------------------- */
 
 /* clang-format off */
-/* X(operand, TYPENAME): the types that have bits, and those of sums. */
+/* X(operand, TYPENAME, T): the types that have bits, and those of sums. Elements of T add up to the
+ * same bits, and wrap around. */
 #define WHOLE(X)                                                                                   \
-    X(WEFT_I8, int8) X(WEFT_I16, int16) X(WEFT_I32, int32) X(WEFT_I64, int64)                      \
-    X(WEFT_U8, uint8) X(WEFT_U16, uint16) X(WEFT_U32, uint32) X(WEFT_U64, uint64)
+    X(WEFT_I8, int8, uint8_t) X(WEFT_I16, int16, uint16_t) X(WEFT_I32, int32, uint32_t)            \
+    X(WEFT_I64, int64, uint64_t) X(WEFT_U8, uint8, uint8_t) X(WEFT_U16, uint16, uint16_t)          \
+    X(WEFT_U32, uint32, uint32_t) X(WEFT_U64, uint64, uint64_t)
 #define SUMMED(X)                                                                                  \
-    WHOLE(X) X(WEFT_F32, float) X(WEFT_F64, double) X(WEFT_C64, complexf) X(WEFT_C128, complexd)
+    WHOLE(X) X(WEFT_F32, float, float) X(WEFT_F64, double, double)                                 \
+    X(WEFT_C64, complexf, float _Complex) X(WEFT_C128, complexd, double _Complex)
 #define ROW(OPERAND, NAME)                                                                         \
     case OPERAND:                                                                                  \
         return shmem_##NAME(v->on.team, (void *)v->dest.data, (void *)v->source.data,              \
                             v->source.nelems);
-#define ROW_inscan(OPERAND, N) ROW(OPERAND, N##_sum_inscan)
-#define ROW_exscan(OPERAND, N) ROW(OPERAND, N##_sum_exscan)
-#define ROW_and(OPERAND, N)    ROW(OPERAND, N##_and_reduce)
-#define ROW_or(OPERAND, N)     ROW(OPERAND, N##_or_reduce)
-#define ROW_xor(OPERAND, N)    ROW(OPERAND, N##_xor_reduce)
+#define ROW_inscan(OPERAND, N, T) ROW(OPERAND, N##_sum_inscan)
+#define ROW_exscan(OPERAND, N, T) ROW(OPERAND, N##_sum_exscan)
+#define ROW_and(OPERAND, N, T)    ROW(OPERAND, N##_and_reduce)
+#define ROW_or(OPERAND, N, T)     ROW(OPERAND, N##_or_reduce)
+#define ROW_xor(OPERAND, N, T)    ROW(OPERAND, N##_xor_reduce)
 #define BY_TYPE(NAME, TYPES)                                                                       \
     static int NAME##_now(const struct weft_vectors *v) {                                          \
         switch ((int)v->dest.dtype->operand) {                                                     \
@@ -30,7 +33,7 @@
         }                                                                                          \
         return -EINVAL;                                                                            \
     }
-#define IS_TYPE(OPERAND, N) case OPERAND:
+#define IS_TYPE(OPERAND, N, T) case OPERAND:
 /* clang-format on */
 BY_TYPE(inscan, SUMMED)
 BY_TYPE(exscan, SUMMED)
@@ -54,6 +57,37 @@ static bool is_summed(const struct weft_dtype_row *dtype) {
     return false;
 }
 
+/* --- Short arrays ---------------------------------------------------------------------------- */
+
+/* FOLD_<NAME>: the fold of so many members' sources, in the order of the members as C does it; 0 of
+ * none. */
+/* clang-format off */
+#define FOLD_ROW(OPERAND, T, OP)                                                                   \
+    case OPERAND:                                                                                  \
+        for (size_t i = 0; i < v->dest.nelems; i++) {                                              \
+            T folded = members ? ((const T *)(const void *)shown[0].source)[i] : 0;                \
+            for (int member = 1; member < members; member++)                                       \
+                folded = (T)(folded OP ((const T *)(const void *)shown[member].source)[i]);        \
+            ((T *)(void *)v->dest.data)[i] = folded;                                               \
+        }                                                                                          \
+        break;
+#define FOLD_sum(OPERAND, N, T) FOLD_ROW(OPERAND, T, +)
+#define FOLD_and(OPERAND, N, T) FOLD_ROW(OPERAND, T, &)
+#define FOLD_or(OPERAND, N, T)  FOLD_ROW(OPERAND, T, |)
+#define FOLD_xor(OPERAND, N, T) FOLD_ROW(OPERAND, T, ^)
+#define FOLD(NAME, TYPES)                                                                          \
+    static void fold_##NAME(const struct weft_vectors *v, const struct weft_shown *shown,          \
+                            int members) {                                                         \
+        switch ((int)v->dest.dtype->operand) {                                                     \
+            TYPES(FOLD_##NAME)                                                                     \
+        }                                                                                          \
+    }
+/* clang-format on */
+FOLD(sum, SUMMED)
+FOLD(and, WHOLE)
+FOLD(or, WHOLE)
+FOLD(xor, WHOLE)
+
 /* --- The calls of Python --------------------------------------------------------------------- */
 
 static bool take(struct weft_vectors *v, PyObject *dest, PyObject *source,
@@ -71,14 +105,31 @@ static bool take(struct weft_vectors *v, PyObject *dest, PyObject *source,
 
 /* The calls, by number: members agree on it, for C would let different ones meet. */
 enum { AND, OR, XOR, INSCAN, EXSCAN };
+static const struct {
+    weft_vectors_plain *call;
+    void (*fold)(const struct weft_vectors *, const struct weft_shown *, int);
+} calls[] = {
+    [AND] = {and_now, fold_and},       [OR] = {or_now, fold_or},
+    [XOR] = {xor_now, fold_xor},       [INSCAN] = {inscan_now, fold_sum},
+    [EXSCAN] = {exscan_now, fold_sum},
+};
+
+/* How many members' sources make this one's dest. */
+static int count_folded(const struct weft_vectors *v, int which) {
+    int rank = shmem_team_my_pe(v->on.team);
+    return which == INSCAN ? rank + 1 : which == EXSCAN ? rank : v->on.size;
+}
 
 static PyObject *run(struct weft_vectors *v, bool right, int which) {
-    static weft_vectors_plain *const calls[] = {
-        [AND] = and_now,       [OR] = or_now,         [XOR] = xor_now,
-        [INSCAN] = inscan_now, [EXSCAN] = exscan_now,
-    };
-    const double numbers[] = {(double)v->source.nelems, which};
-    return weft_vectors_finish(v, weft_vectors_agree(v, right, numbers, 2), calls[which]);
+    const int64_t numbers[] = {(int64_t)v->source.nelems, which};
+    bool carried;
+    struct weft_shown *shown = weft_vectors_agree(v, right, numbers, 2, &carried);
+    if (!shown)
+        return NULL;
+    if (carried)
+        calls[which].fold(v, shown, count_folded(v, which));
+    PyMem_Free(shown);
+    return weft_vectors_finish(v, carried ? NULL : calls[which].call);
 }
 
 static PyObject *scan(const struct weft_signature *signature, PyObject *const *args,

@@ -34,15 +34,32 @@ PyObject *weft_vectors_close(struct weft_vectors *vectors, int error);
 bool weft_vectors_check_symmetric(const struct weft_vectors *vectors, size_t dest_bytes,
                                   size_t source_bytes, bool in_place);
 
-/* Meets the members before such a call: whether all come with right arguments, the same type, the
- * same objects, and the same `numbers`: of elements, and of the call. Otherwise an exception on
- * all, and false. */
-enum { WEFT_NUMBERS_MAX = 2 };
-bool weft_vectors_agree(const struct weft_vectors *vectors, bool right, const double *numbers,
-                        int count);
+/* What one member shows to all others before such a call: what it passes, and the source itself
+ * where that is short, so that nothing is left for the call to do. All of it fits into the message
+ * by which the members of a tensor call agree, so that it costs no more than that. */
+enum { WEFT_FACTS_MAX = 10, WEFT_CARRIED_BYTES = 48, WEFT_NUMBERS_MAX = 4 };
+struct weft_shown {
+    int64_t facts[WEFT_FACTS_MAX];
+    char source[WEFT_CARRIED_BYTES];
+};
+_Static_assert(sizeof(struct weft_shown) == 128, "what is shown fits into a tensor call's message");
+
+/* What all members show, in order of rank, to be freed by PyMem_Free. NULL with an exception: on
+ * all members where one is not `right`, which has set its own. Drops the arrays then. */
+struct weft_shown *weft_vectors_show(struct weft_vectors *vectors, bool right,
+                                     const struct weft_shown *mine);
+
+/* Whether the source is so short that it is shown: then it is in mine->source. */
+bool weft_vectors_carry(const struct weft_vectors *vectors, struct weft_shown *mine);
+
+/* Shows what has to be the same on all members: the type, the objects, and the numbers, of which
+ * the call is the last. As weft_vectors_show; an exception on all where anything differs.
+ * *carried: all sources were shown. */
+struct weft_shown *weft_vectors_agree(struct weft_vectors *vectors, bool right,
+                                      const int64_t *numbers, int count, bool *carried);
 
 /* Calls C with what the members have agreed on, and drops the arrays. */
 typedef int weft_vectors_plain(const struct weft_vectors *vectors);
-PyObject *weft_vectors_finish(struct weft_vectors *vectors, bool agreed, weft_vectors_plain *call);
+PyObject *weft_vectors_finish(struct weft_vectors *vectors, weft_vectors_plain *call);
 
 #endif

@@ -35,6 +35,21 @@ def test_scans_of_teams(me, n):
         assert memoryview(dest)[0] == sum(range(me + 2, n + 1))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float32", "float64", "complex64", "complex128"])
+def test_short_scans_have_the_bits_of_long_ones(dtype, me, n):
+    """Sources that come along when members agree are added up as C adds them: sums round, and wrap, alike."""
+    rng = np.random.default_rng(me)
+    kind = np.dtype(dtype).kind
+    value = rng.integers(100, 127, 1).astype(dtype) << (8 * np.dtype(dtype).itemsize - 8) if kind == "i" \
+        else (rng.standard_normal(1) * 10.0 ** rng.integers(-3, 9)).astype(dtype) * (1 - 3j if kind == "c" else 1)
+    short, long = weft.zeros(1, dtype), weft.zeros(1000, dtype)
+    for scan in (weft.inscan, weft.exscan):
+        short.numpy()[:] = long.numpy()[:] = value
+        scan(short)
+        scan(long)
+        assert short.numpy().tobytes() == long.numpy()[999:].tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "int64"])
 def test_bits(dtype, me, n):
     source, dest = filled([1 << me, 7, 6 if me else 12], dtype), weft.zeros(3, dtype)
@@ -77,6 +92,33 @@ def test_collect(dtype, me, n):
     counts = weft.collect(symmetric, np.full(100000 - me, me + 1, dtype))
     assert counts == tuple(100000 - pe for pe in range(n))
     assert np.asarray(symmetric)[sum(counts) - 1] == n
+
+
+@pytest.mark.parametrize("longest", [1, 12, 13, 200])
+def test_collect_of_short_and_long_sources(longest, me, n):
+    """What comes along when the sizes go round, and what does not; and nothing is written behind it."""
+    counts = [longest if pe == n - 1 else pe % 3 for pe in range(n)]
+    dest = np.full(sum(counts) + 2, -1, "float32")
+    assert weft.collect(dest[:-2], np.full(counts[me], me, "float32")) == tuple(counts)
+    assert dest.tolist() == [pe for pe in range(n) for _ in range(counts[pe])] + [-1, -1]
+
+
+@pytest.mark.parametrize("nelems", [1, 100])
+def test_collect_without_room_on_one(nelems, me, n):
+    source, dest = np.ones(nelems), np.zeros(nelems * n - (me == 0))
+    with pytest.raises(ValueError) as raised:
+        weft.collect(dest, source)
+    whose = "dest has" if me == 0 else "dest of PE 0 has"
+    assert f"{whose} {nelems * n - 1} elements, and the members bring {nelems * n}" in str(raised.value)
+    assert not dest.any()
+
+
+def test_collect_of_different_types(me, n):
+    if n > 1:
+        dest = np.zeros(2 * n, "float32" if me else "int32")
+        with pytest.raises(ValueError, match="some pass arrays of another type than others"):
+            weft.collect(dest, np.ones(2, dest.dtype))
+        assert not dest.any()
 
 
 def test_collect_nothing_and_teams(me, n):
