@@ -25,8 +25,8 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-r
              $(if $(findstring thread,$(SAN)),-Wno-tsan))
 LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 
-# A line for each command, `CC    src/core/heap.c`; V=1 shows the commands themselves.
-quiet = $(if $(filter-out 0,$(V)),,@printf '%-5s %s\n' $(1) '$(2)';)
+# A line for each file, `  CC    src/core/heap.c`; V=1 shows the commands themselves.
+quiet = $(if $(filter-out 0,$(V)),,@printf '  %-5s %s\n' $(1) '$(2)';)
 
 ROOMS   := base boot transport core coll ops api
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
@@ -283,6 +283,10 @@ CLANG_ROOMS  := core api ops conformance
 SAN_ROOMS    := core api coll ops conformance random gpu
 one_of        = $(subst $() ,|,$(1))
 THREAD_TESTS := boot/circle api/threads api/ctx api/share api/team_create api/pad conformance/threads core/lock core/sync
+.PHONY: test
+test: ## build what one test needs and run it: T=core/sync, on 2 PEs alone with N=2
+	+@tests/one.py '$(T)' '$(N)' '$(BUILD)' $(PARALLEL)
+
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@tools/setup.sh check
 	$(PARALLEL) all tests benches python

@@ -2,6 +2,7 @@
 # Runs the tests of one or more build folders with prove and prints its summary.
 #
 #   tests/prove.sh [-g] [-f FILTER] BUILD[:PE-COUNTS[:FILTER]]...
+#   tests/prove.sh -1 ROOM/NAME [-n PES] BUILD      one test, also of pytest, case by case (make test)
 #
 # A C or C++ test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its
 # head, or 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular
@@ -21,14 +22,22 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 only=.
 real_gpu=
-if [ "${1:-}" = -g ]; then
-    real_gpu=1
-    shift
-fi
-if [ "${1:-}" = -f ]; then
-    only=$2
-    shift 2
-fi
+one=
+number=
+while getopts gf:1:n: option; do
+    case $option in
+        g) real_gpu=1 ;;
+        f) only=$OPTARG ;;
+        1) one=$OPTARG only="^$OPTARG(\.t)?\$" ;;
+        n) number=$OPTARG pes_default=$OPTARG ;;
+        *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+fail() {
+    echo "prove.sh: $*" >&2
+    exit 2
+}
 # Writes the script that prove runs, with these words before the program.
 add() {
     script=$build/t/$(echo "$name" | tr / -)-${n}pe$1.t
@@ -58,11 +67,15 @@ jobs=${WEFT_TEST_JOBS:-$(nproc)}
 [ "$jobs" -le 4 ] || jobs=4
 [ -z "$real_gpu" ] || jobs=1
 list=
+missing=
 first=1
 for item; do
     build=$(echo "$item" | cut -d: -f1)
     counts=$(echo "$item" | cut -d: -f2 -s | tr , ' ')
+    counts=${counts:-$number}
     filter=$(echo "$item" | cut -d: -f3 -s)
+    [ -x "$build/bin/oshrun" ] ||
+        fail "$build/bin/oshrun is not there: build first (make all tests python BUILD=$build, or make test T=ROOM/NAME)"
     rm -rf "$build/t"
     mkdir -p "$build/t"
     # Scripts come first, for some of them wait long.
@@ -70,12 +83,18 @@ for item; do
         WEFT_BUILD=$build
         export WEFT_BUILD
         for test in tests/*/*.t; do
-            echo "$test" | grep -qE "$only" || continue
+            echo "$test" | sed 's|^tests/||' | grep -qE "$only" || continue
             script=$build/t/$(echo "$test" | sed 's|^tests/||' | tr / -)
             printf '#!/bin/sh\nexec timeout %s %s\n' "${patience:-300}" "$test" >"$script"
             chmod +x "$script"
             list="$list $script"
         done
+        if [ -n "$one" ] && [ -e "tests/$one.py" ]; then
+            script=$build/t/$(echo "$one" | tr / -).t
+            printf '#!/bin/sh\nexec tests/python/pes.t %s %s\n' "${one#*/}" "$number" >"$script"
+            chmod +x "$script"
+            list="$list $script"
+        fi
     fi
     for source in tests/*/*.c tests/*/*.cc; do
         name=$(echo "$source" | sed 's|^tests/||; s|\.cc*$||')
@@ -83,6 +102,7 @@ for item; do
         case $name in gpu/*) ;; *) [ -z "$real_gpu" ] || continue ;; esac
         pes=$(sed -n 's/^.*PEs: *\([0-9 ]*\).*$/\1/p;15q' "$source" | head -n 1)
         grep -q 'PEs: none' "$source" && continue
+        [ -x "$build/tests/$name" ] || missing="$missing $build/tests/$name"
         pes=$(echo ${pes:-$pes_default})
         for n in $pes; do
             case " ${counts:-$n} " in *" $n "*) ;; *) continue ;; esac
@@ -101,4 +121,10 @@ for item; do
     first=0
 done
 # shellcheck disable=SC2086
-exec prove --jobs "$jobs" --timer --exec '' $list
+if [ -n "$missing" ]; then
+    set -- $missing
+    fail "$# programs of tests are not built, $1 first: make tests BUILD=$build, or make test T=ROOM/NAME"
+fi
+[ -n "$list" ] || fail "no test matches '$only'${number:+ on $number PEs}"
+# shellcheck disable=SC2086
+exec prove ${one:+--verbose} --jobs "$jobs" --timer --exec '' $list

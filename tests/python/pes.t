@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The package's tests under pytest, on 1 to 4 PEs, and those of calls in checked mode.
-What pytest leaves out it says, and why."""
+What pytest leaves out it says, and why.
+
+    tests/python/pes.t [test_rma [2]]       one file alone, on 2 PEs alone
+"""
 import pathlib
 import subprocess
 import sys
@@ -34,5 +37,8 @@ def on(pes, tests, **more):
     return run
 
 
+if len(sys.argv) > 1:
+    counts = [int(sys.argv[2])] if len(sys.argv) > 2 else [1, 2, 3, 4]
+    tap.run([(f"{sys.argv[1]} on {pes} PEs", on(pes, [str(HERE / f"{sys.argv[1]}.py")])) for pes in counts])
 tap.run([(f"tests on {pes} PEs", on(pes, TESTS)) for pes in (1, 2, 3, 4)]
         + [("calls in checked mode on 2 PEs", on(2, CALLS, SHMEM_DEBUG="1"))])
