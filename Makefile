@@ -282,7 +282,7 @@ SAN_CFLAGS   := -O0 -g1 -Wno-stringop-overflow
 CLANG_ROOMS  := core api ops conformance
 SAN_ROOMS    := core api coll ops conformance random gpu
 one_of        = $(subst $() ,|,$(1))
-THREAD_TESTS := boot/circle api/threads api/ctx api/share api/team_create api/pad conformance/threads core/lock core/sync
+THREAD_TESTS := boot/subset api/threads api/ctx api/share api/team_create api/pad conformance/threads core/lock core/sync
 .PHONY: test
 test: ## build what one test needs and run it: T=core/sync, on 2 PEs alone with N=2
 	+@tests/one.py '$(T)' '$(N)' '$(BUILD)' $(PARALLEL)

@@ -17,7 +17,7 @@ static void sync_members(const char *call, struct weft_team *team) {
 API(void, barrier_all, (void)) {
     WEFT_ENTER(__func__);
     weft_complete_device(__func__);
-    weft_quiet();
+    weft_order_quiet();
     sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
 }
 

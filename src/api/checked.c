@@ -120,5 +120,5 @@ void weft_checked_group(const struct weft_group *group, const struct weft_same *
     if (group->team)
         weft_checked_collective(group->call, group->team, arguments);
     else
-        group->muster(group, arguments ? arguments : nothing);
+        group->check(group, arguments ? arguments : nothing);
 }

@@ -97,7 +97,8 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
     check(group, "source", source, bytes, 1);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, 1, bytes);
-    (for_devices(dest, source) ? weft_device_fcollect : weft_fcollect)(group, dest, source, bytes);
+    (for_devices(dest, source) ? weft_device_fcollect : weft_group_fcollect)(group, dest, source,
+                                                                             bytes);
 }
 
 /* How much dest has to hold is known only when all have met: checked mode has them meet before. Who
@@ -111,7 +112,7 @@ void weft_api_collect(const struct weft_group *group, void *dest, const void *so
     }
     if (weft_checked())
         check_collect(group, dest, source, bytes);
-    (weft_device.open ? weft_device_collect : weft_collect)(group, dest, source, bytes);
+    (weft_device.open ? weft_device_collect : weft_group_collect)(group, dest, source, bytes);
 }
 
 void weft_api_alltoall(const struct weft_group *group, void *dest, const void *source,
@@ -122,7 +123,8 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
     check(group, "source", source, bytes, (size_t)group->npes);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, (size_t)group->npes, bytes);
-    (for_devices(dest, source) ? weft_device_alltoall : weft_alltoall)(group, dest, source, bytes);
+    (for_devices(dest, source) ? weft_device_alltoall : weft_group_alltoall)(group, dest, source,
+                                                                             bytes);
 }
 
 /* Elements from the first to the last of all blocks. */
@@ -152,8 +154,8 @@ void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *
                                  {"dst", shape->dest_stride},
                                  {"sst", shape->source_stride},
                                  {NULL, 0}});
-    (for_devices(dest, source) ? weft_device_alltoalls : weft_alltoalls)(group, dest, source,
-                                                                         shape);
+    (for_devices(dest, source) ? weft_device_alltoalls : weft_group_alltoalls)(group, dest, source,
+                                                                               shape);
 }
 
 /* Whether there is anything to fold. */
@@ -171,8 +173,8 @@ static bool check_operands(const struct weft_group *group, const void *dest, con
 void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
                      const struct weft_fold *fold) {
     if (check_operands(group, dest, source, nelems, fold))
-        (for_devices(dest, source) ? weft_device_reduce : weft_reduce)(group, dest, source, nelems,
-                                                                       fold);
+        (for_devices(dest, source) ? weft_device_reduce : weft_group_reduce)(group, dest, source,
+                                                                             nelems, fold);
 }
 
 /* --- The names ------------------------------------------------------------------------------- */
@@ -220,8 +222,8 @@ static int scan(const char *call, shmem_team_t team, void *dest, const void *sou
                 const struct weft_fold *fold, bool inclusive) {
     OPEN_GROUP(call, team);
     if (check_operands(&group, dest, source, nelems, fold))
-        (for_devices(dest, source) ? weft_device_scan : weft_scan)(&group, dest, source, nelems,
-                                                                   fold, inclusive);
+        (for_devices(dest, source) ? weft_device_scan : weft_group_scan)(&group, dest, source,
+                                                                         nelems, fold, inclusive);
     return 0;
 }
 

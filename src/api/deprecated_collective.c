@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on active sets, which OpenSHMEM 1.6 deprecates and still requires. With this file,
- * src/coll/active.[ch], src/coll/muster.[ch] and their part of include/shmem_deprecated.h all of it
- * goes: nothing else depends on any of them. */
+ * src/coll/active.[ch], src/coll/active_check.[ch] and their part of include/shmem_deprecated.h all
+ * of it goes: nothing else depends on any of them. */
 #include "api/collective.h"
 #include "api/checked.h"
 #include "api/define.h"
@@ -60,7 +60,7 @@ API(void, sync, (SET, long *pSync)) {
 API(void, barrier, (SET, long *pSync)) {
     OPEN
     weft_complete_device(__func__);
-    weft_quiet();
+    weft_order_quiet();
     sync_set(&group);
 }
 

@@ -11,7 +11,7 @@
 /* What a unique id holds; the rest is zero. */
 struct id {
     unsigned char magic[8];
-    unsigned char card[WEFT_BOOT_CARD_BYTES];
+    unsigned char job_key[WEFT_BOOT_KEY_BYTES];
 };
 
 static const unsigned char id_magic[8] = {'w', 'e', 'f', 't', 'i', 'd', '0', '1'};
@@ -22,7 +22,7 @@ int shmemx_get_uniqueid(shmemx_uniqueid_t *id) {
     if (!id)
         return weft_fail(-EINVAL, "%s: argument id is NULL: pass the address of an id", __func__);
     memcpy(made.magic, id_magic, sizeof id_magic);
-    int rc = weft_boot_card(made.card);
+    int rc = weft_boot_key(made.job_key);
     if (rc)
         return weft_fail(rc, "%s: no random numbers: %s", __func__, strerror(-rc));
     memset(id, 0, sizeof *id);
@@ -44,7 +44,7 @@ static int read_id(const char *call, const shmemx_uniqueid_t *uniqueid,
                          "%s: argument attr: uniqueid is not of shmemx_get_uniqueid, or "
                          "did not arrive whole (%zu bytes)",
                          call, sizeof *uniqueid);
-    memcpy(given->card, id.card, sizeof given->card);
+    memcpy(given->job_key, id.job_key, sizeof given->job_key);
     return 0;
 }
 

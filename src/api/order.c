@@ -7,13 +7,13 @@
 
 /* What a GPU makes is ordered by completing it. */
 static inline void fence(const char *call) {
-    weft_fence();
+    weft_order_fence();
     weft_complete_device(call);
 }
 
 static inline void quiet(const char *call) {
     weft_complete_device(call);
-    weft_quiet();
+    weft_order_quiet();
 }
 
 API(void, fence, (void)) {

@@ -16,6 +16,6 @@ int weft_refuse_null(const char *call, const char *argument, const void *p);
 /* Makes a circle of arguments; -EINVAL unless they are PEs of the job, each once, and this one is
  * among them. The list stays the caller's. */
 int weft_refuse_list(const char *call, const int *pes, int npes, uint64_t tag,
-                     struct weft_boot_circle *circle);
+                     struct weft_boot_subset *circle);
 
 #endif

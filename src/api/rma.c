@@ -12,13 +12,13 @@
 
 ALWAYS_INLINE void put_now(void *dest, const void *source, size_t bytes, int pe, const char *call) {
     weft_check_local(call, "source", source, bytes);
-    if (__builtin_expect(weft_put(dest, source, bytes, pe) != 0, 0))
+    if (__builtin_expect(weft_rma_put(dest, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
 ALWAYS_INLINE void get_now(void *dest, const void *source, size_t bytes, int pe, const char *call) {
     weft_check_local(call, "dest", dest, bytes);
-    if (__builtin_expect(weft_get(dest, source, bytes, pe) != 0, 0))
+    if (__builtin_expect(weft_rma_get(dest, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "source", source, bytes, pe);
 }
 
@@ -75,7 +75,7 @@ WEFT_COLD static void put_element_detour(void *dest, const void *value, size_t b
         weft_checked_access(call, &(struct weft_access){"dest", "source", dest, value, bytes, bytes,
                                                         alignment, pe, false});
     int error = weft_for_device(dest, NULL) ? weft_device_put_value(dest, value, bytes, pe, call)
-                                            : weft_put_element(dest, value, bytes, pe);
+                                            : weft_rma_put_element(dest, value, bytes, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
@@ -88,7 +88,7 @@ WEFT_COLD static void get_element_detour(void *value, const void *source, size_t
                                                         bytes, alignment, pe, false});
     int error = weft_for_device(source, NULL)
                     ? weft_device_get_value(value, source, bytes, pe, call)
-                    : weft_get_element(value, source, bytes, pe);
+                    : weft_rma_get_element(value, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "source", source, bytes, pe);
     weft_fetched(source, value, bytes, pe, call);
@@ -126,13 +126,13 @@ ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size
                                int pe, const char *call) {
     if (weft_detour())
         put_element_detour(dest, value, bytes, alignment, pe, call);
-    else if (__builtin_expect(weft_put_element(dest, value, bytes, pe) != 0, 0))
+    else if (__builtin_expect(weft_rma_put_element(dest, value, bytes, pe) != 0, 0))
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
 ALWAYS_INLINE void get_element_now(void *value, const void *source, size_t bytes, int pe,
                                    const char *call) {
-    if (__builtin_expect(weft_get_element(value, source, bytes, pe) != 0, 0))
+    if (__builtin_expect(weft_rma_get_element(value, source, bytes, pe) != 0, 0))
         weft_misuse_access(call, "source", source, bytes, pe);
 }
 
@@ -159,9 +159,9 @@ static void check_strided(const char *call, struct weft_access access,
                           const struct weft_strided *shape, bool is_put) {
     ptrdiff_t there = is_put ? shape->dest_stride : shape->source_stride;
     ptrdiff_t here = is_put ? shape->source_stride : shape->dest_stride;
-    if (weft_strided_extent(shape, access.symmetric, there, &access.symmetric,
-                            &access.symmetric_bytes) &&
-        weft_strided_extent(shape, access.local, here, &access.local, &access.local_bytes))
+    if (weft_rma_strided_extent(shape, access.symmetric, there, &access.symmetric,
+                                &access.symmetric_bytes) &&
+        weft_rma_strided_extent(shape, access.local, here, &access.local, &access.local_bytes))
         weft_checked_access(call, &access);
 }
 
@@ -174,7 +174,7 @@ static void put_strided(void *dest, const void *source, const struct weft_stride
             shape, true);
     int error = weft_for_device(dest, source)
                     ? weft_device_put_strided(dest, source, shape, pe, call)
-                    : weft_put_strided(dest, source, shape, pe);
+                    : weft_rma_put_strided(dest, source, shape, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, strided_bytes(shape), pe);
 }
@@ -188,7 +188,7 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
             shape, false);
     int error = weft_for_device(source, dest)
                     ? weft_device_get_strided(dest, source, shape, pe, call)
-                    : weft_get_strided(dest, source, shape, pe);
+                    : weft_rma_get_strided(dest, source, shape, pe);
     if (error)
         weft_misuse_access(call, "source", source, strided_bytes(shape), pe);
 }

@@ -66,12 +66,12 @@ shmemx_block_t shmemx_block_find(const void *p) {
 int shmemx_share_attach(shmemx_block_t block, const int *pes, int npes, uint64_t tag,
                         shmemx_share_t *share) {
     struct weft_share *attached = NULL;
-    struct weft_boot_circle circle;
+    struct weft_boot_subset subset;
     int rc = weft_refuse_null(__func__, "share", share);
     rc = rc ? rc : weft_refuse_null(__func__, "block", block);
     rc = rc ? rc : weft_refuse_phase(__func__);
-    rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &circle);
-    rc = rc ? rc : weft_share_attach(&attached, inside_block(block), &circle);
+    rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &subset);
+    rc = rc ? rc : weft_share_attach(&attached, inside_block(block), &subset);
     if (share)
         *share = (shmemx_share_t)attached;
     return rc;

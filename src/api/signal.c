@@ -39,9 +39,9 @@ static inline void put_signal_now(const char *call, const struct announced *put,
                                   int sig_op, int pe) {
     enum weft_signal_op op = signal_op(call, sig_op);
     weft_check_local(call, "source", put->source, put->bytes);
-    if (__builtin_expect(
-            weft_put_signal(put->dest, put->source, put->bytes, put->sig_addr, signal, op, pe) == 0,
-            1))
+    if (__builtin_expect(weft_rma_put_signal(put->dest, put->source, put->bytes, put->sig_addr,
+                                             signal, op, pe) == 0,
+                         1))
         return;
     misuse_put_signal(call, put, pe);
 }
@@ -82,7 +82,7 @@ static void put_signal(const char *call, const struct announced *put, uint64_t s
 
 static inline void signal_now(const char *call, uint64_t *sig_addr, uint64_t signal,
                               enum weft_signal_op op, int pe) {
-    if (__builtin_expect(weft_signal(sig_addr, signal, op, pe) != 0, 0))
+    if (__builtin_expect(weft_rma_signal(sig_addr, signal, op, pe) != 0, 0))
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 

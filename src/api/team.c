@@ -128,14 +128,14 @@ API(int, team_split_2d,
 
 /* Extension. */
 int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *team) {
-    struct weft_boot_circle circle;
+    struct weft_boot_subset subset;
     int rc = weft_refuse_null(__func__, "team", team);
     if (rc)
         return rc;
     *team = SHMEM_TEAM_INVALID;
     rc = weft_refuse_phase(__func__);
-    rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &circle);
-    return rc ? rc : weft_team_create(&circle, team);
+    rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &subset);
+    return rc ? rc : weft_team_create(&subset, team);
 }
 
 /* The team's contexts go with it, those too that the standard wants destroyed before. */

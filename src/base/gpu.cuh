@@ -108,7 +108,7 @@ WEFT_DEVICE uint64_t weft_globaltimer(void) {
 }
 
 /* Lets others have the processor: nothing to do for a GPU. */
-WEFT_DEVICE void weft_yield(void) {}
+WEFT_DEVICE void weft_spin_yield(void) {}
 
 WEFT_DEVICE void weft_trap(void) {
     asm volatile("trap;");
@@ -117,10 +117,10 @@ WEFT_DEVICE void weft_trap(void) {
 /* --- Who am I ------------------------------------------------------------------------------------
  */
 
-WEFT_DEVICE uint32_t weft_block(void) {
+WEFT_DEVICE uint32_t weft_block_index(void) {
     return blockIdx.x;
 }
-WEFT_DEVICE uint32_t weft_blocks(void) {
+WEFT_DEVICE uint32_t weft_block_count(void) {
     return gridDim.x;
 }
 WEFT_DEVICE uint32_t weft_block_thread(void) {
@@ -221,7 +221,7 @@ WEFT_DEVICE uint64_t weft_globaltimer(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-WEFT_DEVICE void weft_yield(void) {
+WEFT_DEVICE void weft_spin_yield(void) {
     sched_yield();
 }
 
@@ -229,10 +229,10 @@ WEFT_DEVICE void weft_trap(void) {
     abort();
 }
 
-WEFT_DEVICE uint32_t weft_block(void) {
+WEFT_DEVICE uint32_t weft_block_index(void) {
     return 0;
 }
-WEFT_DEVICE uint32_t weft_blocks(void) {
+WEFT_DEVICE uint32_t weft_block_count(void) {
     return 1;
 }
 WEFT_DEVICE uint32_t weft_block_thread(void) {
@@ -246,11 +246,11 @@ WEFT_DEVICE void weft_block_sync(void) {}
 #endif
 
 /* Of all threads of all blocks. */
-WEFT_DEVICE size_t weft_thread(void) {
-    return (size_t)weft_block() * weft_block_threads() + weft_block_thread();
+WEFT_DEVICE size_t weft_thread_index(void) {
+    return (size_t)weft_block_index() * weft_block_threads() + weft_block_thread();
 }
-WEFT_DEVICE size_t weft_threads(void) {
-    return (size_t)weft_blocks() * weft_block_threads();
+WEFT_DEVICE size_t weft_thread_count(void) {
+    return (size_t)weft_block_count() * weft_block_threads();
 }
 
 #endif

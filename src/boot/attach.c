@@ -39,8 +39,8 @@ static void forget_in_child(void) {
         return;
     forked = true;
     weft_attachment.source = NULL;
-    for (int pe = 0; weft_attachment.hosted && pe < weft_attachment.npes; pe++)
-        close_unless_none(weft_hub_socket(weft_attachment.hosted, pe));
+    for (int pe = 0; weft_attachment.served && pe < weft_attachment.npes; pe++)
+        close_unless_none(weft_hub_socket(weft_attachment.served, pe));
     close_unless_none(weft_attachment.hub);
     close_unless_none(weft_attachment.life);
     weft_attachment.hub = weft_attachment.life = -1;
@@ -75,7 +75,7 @@ static int attach_by_meeting(const struct weft_source *source) {
     weft_attachment.pe = self.pe;
     weft_attachment.npes = self.npes;
     weft_attachment.hub = met.hub;
-    weft_attachment.hosted = met.hosted;
+    weft_attachment.served = met.served;
     weft_attachment.control = met.control;
     return weft_guard_start();
 }

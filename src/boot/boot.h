@@ -3,7 +3,7 @@
  *
  * Our launcher leaves a socket and the control page to each PE in two inherited descriptors, named
  * by the environment. The launcher's hub gathers what the PEs give and hands it to all. Under other
- * launchers (boot/source.h) the PEs meet by themselves, and PE 0 is the host of the hub. Without
+ * launchers (boot/source.h) the PEs meet by themselves, and PE 0 is the root of the hub. Without
  * any launcher a process is a job of one PE and every call here is trivial. */
 #ifndef WEFT_BOOT_BOOT_H
 #define WEFT_BOOT_BOOT_H
@@ -29,17 +29,17 @@ extern struct weft_boot weft_boot;
 bool weft_boot_expected(void);
 
 /* In place of a launcher: what the program itself says, before the first join. The others are
- * found with `card`, which weft_boot_card has drawn on one of them, or else with `allgather`:
+ * found with `key`, which weft_boot_key has drawn on one of them, or else with `allgather`:
  * every PE gives `bytes` of `mine`, and all receive what PE i gave at all + i * bytes; 0: done. */
-#define WEFT_BOOT_CARD_BYTES 40
+#define WEFT_BOOT_KEY_BYTES 40
 struct weft_boot_given {
     int pe, npes;
-    unsigned char card[WEFT_BOOT_CARD_BYTES];
+    unsigned char job_key[WEFT_BOOT_KEY_BYTES];
     int (*allgather)(const void *mine, void *all, size_t bytes, void *context);
     void *context;
 };
 void weft_boot_give(const struct weft_boot_given *what);
-int weft_boot_card(unsigned char card[WEFT_BOOT_CARD_BYTES]);
+int weft_boot_key(unsigned char job_key[WEFT_BOOT_KEY_BYTES]);
 
 /* Whether this process has joined before, and then as which PE of how many: it stays that. */
 bool weft_boot_attached(int *pe, int *npes);
@@ -64,19 +64,19 @@ int weft_boot_exchange(const void *mine, size_t bytes, void *all, const int *fds
  * text: -ECONNABORTED, a member has finalized. But -EMFILE, this PE has no room for the
  * descriptors, is its own, so that members agree behind those. What else goes wrong ends the job.
  */
-struct weft_boot_circle {
+struct weft_boot_subset {
     const int *pes;
     int count;
     uint64_t tag;
     const char *call;               /* that the program has made, for texts */
     void (*over)(const char *call); /* the job is over: does not return. NULL: at once */
 };
-int weft_boot_exchange_among(const struct weft_boot_circle *circle, const void *mine, size_t bytes,
+int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *mine, size_t bytes,
                              void *all, const int *fds, int nfds, int *all_fds);
 
 /* Whether all members have come so far: 0, or the error of the first one that has not, with text on
  * all of them; a PE's own error has its text already. */
-int weft_boot_agree_among(const struct weft_boot_circle *circle, int own);
+int weft_boot_agree_among(const struct weft_boot_subset *subset, int own);
 
 /* Stops being a PE in order: state LEFT, `alive` released, launcher told. Local. */
 void weft_boot_leave(void);

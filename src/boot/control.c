@@ -118,7 +118,7 @@ void weft_control_abort(struct weft_control *control, const struct weft_cause *c
 
 struct weft_cause weft_control_cause(const struct weft_control *control, int npes) {
     struct weft_control *page = (struct weft_control *)control; /* atomics load through non-const */
-    struct weft_cause cause = {.kind = (enum weft_abort)atomic_load(&page->abort)};
+    struct weft_cause cause = {.kind = (enum weft_end_kind)atomic_load(&page->abort)};
     cause.pe = atomic_load(&page->abort_pe);
     cause.detail = atomic_load(&page->abort_detail);
     if (cause.pe < 0 || cause.pe >= npes) {

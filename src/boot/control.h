@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_CONTROL_MAGIC  UINT64_C(0x3174666577) /* "weft1" */
-#define WEFT_CONTROL_LAYOUT 4u
-#define WEFT_CONTROL_DOORS  8
+#define WEFT_CONTROL_MAGIC     UINT64_C(0x3174666577) /* "weft1" */
+#define WEFT_CONTROL_LAYOUT    4u
+#define WEFT_CONTROL_LISTENERS 8
 
 /* How far a PE has come; only ever written by the PE itself. */
 enum weft_pe_state {
@@ -25,7 +25,7 @@ enum weft_pe_state {
 };
 
 /* Why the job is over. */
-enum weft_abort {
+enum weft_end_kind {
     WEFT_ABORT_NONE = 0,
     WEFT_ABORT_DIED = 1,        /* PE abort_pe died; abort_detail: signal, 0 when not known yet */
     WEFT_ABORT_EXITED = 2,      /* PE abort_pe exited without finalizing; abort_detail: status */
@@ -37,9 +37,9 @@ enum weft_abort {
     WEFT_ABORT_LEFT = 8, /* PE abort_pe called exit while others wait; abort_detail: status */
 };
 
-/* Where an exchange among some PEs takes place just now (boot/circle.c). */
-struct weft_control_door {
-    _Atomic uint64_t circle; /* which; 0: there is none. Written behind the name */
+/* Where an exchange among some PEs takes place just now (boot/subset.c). */
+struct weft_control_listener {
+    _Atomic uint64_t subset; /* which; 0: there is none. Written behind the name */
     _Atomic uint64_t name;
 };
 
@@ -67,9 +67,9 @@ struct weft_control_pe {
     _Atomic int32_t pid; /* the PE's own, which need not be a child of the launcher */
     _Atomic uint32_t state;
     _Atomic uint32_t departures; /* how often it has entered the closing of shmem_finalize */
-    _Atomic uint32_t openings;   /* of doors; counts up, and may be slept on (futex) */
+    _Atomic uint32_t openings;   /* of listening sockets; counts up, and may be slept on (futex) */
     _Atomic int32_t exit_status; /* of exit, which finalizes: written before the departure */
-    struct weft_control_door door[WEFT_CONTROL_DOORS];
+    struct weft_control_listener listening[WEFT_CONTROL_LISTENERS];
     struct weft_stall stall[WEFT_STALLS];
 };
 
@@ -78,7 +78,8 @@ struct weft_control {
     uint32_t layout;
     int32_t npes;
     int32_t cores; /* processors that the whole job may use: affinity and cgroup quota */
-    /* enum weft_abort; written after the two below, and then woken: it may be slept on (futex). */
+    /* enum weft_end_kind; written after the two below, and then woken: it may be slept on (futex).
+     */
     _Alignas(64) _Atomic uint32_t abort;
     _Atomic uint32_t abort_claimed; /* somebody writes the three others */
     _Atomic int32_t abort_pe;
@@ -100,7 +101,7 @@ int weft_control_map(int fd, int npes, struct weft_control **control);
 
 /* Why a job ended, taken out of the page or known better by the launcher. */
 struct weft_cause {
-    enum weft_abort kind;
+    enum weft_end_kind kind;
     int pe, pid, detail;
     enum weft_pe_state state; /* of that PE */
 };

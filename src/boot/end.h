@@ -30,7 +30,7 @@ void weft_boot_tell_error(const char *line);
 void weft_boot_go_alone(void);
 bool weft_boot_is_alone(void);
 
-/* The hub's side has closed the socket: the job is over, or its host is. */
+/* The hub's side has closed the socket: the job is over, or its root is. */
 _Noreturn void weft_boot_lost(void);
 
 /* Leaves this process at once, but in order as far as another launcher can tell. */

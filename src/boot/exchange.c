@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The PE's side of an exchange: give once, then take until every PE's contribution is here. Where
- * PE 0 is the host of the hub, it serves the others in between. */
+ * PE 0 is the root of the hub, it serves the others in between. */
 #include "boot/exchange.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -8,7 +8,7 @@
 #include "boot/attachment.h"
 #include "boot/boot.h"
 #include "boot/control.h"
-#include "boot/host.h"
+#include "boot/root.h"
 #include "boot/notice.h"
 #include "boot/wire.h"
 #include <errno.h>
@@ -120,24 +120,24 @@ static void await_hub(void) {
 }
 
 /* PE 0 takes what is there and serves the others meanwhile. */
-static int exchange_as_host(struct weft_exchange *exchange) {
+static int exchange_as_root(struct weft_exchange *exchange) {
     while (exchange->arrived < exchange->members) {
         if (weft_control_aborted(weft_attachment.control))
             weft_boot_lost();
         int rc = take_from_hub(exchange, MSG_DONTWAIT);
         if (rc == -EAGAIN)
-            weft_host_turn();
+            weft_root_turn();
         else if (rc)
             return rc;
     }
-    weft_host_finish();
+    weft_root_finish();
     return 0;
 }
 
 static int exchange_all(struct weft_exchange *exchange, const void *mine, const int *fds) {
     int rc = exchange_give(exchange, mine, fds);
-    if (rc == 0 && weft_attachment.hosted)
-        rc = exchange_as_host(exchange);
+    if (rc == 0 && weft_attachment.served)
+        rc = exchange_as_root(exchange);
     while (rc == 0 && exchange->arrived < exchange->members) {
         rc = take_from_hub(exchange, MSG_DONTWAIT);
         if (rc == -EAGAIN) {

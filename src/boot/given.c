@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program itself says who it is: with a card that it has handed round, or with a function that
- * gathers bytes of all PEs. */
+/* The program itself says who it is: with a job key that it has handed round, or with a function
+ * that gathers bytes of all PEs. */
 #include "base/log.h"
 #include "boot/boot.h"
 #include "boot/source.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(WEFT_BOOT_CARD_BYTES == sizeof(struct weft_card), "a card is what it is");
+_Static_assert(WEFT_BOOT_KEY_BYTES == sizeof(struct weft_job_key),
+               "opaque to the program, and as large");
 
 static struct weft_boot_given given; /* npes is 0 until the program has said so */
 
@@ -16,11 +17,11 @@ void weft_boot_give(const struct weft_boot_given *what) {
     given = *what;
 }
 
-int weft_boot_card(unsigned char bytes[WEFT_BOOT_CARD_BYTES]) {
-    struct weft_card card;
-    int rc = weft_card_draw(&card);
+int weft_boot_key(unsigned char bytes[WEFT_BOOT_KEY_BYTES]) {
+    struct weft_job_key job_key;
+    int rc = weft_job_key_draw(&job_key);
     if (rc == 0)
-        memcpy(bytes, &card, sizeof card);
+        memcpy(bytes, &job_key, sizeof job_key);
     return rc;
 }
 
@@ -38,13 +39,13 @@ static int given_open(int *pe, int *npes) {
     return 0;
 }
 
-/* PE 0's card out of all, if every PE stands at its place. */
+/* PE 0's job key out of all, if every PE stands at its place. */
 struct entry {
     int32_t pe, npes;
-    struct weft_card card;
+    struct weft_job_key job_key;
 };
 
-static int pick(const struct entry *all, struct weft_card *card) {
+static int pick(const struct entry *all, struct weft_job_key *job_key) {
     for (int pe = 0; pe < given.npes; pe++)
         if (all[pe].pe != pe || all[pe].npes != given.npes) {
             weft_log("shmemx_init_attr: argument attr: allgather has brought the data of PE %d of "
@@ -52,12 +53,12 @@ static int pick(const struct entry *all, struct weft_card *card) {
                      all[pe].pe, all[pe].npes, pe, given.npes);
             return -EINVAL;
         }
-    *card = all[0].card;
+    *job_key = all[0].job_key;
     return 0;
 }
 
-static int gather(struct weft_card *card) {
-    struct entry mine = {.pe = given.pe, .npes = given.npes, .card = *card};
+static int gather(struct weft_job_key *job_key) {
+    struct entry mine = {.pe = given.pe, .npes = given.npes, .job_key = *job_key};
     struct entry *all = calloc((size_t)given.npes, sizeof *all);
     if (!all)
         return -ENOMEM;
@@ -66,17 +67,17 @@ static int gather(struct weft_card *card) {
         weft_log("shmemx_init_attr: argument attr: allgather returns %d", rc);
         rc = -EIO;
     }
-    rc = rc ? rc : pick(all, card);
+    rc = rc ? rc : pick(all, job_key);
     free(all);
     return rc;
 }
 
-static int given_share(int pe, int npes, struct weft_card *card) {
+static int given_share(int pe, int npes, struct weft_job_key *job_key) {
     (void)pe;
     (void)npes;
     if (given.allgather)
-        return gather(card);
-    memcpy(card, given.card, sizeof *card);
+        return gather(job_key);
+    memcpy(job_key, given.job_key, sizeof *job_key);
     return 0;
 }
 

@@ -85,11 +85,11 @@ static void look_at_sockets(void) {
 }
 
 static void open_lines(void) {
-    bool host = weft_attachment.hosted != NULL;
+    bool root = weft_attachment.served != NULL;
     lines = calloc((size_t)weft_attachment.npes, sizeof *lines);
-    nlines = !lines ? 0 : host ? (nfds_t)weft_attachment.npes : 1;
+    nlines = !lines ? 0 : root ? (nfds_t)weft_attachment.npes : 1;
     for (nfds_t i = 0; i < nlines; i++)
-        lines[i] = (struct pollfd){.fd = host ? weft_hub_socket(weft_attachment.hosted, (int)i)
+        lines[i] = (struct pollfd){.fd = root ? weft_hub_socket(weft_attachment.served, (int)i)
                                               : weft_attachment.hub,
                                    .events = POLLRDHUP};
 }

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A guest of ours speaks at once, so that most are heard as they come in and take up no room. */
+/* A peer of ours speaks at once, so that most are heard as they come in and take up no room. */
 #include "boot/listener.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/machine.h"
-#include "boot/door.h"
+#include "boot/rendezvous.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { GUESTS_A_TURN = 64, SILENT_MS_MAX = 1000, REST_MS_MIN = 10, REST_MS_MAX = 200 };
+enum { CONNECTIONS_A_TURN = 64, SILENT_MS_MAX = 1000, REST_MS_MIN = 10, REST_MS_MAX = 200 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
-int weft_listener_open(struct weft_listener *listener, int door) {
-    *listener = (struct weft_listener){.door = door};
-    return door < 0 ? door : 0;
+int weft_listener_open(struct weft_listener *listener, int listening) {
+    *listener = (struct weft_listener){.listening = listening};
+    return listening < 0 ? listening : 0;
 }
 
 void weft_listener_close(struct weft_listener *listener) {
     for (int i = 0; i < listener->nsilent; i++)
         close(listener->silent[i].socket);
-    if (listener->door >= 0)
-        close(listener->door);
-    *listener = (struct weft_listener){.door = -1};
+    if (listener->listening >= 0)
+        close(listener->listening);
+    *listener = (struct weft_listener){.listening = -1};
 }
 
 /* Milliseconds from now until then, rounded up, at most `limit_ms`. */
@@ -38,7 +38,7 @@ static int wait_until(uint64_t then_ns, int limit_ms) {
 void weft_listener_poll(const struct weft_listener *listener, struct pollfd *polls, nfds_t count,
                         int limit_ms) {
     bool rests = listener->rest_ms && wait_until(listener->rests_until_ns, REST_MS_MAX) > 0;
-    polls[count++] = (struct pollfd){.fd = rests ? -1 : listener->door, .events = POLLIN};
+    polls[count++] = (struct pollfd){.fd = rests ? -1 : listener->listening, .events = POLLIN};
     for (int i = 0; i < listener->nsilent; i++)
         polls[count++] = (struct pollfd){.fd = listener->silent[i].socket, .events = POLLIN};
     if (rests)
@@ -52,11 +52,11 @@ void weft_listener_poll(const struct weft_listener *listener, struct pollfd *pol
         polls[i].revents = 0;
 }
 
-/* What a guest has said by now still counts, and it can say nothing from here on that is lost. */
-static void dismiss(const struct weft_guest *guest, weft_listener_hear *hear, void *owner) {
-    shutdown(guest->socket, SHUT_RD);
-    if (!hear(owner, guest->socket, guest->pid))
-        close(guest->socket);
+/* What a peer has said by now still counts, and it can say nothing from here on that is lost. */
+static void dismiss(const struct weft_connection *peer, weft_listener_hear *hear, void *owner) {
+    shutdown(peer->socket, SHUT_RD);
+    if (!hear(owner, peer->socket, peer->pid))
+        close(peer->socket);
 }
 
 static void dismiss_oldest(struct weft_listener *listener, weft_listener_hear *hear, void *owner) {
@@ -69,9 +69,9 @@ static void hear_silent(struct weft_listener *listener, const struct pollfd *pol
                         weft_listener_hear *hear, void *owner) {
     int kept = 0;
     for (int i = 0; i < listener->nsilent; i++) {
-        struct weft_guest guest = listener->silent[i];
-        if (!polls[1 + i].revents || !hear(owner, guest.socket, guest.pid))
-            listener->silent[kept++] = guest;
+        struct weft_connection peer = listener->silent[i];
+        if (!polls[1 + i].revents || !hear(owner, peer.socket, peer.pid))
+            listener->silent[kept++] = peer;
     }
     listener->nsilent = kept;
     while (listener->nsilent &&
@@ -92,26 +92,26 @@ static void rest(struct weft_listener *listener, int code, weft_listener_hear *h
     listener->rests_until_ns = weft_clock_ns() + (uint64_t)listener->rest_ms * NS_PER_MS;
 }
 
-static void take_in(struct weft_listener *listener, const struct weft_guest *guest,
+static void take_in(struct weft_listener *listener, const struct weft_connection *peer,
                     weft_listener_hear *hear, void *owner) {
     listener->rest_ms = 0;
-    if (hear(owner, guest->socket, guest->pid))
+    if (hear(owner, peer->socket, peer->pid))
         return;
     if (listener->nsilent == WEFT_LISTENER_SILENT_MAX)
         dismiss_oldest(listener, hear, owner);
-    listener->silent[listener->nsilent++] = *guest;
+    listener->silent[listener->nsilent++] = *peer;
 }
 
 static void let_in(struct weft_listener *listener, weft_listener_hear *hear, void *owner) {
-    for (int come = 0; come < GUESTS_A_TURN; come++) {
-        struct weft_guest guest = {.since_ns = weft_clock_ns()};
-        guest.socket = weft_door_accept(listener->door, &guest.pid);
-        if (guest.socket == -EAGAIN)
+    for (int come = 0; come < CONNECTIONS_A_TURN; come++) {
+        struct weft_connection peer = {.since_ns = weft_clock_ns()};
+        peer.socket = weft_rendezvous_accept(listener->listening, &peer.pid);
+        if (peer.socket == -EAGAIN)
             return;
-        if (guest.socket >= 0) {
-            take_in(listener, &guest, hear, owner);
-        } else if (guest.socket != -EACCES) {
-            rest(listener, guest.socket, hear, owner);
+        if (peer.socket >= 0) {
+            take_in(listener, &peer, hear, owner);
+        } else if (peer.socket != -EACCES) {
+            rest(listener, peer.socket, hear, owner);
             return;
         }
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A door, and those who have come through it and said nothing yet. Anybody may come, also other
- * users, as fast as they can and as many as they are: a turn takes a bounded number of them, so
- * that whoever is in already is heard in every turn. Who keeps silent is dismissed in time, and
- * sooner if the room is needed; who is dismissed wrongly finds the line closed before having said a
- * word, and comes again. */
+/* A listening socket, and those who have come through it and said nothing yet. Anybody may come,
+ * also other users, as fast as they can and as many as they are: a turn takes a bounded number of
+ * them, so that whoever is in already is heard in every turn. Who keeps silent is dismissed in
+ * time, and sooner if the room is needed; who is dismissed wrongly finds the line closed before
+ * having said a word, and comes again. */
 #ifndef WEFT_BOOT_LISTENER_H
 #define WEFT_BOOT_LISTENER_H
 
@@ -14,26 +14,28 @@
 
 enum { WEFT_LISTENER_SILENT_MAX = 64, WEFT_LISTENER_POLLS = 1 + WEFT_LISTENER_SILENT_MAX };
 
-struct weft_guest {
+struct weft_connection {
     int socket;
     pid_t pid;
     uint64_t since_ns;
 };
 
 struct weft_listener {
-    int door, nsilent;
-    struct weft_guest silent[WEFT_LISTENER_SILENT_MAX]; /* the oldest first */
-    uint64_t rests_until_ns; /* the door is not looked at: there were no descriptors for guests */
+    int listening, nsilent;
+    struct weft_connection silent[WEFT_LISTENER_SILENT_MAX]; /* the oldest first */
+    uint64_t rests_until_ns; /* the listening socket is not looked at: there were no descriptors for
+                                peers */
     long rest_ms;
     bool told;
 };
 
-/* Hears what a guest says, without waiting. False: nothing yet. Otherwise the socket is the
+/* Hears what a peer says, without waiting. False: nothing yet. Otherwise the socket is the
  * hearer's to keep or to close. */
 typedef bool weft_listener_hear(void *owner, int socket, pid_t pid);
 
-/* The door, or -errno of opening it, which is returned; it is the listener's from here on. */
-int weft_listener_open(struct weft_listener *listener, int door);
+/* The listening socket, or -errno of opening it, which is returned; it is the listener's from here
+ * on. */
+int weft_listener_open(struct weft_listener *listener, int listening);
 void weft_listener_close(struct weft_listener *listener);
 
 /* Sleeps until somebody comes or speaks, or there is something to do, or `limit_ms` are over. Of

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guest's part: look for PE 0's door until it is there, go in, and wait for the page. */
+/* The peer's part: look for PE 0's listening socket until it is there, go in, and wait for the
+ * page. */
 #include "boot/meet.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "boot/control.h"
-#include "boot/door.h"
+#include "boot/rendezvous.h"
 #include "boot/wire.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,18 +18,18 @@
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
 
-static int send_hello(int door, const struct weft_identity *self) {
+static int send_hello(int root, const struct weft_identity *self) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_HELLO};
     struct weft_hello hello = {.magic = WEFT_HELLO_MAGIC,
                                .version = WEFT_VERSION_STRING,
                                .pe = self->pe,
                                .npes = self->npes};
-    memcpy(hello.key, self->card.key, sizeof hello.key);
+    memcpy(hello.key, self->job_key.secret, sizeof hello.key);
     weft_machine_processors(&hello.processors);
-    return weft_wire_send(door, &header, &hello, sizeof hello, NULL, 0, 0);
+    return weft_wire_send(root, &header, &hello, sizeof hello, NULL, 0, 0);
 }
 
-/* -EAGAIN: another job's door. */
+/* -EAGAIN: another job's listening socket. */
 static int refused(const char *why, size_t bytes) {
     if (bytes == 0)
         return -EAGAIN;
@@ -44,11 +45,11 @@ static int welcomed(const struct weft_identity *self, const struct weft_wire_ext
     return -EPROTO;
 }
 
-static int hear_answer(int door, const struct weft_identity *self, struct weft_met *met) {
+static int hear_answer(int root, const struct weft_identity *self, struct weft_met *met) {
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
     char why[WEFT_REFUSAL_BYTES];
-    ssize_t bytes = weft_wire_receive(door, &header, why, sizeof why, &extra, 0);
+    ssize_t bytes = weft_wire_receive(root, &header, why, sizeof why, &extra, 0);
     if (bytes < 0) {
         weft_log("PE 0 is gone before all PEs had come: %s", strerror((int)-bytes));
         return (int)bytes;
@@ -64,36 +65,36 @@ static int hear_answer(int door, const struct weft_identity *self, struct weft_m
     return rc;
 }
 
-static int enter(int door, const struct weft_identity *self, struct weft_met *met) {
+static int enter(int root, const struct weft_identity *self, struct weft_met *met) {
     struct timeval patience = {.tv_sec = WEFT_MEET_LIMIT_MS / 1000};
-    fcntl(door, F_SETFL, 0); /* from here on it may block */
-    setsockopt(door, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    int rc = send_hello(door, self);
-    rc = rc ? -EAGAIN : hear_answer(door, self, met);
+    fcntl(root, F_SETFL, 0); /* from here on it may block */
+    setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    int rc = send_hello(root, self);
+    rc = rc ? -EAGAIN : hear_answer(root, self, met);
     if (rc) {
-        close(door);
+        close(root);
         return rc;
     }
-    setsockopt(door, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof patience);
-    met->hub = door;
+    setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof patience);
+    met->hub = root;
     return 0;
 }
 
-/* Through all doors that there are now. -EAGAIN: none of them was the right one. */
-static int try_doors(const struct weft_identity *self, struct weft_met *met) {
+/* Through all listening sockets that there are now. -EAGAIN: none of them was the right one. */
+static int try_listeners(const struct weft_identity *self, struct weft_met *met) {
     FILE *listing = fopen("/proc/net/unix", "re");
     if (!listing) {
         int code = -errno;
         weft_log("cannot look for PE 0 in /proc/net/unix: %s", strerror(-code));
         return code;
     }
-    int rc = -EAGAIN, door;
-    while (rc == -EAGAIN && (door = weft_door_enter(listing, self->card.key)) >= 0)
-        rc = enter(door, self, met);
+    int rc = -EAGAIN, root;
+    while (rc == -EAGAIN && (root = weft_rendezvous_connect(listing, self->job_key.secret)) >= 0)
+        rc = enter(root, self, met);
     fclose(listing);
-    if (rc == -EAGAIN && door != -ENOENT) {
-        weft_log("cannot go to PE 0: %s", strerror(-door));
-        return door;
+    if (rc == -EAGAIN && root != -ENOENT) {
+        weft_log("cannot go to PE 0: %s", strerror(-root));
+        return root;
     }
     return rc;
 }
@@ -107,12 +108,12 @@ void weft_meet_hint(const struct weft_identity *self, const char *missing) {
         weft_note("waiting for PE %s of %d to call shmem_init", missing, self->npes);
 }
 
-static int look_for_host(const struct weft_identity *self, struct weft_met *met) {
+static int look_for_root(const struct weft_identity *self, struct weft_met *met) {
     uint64_t begin_ns = weft_clock_ns();
     bool hinted = false;
     for (long pause_ms = 1;;
          pause_ms = pause_ms * 2 < LOOK_AGAIN_MS_MAX ? pause_ms * 2 : LOOK_AGAIN_MS_MAX) {
-        int rc = try_doors(self, met);
+        int rc = try_listeners(self, met);
         uint64_t waited_ms = (weft_clock_ns() - begin_ns) / 1000000;
         if (rc != -EAGAIN)
             return rc;
@@ -131,5 +132,5 @@ static int look_for_host(const struct weft_identity *self, struct weft_met *met)
 
 int weft_meet(const struct weft_identity *self, struct weft_met *met) {
     *met = (struct weft_met){.hub = -1};
-    return self->pe == 0 ? weft_meet_receive(self, met) : look_for_host(self, met);
+    return self->pe == 0 ? weft_meet_receive(self, met) : look_for_root(self, met);
 }

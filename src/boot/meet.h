@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How the PEs of one host find each other when no launcher of ours has connected them.
  *
- * PE 0 opens a door (boot/door.h) and receives the others, the guests, who say which PE they are
- * and show the job's key. When all have come, PE 0 makes the control page and hands it to all, and
- * the door is gone. The sockets stay: they are those of the hub, which PE 0 serves itself. */
+ * PE 0 opens a listening socket (boot/rendezvous.h) and receives the others, the peers, who say
+ * which PE they are and show the job's key. When all have come, PE 0 makes the control page and
+ * hands it to all, and the listening socket is gone. The sockets stay: they are those of the hub,
+ * which PE 0 serves itself. */
 #ifndef WEFT_BOOT_MEET_H
 #define WEFT_BOOT_MEET_H
 
@@ -17,7 +18,7 @@ struct weft_control;
 struct weft_met {
     int hub;                      /* socket to PE 0; PE 0 has one to itself */
     struct weft_control *control; /* mapped */
-    struct weft_hub *hosted;      /* PE 0: the hub with the other ends; NULL elsewhere */
+    struct weft_hub *served;      /* PE 0: the hub with the other ends; NULL elsewhere */
 };
 
 /* Collective over the job. 0 or -errno, logged. */
@@ -26,20 +27,20 @@ int weft_meet(const struct weft_identity *self, struct weft_met *met);
 /* PE 0's part of it. */
 int weft_meet_receive(const struct weft_identity *self, struct weft_met *met);
 
-/* The guest's message, behind a header of kind WEFT_WIRE_HELLO. Up to `version` it never changes,
+/* The peer's message, behind a header of kind WEFT_WIRE_HELLO. Up to `version` it never changes,
  * so that each version can tell every other why they do not fit. */
 struct weft_hello {
     uint64_t magic;
     char version[16];
-    unsigned char key[WEFT_CARD_KEY_BYTES];
+    unsigned char key[WEFT_JOB_KEY_BYTES];
     int32_t pe, npes;
-    cpu_set_t processors; /* that the guest may use */
+    cpu_set_t processors; /* that the peer may use */
 };
 
 #define WEFT_HELLO_MAGIC UINT64_C(0x6f6c6c6568746677) /* "wfthello" */
 
 /* The answer is WEFT_WIRE_WELCOME with the control page, or WEFT_WIRE_REFUSAL with a reason as
- * text; without one the guest belongs to another job. */
+ * text; without one the peer belongs to another job. */
 enum { WEFT_REFUSAL_BYTES = 256 };
 
 /* After three seconds one line says for whom this PE waits and why, after five minutes it is given

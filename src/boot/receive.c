@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PE 0's part of the meeting. Whoever comes has to belong to this user; says in one message which
- * PE it is; and waits for the page. Nothing here blocks on a single guest. */
+ * PE it is; and waits for the page. Nothing here blocks on a single peer. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "boot/control.h"
-#include "boot/door.h"
+#include "boot/rendezvous.h"
 #include "boot/hub.h"
 #include "boot/listener.h"
 #include "boot/meet.h"
@@ -21,12 +21,12 @@
 #include <unistd.h>
 #include <weft/version.h>
 
-enum { MANY_GUESTS = 512, MESSAGE_MAX = 4096 };
+enum { MANY_PEERS = 512, MESSAGE_MAX = 4096 };
 
 struct reception {
     const struct weft_identity *self;
     struct weft_listener listener;
-    struct weft_guest *pe; /* by number; socket -1: nobody; ours stays empty */
+    struct weft_connection *pe; /* by number; socket -1: nobody; ours stays empty */
     int arrived, failed;
     struct pollfd *polls;
     cpu_set_t processors; /* of all PEs */
@@ -36,9 +36,9 @@ struct reception {
 
 /* --- Refusing -------------------------------------------------------------------------------- */
 
-static void refuse(const struct weft_guest *guest, const char *why) {
+static void refuse(const struct weft_connection *peer, const char *why) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_REFUSAL};
-    weft_wire_send(guest->socket, &header, why, strlen(why), NULL, 0, MSG_DONTWAIT);
+    weft_wire_send(peer->socket, &header, why, strlen(why), NULL, 0, MSG_DONTWAIT);
 }
 
 /* The job cannot come about: everyone hears why. */
@@ -56,37 +56,37 @@ __attribute__((format(printf, 2, 3))) static int give_up(struct reception *recep
     return -EPROTO;
 }
 
-/* --- Hearing a guest ------------------------------------------------------------------------- */
+/* --- Hearing a peer ------------------------------------------------------------------------- */
 
 static int seat(struct reception *reception, const struct weft_hello *hello,
-                const struct weft_guest *guest) {
+                const struct weft_connection *peer) {
     const struct weft_identity *self = reception->self;
     char why[WEFT_REFUSAL_BYTES];
     if (hello->npes != self->npes || hello->pe < 1 || hello->pe >= self->npes) {
         snprintf(why, sizeof why, "process %d wants to be PE %d of %d in a job of %d PEs",
-                 guest->pid, hello->pe, hello->npes, self->npes);
-        refuse(guest, why);
-        close(guest->socket);
+                 peer->pid, hello->pe, hello->npes, self->npes);
+        refuse(peer, why);
+        close(peer->socket);
         return give_up(reception, "%s", why);
     }
-    struct weft_guest *place = &reception->pe[hello->pe];
+    struct weft_connection *place = &reception->pe[hello->pe];
     if (place->socket >= 0) {
         snprintf(why, sizeof why, "process %d is PE %d already", place->pid, hello->pe);
-        refuse(guest, why);
-        close(guest->socket);
+        refuse(peer, why);
+        close(peer->socket);
         return 0;
     }
-    *place = *guest;
+    *place = *peer;
     reception->arrived++;
     CPU_OR(&reception->processors, &reception->processors, &hello->processors);
     return 0;
 }
 
 static int judge(struct reception *reception, const struct weft_hello *hello, size_t bytes,
-                 const struct weft_guest *guest) {
+                 const struct weft_connection *peer) {
     static const size_t fixed = offsetof(struct weft_hello, version) + sizeof hello->version;
     if (bytes < fixed || hello->magic != WEFT_HELLO_MAGIC) {
-        close(guest->socket); /* nobody of ours */
+        close(peer->socket); /* nobody of ours */
         return 0;
     }
     if (bytes != sizeof *hello ||
@@ -95,17 +95,17 @@ static int judge(struct reception *reception, const struct weft_hello *hello, si
         snprintf(why, sizeof why,
                  "process %d runs Weft %.15s and PE 0 (pid %d) %s: install the same version "
                  "everywhere",
-                 guest->pid, hello->version, (int)getpid(), WEFT_VERSION_STRING);
-        refuse(guest, why);
-        close(guest->socket);
+                 peer->pid, hello->version, (int)getpid(), WEFT_VERSION_STRING);
+        refuse(peer, why);
+        close(peer->socket);
         return give_up(reception, "%s", why);
     }
-    if (memcmp(hello->key, reception->self->card.key, sizeof hello->key) != 0) {
-        refuse(guest, "");
-        close(guest->socket);
+    if (memcmp(hello->key, reception->self->job_key.secret, sizeof hello->key) != 0) {
+        refuse(peer, "");
+        close(peer->socket);
         return 0;
     }
-    return seat(reception, hello, guest);
+    return seat(reception, hello, peer);
 }
 
 static bool hear(void *owner, int socket, pid_t pid) {
@@ -116,7 +116,7 @@ static bool hear(void *owner, int socket, pid_t pid) {
     } message = {0};
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
-    struct weft_guest guest = {.socket = socket, .pid = pid};
+    struct weft_connection peer = {.socket = socket, .pid = pid};
     ssize_t bytes =
         weft_wire_receive(socket, &header, &message, sizeof message, &extra, MSG_DONTWAIT);
     if (bytes == -EAGAIN)
@@ -126,7 +126,7 @@ static bool hear(void *owner, int socket, pid_t pid) {
     if (bytes < 0 || header.kind != WEFT_WIRE_HELLO || reception->failed)
         close(socket);
     else
-        reception->failed = judge(reception, &message.hello, (size_t)bytes, &guest);
+        reception->failed = judge(reception, &message.hello, (size_t)bytes, &peer);
     return true;
 }
 
@@ -209,7 +209,7 @@ static int open_hub(struct reception *reception, struct weft_met *met) {
         sockets[pe] = reception->pe[pe].socket;
         reception->pe[pe].socket = -1; /* the hub's now */
     }
-    int rc = weft_hub_open(&met->hosted, sockets, npes);
+    int rc = weft_hub_open(&met->served, sockets, npes);
     met->hub = own[1];
     return rc;
 }
@@ -236,7 +236,7 @@ static int open_reception(struct reception *reception) {
     size_t npes = (size_t)reception->self->npes;
     reception->begin_ns = weft_clock_ns();
     weft_machine_processors(&reception->processors);
-    if (npes > MANY_GUESTS)
+    if (npes > MANY_PEERS)
         weft_machine_raise_descriptors();
     reception->pe = malloc(npes * sizeof *reception->pe);
     reception->polls = calloc(WEFT_LISTENER_POLLS + npes, sizeof *reception->polls);
@@ -244,7 +244,8 @@ static int open_reception(struct reception *reception) {
         reception->pe[pe].socket = -1;
     int rc = reception->pe && reception->polls ? 0 : -ENOMEM;
     if (rc == 0)
-        rc = weft_listener_open(&reception->listener, weft_door_open(reception->self->card.key));
+        rc = weft_listener_open(&reception->listener,
+                                weft_rendezvous_listen(reception->self->job_key.secret));
     if (rc)
         weft_log("cannot wait for the other PEs: %s", strerror(-rc));
     return rc;
@@ -260,7 +261,7 @@ static void close_reception(struct reception *reception) {
 }
 
 int weft_meet_receive(const struct weft_identity *self, struct weft_met *met) {
-    struct reception reception = {.self = self, .listener.door = -1};
+    struct reception reception = {.self = self, .listener.listening = -1};
     int rc = open_reception(&reception);
     while (rc == 0 && reception.arrived < self->npes - 1)
         rc = turn(&reception);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of the sources, and PE 0's card through a store: as hexadecimal text. */
+/* The order of the sources, and PE 0's job key through a store: as hexadecimal text. */
 #include "boot/source.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -70,26 +70,26 @@ static uint64_t this_host(void) {
     return weft_hash(weft_hash(sum, boot_id, sizeof boot_id), &inode, sizeof inode) | 1;
 }
 
-int weft_card_draw(struct weft_card *card) {
-    card->host = this_host();
-    if (getrandom(card->key, sizeof card->key, 0) == sizeof card->key)
+int weft_job_key_draw(struct weft_job_key *job_key) {
+    job_key->host = this_host();
+    if (getrandom(job_key->secret, sizeof job_key->secret, 0) == sizeof job_key->secret)
         return 0;
     weft_log("no random numbers to make a key of: %s", strerror(errno));
     return -EIO;
 }
 
-static void card_write(const struct weft_card *card, char *text) {
-    const unsigned char *bytes = (const unsigned char *)card;
-    for (size_t i = 0; i < sizeof *card; i++)
+static void job_key_write(const struct weft_job_key *job_key, char *text) {
+    const unsigned char *bytes = (const unsigned char *)job_key;
+    for (size_t i = 0; i < sizeof *job_key; i++)
         sprintf(text + 2 * i, "%02x", bytes[i]);
 }
 
-static int card_read(const char *text, struct weft_card *card) {
-    unsigned char *bytes = (unsigned char *)card;
+static int job_key_read(const char *text, struct weft_job_key *job_key) {
+    unsigned char *bytes = (unsigned char *)job_key;
     unsigned byte;
-    if (strspn(text, "0123456789abcdef") != 2 * sizeof *card || text[2 * sizeof *card])
+    if (strspn(text, "0123456789abcdef") != 2 * sizeof *job_key || text[2 * sizeof *job_key])
         return -EPROTO;
-    for (size_t i = 0; i < sizeof *card && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
+    for (size_t i = 0; i < sizeof *job_key && sscanf(text + 2 * i, "%2x", &byte) == 1; i++)
         bytes[i] = (unsigned char)byte;
     return 0;
 }
@@ -101,17 +101,19 @@ static void make_printable(char *text) {
             *text = '?';
 }
 
-static int share_through_store(const struct weft_source *source, int pe, struct weft_card *card) {
-    static const char key[] = "weft-card";
+static int share_through_store(const struct weft_source *source, int pe,
+                               struct weft_job_key *job_key) {
+    static const char key[] = "weft-key";
     char text[WEFT_STORE_VALUE_MAX];
-    _Static_assert(2 * sizeof *card < sizeof text, "a card fits");
-    card_write(card, text);
+    _Static_assert(2 * sizeof *job_key < sizeof text, "the text of a key fits");
+    job_key_write(job_key, text);
     int rc = pe == 0 ? source->put(key, text) : 0;
     rc = rc ? rc : source->fence();
     rc = rc ? rc : source->get(0, key, text, sizeof text);
-    if (rc == 0 && (rc = card_read(text, card)) != 0) {
+    if (rc == 0 && (rc = job_key_read(text, job_key)) != 0) {
         make_printable(text);
-        weft_log("%s: what PE 0 has put is '%.80s', and no card of ours: do all PEs run the same "
+        weft_log("%s: what PE 0 has put is '%.80s', and no key of a job of ours: do all PEs run "
+                 "the same "
                  "version of Weft?",
                  source->name, text);
     }
@@ -119,7 +121,7 @@ static int share_through_store(const struct weft_source *source, int pe, struct 
 }
 
 static int check_host(const struct weft_source *source, const struct weft_identity *identity) {
-    if (!identity->card.host || identity->card.host == this_host())
+    if (!identity->job_key.host || identity->job_key.host == this_host())
         return 0;
     weft_log("%s: PE 0 runs on another host or in another network namespace than PE %d, and "
              "several hosts are not supported yet: start all PEs on one",
@@ -147,10 +149,10 @@ int weft_source_identify(const struct weft_source *source, struct weft_identity 
     if (source->describe)
         source->describe(identity->because, sizeof identity->because);
     if (identity->pe == 0)
-        rc = weft_card_draw(&identity->card);
+        rc = weft_job_key_draw(&identity->job_key);
     if (rc == 0 && source->share)
-        rc = source->share(identity->pe, identity->npes, &identity->card);
+        rc = source->share(identity->pe, identity->npes, &identity->job_key);
     else if (rc == 0)
-        rc = share_through_store(source, identity->pe, &identity->card);
+        rc = share_through_store(source, identity->pe, &identity->job_key);
     return rc ? rc : check_host(source, identity);
 }

@@ -2,9 +2,9 @@
 /* Who am I, and what do we all know that nobody else does: asked of whatever started this process.
  *
  * A source is one way to be started, and one file. It says which PE of how many this process is,
- * and carries PE 0's card to the others: through a small store, or by a way of its own. With the
- * card the PEs find each other on this host (boot/meet.h); the source is not needed any more then.
- * Sources are tried in the order of the table in source.c, unless WEFT_LAUNCHER names one. */
+ * and carries PE 0's job key to the others: through a small store, or by a way of its own. With the
+ * job key the PEs find each other on this host (boot/meet.h); the source is not needed any more
+ * then. Sources are tried in the order of the table in source.c, unless WEFT_LAUNCHER names one. */
 #ifndef WEFT_BOOT_SOURCE_H
 #define WEFT_BOOT_SOURCE_H
 
@@ -12,16 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_CARD_KEY_BYTES 32
+#define WEFT_JOB_KEY_BYTES 32
 
-struct weft_card {
-    unsigned char key[WEFT_CARD_KEY_BYTES]; /* separates this job from all others */
-    uint64_t host;                          /* where PE 0 runs; 0: it is not said */
+struct weft_job_key {
+    unsigned char secret[WEFT_JOB_KEY_BYTES]; /* separates this job from all others */
+    uint64_t host;                            /* where PE 0 runs; 0: it is not said */
 };
 
 struct weft_identity {
     int pe, npes;
-    struct weft_card card;
+    struct weft_job_key job_key;
     char because[128]; /* what in the environment says so: "RANK=0 and ..."; or nothing */
 };
 
@@ -42,9 +42,10 @@ struct weft_source {
     int (*fence)(void);
     int (*get)(int pe, const char *key, char *value, size_t bytes);
 
-    /* In place of a store, NULL with one: PE 0's card comes to all. On entry PE 0's has been drawn.
+    /* In place of a store, NULL with one: PE 0's job key comes to all. On entry PE 0's has been
+     * drawn.
      */
-    int (*share)(int pe, int npes, struct weft_card *card);
+    int (*share)(int pe, int npes, struct weft_job_key *job_key);
 
     /* Writes the variables that say which PE this is, where they may have been left over from
      * something else. May be NULL. */
@@ -67,11 +68,11 @@ int weft_source_find(const struct weft_source **source);
 /* The first source that speaks of several PEs, whether or not it is believed; NULL: none does. */
 const struct weft_source *weft_source_announced(void);
 
-/* Opens it and has PE 0's card brought; `identity` is complete then. 0 or -errno, logged. */
+/* Opens it and has PE 0's job key brought; `identity` is complete then. 0 or -errno, logged. */
 int weft_source_identify(const struct weft_source *source, struct weft_identity *identity);
 
-/* Draws a card for a new job. 0 or -errno, logged. */
-int weft_card_draw(struct weft_card *card);
+/* Draws a job key for a new job. 0 or -errno, logged. */
+int weft_job_key_draw(struct weft_job_key *job_key);
 
 /* Only digits, at most `max`; -1 otherwise, and for NULL. */
 int weft_source_number(const char *text, int max);

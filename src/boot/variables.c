@@ -64,17 +64,17 @@ static int open_job(const struct dialect *dialect, int *pe, int *npes) {
 }
 
 /* The hash of all facts and the size, anew for each byte of the key. */
-static int share(const struct dialect *dialect, int npes, struct weft_card *card) {
-    for (int at = 0; at < WEFT_CARD_KEY_BYTES; at++) {
+static int share(const struct dialect *dialect, int npes, struct weft_job_key *job_key) {
+    for (int at = 0; at < WEFT_JOB_KEY_BYTES; at++) {
         uint64_t sum = WEFT_HASH_BASIS + (uint64_t)at * 4096 + (uint64_t)npes;
         for (int i = 0; i < FACTS_MAX && dialect->facts[i]; i++) {
             const char *value = getenv(dialect->facts[i]);
             sum = value ? weft_hash(sum, value, strlen(value)) : sum;
             sum = weft_hash(sum, "\xff", 1);
         }
-        card->key[at] = (unsigned char)(sum >> 32);
+        job_key->secret[at] = (unsigned char)(sum >> 32);
     }
-    card->host = 0;
+    job_key->host = 0;
     return 0;
 }
 
@@ -100,9 +100,9 @@ static int torchrun_open(int *pe, int *npes) {
     return open_job(&torchrun, pe, npes);
 }
 
-static int torchrun_share(int pe, int npes, struct weft_card *card) {
+static int torchrun_share(int pe, int npes, struct weft_job_key *job_key) {
     (void)pe;
-    return share(&torchrun, npes, card);
+    return share(&torchrun, npes, job_key);
 }
 
 static int slurm_promises(void) {
@@ -113,9 +113,9 @@ static int slurm_open(int *pe, int *npes) {
     return open_job(&slurm, pe, npes);
 }
 
-static int slurm_share(int pe, int npes, struct weft_card *card) {
+static int slurm_share(int pe, int npes, struct weft_job_key *job_key) {
     (void)pe;
-    return share(&slurm, npes, card);
+    return share(&slurm, npes, job_key);
 }
 
 const struct weft_source weft_source_torchrun = {.name = "torchrun",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/active.h"
 #include <shmem.h>
-#include "coll/muster.h"
+#include "coll/active_check.h"
 #include "core/wait.h"
 
 enum { ROUNDS_MAX = 32, SIZE_WORD = ROUNDS_MAX };
@@ -61,5 +61,5 @@ struct weft_group weft_active_group(int start, int log_stride, int size, long *p
                                .psync = psync,
                                .sync = active_sync,
                                .share = active_share,
-                               .muster = weft_muster};
+                               .check = weft_active_check};
 }

@@ -21,9 +21,9 @@ static void copy_block(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t 
     if (layout->stream)
         weft_stream_copy(to, from, layout->elem_bytes);
     else if (layout->nelems == 1)
-        weft_copy(to, from, layout->elem_bytes);
+        weft_rma_copy(to, from, layout->elem_bytes);
     else
-        weft_copy_blocks(to, to_step, from, from_step, layout->elem_bytes, layout->nelems);
+        weft_rma_copy_blocks(to, to_step, from, from_step, layout->elem_bytes, layout->nelems);
 }
 
 /* Block `member` of dest from a block of a source. */
@@ -79,14 +79,15 @@ static void alltoall(const struct weft_group *group, void *dest, const void *sou
         alltoall_direct(group, dest, source, layout);
 }
 
-void weft_alltoall(const struct weft_group *group, void *dest, const void *source, size_t bytes) {
+void weft_group_alltoall(const struct weft_group *group, void *dest, const void *source,
+                         size_t bytes) {
     ptrdiff_t step = (ptrdiff_t)bytes;
     struct layout layout = {bytes, 1, step, step, step, step, false};
     alltoall(group, dest, source, &layout);
 }
 
-void weft_alltoalls(const struct weft_group *group, void *dest, const void *source,
-                    const struct weft_blocks_shape *shape) {
+void weft_group_alltoalls(const struct weft_group *group, void *dest, const void *source,
+                          const struct weft_blocks_shape *shape) {
     ptrdiff_t nelems = (ptrdiff_t)shape->nelems, elem = (ptrdiff_t)shape->elem_bytes;
     struct layout layout = {.elem_bytes = shape->elem_bytes,
                             .nelems = shape->nelems,

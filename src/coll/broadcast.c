@@ -11,7 +11,7 @@ static void copy(void *dest, const void *source, size_t bytes, bool stream) {
     if (stream && dest != source)
         weft_stream_copy(dest, source, bytes);
     else if (dest != source)
-        weft_copy(dest, source, bytes);
+        weft_rma_copy(dest, source, bytes);
 }
 
 static void broadcast_send(const struct weft_group *group, void *dest, const void *source,
@@ -19,7 +19,7 @@ static void broadcast_send(const struct weft_group *group, void *dest, const voi
     struct weft_team *team = group->team;
     struct weft_packet *packet = weft_packet_mine(team, group->call);
     if (inside)
-        weft_copy(packet->payload, source, bytes);
+        weft_rma_copy(packet->payload, source, bytes);
     weft_packet_send(team);
     copy(dest, source, bytes, !inside && weft_stream_wanted(2 * bytes));
     if (!inside)

@@ -11,7 +11,7 @@ size_t weft_chunk_begin(size_t nelems, size_t elem_bytes, int member, int npes) 
 }
 
 void weft_chunks_each(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                      const struct weft_fold *fold, weft_block_body *body) {
+                      const struct weft_fold *fold, weft_chunk_body *body) {
     size_t elem = fold->elem_bytes, bytes = nelems * elem, step = WEFT_CHUNK_BLOCK_BYTES / elem;
     const void *sources[group->npes];
     void *dests[group->npes];
@@ -20,13 +20,13 @@ void weft_chunks_each(const struct weft_group *group, void *dest, const void *so
         dests[member] = weft_group_near(group, dest, bytes, member);
     }
     size_t end = weft_chunk_begin(nelems, elem, group->me + 1, group->npes);
-    struct weft_block block = {.sources = sources, .dests = dests};
-    block.stream = weft_stream_wanted(2 * bytes);
-    block.first = weft_chunk_begin(nelems, elem, group->me, group->npes);
+    struct weft_chunk chunk = {.sources = sources, .dests = dests};
+    chunk.stream = weft_stream_wanted(2 * bytes);
+    chunk.first = weft_chunk_begin(nelems, elem, group->me, group->npes);
     group->sync(group);
-    for (; block.first < end; block.first += step) {
-        block.nelems = end - block.first < step ? end - block.first : step;
-        body(group, &block, fold);
+    for (; chunk.first < end; chunk.first += step) {
+        chunk.nelems = end - chunk.first < step ? end - chunk.first : step;
+        body(group, &chunk, fold);
     }
     group->sync(group);
 }

@@ -14,7 +14,7 @@ static void fcollect_packets(const struct weft_group *group, char *dest, const v
     const void *payloads[group->npes];
     weft_packets_gather(group->team, source, bytes, payloads, group->call);
     for (int member = 0; member < group->npes; member++)
-        weft_copy(dest + (size_t)member * bytes, payloads[member], bytes);
+        weft_rma_copy(dest + (size_t)member * bytes, payloads[member], bytes);
 }
 
 /* The own part goes first: while the others enter. */
@@ -31,7 +31,8 @@ static void fcollect_direct(const struct weft_group *group, char *dest, const vo
     group->sync(group);
 }
 
-void weft_fcollect(const struct weft_group *group, void *dest, const void *source, size_t bytes) {
+void weft_group_fcollect(const struct weft_group *group, void *dest, const void *source,
+                         size_t bytes) {
     if (group->npes == 1)
         memcpy(dest, source, bytes);
     else if (group->team && weft_choice_packet(WEFT_FCOLLECT, bytes, group->npes))
@@ -74,7 +75,8 @@ static bool collect_sizes(const struct weft_group *group, size_t bytes, size_t *
     return true;
 }
 
-void weft_collect(const struct weft_group *group, void *dest, const void *source, size_t bytes) {
+void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
+                        size_t bytes) {
     size_t sizes[group->npes], offsets[group->npes], offset = 0;
     const void *sources[group->npes];
     bool direct = group->team ? collect_packets(group, source, bytes, sizes, sources)

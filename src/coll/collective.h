@@ -21,28 +21,31 @@ void weft_group_broadcast(const struct weft_group *group, void *dest, const void
 
 /* dest = all sources in the order of the members. fcollect: all bring the same. collect: each
  * brings what it likes, also nothing. */
-void weft_fcollect(const struct weft_group *group, void *dest, const void *source, size_t bytes);
-void weft_collect(const struct weft_group *group, void *dest, const void *source, size_t bytes);
+void weft_group_fcollect(const struct weft_group *group, void *dest, const void *source,
+                         size_t bytes);
+void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
+                        size_t bytes);
 
 /* Block i of dest = block `me` of member i's source; a block has `bytes`. */
-void weft_alltoall(const struct weft_group *group, void *dest, const void *source, size_t bytes);
+void weft_group_alltoall(const struct weft_group *group, void *dest, const void *source,
+                         size_t bytes);
 
 /* The same with blocks of nelems elements that lie dest_stride and source_stride elements apart. */
 struct weft_blocks_shape {
     size_t nelems, elem_bytes;
     ptrdiff_t dest_stride, source_stride;
 };
-void weft_alltoalls(const struct weft_group *group, void *dest, const void *source,
-                    const struct weft_blocks_shape *shape);
+void weft_group_alltoalls(const struct weft_group *group, void *dest, const void *source,
+                          const struct weft_blocks_shape *shape);
 
 /* dest[i] = the fold of all members' source[i], in the order of the members: the same bits on every
  * member and in every run. dest may be source. */
-void weft_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                 const struct weft_fold *fold);
+void weft_group_reduce(const struct weft_group *group, void *dest, const void *source,
+                       size_t nelems, const struct weft_fold *fold);
 
 /* dest[i] = the fold of source[i] of the members up to this one, or before this one: then member 0
  * gets zeros, so that the fold must be a sum. dest may be source. */
-void weft_scan(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-               const struct weft_fold *fold, bool inclusive);
+void weft_group_scan(const struct weft_group *group, void *dest, const void *source, size_t nelems,
+                     const struct weft_fold *fold, bool inclusive);
 
 #endif

@@ -24,7 +24,7 @@ static void pull(const struct weft_group *group, void *dest, const void *source,
     int pe = weft_group_pe(group, member);
     int error = weft_device_concerns(source, dest)
                     ? weft_device_get(dest, source, bytes, pe, true, group->call)
-                    : weft_get(dest, source, bytes, pe);
+                    : weft_rma_get(dest, source, bytes, pe);
     if (error)
         weft_group_lacks(group, source, bytes, member);
 }
@@ -35,7 +35,7 @@ static void push(const struct weft_group *group, void *dest, const void *source,
     int pe = weft_group_pe(group, member);
     int error = weft_device_concerns(dest, source)
                     ? weft_device_put(dest, source, bytes, pe, true, group->call)
-                    : weft_put(dest, source, bytes, pe);
+                    : weft_rma_put(dest, source, bytes, pe);
     if (error)
         weft_group_lacks(group, dest, bytes, member);
 }

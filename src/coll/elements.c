@@ -180,7 +180,7 @@ static void divide(void *values, enum weft_number number, int by, size_t nelems)
 }
 
 /* A block of a row of the sources, reduced. */
-struct block {
+struct reduction_block {
     const weft_matrix *sources;
     int nsources;
     weft_op op;
@@ -188,7 +188,7 @@ struct block {
 };
 
 /* The block of source s as floats: where it lies, or converted into `room`. */
-static const float *block_floats(const struct block *block, int s, float *room) {
+static const float *block_floats(const struct reduction_block *block, int s, float *room) {
     const weft_matrix *source = &block->sources[s];
     const void *at = weft_matrix_at(source, block->row, block->col);
     if (source->dtype == WEFT_F32)
@@ -198,7 +198,7 @@ static const float *block_floats(const struct block *block, int s, float *room) 
 }
 
 /* The sums alternate between two arrays; the last goes to dest if the type is right. */
-static void reduce_widened(const struct block *block, const weft_matrix *dest) {
+static void reduce_widened(const struct reduction_block *block, const weft_matrix *dest) {
     const struct weft_fold *fold = fold_of(WEFT_F32, block->op);
     float sums[2][BLOCK_ELEMS], room[BLOCK_ELEMS], *to = NULL;
     void *at = weft_matrix_at(dest, block->row, block->col);
@@ -215,7 +215,7 @@ static void reduce_widened(const struct block *block, const weft_matrix *dest) {
         weft_elements_narrow(at, dest->dtype, result, block->nelems);
 }
 
-static void reduce_folded(const struct block *block, const weft_matrix *dest) {
+static void reduce_folded(const struct reduction_block *block, const weft_matrix *dest) {
     _Alignas(64) char room[BLOCK_ELEMS * ELEMENT_BYTES_MAX];
     const struct weft_fold *fold = fold_of(dest->dtype, block->op);
     void *at = weft_matrix_at(dest, block->row, block->col), *to = NULL;
@@ -234,7 +234,7 @@ static void reduce_folded(const struct block *block, const weft_matrix *dest) {
 
 /* Asks for the same block of the next row: a peer's product comes from another core's cache, and
  * what the processor fetches ahead by itself ends with the page. */
-static void prefetch_below(const struct block *block) {
+static void prefetch_below(const struct reduction_block *block) {
     enum { LINE_BYTES = 64, SECOND_LEVEL = 2 };
     for (int s = 0; s < block->nsources; s++) {
         const weft_matrix *source = &block->sources[s];
@@ -249,7 +249,7 @@ static void prefetch_below(const struct block *block) {
 
 void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, int nsources,
                           weft_op op) {
-    struct block block = {.sources = sources, .nsources = nsources, .op = op};
+    struct reduction_block block = {.sources = sources, .nsources = nsources, .op = op};
     for (block.row = 0; block.row < dest->rows; block.row++)
         for (block.col = 0; block.col < dest->cols; block.col += BLOCK_ELEMS) {
             size_t left = dest->cols - block.col;

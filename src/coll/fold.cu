@@ -258,10 +258,10 @@ template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold
     size_t in_vector = 16 / sizeof(T), vectors = (task.nelems - before) / in_vector;
     size_t single = task.nelems - vectors * in_vector;
     ROLLED
-    for (size_t i = weft_thread(); i < vectors; i += weft_threads())
+    for (size_t i = weft_thread_index(); i < vectors; i += weft_thread_count())
         fold_at<Operation, T, weft_vector>(task, (before + i * in_vector) * sizeof(T));
     ROLLED
-    for (size_t i = weft_thread(); i < single; i += weft_threads())
+    for (size_t i = weft_thread_index(); i < single; i += weft_thread_count())
         fold_at<Operation, T, T>(task, (i < before ? i : i + vectors * in_vector) * sizeof(T));
 }
 
@@ -328,7 +328,7 @@ template <class Operation> WEFT_DEVICE void fold_arithmetic(const struct weft_fo
 }
 
 extern "C" __global__ void __launch_bounds__(WEFT_FOLD_THREADS)
-    weft_fold(struct weft_gpu_abort, struct weft_fold_task task) {
+    weftk_fold(struct weft_gpu_abort, struct weft_fold_task task) {
     switch (task.op) {
     case WEFT_FOLD_AND:
         return fold_bits<fold_and>(task);

@@ -26,8 +26,8 @@ struct weft_group {
     /* Of an active set: sizes[member] = what each member has passed as `mine`; a sync follows. */
     void (*share)(const struct weft_group *group, size_t mine, size_t *sizes);
 
-    /* Of an active set: all members make this call with these arguments (coll/muster.h). */
-    void (*muster)(const struct weft_group *group, const struct weft_same *arguments);
+    /* Of an active set: all members make this call with these arguments (coll/active_check.h). */
+    void (*check)(const struct weft_group *group, const struct weft_same *arguments);
 };
 
 /* The sum of what all members have passed as `mine`; each has passed it when one returns. */

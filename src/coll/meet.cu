@@ -8,8 +8,8 @@
 
 /* `words`: the members' arrays of the half. */
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
-    weft_meet(struct weft_gpu_abort abort, struct weft_gpu_array words, int me, int n) {
-    if (weft_block() != 0)
+    weftk_meet(struct weft_gpu_abort abort, struct weft_gpu_array words, int me, int n) {
+    if (weft_block_index() != 0)
         return;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
     for (int i = id; i < n; i += count) {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
-#include "coll/astray.h"
+#include "coll/lost_member.h"
 #include "coll/consistency.h"
 #include "coll/elements.h"
 
@@ -40,7 +40,7 @@ int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft
     static const char wrong_team[] = "team is no team that this PE is a member of";
     struct weft_team *found = weft_team_find(team);
     meeting->name = weft_call_name(call);
-    meeting->team = found ? found : weft_astray_find_team(meeting->name);
+    meeting->team = found ? found : weft_lost_member_find_team(meeting->name);
     if (!meeting->team)
         return weft_fail(-EINVAL, "%s: %s", meeting->name, wrong_team);
     meeting->data_bytes = 0;
@@ -160,7 +160,7 @@ static int refusal(const struct weft_meeting *meeting) {
 static void await_offer(const struct weft_meeting *meeting, int member) {
     struct weft_waiter waiter = {.call = meeting->name};
     while (!weft_sync_peek_briefly(meeting->team, member, &waiter))
-        weft_astray_miss(meeting->team, member);
+        weft_lost_member_answer(meeting->team, member);
     weft_waiter_end(&waiter);
 }
 

@@ -30,7 +30,7 @@ int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
 }
 
 /* An array as this GPU reaches it on all members. */
-struct arrays {
+struct stream_arrays {
     struct weft_gpu_array all;
     bool staged; /* in GPU memory that not every GPU of the job reaches: the same on all members */
 };
@@ -48,11 +48,11 @@ static void set_array(struct weft_gpu_array *all, const struct weft_team *team, 
     all->first = of_0 - place * all->step;
 }
 
-static int find_arrays(struct arrays *arrays, const struct weft_on_stream *on, const char *argument,
-                       const void *p, size_t bytes) {
+static int find_arrays(struct stream_arrays *arrays, const struct weft_on_stream *on,
+                       const char *argument, const void *p, size_t bytes) {
     const struct weft_team *team = on->team;
     void *at, *two[2] = {NULL, NULL};
-    *arrays = (struct arrays){.staged = weft_device.staged && weft_device_holds(p)};
+    *arrays = (struct stream_arrays){.staged = weft_device.staged && weft_device_holds(p)};
     int rc = team->npes > 1 ? weft_device_words(&arrays->all, team, on->call) : 0;
     for (int i = 0; i < team->npes && rc == 0; i++) {
         rc = weft_stream_near(&at, argument, p, bytes, weft_team_world_pe(team, i), on->call);
@@ -70,7 +70,7 @@ static int meet_by_kernel(const struct weft_on_stream *on, struct weft_gpu_array
     int me = on->team->my_pe, n = on->team->npes;
     unsigned threads = ((unsigned)n + 31) / 32 * 32;
     void *arguments[] = {&words, &me, &n, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_meet, 1, threads, on->stream, arguments, on->call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1, threads, on->stream, arguments, on->call);
 }
 
 /* Stream memory operations do not see the end of the job: their words are registered. */
@@ -102,7 +102,7 @@ static int meet(const struct weft_on_stream *on, enum weft_gpu_half half, enum w
 
 /* `bytes` to each member's array, those for member i from `from` + i * from_step. */
 struct push {
-    struct arrays to;
+    struct stream_arrays to;
     const char *from;
     ptrdiff_t from_step;
     size_t bytes;
@@ -226,7 +226,7 @@ static int fold(const struct weft_on_stream *on, struct weft_fold_task *task, si
     void *arguments[] = {task, NULL};
     if (task->nelems == 0)
         return 0;
-    return weft_gpu_launch(WEFT_KERNEL_weft_fold, (unsigned)(blocks < most ? blocks : most),
+    return weft_gpu_launch(WEFT_KERNEL_weftk_fold, (unsigned)(blocks < most ? blocks : most),
                            WEFT_FOLD_THREADS, on->stream, arguments, on->call);
 }
 
@@ -256,7 +256,7 @@ static void take_chunk(struct weft_fold_task *task, const struct weft_team *team
 
 /* Both arrays of a reduction on all members; source has `times` the bytes of dest. */
 struct reduced {
-    struct arrays to, from;
+    struct stream_arrays to, from;
     size_t nelems, elem_bytes, times;
     struct weft_fold_task task; /* of all members' sources into all members' dests, whole */
 };

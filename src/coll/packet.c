@@ -31,7 +31,7 @@ void weft_packets_wait_read(struct weft_team *team, uint32_t epoch, const char *
 void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
                          const void **payloads, const char *call) {
     weft_packet_next(team, call);
-    weft_copy(weft_packet_mine(team, call)->payload, source, bytes);
+    weft_rma_copy(weft_packet_mine(team, call)->payload, source, bytes);
     weft_packet_send(team);
     payloads[team->my_pe] = source;
     for (int distance = 1; distance < team->npes; distance++) {

@@ -17,20 +17,20 @@ static void reduce_packets(const struct weft_group *group, void *dest, const voi
     weft_fold_all(fold, dest, sources, group->npes, 0, nelems);
 }
 
-static void reduce_block(const struct weft_group *group, const struct weft_block *block,
+static void reduce_block(const struct weft_group *group, const struct weft_chunk *chunk,
                          const struct weft_fold *fold) {
-    size_t offset = block->first * fold->elem_bytes, bytes = block->nelems * fold->elem_bytes;
+    size_t offset = chunk->first * fold->elem_bytes, bytes = chunk->nelems * fold->elem_bytes;
     _Alignas(64) char room[WEFT_CHUNK_BLOCK_BYTES];
-    char *result = block->stream ? room : (char *)block->dests[group->me] + offset;
-    weft_fold_all(fold, result, block->sources, group->npes, block->first, block->nelems);
-    for (int distance = block->stream ? 0 : 1; distance < group->npes; distance++)
-        weft_stream_or_copy(block->stream,
-                            (char *)block->dests[weft_group_member(group, distance)] + offset,
+    char *result = chunk->stream ? room : (char *)chunk->dests[group->me] + offset;
+    weft_fold_all(fold, result, chunk->sources, group->npes, chunk->first, chunk->nelems);
+    for (int distance = chunk->stream ? 0 : 1; distance < group->npes; distance++)
+        weft_stream_or_copy(chunk->stream,
+                            (char *)chunk->dests[weft_group_member(group, distance)] + offset,
                             result, bytes);
 }
 
-void weft_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                 const struct weft_fold *fold) {
+void weft_group_reduce(const struct weft_group *group, void *dest, const void *source,
+                       size_t nelems, const struct weft_fold *fold) {
     size_t bytes = nelems * fold->elem_bytes;
     if (group->npes == 1)
         memmove(dest, source, bytes);

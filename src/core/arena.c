@@ -33,7 +33,7 @@ void weft_arena_extend(struct weft_arena *arena, size_t limit) {
 }
 
 static void barrier(const struct weft_arena *arena, const char *call) {
-    weft_quiet();
+    weft_order_quiet();
     weft_sync_barrier(arena->world, call);
 }
 

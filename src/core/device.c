@@ -59,14 +59,14 @@ static int wanted_ordinal(int *ordinal, const char *call) {
 }
 
 /* What PEs tell each other of their GPUs. */
-struct facts {
+struct device_facts {
     struct weft_cu_uuid uuid;
     uint64_t memory_bytes, granularity;
 };
 
 /* The largest memory makes the slots, the largest granule the extents: they are alike on all PEs.
  */
-static void take_facts(const struct facts *all, size_t *slot_bytes) {
+static void take_facts(const struct device_facts *all, size_t *slot_bytes) {
     *slot_bytes = 0;
     weft_device.neighbours = 0;
     for (int pe = 0; pe < weft_job.npes; pe++) {
@@ -101,8 +101,8 @@ static bool has_staged(void) {
 
 static int meet(size_t *slot_bytes, const char *call) {
     size_t npes = (size_t)weft_job.npes;
-    struct facts mine = {weft_gpu.uuid, weft_gpu.memory_bytes, weft_gpu.granularity};
-    struct facts *all = calloc(npes, sizeof *all);
+    struct device_facts mine = {weft_gpu.uuid, weft_gpu.memory_bytes, weft_gpu.granularity};
+    struct device_facts *all = calloc(npes, sizeof *all);
     weft_device.peers = calloc(npes, sizeof *weft_device.peers);
     int error = all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
     error = agree(error, call);

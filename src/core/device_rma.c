@@ -155,11 +155,11 @@ static void bounce_blocks(const struct weft_device_blocks *b, size_t first, size
     in.to = bounce, in.to_step = packed;
     out.from = bounce, out.from_step = packed;
     if (pack)
-        weft_copy_blocks(in.to, in.to_step, in.from, in.from_step, in.bytes, nblocks);
+        weft_rma_copy_blocks(in.to, in.to_step, in.from, in.from_step, in.bytes, nblocks);
     enqueue_blocks(pack ? &out : &in, call);
     weft_device_complete(call);
     if (!pack)
-        weft_copy_blocks(out.to, out.to_step, out.from, out.from_step, out.bytes, nblocks);
+        weft_rma_copy_blocks(out.to, out.to_step, out.from, out.from_step, out.bytes, nblocks);
 }
 
 static void copy_packed(const struct weft_device_blocks *b, bool pack, int pe, const char *call) {
@@ -191,7 +191,7 @@ static void *near_blocks(const void *first, const struct weft_strided *shape, pt
     const void *lowest;
     size_t span;
     *error = -EFAULT;
-    if (!weft_strided_extent(shape, first, stride, &lowest, &span))
+    if (!weft_rma_strided_extent(shape, first, stride, &lowest, &span))
         return NULL;
     char *near = weft_device_near(lowest, span, pe);
     *error = near ? 0 : weft_near_error(span, pe);
@@ -216,7 +216,7 @@ static bool is_empty(const struct weft_strided *shape) {
 static bool has_extent(const struct weft_strided *shape, ptrdiff_t stride) {
     const void *lowest;
     size_t bytes;
-    return weft_strided_extent(shape, NULL, stride, &lowest, &bytes);
+    return weft_rma_strided_extent(shape, NULL, stride, &lowest, &bytes);
 }
 
 int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
@@ -294,7 +294,7 @@ static int put_then_signal(void *dest, const void *source, size_t bytes, uint64_
                            uint64_t signal, enum weft_signal_op op, int pe, const char *call) {
     int error = weft_device_concerns(dest, source)
                     ? weft_device_put(dest, source, bytes, pe, true, call)
-                    : weft_put(dest, source, bytes, pe);
+                    : weft_rma_put(dest, source, bytes, pe);
     if (error)
         return error;
     weft_device_quiet(call);
@@ -312,7 +312,7 @@ int weft_device_put_signal(void *dest, const void *source, size_t bytes, uint64_
     if (!weft_device_holds(sig_addr) || !weft_device_changes(pe, add))
         return put_then_signal(dest, source, bytes, sig_addr, signal, op, pe, call);
     if (bytes != 0 && !weft_device_concerns(dest, source)) {
-        weft_put(dest, source, bytes, pe); /* by this processor, and seen before the signal */
+        weft_rma_put(dest, source, bytes, pe); /* by this processor, and seen before the signal */
         bytes = 0;
     }
     if (bytes == 0)

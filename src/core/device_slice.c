@@ -152,12 +152,12 @@ static int check_host_word(bool add, const char *call) {
 
 /* A signal of this GPU's, or of an agent's, which reads no numbers that lie in this GPU's memory.
  */
-struct signal {
+struct slice_signal {
     struct weft_gpu_signal32 give;
     const struct weft_gpu_agent *agent;
 };
 
-static int find_agent(struct signal *signal, int pe, const char *call) {
+static int find_agent(struct slice_signal *signal, int pe, const char *call) {
     if (weft_device.peers[pe].ordinal < 0 || signal->give.word.index.at || signal->give.value.at)
         return weft_fail(-ENOTSUP,
                          "%s: the GPU of PE %d has to give this signal itself, because this PE's "
@@ -168,7 +168,7 @@ static int find_agent(struct signal *signal, int pe, const char *call) {
     return signal->agent ? 0 : -ENODEV;
 }
 
-static int give(const struct signal *signal, weft_cu_stream stream, const char *call) {
+static int give(const struct slice_signal *signal, weft_cu_stream stream, const char *call) {
     return signal->agent ? weft_gpu_lane_signal32(signal->agent, &signal->give, stream, call)
                          : weft_gpu_signal32(&signal->give, stream, call);
 }
@@ -186,11 +186,11 @@ static int find_word(struct weft_gpu_word32 *word, const shmemx_slice_t *words, 
     return weft_device_holds(words->array) ? 0 : check_host_word(add, call);
 }
 
-static int find_signal(struct signal *found, const struct weft_slice_signal *signal,
+static int find_signal(struct slice_signal *found, const struct weft_slice_signal *signal,
                        const char *call) {
     int64_t value = known(signal->value);
     bool add = signal->op == WEFT_SIGNAL_ADD;
-    *found = (struct signal){.give = {.value = signal->value, .add = add}};
+    *found = (struct slice_signal){.give = {.value = signal->value, .add = add}};
     if (value != (int32_t)value)
         return weft_fail(-EINVAL, "%s: argument signal is %lld: a signal has 32 bits", call,
                          (long long)value);
@@ -203,14 +203,14 @@ static int find_signal(struct signal *found, const struct weft_slice_signal *sig
 
 int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream,
                          const char *call) {
-    struct signal found;
+    struct slice_signal found;
     int rc = find_signal(&found, signal, call);
     return rc ? rc : give(&found, stream, call);
 }
 
 /* What has gone by a copy engine is announced without a multiprocessor, too: those may all be busy
  * with what the copy hides behind. */
-static int announce(const struct signal *signal, bool by_engine, bool device_word,
+static int announce(const struct slice_signal *signal, bool by_engine, bool device_word,
                     weft_cu_stream stream, const char *call) {
     const struct weft_gpu_signal32 *s = &signal->give;
     if (!signal->agent && by_engine && device_word && !s->add && !s->word.index.at && !s->value.at)
@@ -221,7 +221,7 @@ static int announce(const struct signal *signal, bool by_engine, bool device_wor
 
 int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
                                  const struct weft_slice_signal *signal) {
-    struct signal found;
+    struct slice_signal found;
     struct task task;
     int rc = find_task(&task, copy, true);
     rc = rc ? rc : find_signal(&found, signal, copy->call);

@@ -148,7 +148,7 @@ static void copy_each(const struct weft_device_blocks *b, const struct leg *far,
  * host's. */
 static void pack(const struct weft_device_blocks *b, const struct leg *leg, const void *side) {
     if (!leg->agent && weft_gpu_memory_kind(side) != WEFT_MEMORY_DEVICE) {
-        weft_copy_blocks(b->to, b->to_step, b->from, b->from_step, b->bytes, b->nblocks);
+        weft_rma_copy_blocks(b->to, b->to_step, b->from, b->from_step, b->bytes, b->nblocks);
         return;
     }
     move_blocks(leg, b);

@@ -63,42 +63,42 @@ int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_c
 
 /* A signal that a processor gives, in stream order: a GPU's read-modify-write on a word of the host
  * need not be atomic with a processor's. */
-struct errand {
+struct host_signal {
     uint64_t *word, value;
     enum weft_signal_op op;
-    struct errand *kept; /* the next one that a graph may come back to */
+    struct host_signal *kept; /* the next one that a graph may come back to */
     bool once;
 };
-static struct errand *_Atomic kept;
+static struct host_signal *_Atomic kept;
 
-static void run_errand(void *argument) {
-    struct errand *errand = argument;
-    if (errand->op == WEFT_SIGNAL_SET)
-        __atomic_store_n(errand->word, errand->value, __ATOMIC_RELEASE);
+static void run_host_signal(void *argument) {
+    struct host_signal *host_signal = argument;
+    if (host_signal->op == WEFT_SIGNAL_SET)
+        __atomic_store_n(host_signal->word, host_signal->value, __ATOMIC_RELEASE);
     else
-        __atomic_fetch_add(errand->word, errand->value, __ATOMIC_RELEASE);
-    if (errand->once)
-        free(errand);
+        __atomic_fetch_add(host_signal->word, host_signal->value, __ATOMIC_RELEASE);
+    if (host_signal->once)
+        free(host_signal);
 }
 
-static void keep(struct errand *errand) {
-    errand->kept = atomic_load(&kept);
-    while (!atomic_compare_exchange_weak(&kept, &errand->kept, errand))
+static void keep(struct host_signal *host_signal) {
+    host_signal->kept = atomic_load(&kept);
+    while (!atomic_compare_exchange_weak(&kept, &host_signal->kept, host_signal))
         continue;
 }
 
-static int send_errand(uint64_t *word, uint64_t value, enum weft_signal_op op,
-                       weft_cu_stream stream, const char *call) {
-    struct errand *errand = malloc(sizeof *errand);
-    if (!errand)
+static int send_host_signal(uint64_t *word, uint64_t value, enum weft_signal_op op,
+                            weft_cu_stream stream, const char *call) {
+    struct host_signal *host_signal = malloc(sizeof *host_signal);
+    if (!host_signal)
         return weft_fail(-ENOMEM, "%s: no memory for a signal", call);
     bool once = !weft_gpu_capturing(stream);
-    *errand = (struct errand){word, value, op, NULL, once};
-    int error = weft_cuda.cuLaunchHostFunc(stream, run_errand, errand);
+    *host_signal = (struct host_signal){word, value, op, NULL, once};
+    int error = weft_cuda.cuLaunchHostFunc(stream, run_host_signal, host_signal);
     if (error)
-        free(errand);
+        free(host_signal);
     else if (!once) /* one that runs once may be gone by now */
-        keep(errand);
+        keep(host_signal);
     return weft_cuda_check(error, call, "cuLaunchHostFunc");
 }
 
@@ -107,12 +107,12 @@ static int send_errand(uint64_t *word, uint64_t value, enum weft_signal_op op,
 struct signal {
     uint64_t *word, value;
     enum weft_signal_op op;
-    bool errand;
+    bool host_signal;
     const struct weft_gpu_agent *agent;
 };
 
 /* `sig_addr` is the symmetric address. */
-static bool needs_errand(const uint64_t *sig_addr, enum weft_signal_op op) {
+static bool needs_host_signal(const uint64_t *sig_addr, enum weft_signal_op op) {
     return !weft_device_holds(sig_addr) &&
            (!weft_gpu.sees_registered_memory || (op == WEFT_SIGNAL_ADD && !weft_gpu.host_atomics));
 }
@@ -135,7 +135,7 @@ static int find_signal(struct signal *signal, const uint64_t *sig_addr, int pe, 
     if (rc)
         return rc;
     signal->word = at;
-    signal->errand = needs_errand(sig_addr, signal->op);
+    signal->host_signal = needs_host_signal(sig_addr, signal->op);
     if (!weft_device_holds(sig_addr) || weft_device_changes(pe, signal->op == WEFT_SIGNAL_ADD))
         return 0;
     return find_agent(signal, pe, call);
@@ -143,8 +143,8 @@ static int find_signal(struct signal *signal, const uint64_t *sig_addr, int pe, 
 
 static int announce(const struct signal *s, weft_cu_stream stream, const char *call) {
     bool add = s->op == WEFT_SIGNAL_ADD;
-    if (s->errand)
-        return send_errand(s->word, s->value, s->op, stream, call);
+    if (s->host_signal)
+        return send_host_signal(s->word, s->value, s->op, stream, call);
     return s->agent ? weft_gpu_lane_signal(s->agent, s->word, s->value, add, stream, call)
                     : weft_gpu_signal(s->word, s->value, add, stream, call);
 }
@@ -176,7 +176,7 @@ int weft_stream_put_signal(void *dest, const void *source, size_t bytes, uint64_
     if (bytes == 0)
         return announce(&s, stream, call);
     bool staged = weft_device_stages(dest, pe);
-    if (!staged && !s.errand && !s.agent && is_small(to, source, bytes, pe))
+    if (!staged && !s.host_signal && !s.agent && is_small(to, source, bytes, pe))
         return weft_gpu_put_signal(to, source, bytes, s.word, signal, op == WEFT_SIGNAL_ADD, stream,
                                    call);
     rc = weft_stream_push(to, source, bytes, pe, staged, stream, call);

@@ -46,7 +46,7 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
     if (!word)
         return weft_near_error(sizeof *sig_addr, pe);
     if (!weft_device_holds(sig_addr))
-        return weft_signal(sig_addr, signal, op, pe);
+        return weft_rma_signal(sig_addr, signal, op, pe);
     struct weft_gpu_scope scope = weft_gpu_enter();
     bool add = op == WEFT_SIGNAL_ADD;
     if (!weft_device_changes(pe, add)) {

@@ -231,7 +231,7 @@ static void take_down(void) {
 /* The quiet of shmem_finalize. */
 static void complete(void) {
     weft_device_quiet("shmem_finalize");
-    weft_quiet();
+    weft_order_quiet();
 }
 
 /* An end handler may have left a call that had locked it. */

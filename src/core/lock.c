@@ -155,7 +155,7 @@ int weft_lock_clear(long *object) {
         return -EFAULT;
     if (!atomic_load_explicit(&((struct lock *)object)->held, memory_order_relaxed))
         return -EPERM;
-    weft_quiet();
+    weft_order_quiet();
     hold(object, false);
     if (latest.lock == lock)
         latest.lock = NULL; /* its tickets begin again where it is zeroed */

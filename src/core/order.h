@@ -6,11 +6,11 @@
 
 #include <stdatomic.h>
 
-static inline void weft_fence(void) {
+static inline void weft_order_fence(void) {
     atomic_thread_fence(memory_order_release);
 }
 
-static inline void weft_quiet(void) {
+static inline void weft_order_quiet(void) {
     atomic_thread_fence(memory_order_seq_cst);
 }
 

@@ -3,13 +3,13 @@
 #include "core/rma.h"
 
 /* Where the blocks lie on one side, in bytes: [low, low + span) seen from the first block. */
-struct side {
+struct strided_side {
     ptrdiff_t step, low;
     size_t span;
 };
 
 /* False when no address space is that large. */
-static bool lay_out(const struct weft_strided *shape, ptrdiff_t stride, struct side *side) {
+static bool lay_out(const struct weft_strided *shape, ptrdiff_t stride, struct strided_side *side) {
     ptrdiff_t block_bytes, reach;
     if (__builtin_mul_overflow(shape->bsize, shape->elem_bytes, &block_bytes) ||
         __builtin_mul_overflow(stride, shape->elem_bytes, &side->step) ||
@@ -20,9 +20,9 @@ static bool lay_out(const struct weft_strided *shape, ptrdiff_t stride, struct s
     return true;
 }
 
-bool weft_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
-                         const void **lowest, size_t *bytes) {
-    struct side side = {0, 0, 0};
+bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
+                             const void **lowest, size_t *bytes) {
+    struct strided_side side = {0, 0, 0};
     if (shape->nblocks != 0 && shape->bsize != 0 && !lay_out(shape, stride, &side))
         return false;
     *lowest = (const void *)((uintptr_t)first + (uintptr_t)side.low);
@@ -31,7 +31,7 @@ bool weft_strided_extent(const struct weft_strided *shape, const void *first, pt
 }
 
 /* Where `pe` keeps the blocks whose first is at `first`; NULL and *error when it does not. */
-static void *near_blocks(const void *first, const struct side *side, int pe, int *error) {
+static void *near_blocks(const void *first, const struct strided_side *side, int pe, int *error) {
     const void *lowest = (const void *)((uintptr_t)first + (uintptr_t)side->low);
     char *near = weft_near(lowest, side->span, pe);
     if (near)
@@ -49,8 +49,8 @@ static inline __attribute__((always_inline)) void copy_each(char *dest, ptrdiff_
         memcpy(dest + i * dest_step, source + i * source_step, bytes);
 }
 
-void weft_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_t from, size_t bytes,
-                      size_t nblocks) {
+void weft_rma_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_t from,
+                          size_t bytes, size_t nblocks) {
     if (nblocks == 1 || (to == (ptrdiff_t)bytes && from == (ptrdiff_t)bytes))
         memcpy(dest, source, bytes * nblocks);
     else if (bytes == 1)
@@ -71,7 +71,7 @@ enum direction { PUT, GET };
 
 static int move_blocks(enum direction direction, void *dest, const void *source,
                        const struct weft_strided *shape, int pe) {
-    struct side to, from;
+    struct strided_side to, from;
     int error = -EFAULT;
     if (shape->nblocks == 0 || shape->bsize == 0)
         return 0;
@@ -83,23 +83,23 @@ static int move_blocks(enum direction direction, void *dest, const void *source,
         source = near_blocks(source, &from, pe, &error);
     if (!dest || !source)
         return error;
-    weft_copy_blocks(dest, to.step, source, from.step, shape->bsize * shape->elem_bytes,
-                     shape->nblocks);
+    weft_rma_copy_blocks(dest, to.step, source, from.step, shape->bsize * shape->elem_bytes,
+                         shape->nblocks);
     return 0;
 }
 
-int weft_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe) {
+int weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe) {
     return move_blocks(PUT, dest, source, shape, pe);
 }
 
-int weft_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe) {
+int weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe) {
     return move_blocks(GET, dest, source, shape, pe);
 }
 
-int weft_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                    uint64_t signal, enum weft_signal_op op, int pe) {
+int weft_rma_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
+                        uint64_t signal, enum weft_signal_op op, int pe) {
     if (!weft_near(sig_addr, sizeof *sig_addr, pe))
         return weft_near_error(sizeof *sig_addr, pe);
-    int error = weft_put(dest, source, bytes, pe);
-    return error ? error : weft_signal(sig_addr, signal, op, pe);
+    int error = weft_rma_put(dest, source, bytes, pe);
+    return error ? error : weft_rma_signal(sig_addr, signal, op, pe);
 }

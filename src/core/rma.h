@@ -26,7 +26,7 @@ WEFT_RMA_INLINE int weft_near_error(size_t bytes, int pe) {
 }
 
 /* Single elements are one load and one store, and cost no call. */
-WEFT_RMA_INLINE void weft_copy(void *dest, const void *source, size_t bytes) {
+WEFT_RMA_INLINE void weft_rma_copy(void *dest, const void *source, size_t bytes) {
     if (__builtin_expect(bytes == 8, 1))
         memcpy(dest, source, 8);
     else if (bytes == 4)
@@ -42,20 +42,20 @@ WEFT_RMA_INLINE void weft_copy(void *dest, const void *source, size_t bytes) {
 }
 
 /* dest on `pe` <- source here. */
-WEFT_RMA_INLINE int weft_put(void *dest, const void *source, size_t bytes, int pe) {
+WEFT_RMA_INLINE int weft_rma_put(void *dest, const void *source, size_t bytes, int pe) {
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
         return weft_near_error(bytes, pe);
-    weft_copy(near, source, bytes);
+    weft_rma_copy(near, source, bytes);
     return 0;
 }
 
 /* dest here <- source on `pe`. */
-WEFT_RMA_INLINE int weft_get(void *dest, const void *source, size_t bytes, int pe) {
+WEFT_RMA_INLINE int weft_rma_get(void *dest, const void *source, size_t bytes, int pe) {
     const void *near = weft_near(source, bytes, pe);
     if (__builtin_expect(!near, 0))
         return weft_near_error(bytes, pe);
-    weft_copy(dest, near, bytes);
+    weft_rma_copy(dest, near, bytes);
     return 0;
 }
 
@@ -67,7 +67,7 @@ WEFT_RMA_INLINE int weft_get(void *dest, const void *source, size_t bytes, int p
                          __atomic_load_n((const weft_alias##BITS *)from, __ATOMIC_RELAXED), \
                          __ATOMIC_RELAXED);                                                 \
         break;
-WEFT_RMA_INLINE void weft_copy_element(void *to, const void *from, size_t bytes) {
+WEFT_RMA_INLINE void weft_rma_copy_element(void *to, const void *from, size_t bytes) {
     switch (bytes) {
         WEFT_ELEMENT(8)
         WEFT_ELEMENT(16)
@@ -80,19 +80,19 @@ WEFT_RMA_INLINE void weft_copy_element(void *to, const void *from, size_t bytes)
 #undef WEFT_ELEMENT
 
 /* Put and get of one element. */
-WEFT_RMA_INLINE int weft_put_element(void *dest, const void *value, size_t bytes, int pe) {
+WEFT_RMA_INLINE int weft_rma_put_element(void *dest, const void *value, size_t bytes, int pe) {
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
         return weft_near_error(bytes, pe);
-    weft_copy_element(near, value, bytes);
+    weft_rma_copy_element(near, value, bytes);
     return 0;
 }
 
-WEFT_RMA_INLINE int weft_get_element(void *value, const void *source, size_t bytes, int pe) {
+WEFT_RMA_INLINE int weft_rma_get_element(void *value, const void *source, size_t bytes, int pe) {
     const void *near = weft_near(source, bytes, pe);
     if (__builtin_expect(!near, 0))
         return weft_near_error(bytes, pe);
-    weft_copy_element(value, near, bytes);
+    weft_rma_copy_element(value, near, bytes);
     return 0;
 }
 
@@ -104,22 +104,22 @@ struct weft_strided {
 };
 /* Where the blocks of one side whose first is at `first` lie, from the lowest to the highest byte.
  * False when no address space is that large. */
-bool weft_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
-                         const void **lowest, size_t *bytes);
+bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
+                             const void **lowest, size_t *bytes);
 
-int weft_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
-int weft_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
+int weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
+int weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
 
 /* Copies nblocks blocks of `bytes`, which begin `to` and `from` bytes apart. Both sides are here.
  */
-void weft_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_t from, size_t bytes,
-                      size_t nblocks);
+void weft_rma_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_t from,
+                          size_t bytes, size_t nblocks);
 
 enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
 
 /* Sets the word on `pe` or adds to it, behind all earlier stores of this thread. */
-WEFT_RMA_INLINE int weft_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
-                                int pe) {
+WEFT_RMA_INLINE int weft_rma_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
+                                    int pe) {
     uint64_t *near = weft_near(sig_addr, sizeof *sig_addr, pe);
     if (__builtin_expect(!near, 0))
         return weft_near_error(sizeof *sig_addr, pe);
@@ -131,7 +131,7 @@ WEFT_RMA_INLINE int weft_signal(uint64_t *sig_addr, uint64_t signal, enum weft_s
 }
 
 /* A put, and a signal that shows that it has arrived. An empty put signals all the same. */
-int weft_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                    uint64_t signal, enum weft_signal_op op, int pe);
+int weft_rma_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
+                        uint64_t signal, enum weft_signal_op op, int pe);
 
 #endif

@@ -188,41 +188,41 @@ static struct weft_block_facts facts_of(const struct weft_block *block) {
 }
 
 /* The same on all members: whose block differs from that of the first one. */
-static int check_facts(const struct weft_boot_circle *circle, const struct weft_block_facts *all) {
-    for (int i = 1; i < circle->count; i++)
+static int check_facts(const struct weft_boot_subset *subset, const struct weft_block_facts *all) {
+    for (int i = 1; i < subset->count; i++)
         if (memcmp(&all[i], &all[0], offsetof(struct weft_block_facts, gpu)) != 0)
             return weft_fail(-EINVAL,
                              "%s: the block of PE %d has %llu bytes of %s memory and that of PE %d "
                              "%llu of %s memory: give blocks of the same size and space",
-                             circle->call, circle->pes[i], (unsigned long long)all[i].bytes,
-                             all[i].space, circle->pes[0], (unsigned long long)all[0].bytes,
+                             subset->call, subset->pes[i], (unsigned long long)all[i].bytes,
+                             all[i].space, subset->pes[0], (unsigned long long)all[0].bytes,
                              all[0].space);
     return 0;
 }
 
-static int exchange_blocks(struct weft_share *share, const struct weft_boot_circle *circle,
+static int exchange_blocks(struct weft_share *share, const struct weft_boot_subset *subset,
                            int fd) {
     const struct weft_share_space *space = share->block->space;
-    struct weft_block_facts mine = facts_of(share->block), all[circle->count];
-    int fds[circle->count];
-    int own = weft_boot_exchange_among(circle, &mine, sizeof mine, all, &fd, 1, fds);
+    struct weft_block_facts mine = facts_of(share->block), all[subset->count];
+    int fds[subset->count];
+    int own = weft_boot_exchange_among(subset, &mine, sizeof mine, all, &fd, 1, fds);
     bool exchanged = own == 0;
-    if (exchanged && (own = check_facts(circle, all)) == 0)
-        own = space->map(share, all, fds, circle->call);
-    for (int i = 0; i < circle->count && exchanged; i++)
+    if (exchanged && (own = check_facts(subset, all)) == 0)
+        own = space->map(share, all, fds, subset->call);
+    for (int i = 0; i < subset->count && exchanged; i++)
         close(fds[i]);
-    int error = weft_boot_agree_among(circle, own);
-    return error == 0 && space->prove ? space->prove(share, circle) : error;
+    int error = weft_boot_agree_among(subset, own);
+    return error == 0 && space->prove ? space->prove(share, subset) : error;
 }
 
 /* `share` is NULL where there was no memory for it: then the others hear of it. */
-static int build(struct weft_share *share, const struct weft_boot_circle *circle) {
+static int build(struct weft_share *share, const struct weft_boot_subset *subset) {
     int fd = -1;
-    int own = share ? share->block->space->show(share->block, &fd, circle->call)
-                    : weft_fail(-ENOMEM, "%s: no memory", circle->call);
-    int error = weft_boot_agree_among(circle, own);
+    int own = share ? share->block->space->show(share->block, &fd, subset->call)
+                    : weft_fail(-ENOMEM, "%s: no memory", subset->call);
+    int error = weft_boot_agree_among(subset, own);
     if (error == 0)
-        error = exchange_blocks(share, circle, fd);
+        error = exchange_blocks(share, subset, fd);
     if (fd >= 0)
         close(fd);
     return error;
@@ -230,21 +230,21 @@ static int build(struct weft_share *share, const struct weft_boot_circle *circle
 
 /* --- Shares ----------------------------------------------------------------------------------- */
 
-static bool is_of(const struct weft_share *share, const struct weft_boot_circle *circle) {
-    return share->tag == circle->tag && share->count == circle->count &&
-           memcmp(share->pes, circle->pes, (size_t)circle->count * sizeof *circle->pes) == 0;
+static bool is_of(const struct weft_share *share, const struct weft_boot_subset *subset) {
+    return share->tag == subset->tag && share->count == subset->count &&
+           memcmp(share->pes, subset->pes, (size_t)subset->count * sizeof *subset->pes) == 0;
 }
 
 static struct weft_share *share_new(struct weft_block *block,
-                                    const struct weft_boot_circle *circle) {
-    size_t list = (size_t)circle->count * sizeof *circle->pes;
+                                    const struct weft_boot_subset *subset) {
+    size_t list = (size_t)subset->count * sizeof *subset->pes;
     struct weft_share *share = calloc(1, sizeof *share + list);
     if (!share)
         return NULL;
     share->block = block;
-    share->count = circle->count;
-    share->tag = circle->tag;
-    memcpy(share->pes, circle->pes, list);
+    share->count = subset->count;
+    share->tag = subset->tag;
+    memcpy(share->pes, subset->pes, list);
     while (share->pes[share->member] != weft_job.pe)
         share->member++;
     return share;
@@ -252,10 +252,10 @@ static struct weft_share *share_new(struct weft_block *block,
 
 /* Under the lock. What another thread builds is waited for. */
 static struct weft_share *find(const struct weft_block *block,
-                               const struct weft_boot_circle *circle) {
+                               const struct weft_boot_subset *subset) {
     for (;;) {
         struct weft_share *share = block->shares;
-        while (share && !is_of(share, circle))
+        while (share && !is_of(share, subset))
             share = share->next;
         if (!share || share->ready)
             return share;
@@ -266,9 +266,9 @@ static struct weft_share *find(const struct weft_block *block,
 /* The share that the block has already, held once more; NULL, and `made` is listed, for others to
  * wait for. It holds the block, which so outlives the attach. */
 static struct weft_share *find_or_list(struct weft_block *block, struct weft_share *made,
-                                       const struct weft_boot_circle *circle) {
+                                       const struct weft_boot_subset *subset) {
     pthread_mutex_lock(&changing);
-    struct weft_share *known = find(block, circle);
+    struct weft_share *known = find(block, subset);
     if (known) {
         known->holders++;
     } else if (made) {
@@ -304,17 +304,17 @@ static void conclude(struct weft_share *share, int error) {
 }
 
 int weft_share_attach(struct weft_share **share, struct weft_block *block,
-                      const struct weft_boot_circle *circle) {
-    struct weft_boot_circle shares_circle = *circle;
-    shares_circle.tag = weft_hash(circle->tag, "share", 5); /* no call of another kind is met */
-    struct weft_share *made = share_new(block, &shares_circle);
-    struct weft_share *known = find_or_list(block, made, &shares_circle);
+                      const struct weft_boot_subset *subset) {
+    struct weft_boot_subset share_subset = *subset;
+    share_subset.tag = weft_hash(subset->tag, "share", 5); /* no call of another kind is met */
+    struct weft_share *made = share_new(block, &share_subset);
+    struct weft_share *known = find_or_list(block, made, &share_subset);
     if (known) {
         free(made);
         *share = known;
         return 0;
     }
-    int error = build(made, &shares_circle);
+    int error = build(made, &share_subset);
     if (made)
         conclude(made, error);
     if (error == 0)

@@ -33,13 +33,13 @@ shmemx_space_t weft_block_space(const struct weft_block *block);
 /* The block that p lies in, or NULL. Local, and cheap: it is asked of any pointer. */
 struct weft_block *weft_block_of(const void *p);
 
-/* Each member's block in one window. Collective over the members of the circle, who give blocks of
- * the same size and space. A second attach of the same block with the same circle returns the same
+/* Each member's block in one window. Collective over the members of the subset, who give blocks of
+ * the same size and space. A second attach of the same block with the same subset returns the same
  * share, without a message, for as long as the block is there: so members have to keep their blocks
  * as long as each other. *share is released as often as it was attached. 0 or the same -errno on
  * all members, with text. */
 int weft_share_attach(struct weft_share **share, struct weft_block *block,
-                      const struct weft_boot_circle *circle);
+                      const struct weft_boot_subset *subset);
 
 /* When the last holder is gone, and the block is freed, the peers' memory is unmapped. Local. */
 void weft_share_release(struct weft_share *share);
@@ -48,7 +48,7 @@ void weft_share_release(struct weft_share *share);
  * block itself is. NULL: there is no such member. */
 void *weft_share_at(const struct weft_share *share, int member);
 
-/* The window of the formula. Slots are members, in the order of the circle. The own slot is a
+/* The window of the formula. Slots are members, in the order of the subset. The own slot is a
  * second mapping of the own block: one kernel must not use both without a proxy fence. */
 const struct weft_window *weft_share_window(const struct weft_share *share);
 

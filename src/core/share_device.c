@@ -135,7 +135,7 @@ static int device_unmap(struct weft_share *share) {
 /* One try under way. */
 struct trial {
     const struct weft_share *share;
-    const struct weft_boot_circle *circle;
+    const struct weft_boot_subset *subset;
 };
 
 /* The word of PE `from` in the tail of a member. */
@@ -148,18 +148,18 @@ static void *word_of(const void *context, int from, int member) {
 
 static int agree(const void *context, int own) {
     const struct trial *trial = context;
-    return weft_boot_agree_among(trial->circle, own);
+    return weft_boot_agree_among(trial->subset, own);
 }
 
-static int device_prove(struct weft_share *share, const struct weft_boot_circle *circle) {
-    struct trial trial = {share, circle};
-    struct weft_device_links links = {.pes = circle->pes,
-                                      .count = circle->count,
+static int device_prove(struct weft_share *share, const struct weft_boot_subset *subset) {
+    struct trial trial = {share, subset};
+    struct weft_device_links links = {.pes = subset->pes,
+                                      .count = subset->count,
                                       .me = share->member,
                                       .word = word_of,
                                       .agree = agree,
                                       .context = &trial,
-                                      .call = circle->call};
+                                      .call = subset->call};
     if (weft_job.npes > TRIED_MAX)
         return 0;
     struct weft_gpu_scope scope = weft_gpu_enter();

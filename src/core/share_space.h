@@ -74,9 +74,9 @@ struct weft_share_space {
     int (*map)(struct weft_share *share, const struct weft_block_facts *facts, const int *fds,
                const char *call);
 
-    /* May be NULL. Tries what has been mapped with data: collective over the circle, the same
+    /* May be NULL. Tries what has been mapped with data: collective over the subset, the same
      * result on all. */
-    int (*prove)(struct weft_share *share, const struct weft_boot_circle *circle);
+    int (*prove)(struct weft_share *share, const struct weft_boot_subset *subset);
 
     /* 0; -EAGAIN: not now, because work is under way that may need it. */
     int (*unmap)(struct weft_share *share);

@@ -38,7 +38,7 @@ struct weft_packet {
     };
 };
 
-#define WEFT_MUSTER_BYTES 1024
+#define WEFT_ACTIVE_POSTS_BYTES 1024
 
 struct weft_team_words {
     struct weft_word rounds[2]
@@ -47,9 +47,10 @@ struct weft_team_words {
     struct weft_post post[2];           /* by parity of the post epoch */
     struct weft_word progress;          /* set by the owner as its part of a call gets done */
     struct weft_word packets_read;      /* the owner needs no packet up to this epoch any more */
-    _Atomic uint32_t astray;            /* WORLD's only; see coll/astray.h */
+    _Atomic uint32_t lost_member;       /* WORLD's only; see coll/lost_member.h */
     _Atomic uint32_t pinned, returning; /* WORLD's only; see core/pin.h */
-    _Alignas(64) unsigned char muster[WEFT_MUSTER_BYTES]; /* WORLD's only; see coll/muster.h */
+    _Alignas(64) unsigned char active_posts[WEFT_ACTIVE_POSTS_BYTES]; /* WORLD's only; see
+                                                                         coll/active_check.h */
     struct weft_packet packets[WEFT_PACKETS]; /* by the packet epoch modulo their number */
 };
 

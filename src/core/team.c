@@ -321,41 +321,41 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
 /* --- Among any PEs ---------------------------------------------------------------------------- */
 
 /* One attempt, as split_try. */
-static int create_try(const struct weft_boot_circle *circle, struct weft_team *shape,
+static int create_try(const struct weft_boot_subset *subset, struct weft_team *shape,
                       unsigned first, struct weft_team **team) {
-    struct slots mine = free_slots(), all[circle->count];
-    int result = weft_boot_exchange_among(circle, &mine, sizeof mine, all, NULL, 0, NULL);
-    for (int i = 0; i < circle->count && result == 0; i++)
+    struct slots mine = free_slots(), all[subset->count];
+    int result = weft_boot_exchange_among(subset, &mine, sizeof mine, all, NULL, 0, NULL);
+    for (int i = 0; i < subset->count && result == 0; i++)
         keep_common(&mine, &all[i]);
     if (result == 0 && (shape->slot = choose_slot(&mine, first)) < 0)
         result = weft_fail(-ENOSPC,
                            "%s: the PEs of the new team have no team left in common, of %d: "
                            "destroy some first",
-                           circle->call, WEFT_TEAMS_MAX);
+                           subset->call, WEFT_TEAMS_MAX);
     if (result)
         return result;
     int own = team_open(shape, team);
     if (own == -ENOMEM)
-        weft_fail(own, "%s: no memory for the words of a new team", circle->call);
-    result = weft_boot_agree_among(circle, own);
+        weft_fail(own, "%s: no memory for the words of a new team", subset->call);
+    result = weft_boot_agree_among(subset, own);
     if (result && own == 0)
         team_drop(*team);
     return result;
 }
 
-int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_team) {
-    struct weft_boot_circle teams_circle = *circle;
-    teams_circle.tag = weft_hash(circle->tag, "team", 4); /* no call of another kind is met */
-    struct weft_team shape = {.my_pe = position_in_list(circle->pes, circle->count, weft_job.pe),
-                              .npes = circle->count,
-                              .roster = roster_of(circle->pes, circle->count)};
+int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_team) {
+    struct weft_boot_subset team_subset = *subset;
+    team_subset.tag = weft_hash(subset->tag, "team", 4); /* no call of another kind is met */
+    struct weft_team shape = {.my_pe = position_in_list(subset->pes, subset->count, weft_job.pe),
+                              .npes = subset->count,
+                              .roster = roster_of(subset->pes, subset->count)};
     struct weft_team *team = NULL;
-    unsigned first = (unsigned)weft_hash(WEFT_HASH_BASIS, circle->pes,
-                                         (size_t)circle->count * sizeof *circle->pes);
+    unsigned first = (unsigned)weft_hash(WEFT_HASH_BASIS, subset->pes,
+                                         (size_t)subset->count * sizeof *subset->pes);
     int result;
     *new_team = SHMEM_TEAM_INVALID;
     do
-        result = create_try(&teams_circle, &shape, first++, &team);
+        result = create_try(&team_subset, &shape, first++, &team);
     while (result == -EAGAIN);
     if (result == 0)
         *new_team = handle_of(team);

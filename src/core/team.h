@@ -40,9 +40,9 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
                             const shmem_team_config_t *config, long config_mask,
                             shmem_team_t *new_team, const char *call);
 
-/* shmemx_team_create: of the members of the circle, in its order. Collective over them alone, in
+/* shmemx_team_create: of the members of the subset, in its order. Collective over them alone, in
  * any thread; 0 or the same -errno on all of them, with text: -ENOSPC, -ENOMEM, -ECONNABORTED. */
-int weft_team_create(const struct weft_boot_circle *circle, shmem_team_t *new_team);
+int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_team);
 
 void weft_team_destroy(struct weft_team *team);
 

@@ -9,7 +9,7 @@
 #include "launch/catch.h"
 #include "launch/end.h"
 #include "launch/family.h"
-#include "launch/fate.h"
+#include "launch/reap.h"
 #include "launch/foreign.h"
 #include "launch/help.h"
 #include "launch/parse.h"
@@ -95,7 +95,7 @@ static void fill_polls(const struct weft_run *run, struct pollfd *polls) {
 static void serve_notice(struct weft_run *run) {
     struct weft_notice notice;
     if (read(run->notices[0], &notice, sizeof notice) == sizeof notice)
-        weft_fate_noticed(run, &notice);
+        weft_reap_noticed(run, &notice);
 }
 
 /* Signals first: the deaths that follow a Ctrl-C are not the fault of those who die. */
@@ -104,13 +104,13 @@ static void serve_polls(struct weft_run *run, const struct pollfd *polls) {
         weft_signals_serve(run);
     for (int pe = 0; run->hub && pe < run->npes; pe++)
         if (polls[POLL_PES + pe].revents)
-            weft_fate_serve(run, pe);
+            weft_reap_serve(run, pe);
     if (polls[POLL_NOTICES].revents)
         serve_notice(run);
 }
 
 static bool is_over(const struct weft_run *run) {
-    return run->phase == WEFT_OVER || (run->phase < WEFT_GRACE && weft_fate_all_over(run));
+    return run->phase == WEFT_OVER || (run->phase < WEFT_GRACE && weft_reap_all_over(run));
 }
 
 static void watch_over(struct weft_run *run) {

@@ -4,7 +4,7 @@
 #include "launch/signals.h"
 #include "launch/catch.h"
 #include "launch/end.h"
-#include "launch/fate.h"
+#include "launch/reap.h"
 #include <unistd.h>
 
 static void forward(struct weft_run *run, int signal, bool group_has_it) {
@@ -16,7 +16,7 @@ static void forward(struct weft_run *run, int signal, bool group_has_it) {
 
 static void serve_one(struct weft_run *run, int signal, bool group_has_it) {
     if (signal == SIGCHLD) {
-        weft_fate_reap(run);
+        weft_reap_children(run);
         return;
     }
     forward(run, signal, group_has_it);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_all_to_allv: arguments and agreement; coll/parcels.h moves the data. */
+/* weft_all_to_allv: arguments and agreement; coll/alltoallv.h moves the data. */
 #include <errno.h>
 #include <weft.h>
 #include "coll/elements.h"
-#include "coll/parcels.h"
+#include "coll/alltoallv.h"
 #include "ops/check.h"
 
 /* One side of the call. */
@@ -14,7 +14,7 @@ struct side {
 };
 
 /* Bytes from the first element of a side to the end of its last part. */
-static bool measure(struct weft_meeting *meeting, const struct weft_parcels *p,
+static bool measure(struct weft_meeting *meeting, const struct weft_alltoallv *p,
                     const struct side *side, size_t *bytes) {
     size_t entries = (size_t)meeting->team->npes * p->nparts, end = 0, last = 0;
     size_t most = (size_t)PTRDIFF_MAX / weft_element_bytes(p->dtype);
@@ -33,7 +33,7 @@ static bool measure(struct weft_meeting *meeting, const struct weft_parcels *p,
     return true;
 }
 
-static bool check_side(struct weft_meeting *meeting, const struct weft_parcels *p,
+static bool check_side(struct weft_meeting *meeting, const struct weft_alltoallv *p,
                        const struct side *side, size_t *bytes) {
     if (p->nparts > 0 && !side->nelems) {
         weft_meeting_refuse(meeting, -EINVAL, "%s_nelems is NULL", side->name);
@@ -43,13 +43,13 @@ static bool check_side(struct weft_meeting *meeting, const struct weft_parcels *
            weft_check_pointer(meeting, side->name, side->data, *bytes);
 }
 
-static bool check(struct weft_meeting *meeting, struct weft_parcels *p) {
+static bool check(struct weft_meeting *meeting, struct weft_alltoallv *p) {
     struct side dest = {"dest", p->dest, p->dest_nelems, p->dest_offsets};
     struct side source = {"source", p->source, p->source_nelems, p->source_offsets};
     size_t dest_bytes;
-    if (p->nparts > weft_parcels_parts_max(meeting)) {
+    if (p->nparts > weft_alltoallv_parts_max(meeting)) {
         weft_meeting_refuse(meeting, -ENOMEM, "nparts is %zu, but a workspace has room for %zu",
-                            p->nparts, weft_parcels_parts_max(meeting));
+                            p->nparts, weft_alltoallv_parts_max(meeting));
         return false;
     }
     return weft_check_dtype_known(meeting, p->dtype) &&
@@ -65,15 +65,15 @@ int weft_all_to_allv(shmem_team_t team, void *dest, const size_t *dest_nelems,
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_ALL_TO_ALLV, stream);
     if (error)
         return error;
-    struct weft_parcels parcels = {
+    struct weft_alltoallv exchange = {
         dest, source, dest_nelems, dest_offsets, source_nelems, source_offsets, nparts, dtype, 0};
-    if (check(&meeting, &parcels))
-        weft_parcels_offer(&meeting, &parcels);
+    if (check(&meeting, &exchange))
+        weft_alltoallv_offer(&meeting, &exchange);
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);
     if (!error)
-        error = weft_parcels_compare(&meeting, &parcels);
+        error = weft_alltoallv_compare(&meeting, &exchange);
     if (!error)
-        weft_parcels_move(&meeting, &parcels);
+        weft_alltoallv_move(&meeting, &exchange);
     return weft_meeting_close(&meeting, error);
 }

@@ -8,8 +8,8 @@
 #include "transport/gpu_word.h"
 
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
-    weft_barrier(struct weft_gpu_abort abort, struct weft_gpu_array words, int me, int n) {
-    if (weft_block() != 0)
+    weftk_barrier(struct weft_gpu_abort abort, struct weft_gpu_array words, int me, int n) {
+    if (weft_block_index() != 0)
         return;
     struct weft_gpu_team_words *mine = (struct weft_gpu_team_words *)weft_gpu_array_of(&words, me);
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();

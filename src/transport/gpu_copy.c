@@ -107,7 +107,7 @@ static int copy_by_threads(void *to, const void *from, size_t bytes, size_t nwor
     unsigned threads = at_least_1_at_most((nwords + WARP - 1) / WARP, THREADS / WARP) * WARP;
     unsigned blocks = at_least_1_at_most((nwords + threads - 1) / threads, blocks_max);
     void *arguments[] = {&to, &from, &bytes, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_copy, blocks, threads, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_copy, blocks, threads, stream, arguments, call);
 }
 
 static int copy_by_engine(char *to, const char *from, size_t bytes, weft_cu_stream stream,
@@ -147,7 +147,7 @@ int weft_gpu_copy_blocks(struct weft_gpu_array to, const void *from, ptrdiff_t f
     size_t threads_a_block = (bytes + 63) / 64; /* as weft_copy_blocks shares the work */
     size_t threads = nblocks > SIZE_MAX / threads_a_block ? SIZE_MAX : nblocks * threads_a_block;
     void *arguments[] = {&to, &from, &from_step, &bytes, &nblocks, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_copy_blocks,
+    return weft_gpu_launch(WEFT_KERNEL_weftk_copy_blocks,
                            at_least_1_at_most(threads / THREADS + 1, table[WEFT_WITHIN].blocks_max),
                            THREADS, stream, arguments, call);
 }

@@ -11,24 +11,24 @@
 #include "transport/gpu.h"
 
 /* X(name): everything that can be launched. */
-#define WEFT_GPU_KERNELS(X)                                                          \
-    X(weft_copy)        /* transport/copy.cu: bytes, any alignment */                \
-    X(weft_copy_blocks) /* transport/copy.cu: blocks that lie apart */               \
-    X(weft_amo)         /* transport/word.cu: one atomic on one word */              \
-    X(weft_signal)      /* transport/word.cu: set or add, behind all earlier work */ \
-    X(weft_wait)        /* transport/word.cu: until a word compares */               \
-    X(weft_try_atomics) /* transport/trial.cu: whether those of a link are atomic */ \
-    X(weft_put_signal)  /* transport/copy.cu: a small copy, and the signal */        \
-    X(weft_barrier)     /* transport/barrier.cu: of a team */                        \
-    X(weft_copy_slice)  /* transport/slice.cu: numbers that the GPU reads */         \
-    X(weft_put_slice_signal)                                                         \
-    X(weft_signal32)                                                                 \
-    X(weft_wait32)                                                                   \
-    X(weft_pad_put) /* transport/pad.cu: PyTorch's signal pads */                    \
-    X(weft_pad_wait)                                                                 \
-    X(weft_pad_barrier)                                                              \
-    X(weft_meet) /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */         \
-    X(weft_fold) /* coll/fold.cu: reduces members' arrays, all types and operations */
+#define WEFT_GPU_KERNELS(X)                                                           \
+    X(weftk_copy)        /* transport/copy.cu: bytes, any alignment */                \
+    X(weftk_copy_blocks) /* transport/copy.cu: blocks that lie apart */               \
+    X(weftk_amo)         /* transport/word.cu: one atomic on one word */              \
+    X(weftk_signal)      /* transport/word.cu: set or add, behind all earlier work */ \
+    X(weftk_wait)        /* transport/word.cu: until a word compares */               \
+    X(weftk_try_atomics) /* transport/trial.cu: whether those of a link are atomic */ \
+    X(weftk_put_signal)  /* transport/copy.cu: a small copy, and the signal */        \
+    X(weftk_barrier)     /* transport/barrier.cu: of a team */                        \
+    X(weftk_copy_slice)  /* transport/slice.cu: numbers that the GPU reads */         \
+    X(weftk_put_slice_signal)                                                         \
+    X(weftk_signal32)                                                                 \
+    X(weftk_wait32)                                                                   \
+    X(weftk_pad_put) /* transport/pad.cu: PyTorch's signal pads */                    \
+    X(weftk_pad_wait)                                                                 \
+    X(weftk_pad_barrier)                                                              \
+    X(weftk_meet) /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */         \
+    X(weftk_fold) /* coll/fold.cu: reduces members' arrays, all types and operations */
 
 enum weft_gpu_kernel {
 #define WEFT_GPU_KERNEL_NUMBER(name) WEFT_KERNEL_##name,

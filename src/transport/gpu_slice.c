@@ -30,7 +30,7 @@ int weft_gpu_copy_slice(void *to, const void *from, const struct weft_gpu_slices
     uint64_t threads = threads_for(slices);
     uint64_t blocks = smaller((threads + THREADS - 1) / THREADS, BLOCKS_MAX);
     void *arguments[] = {&to, &from, &s, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_copy_slice, (unsigned)blocks,
+    return weft_gpu_launch(WEFT_KERNEL_weftk_copy_slice, (unsigned)blocks,
                            (unsigned)smaller(threads, THREADS), stream, arguments, call);
 }
 
@@ -40,7 +40,7 @@ int weft_gpu_put_slice_signal(void *to, const void *from, const struct weft_gpu_
     struct weft_gpu_slices s = *slices;
     struct weft_gpu_signal32 given = *signal;
     void *arguments[] = {&to, &from, &s, &given, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_put_slice_signal, 1,
+    return weft_gpu_launch(WEFT_KERNEL_weftk_put_slice_signal, 1,
                            (unsigned)smaller(threads_for(slices), THREADS), stream, arguments,
                            call);
 }
@@ -49,7 +49,7 @@ int weft_gpu_signal32(const struct weft_gpu_signal32 *signal, weft_cu_stream str
                       const char *call) {
     struct weft_gpu_signal32 given = *signal;
     void *arguments[] = {&given, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_signal32, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_signal32, 1, 1, stream, arguments, call);
 }
 
 int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream, const char *call) {
@@ -66,5 +66,5 @@ int weft_gpu_wait32(const struct weft_gpu_word32 *word, int cmp, shmemx_number_t
     struct weft_gpu_word32 awaited = *word;
     weft_gpu_rescue_note();
     void *arguments[] = {&awaited, &cmp, &value, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_wait32, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_wait32, 1, 1, stream, arguments, call);
 }

@@ -27,7 +27,7 @@ WEFT_DEVICE bool weft_spin_over(struct weft_gpu_abort abort) {
 WEFT_DEVICE bool weft_spin(struct weft_spin *spin, struct weft_gpu_abort abort) {
     if (++spin->turns % WEFT_SPIN_TURNS != 0)
         return true;
-    weft_yield();
+    weft_spin_yield();
     uint64_t now = weft_globaltimer();
     if (spin->began == 0)
         spin->began = spin->looked = now;

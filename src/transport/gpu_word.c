@@ -25,21 +25,21 @@ int weft_gpu_amo(enum weft_gpu_amo_op op, size_t bytes, void *word, uint64_t val
     assert(bytes == 4 || bytes == 8);
     int number = (int)op, width = (int)bytes;
     void *arguments[] = {&number, &width, &word, &value, &cond, &fetched, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_amo, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_amo, 1, 1, stream, arguments, call);
 }
 
 int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
                     const char *call) {
     int adds = add;
     void *arguments[] = {&word, &value, &adds, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_signal, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_signal, 1, 1, stream, arguments, call);
 }
 
 int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream,
                          const char *call) {
     int owns = owner;
     void *arguments[] = {&trial, &owns, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_try_atomics, 1, owner ? WARP : 1, stream, arguments,
+    return weft_gpu_launch(WEFT_KERNEL_weftk_try_atomics, 1, owner ? WARP : 1, stream, arguments,
                            call);
 }
 
@@ -48,7 +48,7 @@ int weft_gpu_put_signal(void *to, const void *from, size_t bytes, uint64_t *word
     assert(bytes <= WEFT_GPU_SMALL);
     int adds = add;
     void *arguments[] = {&to, &from, &bytes, &word, &value, &adds, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_put_signal, 1, whole_warps(bytes / 16, BLOCK_MAX / 2),
+    return weft_gpu_launch(WEFT_KERNEL_weftk_put_signal, 1, whole_warps(bytes / 16, BLOCK_MAX / 2),
                            stream, arguments, call);
 }
 
@@ -56,7 +56,7 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
                   const char *call) {
     weft_gpu_rescue_note();
     void *arguments[] = {&word, &cmp, &value, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_wait, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_wait, 1, 1, stream, arguments, call);
 }
 
 /* --- Teams ------------------------------------------------------------------------------------ */
@@ -65,7 +65,7 @@ int weft_gpu_barrier(struct weft_gpu_array words, int me, int n, weft_cu_stream 
                      const char *call) {
     weft_gpu_rescue_note();
     void *arguments[] = {&words, &me, &n, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_barrier, 1, whole_warps((size_t)n, BLOCK_MAX), stream,
+    return weft_gpu_launch(WEFT_KERNEL_weftk_barrier, 1, whole_warps((size_t)n, BLOCK_MAX), stream,
                            arguments, call);
 }
 
@@ -117,13 +117,13 @@ static int launch_pad(enum weft_gpu_kernel kernel, uint32_t *const *pads, int me
 
 int weft_gpu_pad_put(uint32_t *const *pads, int me, int n, int peer, int channel,
                      uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
-    return launch_pad(WEFT_KERNEL_weft_pad_put, pads, me, n, peer, channel, timeout_ms, stream,
+    return launch_pad(WEFT_KERNEL_weftk_pad_put, pads, me, n, peer, channel, timeout_ms, stream,
                       call);
 }
 
 int weft_gpu_pad_wait(uint32_t *const *pads, int me, int n, int peer, int channel,
                       uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
-    return launch_pad(WEFT_KERNEL_weft_pad_wait, pads, me, n, peer, channel, timeout_ms, stream,
+    return launch_pad(WEFT_KERNEL_weftk_pad_wait, pads, me, n, peer, channel, timeout_ms, stream,
                       call);
 }
 
@@ -131,6 +131,6 @@ int weft_gpu_pad_barrier(uint32_t *const *pads, int me, int n, int channel, uint
                          weft_cu_stream stream, const char *call) {
     weft_gpu_rescue_note();
     void *arguments[] = {&pads, &me, &n, &channel, &timeout_ms, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weft_pad_barrier, 1, whole_warps((size_t)n, BLOCK_MAX),
+    return weft_gpu_launch(WEFT_KERNEL_weftk_pad_barrier, 1, whole_warps((size_t)n, BLOCK_MAX),
                            stream, arguments, call);
 }

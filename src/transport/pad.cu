@@ -54,24 +54,25 @@ WEFT_DEVICE void pad_wait(const struct weft_pad *pad, int peer, struct weft_gpu_
             return;
 }
 
-extern "C" __global__ void weft_pad_put(struct weft_gpu_abort abort, uint32_t *const *pads, int me,
-                                        int n, int peer, int channel, uint64_t timeout_ms) {
+extern "C" __global__ void weftk_pad_put(struct weft_gpu_abort abort, uint32_t *const *pads, int me,
+                                         int n, int peer, int channel, uint64_t timeout_ms) {
     struct weft_pad pad = {pads, me, n, channel, timeout_ms};
-    if (weft_thread() == 0)
+    if (weft_thread_index() == 0)
         pad_put(&pad, peer, abort);
 }
 
-extern "C" __global__ void weft_pad_wait(struct weft_gpu_abort abort, uint32_t *const *pads, int me,
-                                         int n, int peer, int channel, uint64_t timeout_ms) {
+extern "C" __global__ void weftk_pad_wait(struct weft_gpu_abort abort, uint32_t *const *pads,
+                                          int me, int n, int peer, int channel,
+                                          uint64_t timeout_ms) {
     struct weft_pad pad = {pads, me, n, channel, timeout_ms};
-    if (weft_thread() == 0)
+    if (weft_thread_index() == 0)
         pad_wait(&pad, peer, abort);
 }
 
-extern "C" __global__ void weft_pad_barrier(struct weft_gpu_abort abort, uint32_t *const *pads,
-                                            int me, int n, int channel, uint64_t timeout_ms) {
+extern "C" __global__ void weftk_pad_barrier(struct weft_gpu_abort abort, uint32_t *const *pads,
+                                             int me, int n, int channel, uint64_t timeout_ms) {
     struct weft_pad pad = {pads, me, n, channel, timeout_ms};
-    int id = (int)weft_thread(), count = (int)weft_threads();
+    int id = (int)weft_thread_index(), count = (int)weft_thread_count();
     for (int i = id; i < n; i += count)
         if (i != me)
             pad_put(&pad, i, abort);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies and signals whose numbers lie in memory: they are read when the kernel runs, so that a
  * graph may be replayed with other ones. */
-#include "transport/gpu_crew.cuh"
+#include "transport/gpu_copy.cuh"
 #include "transport/gpu_slice.h"
 #include "transport/gpu_spin.cuh"
 
@@ -38,18 +38,18 @@ WEFT_DEVICE struct weft_run find_run(void *to, const void *from, const struct we
         return {(char *)to + (uint64_t)to_begin * s->elem_bytes,
                 (const char *)from + (uint64_t)from_begin * s->elem_bytes,
                 (uint64_t)nelems * s->elem_bytes};
-    if (weft_thread() == 0 && fits("dest", to_begin, nelems, s->to_nelems, s->pe))
+    if (weft_thread_index() == 0 && fits("dest", to_begin, nelems, s->to_nelems, s->pe))
         fits("source", from_begin, nelems, s->from_nelems, s->pe);
-    if (weft_thread() == 0)
+    if (weft_thread_index() == 0)
         weft_trap();
     return {};
 }
 
 extern "C" __global__ void __launch_bounds__(512, 1)
-    weft_copy_slice(struct weft_gpu_abort, void *to, const void *from,
-                    struct weft_gpu_slices slices) {
+    weftk_copy_slice(struct weft_gpu_abort, void *to, const void *from,
+                     struct weft_gpu_slices slices) {
     struct weft_run run = find_run(to, from, &slices);
-    weft_copy_run<8>(run.to, run.from, run.bytes, weft_crew_all());
+    weft_copy_run<8>(run.to, run.from, run.bytes, weft_thread_group_all());
 }
 
 /* --- Words ------------------------------------------------------------------------------------ */
@@ -78,19 +78,19 @@ WEFT_DEVICE void give(const struct weft_gpu_signal32 *signal) {
     }
 }
 
-extern "C" __global__ void weft_signal32(struct weft_gpu_abort, struct weft_gpu_signal32 signal) {
-    if (weft_thread() == 0)
+extern "C" __global__ void weftk_signal32(struct weft_gpu_abort, struct weft_gpu_signal32 signal) {
+    if (weft_thread_index() == 0)
         give(&signal);
 }
 
 /* One block: its barrier stands between the copy and the signal. */
 extern "C" __global__ void __launch_bounds__(512, 1)
-    weft_put_slice_signal(struct weft_gpu_abort, void *to, const void *from,
-                          struct weft_gpu_slices slices, struct weft_gpu_signal32 signal) {
-    if (weft_block() != 0)
+    weftk_put_slice_signal(struct weft_gpu_abort, void *to, const void *from,
+                           struct weft_gpu_slices slices, struct weft_gpu_signal32 signal) {
+    if (weft_block_index() != 0)
         return;
     struct weft_run run = find_run(to, from, &slices);
-    weft_copy_run<8>(run.to, run.from, run.bytes, weft_crew_block());
+    weft_copy_run<8>(run.to, run.from, run.bytes, weft_thread_group_block());
     weft_block_sync();
     if (weft_block_thread() == 0)
         give(&signal);
@@ -113,9 +113,9 @@ WEFT_DEVICE bool compares(int cmp, int32_t word, int64_t value) {
     }
 }
 
-extern "C" __global__ void weft_wait32(struct weft_gpu_abort abort, struct weft_gpu_word32 word,
-                                       int cmp, shmemx_number_t value) {
-    if (weft_thread() != 0)
+extern "C" __global__ void weftk_wait32(struct weft_gpu_abort abort, struct weft_gpu_word32 word,
+                                        int cmp, shmemx_number_t value) {
+    if (weft_thread_index() != 0)
         return;
     const uint32_t *at = find_word(&word);
     int64_t bound = number(value);

@@ -44,10 +44,10 @@ WEFT_DEVICE void add_from_afar(struct weft_gpu_trial *trial, struct weft_gpu_abo
     weft_st_release_sys(&trial->stop, 1u);
 }
 
-extern "C" __global__ void weft_try_atomics(struct weft_gpu_abort abort,
-                                            struct weft_gpu_trial *trial, int owner) {
+extern "C" __global__ void weftk_try_atomics(struct weft_gpu_abort abort,
+                                             struct weft_gpu_trial *trial, int owner) {
     if (owner)
         add_at_home(trial, abort);
-    else if (weft_thread() == 0)
+    else if (weft_thread_index() == 0)
         add_from_afar(trial, abort);
 }

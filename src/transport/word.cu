@@ -30,9 +30,9 @@ template <class Word> WEFT_DEVICE Word amo(int op, Word *word, Word value, Word 
     }
 }
 
-extern "C" __global__ void weft_amo(struct weft_gpu_abort, int op, int bytes, void *word,
-                                    uint64_t value, uint64_t cond, void *fetched) {
-    if (weft_thread() != 0)
+extern "C" __global__ void weftk_amo(struct weft_gpu_abort, int op, int bytes, void *word,
+                                     uint64_t value, uint64_t cond, void *fetched) {
+    if (weft_thread_index() != 0)
         return;
     if (bytes == 4) {
         uint32_t before = amo(op, (uint32_t *)word, (uint32_t)value, (uint32_t)cond);
@@ -45,9 +45,9 @@ extern "C" __global__ void weft_amo(struct weft_gpu_abort, int op, int bytes, vo
     }
 }
 
-extern "C" __global__ void weft_signal(struct weft_gpu_abort, uint64_t *word, uint64_t value,
-                                       int add) {
-    if (weft_thread() != 0)
+extern "C" __global__ void weftk_signal(struct weft_gpu_abort, uint64_t *word, uint64_t value,
+                                        int add) {
+    if (weft_thread_index() != 0)
         return;
     if (add)
         weft_red_add_sys(word, value);
@@ -72,10 +72,10 @@ WEFT_DEVICE bool compares(int cmp, uint64_t word, uint64_t value) {
     }
 }
 
-extern "C" __global__ void weft_wait(struct weft_gpu_abort abort, const uint64_t *word, int cmp,
-                                     uint64_t value) {
+extern "C" __global__ void weftk_wait(struct weft_gpu_abort abort, const uint64_t *word, int cmp,
+                                      uint64_t value) {
     struct weft_spin spin = {};
-    if (weft_thread() == 0)
+    if (weft_thread_index() == 0)
         while (!compares(cmp, weft_ld_acquire_sys(word), value) && weft_spin(&spin, abort)) {
         }
 }

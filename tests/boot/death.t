@@ -77,7 +77,7 @@ def leaves():
     assert "PE 1 " in job.err[0] and "ended while others wait for it" in job.err[0], job.err
 
 
-@case("a PE dies before or in an exchange among some of them, as its host or as a guest")
+@case("a PE dies before or in an exchange among some of them, as its root or as a peer")
 def among():
     for victim in (0, 1):
         for verbs in (["among:0"] * 20 + [f"{victim}@raise:9"], [f"{victim}@raise:9"]):

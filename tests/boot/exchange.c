@@ -74,7 +74,7 @@ int main(void) {
     tap_case("no descriptor is left over");
     int after = entries_of("/proc/self/fd");
     EXPECT(before == after, "%d before, %d after", before, after);
-    exchange_once(0, 10, 0); /* PE 0 may be the host of the hub: nobody gives descriptors earlier */
+    exchange_once(0, 10, 0); /* PE 0 may be the root of the hub: nobody gives descriptors earlier */
     tap_case("joining again after leaving");
     for (int round = 0; round < 20; round++) {
         weft_boot_leave();

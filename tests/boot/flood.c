@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: no test of its own, but the strangers of tests/boot/strangers.t. "knock UID
- * PROCESSES": as that user, connects to every door of Weft's in this network namespace and goes
- * away again, as fast as it can. "hold N": N connections to them that say nothing, made anew where
- * they are dropped. Both until they are killed. "ready" is printed first. PEs: none */
+ * PROCESSES": as that user, connects to every listening socket of Weft's in this network namespace
+ * and goes away again, as fast as it can. "hold N": N connections to them that say nothing, made
+ * anew where they are dropped. Both until they are killed. "ready" is printed first. PEs: none */
 #include <grp.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -30,8 +30,8 @@ static int connect_to(const char *name, int flags) {
     return -1;
 }
 
-/* Calls for each door of Weft's; stops at 0. */
-static void at_each_door(int (*act)(const char *name)) {
+/* Calls for each listening socket of Weft's; stops at 0. */
+static void at_each_listener(int (*act)(const char *name)) {
     char line[512];
     FILE *listing = fopen("/proc/net/unix", "r");
     while (listing && fgets(line, sizeof line, listing)) {
@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
             break;
         }
     for (;;) {
-        at_each_door(knocks ? knock : hold);
+        at_each_listener(knocks ? knock : hold);
         if (!knocks)
             drop_dead();
     }

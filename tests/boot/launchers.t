@@ -14,7 +14,7 @@ from starters import INSTALLED, PRETENDED, Job, spawn
 PE = BUILD / "tests/boot/pe"
 EXCHANGE = BUILD / "tests/boot/exchange"
 PROGRAMS = [(npes, EXCHANGE) for npes in (1, 2, 3, 4)]
-PROGRAMS += [(4, BUILD / "tests/boot/circle")]
+PROGRAMS += [(4, BUILD / "tests/boot/subset")]
 PROGRAMS += [(npes, BUILD / "tests" / name) for npes, name in ((4, "api/rma"), (3, "api/setup"), (2, "core/statics"))]
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))  # without it, launchers that take long themselves start each number of PEs once
 ONCE_EACH = [PROGRAMS[i] for i in (0, 4, 6, 7)]
@@ -150,7 +150,7 @@ def bad_managers():
         questions.readline()
 
     def forgets(manager, pe, connection, questions):
-        manager.store = {"weft-card": None}
+        manager.store = {"weft-key": None}
         starters.pmi1(manager, pe, connection, questions)
 
     def lies(manager, pe, connection, questions):
@@ -161,7 +161,7 @@ def bad_managers():
         starters.pmi1(manager, pe, connection, questions)
 
     for dialect, text in ((closes, "does not answer"), (rejects, "does not speak version 1"), (babbles, "does not answer"),
-                          (forgets, None), (lies, "no card of ours")):
+                          (forgets, None), (lies, "no key of a job of ours")):
         job = starters.managed(2, [PE, "join"], dialect).wait()
         assert job.status == [71, 71] and all(err.count("\n") == 1 for err in job.err) or dialect is forgets, (job.status, job.err)
         assert text is None or text in job.err[0], job.err

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The door at which PEs meet: junk, strangers, other users, other versions and doubles do not disturb
-the job, or end it with one line. Also what a guest makes of a door that is not PE 0's."""
+"""The socket at which PEs meet: junk, strangers, other users, other versions and doubles do not disturb
+the job, or end it with one line. Also what a peer makes of a socket that is not PE 0's."""
 import os
 import random
 import re
@@ -22,22 +22,22 @@ NOBODY = 65534
 PYTHON = "/usr/bin/python3"  # which everybody may run
 
 
-def doors():
-    """Names of the doors of this host's jobs."""
+def listeners():
+    """Names of the listeners of this host's jobs."""
     with open("/proc/net/unix") as sockets:
         return {line.split()[7][1:] for line in sockets if "@weft-" in line}
 
 
 class Hosted:
-    """PE 0 of `npes`, waiting at its door."""
+    """PE 0 of `npes`, waiting at its listening socket."""
 
     def __init__(self, npes, *verbs):
-        before = doors()
+        before = listeners()
         self.variables = torchrun_variables(npes, 29700, uuid.uuid4().hex)
         self.verbs = [PE, "join", *(verbs or ["exchange", "leave"])]
         self.processes = [spawn(self.verbs, self.variables[0])]
-        wait_until(lambda: doors() - before, 3, "a door")
-        self.name = (doors() - before).pop()
+        wait_until(lambda: listeners() - before, 3, "a listening socket")
+        self.name = (listeners() - before).pop()
 
     def come(self, *pes):
         self.processes += [spawn(self.verbs, self.variables[pe]) for pe in pes]
@@ -60,7 +60,7 @@ def knock(name):
 
 
 def answer(stranger):
-    """Kind and text; None when the door was shut."""
+    """Kind and text; None when the listening socket was shut."""
     try:
         message = stranger.recv(4096)
     except ConnectionResetError:
@@ -71,51 +71,51 @@ def answer(stranger):
 @case("junk, silence and half-open connections: the job starts all the same")
 def junk():
     random.seed(5)
-    hosted = Hosted(3)
-    silent = [knock(hosted.name) for _ in range(30)]
+    served = Hosted(3)
+    silent = [knock(served.name) for _ in range(30)]
     for _ in range(100):
-        stranger = knock(hosted.name)
+        stranger = knock(served.name)
         stranger.send(random.randbytes(random.choice((1, 8, 24, 100, 240, 5000))))
         assert answer(stranger) is None
     for text in (b"", header(HELLO), header(REFUSAL) + b"x" * 300, hello()[:40], hello()[:47], hello().replace(b"wfthello", b"olleh---")):
-        stranger = knock(hosted.name)
+        stranger = knock(served.name)
         stranger.send(text)
         assert answer(stranger) is None, text
-    hosted.come(1, 2).expect(0)
+    served.come(1, 2).expect(0)
     del silent
 
 
 @case("a wrong key gets an answer without a reason; no answer has a descriptor")
 def wrong_key():
-    hosted = Hosted(2)
+    served = Hosted(2)
     for _ in range(20):
-        stranger = knock(hosted.name)
+        stranger = knock(served.name)
         stranger.send(hello(key=random.randbytes(32)))
         message, ancillary, _, _ = stranger.recvmsg(4096, 1024)
         assert struct.unpack("6I", message)[0] == REFUSAL and not ancillary, (message, ancillary)
-    hosted.come(1).expect(0)
+    served.come(1).expect(0)
 
 
 @case("another version is refused with a line on both sides, whatever its message looks like behind that")
 def other_version():
     for text in (hello(version="9.9.9"), hello(version="9.9.9")[:48], hello(version="9.9.9") + bytes(1000), hello() + bytes(8)):
-        hosted = Hosted(3)
-        stranger = knock(hosted.name)
+        served = Hosted(3)
+        stranger = knock(served.name)
         stranger.send(text)
         kind, why = answer(stranger)
         assert kind == REFUSAL and "and PE 0 (pid " in why and "install the same version everywhere" in why, why
-        job = Job(hosted.processes).expect(71, why)
+        job = Job(served.processes).expect(71, why)
         assert job.err[0].count("\n") == 1, job.err
 
 
 @case("a second process that wants to be the same PE is refused; the job goes on")
 def double():
-    hosted = Hosted(3)
-    hosted.come(1)
+    served = Hosted(3)
+    served.come(1)
     time.sleep(0.3)
-    second = Job([spawn(hosted.verbs, hosted.variables[1])]).wait()
-    assert second.status == [71] and f"process {hosted.processes[1].pid} is PE 1 already" in second.err[0], second.err
-    hosted.come(2).expect(0)
+    second = Job([spawn(served.verbs, served.variables[1])]).wait()
+    assert second.status == [71] and f"process {served.processes[1].pid} is PE 1 already" in second.err[0], second.err
+    served.come(2).expect(0)
 
 
 NO_OTHER = "" if os.geteuid() == 0 and os.path.exists(PYTHON) else \
@@ -126,57 +126,57 @@ NO_OTHER = "" if os.geteuid() == 0 and os.path.exists(PYTHON) else \
 def other_user():
     if NO_OTHER:
         return
-    hosted = Hosted(2)
+    served = Hosted(2)
     attempt = ("import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.settimeout(3)\n"
                "s.connect('\\0' + sys.argv[1])\n"
                "try: s.send(bytes.fromhex(sys.argv[2])); print(len(s.recv(4096)))\n"
                "except (BrokenPipeError, ConnectionResetError): print(0)")
-    run = subprocess.run([PYTHON, "-c", attempt, hosted.name, hello().hex()], text=True, capture_output=True, user=NOBODY)
+    run = subprocess.run([PYTHON, "-c", attempt, served.name, hello().hex()], text=True, capture_output=True, user=NOBODY)
     assert run.stdout == "0\n", run
-    # Somebody else's door with the right beginning, even many of them, before and behind ours.
+    # Somebody else's listening socket with the right beginning, even many of them, before and behind ours.
     squat = ("import socket, sys, time\n"
              "for i in range(50):\n"
              "    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind('\\0' + sys.argv[1] + str(i)); s.listen(1)\n"
              "    globals()['s%d' % i] = s\n"
              "print('ready', flush=True); time.sleep(20)")
-    squatter = subprocess.Popen([PYTHON, "-c", squat, hosted.name[:22]], stdout=subprocess.PIPE, text=True, user=NOBODY)
+    squatter = subprocess.Popen([PYTHON, "-c", squat, served.name[:22]], stdout=subprocess.PIPE, text=True, user=NOBODY)
     try:
         assert squatter.stdout.readline() == "ready\n"
-        hosted.come(1).expect(0)
+        served.come(1).expect(0)
     finally:
         squatter.kill()
         squatter.communicate()
 
 
-@case("a guest at a door that is not PE 0's: junk and refusals are one line, another job's door is passed by")
+@case("a peer at a socket that is not PE 0's: junk and refusals are one line, another job's socket is passed by")
 def false_hosts():
-    def guest_at(message, descriptors=()):
-        hosted = Hosted(2)
-        hosted.processes[0].kill()
-        Job(hosted.processes).wait()
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        door.bind("\0" + hosted.name[:22] + "0123456789abcdef")
-        door.listen(5)
-        door.settimeout(5)
-        guest = spawn(hosted.verbs, hosted.variables[1])
-        connection, _ = door.accept()
+    def peer_at(message, descriptors=()):
+        served = Hosted(2)
+        served.processes[0].kill()
+        Job(served.processes).wait()
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listening.bind("\0" + served.name[:22] + "0123456789abcdef")
+        listening.listen(5)
+        listening.settimeout(5)
+        peer = spawn(served.verbs, served.variables[1])
+        connection, _ = listening.accept()
         said = connection.recv(4096)
         assert said.startswith(header(HELLO)), said
         if message is not None:
             socket.send_fds(connection, [message], descriptors)
         connection.close()
-        door.close()
-        return hosted, guest
+        listening.close()
+        return served, peer
 
     for message, text in ((None, "PE 0 is gone before all PEs had come"), (header(REFUSAL) + b"because", "because"),
                           (header(3), "no known kind"), (b"abc", "PE 0 is gone"), (header(WELCOME), "0 descriptors")):
-        job = Job([guest_at(message)[1]]).expect(71, text)
+        job = Job([peer_at(message)[1]]).expect(71, text)
         assert job.err[0].count("\n") == 1, job.err
     with open("/proc/self/exe", "rb") as file, open("/dev/null", "rb") as device:
-        Job([guest_at(header(WELCOME), [device.fileno()])[1]]).expect(71, "is no control page")
-        Job([guest_at(header(WELCOME), [file.fileno()])[1]]).expect(71)
-    hosted, guest = guest_at(header(REFUSAL))  # of another job
-    Job([guest, spawn(hosted.verbs, hosted.variables[0])]).expect(0)
+        Job([peer_at(header(WELCOME), [device.fileno()])[1]]).expect(71, "is no control page")
+        Job([peer_at(header(WELCOME), [file.fileno()])[1]]).expect(71)
+    served, peer = peer_at(header(REFUSAL))  # of another job
+    Job([peer, spawn(served.verbs, served.variables[0])]).expect(0)
 
 
 @case("two jobs whose variables are the same one after the other")

@@ -62,8 +62,8 @@ static void among(int host) {
     int npes = weft_boot.npes, *pes = calloc((size_t)npes, sizeof *pes), all[npes];
     for (int i = 0; i < npes; i++)
         pes[i] = (host + i) % npes;
-    struct weft_boot_circle circle = {.pes = pes, .count = npes, .call = "exchange"};
-    if (weft_boot_exchange_among(&circle, &weft_boot.pe, sizeof *all, all, NULL, 0, NULL))
+    struct weft_boot_subset subset = {.pes = pes, .count = npes, .call = "exchange"};
+    if (weft_boot_exchange_among(&subset, &weft_boot.pe, sizeof *all, all, NULL, 0, NULL))
         exit(71);
     free(pes);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Strangers at the doors of a job that starts, or whose PEs make teams: other users who come as fast
+"""Strangers at the listeners of a job that starts, or whose PEs make teams: other users who come as fast
 as they can, silence in great numbers, and a host that has no descriptor left for anybody. Runs in a
-network namespace of its own, so that the strangers find no other job's doors."""
+network namespace of its own, so that the strangers find no other job's listeners."""
 import contextlib
 import os
 import subprocess
@@ -53,7 +53,7 @@ LATE = "sleep_ms:200"
 
 
 def start_up(npes=3):
-    """The others come when strangers have had time to find the door."""
+    """The others come when strangers have had time to find the socket."""
     variables = torchrun_variables(npes, 29900, uuid.uuid4().hex)
     return Job([spawn([PE, *[LATE] * (pe > 0), "join", "exchange", "leave"], one) for pe, one in enumerate(variables)])
 
@@ -106,9 +106,9 @@ def check_rest(pid):
 def starved_start():
     variables = torchrun_variables(2, 29901, uuid.uuid4().hex)
     host = spawn([PE, "starve:1500", "join", "exchange", "leave"], variables[0])
-    guest = spawn([PE, "sleep_ms:700", "join", "exchange", "leave"], variables[1])
+    peer = spawn([PE, "sleep_ms:700", "join", "exchange", "leave"], variables[1])
     check_rest(host.pid)
-    job = Job([host, guest]).expect(0)
+    job = Job([host, peer]).expect(0)
     assert job.err[0].count("cannot let another PE in: Too many open files") == 1, job.err
 
 

@@ -39,10 +39,10 @@ def end(process, status, text="", seconds_max=10):
     assert process.returncode == status and re.search(text, err), (process.args, process.returncode, err)
 
 
-def hosted(uniqueid, npes):
+def served(uniqueid, npes):
     """PE 0, when it waits for the others."""
     host = begin(uniqueid, 0, npes)
-    wait_until(lambda: any("@weft-" in line for line in open("/proc/net/unix")), 5, "a door")
+    wait_until(lambda: any("@weft-" in line for line in open("/proc/net/unix")), 5, "a listening socket")
     time.sleep(0.05)
     return host
 
@@ -63,11 +63,11 @@ def no_ids():
 @case("a size that is not the job's ends it for all, with one reason; a place that is taken does not")
 def wrong_places():
     uniqueid = make()
-    host = hosted(uniqueid, 3)
+    host = served(uniqueid, 3)
     end(begin(uniqueid, 1, 2), 9, "wants to be PE 1 of 2 in a job of 3 PEs")
     end(host, 9, "wants to be PE 1 of 2 in a job of 3 PEs")
     uniqueid = make()
-    host = hosted(uniqueid, 3)
+    host = served(uniqueid, 3)
     first = begin(uniqueid, 1, 3)
     time.sleep(0.3)
     end(begin(uniqueid, 1, 3), 9, "is PE 1 already")
@@ -78,11 +78,11 @@ def wrong_places():
 
 def check_lost(uniqueid, lost):
     """A process that finds nobody waits on; the job comes about beside it."""
-    host = hosted(uniqueid, 2)
+    host = served(uniqueid, 2)
     stray = lost()
     time.sleep(0.5)
-    guest = begin(uniqueid, 1, 2)
-    end(guest, 0)
+    peer = begin(uniqueid, 1, 2)
+    end(peer, 0)
     end(host, 0)
     assert stray.poll() is None, stray.communicate()
     stray.kill()
@@ -111,25 +111,25 @@ def other_user():
 @case("a PE that dies while it waits, or behind its joining, is named within seconds; one that never comes, too")
 def deaths():
     uniqueid = make()
-    host, second = hosted(uniqueid, 3), begin(uniqueid, 1, 3)
+    host, second = served(uniqueid, 3), begin(uniqueid, 1, 3)
     time.sleep(0.3)
     second.kill()
     second.communicate()
     end(host, 9, rf"PE 1 \(pid {second.pid}\) has ended before all PEs had come")
     uniqueid = make()
-    host, second = hosted(uniqueid, 3), begin(uniqueid, 1, 3)
+    host, second = served(uniqueid, 3), begin(uniqueid, 1, 3)
     time.sleep(0.3)
     host.kill()
     host.communicate()
     end(second, 9, "PE 0 is gone before all PEs had come")
     uniqueid = make()
-    host, dying = hosted(uniqueid, 3), begin(uniqueid, 1, 3, "die")
+    host, dying = served(uniqueid, 3), begin(uniqueid, 1, 3, "die")
     third = begin(uniqueid, 2, 3)
     dying.communicate()
     for process in host, third:
         end(process, 70, rf"PE 1 \(pid {dying.pid}\) died")
     uniqueid = make()
-    host, second = hosted(uniqueid, 3), begin(uniqueid, 1, 3)
+    host, second = served(uniqueid, 3), begin(uniqueid, 1, 3)
     time.sleep(5.5)
     host.kill()
     end(host, -9, "waiting for PE 2 of 3 to call shmem_init")

@@ -34,7 +34,7 @@ static void broadcast(const struct weft_group *group, int call, int root, size_t
 static void exchange(const struct weft_group *group, int call, size_t nelems) {
     for (size_t i = 0; i < nelems; i++)
         source[i] = value(call, group->me, i);
-    weft_fcollect(group, dest, source, nelems * sizeof *dest);
+    weft_group_fcollect(group, dest, source, nelems * sizeof *dest);
     for (int member = 0; member < group->npes; member++)
         for (size_t i = 0; i < nelems; i++)
             EXPECT(dest[(size_t)member * nelems + i] == value(call, member, i),

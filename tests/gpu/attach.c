@@ -16,7 +16,7 @@ static int npes, me;
 struct group {
     int pes[PES_MAX], count, member; /* -1: this PE is no member */
     size_t offset;                   /* where its parts begin in the blocks */
-    struct weft_boot_circle circle;
+    struct weft_boot_subset subset;
 };
 
 /* The same on all PEs. */
@@ -34,7 +34,7 @@ static void draw_group(struct group *group, uint64_t key) {
     for (int i = 0; i < group->count; i++)
         if (group->pes[i] == me)
             group->member = i;
-    group->circle = (struct weft_boot_circle){group->pes, group->count, key, "attach", NULL};
+    group->subset = (struct weft_boot_subset){group->pes, group->count, key, "attach", NULL};
 }
 
 static struct weft_block *new_block(size_t bytes) {
@@ -48,7 +48,7 @@ static struct weft_block *new_block(size_t bytes) {
 
 static struct weft_share *attach(struct weft_block *block, const struct group *group) {
     struct weft_share *share = NULL;
-    int rc = weft_share_attach(&share, block, &group->circle);
+    int rc = weft_share_attach(&share, block, &group->subset);
     EXPECT(rc == 0, "rc is %d: %s", rc, weft_fail_text());
     if (rc)
         exit(1);
@@ -71,7 +71,7 @@ static void write_to_all(struct weft_share *share, const struct group *group, si
 
 static void meet(const struct group *group) {
     char mine = 0, all[PES_MAX];
-    int rc = weft_boot_exchange_among(&group->circle, &mine, 1, all, NULL, 0, NULL);
+    int rc = weft_boot_exchange_among(&group->subset, &mine, 1, all, NULL, 0, NULL);
     EXPECT(rc == 0, "rc is %d", rc);
 }
 
@@ -155,7 +155,7 @@ static void free_first(void) {
     struct group group = {.count = npes, .member = me};
     for (int pe = 0; pe < npes; pe++)
         group.pes[pe] = pe;
-    group.circle = (struct weft_boot_circle){group.pes, npes, 77, "attach", NULL};
+    group.subset = (struct weft_boot_subset){group.pes, npes, 77, "attach", NULL};
     struct weft_block *block = new_block((size_t)PART * (size_t)npes);
     struct weft_share *share = attach(block, &group);
     if (me % 2)
@@ -195,10 +195,10 @@ static void misfits(void) {
     struct group group = {.count = npes, .member = me};
     for (int pe = 0; pe < npes; pe++)
         group.pes[pe] = pe;
-    group.circle = (struct weft_boot_circle){group.pes, npes, 88, "attach", NULL};
+    group.subset = (struct weft_boot_subset){group.pes, npes, 88, "attach", NULL};
     struct weft_block *block = new_block(me ? 1000 : 2000);
     struct weft_share *share = NULL;
-    int rc = weft_share_attach(&share, block, &group.circle);
+    int rc = weft_share_attach(&share, block, &group.subset);
     EXPECT(npes == 1 ? rc == 0 : rc == -EINVAL && strstr(weft_fail_text(), "2000"), "rc is %d: %s",
            rc, weft_fail_text());
     if (share)

@@ -22,7 +22,7 @@ def errors(problems):
                               (["sync", ""], "near it: core/sync"), (["", ""], "T=core/sync"),
                               (["core/loop", ""], "core/loop is a program of other tests: boot/death"),
                               (["core/sync", "two"], "N=two is not a number"),
-                              (["boot/circle", "7"], "boot/circle does not run on 7 PEs, but on ")):
+                              (["boot/subset", "7"], "boot/subset does not run on 7 PEs, but on ")):
         # A make that fails: nothing must come as far.
         run = subprocess.run([ROOT / "tests/one.py", *arguments, "build", "false"], capture_output=True, text=True)
         if run.returncode != 1 or wanted not in run.stderr or run.stderr.count("\n") != 1:

@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One word per PE, among its words of WORLD, because every PE can reach those: nobody astray, an
+/* One word per PE, among its words of WORLD, because every PE can reach those: no member lost, an
  * open question, or the answer, which is the slot of a team and the same on all of its members. */
-#include "coll/astray.h"
+#include "coll/lost_member.h"
 #include "base/clock.h"
 #include "core/job.h"
 
-enum { NOT_ASTRAY, ASTRAY, ANSWER }; /* ANSWER + slot */
+enum { NOT_LOST, LOST, ANSWER }; /* ANSWER + slot */
 
 /* Long enough for peers that are late; a call with a wrong handle on every PE takes as long. */
 static const uint64_t patience_ns = 1000000000;
 
 static _Atomic uint32_t *word_of(int world_pe) {
     const struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
-    return world && world->npes > 1 ? &weft_team_words_of(world, world_pe)->astray : NULL;
+    return world && world->npes > 1 ? &weft_team_words_of(world, world_pe)->lost_member : NULL;
 }
 
-/* Threads that are astray at once take turns. */
+/* Threads that are lost at once take turns. */
 static bool ask(_Atomic uint32_t *word, struct weft_waiter *waiter, uint64_t deadline) {
-    uint32_t expected = NOT_ASTRAY;
-    while (!atomic_compare_exchange_strong(word, &expected, ASTRAY)) {
+    uint32_t expected = NOT_LOST;
+    while (!atomic_compare_exchange_strong(word, &expected, LOST)) {
         if (weft_clock_ns() >= deadline)
             return false;
         weft_waiter_turn(waiter);
-        expected = NOT_ASTRAY;
+        expected = NOT_LOST;
     }
     return true;
 }
 
-struct weft_team *weft_astray_find_team(const char *call) {
+struct weft_team *weft_lost_member_find_team(const char *call) {
     struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
     uint64_t deadline = weft_clock_ns() + patience_ns;
     _Atomic uint32_t *word = word_of(weft_job.pe);
     bool asked = word && ask(word, &waiter, deadline);
-    while (asked && atomic_load(word) == ASTRAY && weft_clock_ns() < deadline)
+    while (asked && atomic_load(word) == LOST && weft_clock_ns() < deadline)
         weft_waiter_turn(&waiter);
     weft_waiter_end(&waiter);
     if (!asked)
         return NULL;
-    uint32_t answer = atomic_exchange(word, NOT_ASTRAY);
+    uint32_t answer = atomic_exchange(word, NOT_LOST);
     return answer >= ANSWER ? weft_team_in_slot((int)(answer - ANSWER)) : NULL;
 }
 
-void weft_astray_miss(const struct weft_team *team, int member) {
-    uint32_t expected = ASTRAY;
+void weft_lost_member_answer(const struct weft_team *team, int member) {
+    uint32_t expected = LOST;
     atomic_compare_exchange_strong(word_of(weft_team_world_pe(team, member)), &expected,
                                    ANSWER + (uint32_t)team->slot);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A berth is for one call of one thread, and its state counts up:
+/* A post is for one call of one thread, and its state counts up:
  *
  *     FREE -> FILLED (its owner writes) -> OPEN -> SEEN (by the set's first member) -> FREE
  *
- * The first member looks for a berth of each other one that is open for the same set. Nobody else
+ * The first member looks for a post of each other one that is open for the same set. Nobody else
  * closes that, so it is not of an earlier call; and unless threads may be in several at once, it is
  * the member's next one on the set, whatever its pSync. */
-#include "coll/muster.h"
+#include "coll/active_check.h"
 #include <shmem.h>
 #include <string.h>
 #include "coll/place.h"
@@ -16,16 +16,16 @@
 enum { FREE, FILLED, OPEN, SEEN, STATES };
 enum { PE_START, LOG_STRIDE, PE_SIZE, PSYNC, SET_FACTS };
 
-struct berth {
+struct post {
     _Atomic uint32_t state;
     struct weft_entry entry;
 };
-enum { BERTHS = WEFT_MUSTER_BYTES / sizeof(struct berth) };
-_Static_assert(BERTHS >= 8, "a PE's threads have berths");
+enum { POSTS = WEFT_ACTIVE_POSTS_BYTES / sizeof(struct post) };
+_Static_assert(POSTS >= 8, "a PE's threads have posts");
 
-static struct berth *berths_of(int pe) {
+static struct post *posts_of(int pe) {
     struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
-    return (struct berth *)weft_team_words_of(world, pe)->muster;
+    return (struct post *)weft_team_words_of(world, pe)->active_posts;
 }
 
 static bool is_same_set(const struct weft_entry *a, const struct weft_entry *b) {
@@ -35,19 +35,19 @@ static bool is_same_set(const struct weft_entry *a, const struct weft_entry *b) 
 }
 
 /* Whether `pe` is in the same call; ends the job if it is in another one of this set. What was read
- * counts if the berth was open all the time. */
+ * counts if the post was open all the time. */
 static bool meet(const struct weft_entry *mine, const struct weft_same *arguments, int pe) {
-    struct berth *berth = berths_of(pe);
-    for (struct berth *end = berth + BERTHS; berth < end; berth++) {
-        uint32_t state = atomic_load(&berth->state);
+    struct post *post = posts_of(pe);
+    for (struct post *end = post + POSTS; post < end; post++) {
+        uint32_t state = atomic_load(&post->state);
         if (state % STATES != OPEN)
             continue;
-        struct weft_entry theirs = berth->entry;
+        struct weft_entry theirs = post->entry;
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load(&berth->state) != state || !is_same_set(mine, &theirs))
+        if (atomic_load(&post->state) != state || !is_same_set(mine, &theirs))
             continue;
         weft_entry_compare(mine, &theirs, arguments, pe);
-        atomic_store(&berth->state, state + 1);
+        atomic_store(&post->state, state + 1);
         return true;
     }
     return false;
@@ -87,31 +87,31 @@ static void lead(const struct weft_group *group, const struct weft_entry *mine,
     weft_waiter_end(&waiter);
 }
 
-/* A berth of this PE, for this thread to fill. More threads than berths wait for one. */
-static struct berth *take_berth(const char *call) {
-    struct berth *berths = berths_of(weft_job.pe);
+/* A post of this PE, for this thread to fill. More threads than posts wait for one. */
+static struct post *take_post(const char *call) {
+    struct post *posts = posts_of(weft_job.pe);
     struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
-    for (int i = 0;; i = (i + 1) % BERTHS) {
-        uint32_t state = atomic_load(&berths[i].state);
+    for (int i = 0;; i = (i + 1) % POSTS) {
+        uint32_t state = atomic_load(&posts[i].state);
         if (state % STATES == FREE &&
-            atomic_compare_exchange_strong(&berths[i].state, &state, state + 1)) {
+            atomic_compare_exchange_strong(&posts[i].state, &state, state + 1)) {
             weft_waiter_end(&waiter);
-            return &berths[i];
+            return &posts[i];
         }
-        if (i == BERTHS - 1)
+        if (i == POSTS - 1)
             weft_waiter_turn(&waiter);
     }
 }
 
 static void follow(const struct weft_group *group, const struct weft_entry *mine) {
     struct weft_waiter waiter = waiter_of(group);
-    struct berth *berth = take_berth(group->call);
-    berth->entry = *mine;
-    uint32_t open = atomic_fetch_add(&berth->state, 1) + 1;
-    while (atomic_load(&berth->state) == open)
+    struct post *post = take_post(group->call);
+    post->entry = *mine;
+    uint32_t open = atomic_fetch_add(&post->state, 1) + 1;
+    while (atomic_load(&post->state) == open)
         weft_waiter_turn(&waiter);
     weft_waiter_end(&waiter);
-    atomic_fetch_add(&berth->state, 1);
+    atomic_fetch_add(&post->state, 1);
 }
 
 /* Tells one pSync from another on all PEs alike: its offset in the heap, or a negative number. */
@@ -121,7 +121,7 @@ static int64_t psync_number(const long *psync) {
     return place.space == WEFT_SPACE_HEAP ? offset : -1 - offset;
 }
 
-void weft_muster(const struct weft_group *group, const struct weft_same *arguments) {
+void weft_active_check(const struct weft_group *group, const struct weft_same *arguments) {
     struct weft_same all[WEFT_CONSISTENCY_FACTS + 1] = {
         [PE_START] = {"PE_start", weft_group_pe(group, 0)},
         [LOG_STRIDE] = {"logPE_stride", __builtin_ctz((unsigned)group->roster.stride)},

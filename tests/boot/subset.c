@@ -80,14 +80,14 @@ static bool is_file(int fd, const struct round *round, int pe, int which) {
 static int exchange(const struct round *round) {
     unsigned char mine[BYTES_MAX], *all = malloc((size_t)round->count * round->bytes + 1);
     int fds[4], all_fds[PES_MAX * 4], wrong = 0;
-    struct weft_boot_circle circle = {
+    struct weft_boot_subset subset = {
         .pes = round->pes, .count = round->count, .tag = round->tag, .call = "test"};
     for (size_t at = 0; at < round->bytes; at++)
         mine[at] = byte_of(round, weft_boot.pe, at);
     for (int i = 0; i < round->nfds; i++)
         fds[i] = make_file(round, i);
     wrong +=
-        weft_boot_exchange_among(&circle, mine, round->bytes, all, fds, round->nfds, all_fds) != 0;
+        weft_boot_exchange_among(&subset, mine, round->bytes, all, fds, round->nfds, all_fds) != 0;
     for (int i = 0; i < round->count && !wrong; i++) {
         for (size_t at = 0; at < round->bytes; at++)
             wrong += all[(size_t)i * round->bytes + at] != byte_of(round, round->pes[i], at);
@@ -143,7 +143,7 @@ static void in_threads(void *(*body)(void *)) {
     }
 }
 
-/* All at once with the same first PE, which has fewer places for doors. */
+/* All at once with the same first PE, which has fewer places for listening sockets. */
 static void *lead_from_last(void *tag) {
     struct round round = {.tag = (uintptr_t)tag, .count = weft_boot.npes, .bytes = 8, .nfds = 1};
     intptr_t wrong = 0;
@@ -158,19 +158,19 @@ static void misfits(void) {
     int twice[2] = {weft_boot.pe, weft_boot.pe}, beyond[2] = {weft_boot.pe, weft_boot.npes};
     int other = (weft_boot.pe + 1) % weft_boot.npes, all_pes[PES_MAX];
     unsigned char mine[16] = {0}, all[PES_MAX * 16];
-    struct weft_boot_circle circle = {.pes = twice, .count = 2, .call = "test"};
-    int rc = weft_boot_exchange_among(&circle, mine, 8, all, NULL, 0, NULL);
+    struct weft_boot_subset subset = {.pes = twice, .count = 2, .call = "test"};
+    int rc = weft_boot_exchange_among(&subset, mine, 8, all, NULL, 0, NULL);
     EXPECT(rc == -EINVAL, "rc is %d", rc);
-    circle.pes = beyond;
-    rc = weft_boot_exchange_among(&circle, mine, 8, all, NULL, 0, NULL);
+    subset.pes = beyond;
+    rc = weft_boot_exchange_among(&subset, mine, 8, all, NULL, 0, NULL);
     EXPECT(rc == -EINVAL, "rc is %d", rc);
-    circle = (struct weft_boot_circle){.pes = &other, .count = 1, .call = "test"};
-    rc = weft_boot_exchange_among(&circle, mine, 8, all, NULL, 0, NULL);
+    subset = (struct weft_boot_subset){.pes = &other, .count = 1, .call = "test"};
+    rc = weft_boot_exchange_among(&subset, mine, 8, all, NULL, 0, NULL);
     EXPECT(rc == (weft_boot.npes > 1 ? -EINVAL : 0), "rc is %d", rc);
     for (int pe = 0; pe < weft_boot.npes; pe++)
         all_pes[pe] = pe;
-    circle = (struct weft_boot_circle){.pes = all_pes, .count = weft_boot.npes, .call = "test"};
-    rc = weft_boot_exchange_among(&circle, mine, weft_boot.pe ? 8 : 9, all, NULL, 0, NULL);
+    subset = (struct weft_boot_subset){.pes = all_pes, .count = weft_boot.npes, .call = "test"};
+    rc = weft_boot_exchange_among(&subset, mine, weft_boot.pe ? 8 : 9, all, NULL, 0, NULL);
     EXPECT(rc == (weft_boot.npes > 1 ? -EPROTO : 0), "rc is %d", rc);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All about a part is in its slips, of which members read each other's: so a member that expects
+/* All about a part is in its entries, of which members read each other's: so a member that expects
  * another number than it is sent is found by all alike, without a further message. */
-#include "coll/parcels.h"
+#include "coll/alltoallv.h"
 #include <errno.h>
 #include <string.h>
 #include "coll/elements.h"
@@ -10,30 +10,30 @@ enum { BAND_BYTES = 4 << 20, PAGE_BYTES = 4096 };
 enum { DTYPE, NPARTS, ROW }; /* facts of an offer */
 
 /* What a member says of a part to another member, and of the part that comes back. In elements. */
-struct slip {
+struct entry {
     uint64_t sent, from; /* of the source, from here on */
     uint64_t shown_at;   /* where others read it: in the source, or in the row of a private one */
     uint64_t expected, to;
 };
 
-static struct slip *slip_of(const struct weft_meeting *meeting, const struct weft_parcels *p,
-                            int member, int other, size_t part) {
-    struct slip *list = weft_team_workspace_of(meeting->team, member);
+static struct entry *entry_of(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
+                              int member, int other, size_t part) {
+    struct entry *list = weft_team_workspace_of(meeting->team, member);
     return &list[(size_t)other * p->nparts + part];
 }
 
 /* Where the row is in a workspace, and how much of it in one band: the same on all members. */
-static size_t row_at(const struct weft_meeting *meeting, const struct weft_parcels *p) {
-    size_t list = (size_t)meeting->team->npes * p->nparts * sizeof(struct slip);
+static size_t row_at(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+    size_t list = (size_t)meeting->team->npes * p->nparts * sizeof(struct entry);
     return (list + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
-size_t weft_parcels_parts_max(const struct weft_meeting *meeting) {
+size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting) {
     size_t half = weft_team_workspace_capacity() / 2;
-    return (half - half % PAGE_BYTES) / sizeof(struct slip) / (size_t)meeting->team->npes;
+    return (half - half % PAGE_BYTES) / sizeof(struct entry) / (size_t)meeting->team->npes;
 }
 
-static size_t band_nelems(const struct weft_meeting *meeting, const struct weft_parcels *p) {
+static size_t band_nelems(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t room = weft_team_workspace_capacity() - row_at(meeting, p);
     return (room < BAND_BYTES ? room : BAND_BYTES) / weft_element_bytes(p->dtype);
 }
@@ -44,10 +44,10 @@ struct range {
     size_t first, nelems;
 };
 
-static struct range range_of(const struct slip *slip, bool in_row, size_t band, size_t width) {
+static struct range range_of(const struct entry *entry, bool in_row, size_t band, size_t width) {
     if (!in_row)
-        return (struct range){0, band == 0 ? slip->sent : 0};
-    size_t begin = slip->shown_at, end = begin + slip->sent;
+        return (struct range){0, band == 0 ? entry->sent : 0};
+    size_t begin = entry->shown_at, end = begin + entry->sent;
     size_t low = band * width, high = low + width;
     low = low > begin ? low : begin;
     high = high < end ? high : end;
@@ -56,11 +56,11 @@ static struct range range_of(const struct slip *slip, bool in_row, size_t band, 
 
 /* --- What a member shows --------------------------------------------------------------------- */
 
-static void write_list(const struct weft_meeting *meeting, const struct weft_parcels *p) {
+static void write_list(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t from = 0, to = 0, n = (size_t)meeting->team->npes * p->nparts;
-    struct slip *list = slip_of(meeting, p, meeting->team->my_pe, 0, 0);
+    struct entry *list = entry_of(meeting, p, meeting->team->my_pe, 0, 0);
     for (size_t i = 0; i < n; i++) {
-        list[i] = (struct slip){.sent = p->source_nelems[i], .expected = p->dest_nelems[i]};
+        list[i] = (struct entry){.sent = p->source_nelems[i], .expected = p->dest_nelems[i]};
         list[i].from = list[i].shown_at = p->source_offsets ? p->source_offsets[i] : from;
         list[i].to = p->dest_offsets ? p->dest_offsets[i] : to;
         from += list[i].sent;
@@ -69,19 +69,19 @@ static void write_list(const struct weft_meeting *meeting, const struct weft_par
 }
 
 /* Gives the parts to others their places in the row; returns its length. */
-static size_t line_up(const struct weft_meeting *meeting, const struct weft_parcels *p) {
+static size_t line_up(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t end = 0;
     for (int distance = 1; distance < meeting->team->npes; distance++)
         for (size_t part = 0; part < p->nparts; part++) {
             int member = weft_meeting_member(meeting, distance);
-            struct slip *slip = slip_of(meeting, p, meeting->team->my_pe, member, part);
-            slip->shown_at = end;
-            end += slip->sent;
+            struct entry *entry = entry_of(meeting, p, meeting->team->my_pe, member, part);
+            entry->shown_at = end;
+            end += entry->sent;
         }
     return end;
 }
 
-static void stage(const struct weft_meeting *meeting, const struct weft_parcels *p, size_t band) {
+static void stage(const struct weft_meeting *meeting, const struct weft_alltoallv *p, size_t band) {
     size_t element = weft_element_bytes(p->dtype), width = band_nelems(meeting, p);
     int me = meeting->team->my_pe;
     if (meeting->mine.input.space != WEFT_SPACE_WORKSPACE)
@@ -90,16 +90,16 @@ static void stage(const struct weft_meeting *meeting, const struct weft_parcels 
     for (int distance = 1; distance < meeting->team->npes; distance++)
         for (size_t part = 0; part < p->nparts; part++) {
             int member = weft_meeting_member(meeting, distance);
-            const struct slip *slip = slip_of(meeting, p, me, member, part);
-            struct range range = range_of(slip, true, band, width);
-            const char *from = (const char *)p->source + (slip->from + range.first) * element;
+            const struct entry *entry = entry_of(meeting, p, me, member, part);
+            struct range range = range_of(entry, true, band, width);
+            const char *from = (const char *)p->source + (entry->from + range.first) * element;
             if (range.nelems > 0)
-                memcpy(row + (slip->shown_at + range.first - band * width) * element, from,
+                memcpy(row + (entry->shown_at + range.first - band * width) * element, from,
                        range.nelems * element);
         }
 }
 
-static void offer_row(struct weft_meeting *meeting, const struct weft_parcels *p) {
+static void offer_row(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t row = line_up(meeting, p), width = band_nelems(meeting, p), first = row_at(meeting, p);
     meeting->mine.input = (struct weft_place){WEFT_SPACE_WORKSPACE, first};
     meeting->mine.facts[ROW] = row;
@@ -109,7 +109,7 @@ static void offer_row(struct weft_meeting *meeting, const struct weft_parcels *p
         stage(meeting, p, 0);
 }
 
-void weft_parcels_offer(struct weft_meeting *meeting, const struct weft_parcels *p) {
+void weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     meeting->mine.facts[DTYPE] = (uint64_t)p->dtype;
     meeting->mine.facts[NPARTS] = p->nparts;
     weft_meeting_commit(meeting, row_at(meeting, p));
@@ -124,11 +124,11 @@ void weft_parcels_offer(struct weft_meeting *meeting, const struct weft_parcels 
 /* --- What the others find -------------------------------------------------------------------- */
 
 /* What `sender` sends to `receiver`, who may expect something else. */
-static int compare(const struct weft_meeting *meeting, const struct weft_parcels *p, int sender,
+static int compare(const struct weft_meeting *meeting, const struct weft_alltoallv *p, int sender,
                    int receiver) {
     for (size_t part = 0; part < p->nparts; part++) {
-        size_t sent = slip_of(meeting, p, sender, receiver, part)->sent;
-        size_t expected = slip_of(meeting, p, receiver, sender, part)->expected;
+        size_t sent = entry_of(meeting, p, sender, receiver, part)->sent;
+        size_t expected = entry_of(meeting, p, receiver, sender, part)->expected;
         if (sent != expected)
             return weft_meeting_fail(
                 meeting, -EINVAL,
@@ -140,7 +140,7 @@ static int compare(const struct weft_meeting *meeting, const struct weft_parcels
     return 0;
 }
 
-int weft_parcels_compare(struct weft_meeting *meeting, const struct weft_parcels *p) {
+int weft_alltoallv_compare(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     int npes = meeting->team->npes, error = 0;
     for (int sender = 0; sender < npes && !error; sender++)
         for (int receiver = 0; receiver < npes && !error; receiver++)
@@ -155,7 +155,7 @@ static bool shows_row(const struct weft_meeting *meeting, int member) {
 }
 
 /* How many bands it takes to show all rows: the same on all members. */
-static size_t bands(const struct weft_meeting *meeting, const struct weft_parcels *p) {
+static size_t bands(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t most = 1, width = band_nelems(meeting, p);
     for (int member = 0; member < meeting->team->npes; member++) {
         size_t row = weft_meeting_offer(meeting, member)->facts[ROW];
@@ -166,7 +166,7 @@ static size_t bands(const struct weft_meeting *meeting, const struct weft_parcel
 }
 
 /* Where a member's `from` is read here: its first element, or that of the band. */
-static const char *shown_by(const struct weft_meeting *meeting, const struct weft_parcels *p,
+static const char *shown_by(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
                             int member) {
     if (member == meeting->team->my_pe)
         return p->source;
@@ -175,24 +175,24 @@ static const char *shown_by(const struct weft_meeting *meeting, const struct wef
 }
 
 /* What comes from a member in a band. */
-static void take(const struct weft_meeting *meeting, const struct weft_parcels *p, int member,
+static void take(const struct weft_meeting *meeting, const struct weft_alltoallv *p, int member,
                  size_t band) {
     int me = meeting->team->my_pe;
     bool in_row = member != me && shows_row(meeting, member);
     size_t element = weft_element_bytes(p->dtype), width = band_nelems(meeting, p);
     const char *shown = shown_by(meeting, p, member);
     for (size_t part = 0; part < p->nparts; part++) {
-        const struct slip *theirs = slip_of(meeting, p, member, me, part);
+        const struct entry *theirs = entry_of(meeting, p, member, me, part);
         struct range range = range_of(theirs, in_row, band, width);
         size_t at = theirs->shown_at + range.first - (in_row ? band * width : 0);
-        size_t to = slip_of(meeting, p, me, member, part)->to + range.first;
+        size_t to = entry_of(meeting, p, me, member, part)->to + range.first;
         if (range.nelems > 0)
             memcpy((char *)p->dest + to * element, shown + at * element, range.nelems * element);
     }
 }
 
 /* Between bands a barrier says that all have read one, so that the next may take its place. */
-void weft_parcels_move(struct weft_meeting *meeting, const struct weft_parcels *p) {
+void weft_alltoallv_move(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t nbands = bands(meeting, p);
     for (size_t band = 0; band < nbands; band++) {
         if (band > 0) {

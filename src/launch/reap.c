@@ -3,7 +3,7 @@
  * shmem_init, or any end before it when others have called it, since they wait for this PE. The
  * first sign of one comes from the alive mutex, or else from the socket, or else from waitpid. What
  * a PE has sent before it died is read first: it may have been shmem_global_exit. */
-#include "launch/fate.h"
+#include "launch/reap.h"
 #include "boot/hub.h"
 #include "launch/end.h"
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 static void drain(struct weft_run *run, int pe) {
-    while (weft_fate_serve(run, pe))
+    while (weft_reap_serve(run, pe))
         ;
 }
 
@@ -24,7 +24,7 @@ static int told_dead(const struct weft_run *run) {
 }
 
 /* Who has ended because of another's death is not the cause; what that one has sent comes first. */
-static void end_by(struct weft_run *run, int pe, enum weft_abort kind, int detail) {
+static void end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
     bool death = kind == WEFT_ABORT_DIED || kind == WEFT_ABORT_EXITED;
     int culprit = death ? told_dead(run) : -1;
     if (culprit >= 0 && culprit != pe) {
@@ -99,7 +99,7 @@ static void send_junk(struct weft_run *run, int pe, const char *why) {
     end_by(run, pe, WEFT_ABORT_ERROR, 0);
 }
 
-bool weft_fate_serve(struct weft_run *run, int pe) {
+bool weft_reap_serve(struct weft_run *run, int pe) {
     struct weft_hub_report report;
     enum weft_hub_news news = run->hub ? weft_hub_serve(run->hub, pe, &report) : WEFT_HUB_NOTHING;
     switch (news) {
@@ -131,7 +131,7 @@ bool weft_fate_serve(struct weft_run *run, int pe) {
     return true;
 }
 
-void weft_fate_noticed(struct weft_run *run, const struct weft_notice *notice) {
+void weft_reap_noticed(struct weft_run *run, const struct weft_notice *notice) {
     int pe = notice->pe;
     run->pe[pe].watch.running = false;
     drain(run, pe);
@@ -161,7 +161,7 @@ static void reaped(struct weft_run *run, int pe, int wait) {
         weft_end_learn(run);
 }
 
-void weft_fate_reap(struct weft_run *run) {
+void weft_reap_children(struct weft_run *run) {
     int wait;
     pid_t pid;
     while ((pid = waitpid(-1, &wait, WNOHANG)) > 0)
@@ -179,7 +179,7 @@ static bool lingers(const struct weft_run_pe *pe) {
            waitid(P_PID, (id_t)pe->self, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-bool weft_fate_all_over(const struct weft_run *run) {
+bool weft_reap_all_over(const struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++) {
         const struct weft_run_pe *it = &run->pe[pe];
         bool below = it->self && it->self != it->child;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A PE whose socket closes is dead, unless it has left in order and nobody waits for it. The guards
  * would find a death too, but not before the PE has joined. */
-#include "boot/host.h"
+#include "boot/root.h"
 #include "base/log.h"
 #include "boot/attachment.h"
 #include "boot/control.h"
@@ -14,7 +14,7 @@ enum { LOOK_AT_ABORT_MS = 20 };
 static void check_lost(int pe) {
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
     bool left = atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
-    if (!left || weft_hub_awaits(weft_attachment.hosted, pe))
+    if (!left || weft_hub_awaits(weft_attachment.served, pe))
         weft_control_abort(weft_attachment.control, &death);
 }
 
@@ -29,9 +29,9 @@ static void junk(int pe, const char *why) {
 static void serve(int pe) {
     struct weft_hub_report report;
     for (;;)
-        switch (weft_hub_serve(weft_attachment.hosted, pe, &report)) {
+        switch (weft_hub_serve(weft_attachment.served, pe, &report)) {
         case WEFT_HUB_NOTHING:
-        case WEFT_HUB_LOST: /* weft_host_turn looks at those */
+        case WEFT_HUB_LOST: /* weft_root_turn looks at those */
             return;
         case WEFT_HUB_GAVE:
             break;
@@ -41,9 +41,9 @@ static void serve(int pe) {
         }
 }
 
-void weft_host_turn(void) {
+void weft_root_turn(void) {
     int npes = weft_attachment.npes;
-    struct weft_hub *hub = weft_attachment.hosted;
+    struct weft_hub *hub = weft_attachment.served;
     struct pollfd polls[npes + 1];
     for (int pe = 0; pe < npes; pe++)
         polls[pe] =
@@ -61,13 +61,13 @@ void weft_host_turn(void) {
 
 static bool is_delivering(void) {
     for (int pe = 0; pe < weft_attachment.npes; pe++)
-        if (weft_hub_socket(weft_attachment.hosted, pe) >= 0 &&
-            weft_hub_events(weft_attachment.hosted, pe) & POLLOUT)
+        if (weft_hub_socket(weft_attachment.served, pe) >= 0 &&
+            weft_hub_events(weft_attachment.served, pe) & POLLOUT)
             return true;
-    return weft_hub_crowded(weft_attachment.hosted);
+    return weft_hub_crowded(weft_attachment.served);
 }
 
-void weft_host_finish(void) {
+void weft_root_finish(void) {
     while (is_delivering() && !weft_control_aborted(weft_attachment.control))
-        weft_host_turn();
+        weft_root_turn();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of other users may look like ours; they are tried and left. A connect never waits: a door
- * with a queue is tried again on the next round. */
-#include "boot/door.h"
+/* Names of other users may look like ours; they are tried and left. A connect never waits: a
+ * listening socket with a queue is tried again on the next round. */
+#include "boot/rendezvous.h"
 #include "base/hash.h"
 #include "boot/source.h"
 #include <errno.h>
@@ -16,7 +16,7 @@
 enum { PREFIX_BYTES = 32, NAME_BYTES = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
 static void write_prefix(const unsigned char *key, char *prefix) {
-    uint64_t sum = weft_hash(WEFT_HASH_BASIS, key, WEFT_CARD_KEY_BYTES);
+    uint64_t sum = weft_hash(WEFT_HASH_BASIS, key, WEFT_JOB_KEY_BYTES);
     snprintf(prefix, PREFIX_BYTES, "weft-%016" PRIx64 "-", sum);
 }
 
@@ -39,18 +39,19 @@ static bool same_user(int socket, pid_t *pid) {
 
 static int listen_as(const char *name) {
     struct sockaddr_un address;
-    int door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (door < 0)
+    int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listening < 0)
         return -errno;
     socklen_t bytes = fill_address(&address, name);
-    if (bind(door, (struct sockaddr *)&address, bytes) == 0 && listen(door, SOMAXCONN) == 0)
-        return door;
+    if (bind(listening, (struct sockaddr *)&address, bytes) == 0 &&
+        listen(listening, SOMAXCONN) == 0)
+        return listening;
     int code = -errno;
-    close(door);
+    close(listening);
     return code;
 }
 
-int weft_door_open(const unsigned char *key) {
+int weft_rendezvous_listen(const unsigned char *key) {
     char prefix[PREFIX_BYTES], name[NAME_BYTES];
     uint64_t noise;
     if (getrandom(&noise, sizeof noise, 0) != sizeof noise)
@@ -60,13 +61,13 @@ int weft_door_open(const unsigned char *key) {
     return listen_as(name);
 }
 
-int weft_door_accept(int door, pid_t *pid) {
-    int guest = accept4(door, NULL, NULL, SOCK_CLOEXEC);
-    if (guest < 0)
+int weft_rendezvous_accept(int listening, pid_t *pid) {
+    int peer = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    if (peer < 0)
         return errno == ECONNABORTED || errno == EINTR ? -EACCES : -errno;
-    if (same_user(guest, pid))
-        return guest;
-    close(guest);
+    if (same_user(peer, pid))
+        return peer;
+    close(peer);
     return -EACCES;
 }
 
@@ -83,7 +84,7 @@ static int knock(const char *name) {
     return -EACCES;
 }
 
-int weft_door_enter(FILE *listing, const unsigned char *key) {
+int weft_rendezvous_connect(FILE *listing, const unsigned char *key) {
     char prefix[PREFIX_BYTES], line[512];
     write_prefix(key, prefix);
     while (fgets(line, sizeof line, listing)) {
@@ -102,7 +103,7 @@ static void write_private(uint64_t name, char *text) {
     snprintf(text, PREFIX_BYTES, "weft-%016" PRIx64, name);
 }
 
-int weft_door_open_private(uint64_t *name) {
+int weft_rendezvous_listen_private(uint64_t *name) {
     char text[PREFIX_BYTES];
     if (getrandom(name, sizeof *name, 0) != sizeof *name)
         return -EIO;
@@ -110,7 +111,7 @@ int weft_door_open_private(uint64_t *name) {
     return listen_as(text);
 }
 
-int weft_door_enter_private(uint64_t name) {
+int weft_rendezvous_connect_private(uint64_t name) {
     char text[PREFIX_BYTES];
     write_private(name, text);
     return knock(text);

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An exchange among some PEs: the members go to the first of them, which is the root for as long as
+ * it is in the call itself. It opens a listening socket, an abstract socket with a random name, and
+ * writes the name beside the subset's number into its entry of the control page, where the others,
+ * the peers, look for it. When all are in, the listening socket is gone; each gets the
+ * contributions of all through the socket that it came by. So the same works under every launcher,
+ * subsets do not meet each other, and descriptors move only in a call that every member is in.
+ *
+ * A peer believes the page no more than any other memory of the job: what is behind the listening
+ * socket has to be this user's, and the root wants to hear the subset's number from whoever comes.
+ */
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/attachment.h"
+#include "boot/boot.h"
+#include "boot/control.h"
+#include "boot/rendezvous.h"
+#include "boot/exchange.h"
+#include "boot/listener.h"
+#include "boot/notice.h"
+#include "boot/wire.h"
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 20, LAST_WORDS_MS = 2000 };
+
+/* What a peer brings. */
+struct call {
+    uint64_t subset;
+    unsigned char mine[WEFT_BOOT_BLOB_MAX];
+};
+#define CALL_BYTES(bytes) (offsetof(struct call, mine) + (bytes))
+
+/* Every turn of every wait. */
+static void look_at_abort(const struct weft_boot_subset *subset) {
+    weft_notice_deaths();
+    if (!weft_control_aborted(weft_attachment.control))
+        return;
+    if (subset->over)
+        subset->over(subset->call);
+    weft_boot_end_self("");
+}
+
+static struct weft_control_pe *entry_of(int pe) {
+    return &weft_attachment.control->pe[pe];
+}
+
+static int check_present(const struct weft_boot_subset *subset) {
+    for (int i = 0; i < subset->count; i++)
+        if (atomic_load(&entry_of(subset->pes[i])->state) == WEFT_PE_LEFT)
+            return weft_fail(-ECONNABORTED, "%s: PE %d has finalized and comes no more",
+                             subset->call, subset->pes[i]);
+    return 0;
+}
+
+/* --- The listening socket in the control page
+ * ------------------------------------------------------------- */
+
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static bool used[WEFT_CONTROL_LISTENERS];
+
+static int try_claim(void) {
+    int found = -1;
+    pthread_mutex_lock(&changing);
+    for (int i = 0; i < WEFT_CONTROL_LISTENERS && found < 0; i++)
+        if (!used[i])
+            found = i;
+    if (found >= 0)
+        used[found] = true;
+    pthread_mutex_unlock(&changing);
+    return found;
+}
+
+/* More threads than places: somebody will be done. */
+static int claim(const struct weft_boot_subset *subset) {
+    int place;
+    while ((place = try_claim()) < 0) {
+        look_at_abort(subset);
+        weft_clock_sleep_ms(1);
+    }
+    return place;
+}
+
+static void post(int place, uint64_t subset, uint64_t name) {
+    struct weft_control_pe *me = entry_of(weft_attachment.pe);
+    atomic_store(&me->listening[place].name, name);
+    atomic_store(&me->listening[place].subset, subset);
+    atomic_fetch_add(&me->openings, 1);
+    weft_futex_wake(&me->openings, WEFT_FUTEX_ALL);
+}
+
+static void unpost(int place) {
+    atomic_store(&entry_of(weft_attachment.pe)->listening[place].subset, 0);
+    pthread_mutex_lock(&changing);
+    used[place] = false;
+    pthread_mutex_unlock(&changing);
+}
+
+static bool find_listener(int pe, uint64_t subset, uint64_t *name) {
+    struct weft_control_pe *entry = entry_of(pe);
+    for (int i = 0; i < WEFT_CONTROL_LISTENERS; i++)
+        if (atomic_load(&entry->listening[i].subset) == subset) {
+            *name = atomic_load(&entry->listening[i].name);
+            return true;
+        }
+    return false;
+}
+
+/* --- The root --------------------------------------------------------------------------------- */
+
+struct root {
+    const struct weft_boot_subset *subset;
+    uint64_t number;
+    struct weft_exchange *exchange;
+    struct weft_listener listener;
+    int place, seated;
+    int status; /* what has gone wrong, for all to hear */
+    int *peer;  /* by member; -1: not here */
+};
+
+static bool is_missing(const struct root *root, uint32_t member) {
+    return member >= 1 && member < (uint32_t)root->subset->count && root->peer[member] < 0;
+}
+
+/* Nobody of this subset, or one too early for its next exchange: it will come again. */
+static bool belongs(const struct root *root, const struct weft_wire_header *header,
+                    const struct call *call, ssize_t bytes) {
+    bool whole = bytes == -EMFILE || bytes >= (ssize_t)CALL_BYTES(0);
+    return whole && header->kind == WEFT_WIRE_CALL && call->subset == root->number &&
+           is_missing(root, header->first);
+}
+
+static int keep(struct root *root, const struct weft_wire_header *header, const struct call *call,
+                ssize_t bytes, struct weft_wire_extra *extra) {
+    const struct weft_exchange *exchange = root->exchange;
+    size_t at = header->first, nfds = (size_t)exchange->nfds;
+    if (bytes < 0)
+        return (int)bytes;
+    if ((size_t)bytes != CALL_BYTES(exchange->bytes) || extra->nfds != exchange->nfds)
+        return -EPROTO;
+    if (exchange->bytes)
+        memcpy(exchange->all + at * exchange->bytes, call->mine, exchange->bytes);
+    if (nfds)
+        memcpy(exchange->all_fds + at * nfds, extra->fd, nfds * sizeof(int));
+    extra->nfds = 0; /* the exchange owns them now */
+    return 0;
+}
+
+static bool hear(void *owner, int peer, pid_t pid) {
+    struct root *root = owner;
+    struct weft_wire_header header = {0};
+    struct weft_wire_extra extra;
+    struct call call = {0};
+    (void)pid;
+    ssize_t bytes = weft_wire_receive(peer, &header, &call, sizeof call, &extra, MSG_DONTWAIT);
+    if (bytes == -EAGAIN)
+        return false;
+    if (belongs(root, &header, &call, bytes)) {
+        int rc = keep(root, &header, &call, bytes, &extra);
+        root->status = root->status ? root->status : rc;
+        root->peer[header.first] = peer;
+        root->seated++;
+    } else {
+        close(peer);
+    }
+    if (bytes >= 0)
+        weft_wire_close(&extra);
+    return true;
+}
+
+static void gather_turn(struct root *root) {
+    struct pollfd polls[WEFT_LISTENER_POLLS];
+    weft_listener_poll(&root->listener, polls, 0, LOOK_MS);
+    weft_listener_turn(&root->listener, polls, hear, root);
+}
+
+static int gather(struct root *root) {
+    int rc = 0;
+    while (rc == 0 && root->seated < root->subset->count - 1) {
+        look_at_abort(root->subset);
+        rc = check_present(root->subset);
+        if (rc == 0)
+            gather_turn(root);
+    }
+    return rc;
+}
+
+/* The others can't be told: they would wait for ever. */
+static int give_up(const struct weft_boot_subset *subset, int rc, const char *what) {
+    weft_log("%s: cannot %s: %s", subset->call, what, strerror(-rc));
+    weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    return rc;
+}
+
+/* What a peer can take now. *position: how many contributions it has. One that is gone is no
+ * concern of the others: its death is noticed elsewhere. */
+static bool serve(const struct root *root, int peer, int *position) {
+    const struct weft_exchange *exchange = root->exchange;
+    struct weft_wire_header header = {.kind = WEFT_WIRE_FAIL, .status = root->status};
+    if (root->status) {
+        int rc = weft_wire_send(peer, &header, NULL, 0, NULL, 0, MSG_DONTWAIT);
+        if (rc && rc != -EAGAIN && rc != -EPIPE)
+            give_up(root->subset, rc, "refuse a member");
+        return rc != -EAGAIN;
+    }
+    while (*position < exchange->members) {
+        size_t at = (size_t)*position;
+        int count = weft_wire_batch(exchange->bytes, exchange->nfds, exchange->members - *position);
+        header = (struct weft_wire_header){.kind = WEFT_WIRE_SHARE,
+                                           .bytes = (uint32_t)exchange->bytes,
+                                           .nfds = (uint32_t)exchange->nfds,
+                                           .first = (uint32_t)at,
+                                           .count = (uint32_t)count};
+        int rc = weft_wire_send(
+            peer, &header, exchange->all + at * exchange->bytes, (size_t)count * exchange->bytes,
+            exchange->all_fds + at * (size_t)exchange->nfds, count * exchange->nfds, MSG_DONTWAIT);
+        if (rc == -EAGAIN || rc == -ETOOMANYREFS)
+            return false;
+        if (rc && rc != -EPIPE)
+            give_up(root->subset, rc, "answer a member");
+        *position = rc ? exchange->members : *position + count;
+    }
+    return true;
+}
+
+/* One that takes nothing holds up nobody else. That descriptors are no longer under way is nothing
+ * to poll for. */
+static void distribute(struct root *root) {
+    int count = root->subset->count, position[count], waiting = count - 1;
+    memset(position, 0, sizeof position);
+    for (bool again = false; waiting > 0; again = true) {
+        look_at_abort(root->subset);
+        if (again)
+            weft_clock_sleep_ms(1);
+        for (int i = 1; i < count; i++)
+            if (root->peer[i] >= 0 && serve(root, root->peer[i], &position[i])) {
+                close(root->peer[i]);
+                root->peer[i] = -1;
+                waiting--;
+            }
+    }
+}
+
+static int seat_self(const struct weft_exchange *exchange, const void *mine, const int *fds) {
+    for (int i = 0; i < exchange->members * exchange->nfds; i++)
+        exchange->all_fds[i] = -1;
+    int rc = weft_exchange_alone(exchange, mine, fds);
+    for (int i = 0; rc && i < exchange->nfds; i++)
+        exchange->all_fds[i] = -1;
+    return rc;
+}
+
+static void drop(const struct weft_exchange *exchange) {
+    for (int i = 0; i < exchange->members * exchange->nfds; i++)
+        if (exchange->all_fds[i] >= 0)
+            close(exchange->all_fds[i]);
+}
+
+static int run_root(struct root *root, const void *mine, const int *fds) {
+    uint64_t name;
+    root->status = seat_self(root->exchange, mine, fds);
+    int rc = weft_listener_open(&root->listener, weft_rendezvous_listen_private(&name));
+    if (rc)
+        return give_up(root->subset, rc, "open a socket for the other members");
+    root->place = claim(root->subset);
+    post(root->place, root->number, name);
+    rc = gather(root);
+    unpost(root->place);
+    weft_listener_close(&root->listener);
+    if (rc == 0)
+        distribute(root);
+    for (int i = 0; i < root->subset->count; i++)
+        if (root->peer[i] >= 0)
+            close(root->peer[i]);
+    return rc ? rc : root->status;
+}
+
+static int be_root(const struct weft_boot_subset *subset, uint64_t number,
+                   struct weft_exchange *exchange, const void *mine, const int *fds) {
+    int peer[subset->count];
+    memset(peer, 0xff, sizeof peer);
+    struct root root = {.subset = subset, .number = number, .exchange = exchange, .peer = peer};
+    int rc = run_root(&root, mine, fds);
+    if (rc)
+        drop(exchange);
+    return rc;
+}
+
+/* --- A peer ---------------------------------------------------------------------------------- */
+
+static int send_call(const struct weft_boot_subset *subset, int root, uint64_t number,
+                     uint32_t member, const struct weft_exchange *exchange, const void *mine,
+                     const int *fds) {
+    struct weft_wire_header header = {.kind = WEFT_WIRE_CALL, .first = member};
+    struct call call = {.subset = number};
+    if (exchange->bytes)
+        memcpy(call.mine, mine, exchange->bytes);
+    for (;;) {
+        int rc = weft_wire_send(root, &header, &call, CALL_BYTES(exchange->bytes), fds,
+                                exchange->nfds, MSG_DONTWAIT);
+        if (rc != -ETOOMANYREFS && rc != -EAGAIN)
+            return rc;
+        look_at_abort(subset);
+        weft_machine_raise_descriptors();
+        weft_clock_sleep_ms(1);
+    }
+}
+
+/* -EPIPE: the root has shut the listening socket before us, or refused us, or is dead. */
+static int take_all(const struct weft_boot_subset *subset, int root,
+                    struct weft_exchange *exchange) {
+    struct pollfd line = {.fd = root, .events = POLLIN};
+    int rc = 0;
+    while (rc == 0 && exchange->arrived < exchange->members) {
+        look_at_abort(subset);
+        poll(&line, 1, LOOK_MS);
+        rc = weft_exchange_take(exchange, root, MSG_DONTWAIT);
+        rc = rc == -EAGAIN ? 0 : rc;
+    }
+    return rc;
+}
+
+/* Sleeps until the root opens another listening socket than those of `seen`, or a moment is over.
+ */
+static void await_opening(int pe, uint32_t seen) {
+    weft_futex_sleep(&entry_of(pe)->openings, seen, WEFT_FUTEX_ALL, LOOK_MS);
+}
+
+static int enter(const struct weft_boot_subset *subset, uint64_t number) {
+    for (;;) {
+        uint64_t name;
+        uint32_t seen = atomic_load(&entry_of(subset->pes[0])->openings);
+        int rc = -EACCES;
+        look_at_abort(subset);
+        if (find_listener(subset->pes[0], number, &name))
+            rc = weft_rendezvous_connect_private(name);
+        if (rc != -EACCES)
+            return rc < 0 ? give_up(subset, rc, "go to the first member") : rc;
+        rc = check_present(subset);
+        if (rc)
+            return rc;
+        await_opening(subset->pes[0], seen);
+    }
+}
+
+/* The root was in the middle of it: either the job is over, or something has become of the root
+ * that nobody will ever notice. */
+static int await_abort(const struct weft_boot_subset *subset) {
+    for (int waited_ms = 0; waited_ms < LAST_WORDS_MS; waited_ms++) {
+        look_at_abort(subset);
+        weft_clock_sleep_ms(1);
+    }
+    return give_up(subset, -EPIPE, "hear the first member to the end");
+}
+
+static int be_peer(const struct weft_boot_subset *subset, uint64_t number, uint32_t member,
+                   struct weft_exchange *exchange, const void *mine, const int *fds) {
+    for (;;) {
+        int root = enter(subset, number);
+        if (root < 0)
+            return root;
+        int sent = send_call(subset, root, number, member, exchange, mine, fds);
+        int rc = sent ? sent : take_all(subset, root, exchange);
+        close(root);
+        if (rc == 0)
+            return 0;
+        bool begun = exchange->arrived > 0, no_room = exchange->nfds > 0 && rc == -EMFILE;
+        weft_exchange_drop(exchange);
+        if (exchange->refused || (sent == 0 && no_room))
+            return rc;
+        if (rc != -EPIPE)
+            return give_up(subset, rc, "hear the first member");
+        if (begun)
+            return await_abort(subset);
+        weft_clock_sleep_ms(1);
+    }
+}
+
+/* --- All -------------------------------------------------------------------------------------- */
+
+/* The place of this PE in the list, or -EINVAL. */
+static int check_subset(const struct weft_boot_subset *subset) {
+    unsigned char named[WEFT_WIRE_PES_MAX / CHAR_BIT] = {0};
+    int member = -EINVAL;
+    for (int i = 0; i < subset->count; i++) {
+        int pe = subset->pes[i];
+        if (pe < 0 || pe >= weft_attachment.npes || named[pe / CHAR_BIT] & 1 << pe % CHAR_BIT)
+            return weft_fail(-EINVAL, "%s: PE %d is none of %d, or named twice", subset->call, pe,
+                             weft_attachment.npes);
+        named[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
+        if (pe == weft_attachment.pe)
+            member = i;
+    }
+    return member >= 0 ? member : weft_fail(member, "%s: this PE is no member", subset->call);
+}
+
+static uint64_t number_of(const struct weft_boot_subset *subset) {
+    uint64_t sum = weft_hash(WEFT_HASH_BASIS, &subset->tag, sizeof subset->tag);
+    sum = weft_hash(sum, subset->pes, (size_t)subset->count * sizeof *subset->pes);
+    return sum ? sum : 1;
+}
+
+int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *mine, size_t bytes,
+                             void *all, const int *fds, int nfds, int *all_fds) {
+    struct weft_exchange exchange = {
+        .members = subset->count, .bytes = bytes, .nfds = nfds, .all = all, .all_fds = all_fds};
+    int rc = weft_exchange_check(&exchange), member = rc ? rc : check_subset(subset);
+    if (rc || member < 0)
+        return rc ? weft_fail(rc, "%s: an exchange: %s", subset->call, strerror(-rc)) : member;
+    if (subset->count == 1)
+        rc = weft_exchange_alone(&exchange, mine, fds);
+    else if (member == 0)
+        rc = be_root(subset, number_of(subset), &exchange, mine, fds);
+    else
+        rc = be_peer(subset, number_of(subset), (uint32_t)member, &exchange, mine, fds);
+    if (rc && rc != -ECONNABORTED)
+        weft_fail(rc, "%s: an exchange among %d PEs: %s", subset->call, subset->count,
+                  strerror(-rc));
+    return rc;
+}
+
+int weft_boot_agree_among(const struct weft_boot_subset *subset, int own) {
+    int all[subset->count], first = 0;
+    int rc = weft_boot_exchange_among(subset, &own, sizeof own, all, NULL, 0, NULL);
+    while (rc == 0 && first < subset->count && all[first] == 0)
+        first++;
+    if (rc || first == subset->count)
+        return rc;
+    if (own == 0)
+        weft_fail(all[first], "%s: PE %d could not: %s", subset->call, subset->pes[first],
+                  strerror(-all[first]));
+    return all[first];
+}
