@@ -57,6 +57,9 @@ def c_library():
     library.shmem_int64_test_all.argtypes = [pointer, size, pointer, number, ctypes.c_int64]
     library.shmem_float_iput.argtypes = [pointer, pointer, ctypes.c_ssize_t, ctypes.c_ssize_t, size, number]
     library.shmem_float_iput.restype = None
+    library.shmem_float_p.argtypes, library.shmem_float_p.restype = [pointer, ctypes.c_float, number], None
+    library.shmem_float_g.argtypes, library.shmem_float_g.restype = [pointer, number], ctypes.c_float
+    library.shmem_float_alltoalls.argtypes = [pointer, pointer, pointer, ctypes.c_ssize_t, ctypes.c_ssize_t, size]
     library.shmem_set_lock.argtypes = library.shmem_clear_lock.argtypes = [pointer]
     library.shmem_set_lock.restype = library.shmem_clear_lock.restype = None
     library.shmem_float_sum_inscan.argtypes = library.shmem_collectmem.argtypes = [pointer, pointer, pointer, size]
@@ -76,6 +79,10 @@ def alone(c, me):
     yield "put 8 B of a memoryview", "Weft", lambda: weft.put(dest, view, me)
     yield "get 8 B", "Weft", lambda: weft.get(view, dest, me)
     yield "get 8 B", "ctypes", lambda: c.shmem_getmem(source, to, 8, me)
+    yield "p", "Weft", lambda: weft.p(dest, 0.5, me)
+    yield "p", "ctypes", lambda: c.shmem_float_p(to, 0.5, me)
+    yield "g", "Weft", lambda: weft.g(dest, me)
+    yield "g", "ctypes", lambda: c.shmem_float_g(to, me)
     yield "put_nbi 8 B", "Weft", lambda: weft.put_nbi(dest, mine, me)
     ctx = weft.Ctx()
     yield "put 8 B by a context", "Weft", lambda: weft.put(dest, mine, me, ctx=ctx)
@@ -144,6 +151,10 @@ def together(c):
     yield "inscan 8 B", "ctypes", lambda: c.shmem_float_sum_inscan(WORLD, to, at, 2)
     yield "collect 8 B", "Weft", lambda: weft.collect(gathered, mine)
     yield "collect 8 B", "ctypes", lambda: c.shmem_collectmem(WORLD, all_of_it, at, 8)
+    received, sent = weft.zeros(2 * weft.n_pes()), weft.zeros(2 * weft.n_pes())
+    into, out_of = received.ptr, sent.ptr
+    yield "all_to_alls 8 B", "Weft", lambda: weft.all_to_alls(received, sent)
+    yield "all_to_alls 8 B", "ctypes", lambda: c.shmem_float_alltoalls(WORLD, into, out_of, 1, 1, 2)
     if torch:
         tensor = torch.ones(2)
         yield "all_reduce 8 B of a torch tensor", "Weft", lambda: weft.all_reduce(tensor)

@@ -51,14 +51,8 @@ struct weft_shown *weft_vectors_show(struct weft_vectors *vectors, bool right,
 
 /* --- The same on all members ----------------------------------------------------------------- */
 
-enum { TYPE, DEST, DEST_OFFSET, SOURCE, SOURCE_OFFSET, CARRIED, NUMBERS };
-
-/* What C made is in no books, and not compared. */
-static void describe(const struct weft_vectors *vectors, int64_t *facts) {
-    facts[TYPE] = vectors->dest.dtype->operand;
-    weft_memory_place(vectors->dest.data, &facts[DEST], &facts[DEST_OFFSET]);
-    weft_memory_place(vectors->source.data, &facts[SOURCE], &facts[SOURCE_OFFSET]);
-}
+enum { DEST = WEFT_FACTS_COMMON, DEST_OFFSET, SOURCE, SOURCE_OFFSET, CARRIED, NUMBERS };
+_Static_assert(NUMBERS + 3 <= WEFT_FACTS_MAX, "there is room for three numbers");
 
 /* The first of the facts in which the members differ, or `count`. */
 static int find_difference(const struct weft_shown *shown, int members, int count) {
@@ -69,38 +63,49 @@ static int find_difference(const struct weft_shown *shown, int members, int coun
     return count;
 }
 
-static bool are_same(const struct weft_vectors *vectors, const struct weft_shown *shown,
-                     int numbers) {
-    static const char *const what[] = {
-        [TYPE] = "pass arrays of another type",  [DEST] = "pass another dest",
-        [DEST_OFFSET] = "pass another dest",     [SOURCE] = "pass another source",
-        [SOURCE_OFFSET] = "pass another source", [CARRIED] = "pass another size",
+bool weft_vectors_check_same(const struct weft_vectors *vectors, const struct weft_shown *shown,
+                             int count) {
+    static const char *const what[WEFT_FACTS_MAX] = {
+        [WEFT_FACT_CALL] = "make another call, or pass another op,",
+        [WEFT_FACT_TYPE] = "pass arrays of another type",
+        [DEST] = "pass another dest",
+        [DEST_OFFSET] = "pass another dest",
+        [SOURCE] = "pass another source",
+        [SOURCE_OFFSET] = "pass another source",
+        [CARRIED] = "pass another size",
         [NUMBERS] = "pass another size",
+        [NUMBERS + 1] = "pass another dst",
+        [NUMBERS + 2] = "pass another sst",
     };
-    int count = NUMBERS + numbers, fact = find_difference(shown, vectors->on.size, count);
-    if (fact == count)
-        return true;
-    PyErr_Format(PyExc_ValueError,
-                 "%s: the members' arguments differ: some %s than others, and all have to do the "
-                 "same",
-                 vectors->on.call,
-                 fact == count - 1 ? "make another call, or pass another op,"
-                 : fact > NUMBERS  ? "pass another dst or sst"
-                                   : what[fact]);
-    return false;
+    int fact = find_difference(shown, vectors->on.size, count);
+    if (fact < count)
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the members' arguments differ: some %s than others, and all have to do "
+                     "the same",
+                     vectors->on.call, what[fact]);
+    return fact == count;
+}
+
+/* What C made is in no books, and not compared. */
+static void describe(const struct weft_vectors *vectors, int64_t *facts) {
+    facts[WEFT_FACT_TYPE] = vectors->dest.dtype->operand;
+    weft_memory_place(vectors->dest.data, &facts[DEST], &facts[DEST_OFFSET]);
+    weft_memory_place(vectors->source.data, &facts[SOURCE], &facts[SOURCE_OFFSET]);
 }
 
 struct weft_shown *weft_vectors_agree(struct weft_vectors *vectors, bool right,
-                                      const int64_t *numbers, int count, bool *carried) {
-    struct weft_shown mine = {.facts = {0}};
+                                      enum weft_shown_call call, const int64_t *numbers, int count,
+                                      bool *carried) {
+    struct weft_shown mine = {.facts = {[WEFT_FACT_CALL] = call}};
     if (right) {
         describe(vectors, mine.facts);
-        mine.facts[CARRIED] = weft_vectors_carry(vectors, &mine);
+        mine.facts[CARRIED] = carried && weft_vectors_carry(vectors, &mine);
         memcpy(mine.facts + NUMBERS, numbers, (size_t)count * sizeof *numbers);
     }
-    *carried = mine.facts[CARRIED];
+    if (carried)
+        *carried = mine.facts[CARRIED];
     struct weft_shown *shown = weft_vectors_show(vectors, right, &mine);
-    if (!shown || are_same(vectors, shown, count))
+    if (!shown || weft_vectors_check_same(vectors, shown, NUMBERS + count))
         return shown;
     PyMem_Free(shown);
     Py_XDECREF(weft_vectors_close(vectors, -EINVAL));

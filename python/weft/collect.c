@@ -8,10 +8,11 @@
 #include "session.h"
 #include "vectors.h"
 
-enum { TYPE, SIZE, ROOM, CARRIED }; /* the facts of a member */
+enum { SIZE = WEFT_FACTS_COMMON, ROOM, CARRIED }; /* of the facts of a member */
 
 static struct weft_shown describe(const struct weft_vectors *v) {
-    struct weft_shown mine = {.facts = {[TYPE] = v->source.dtype->operand,
+    struct weft_shown mine = {.facts = {[WEFT_FACT_CALL] = WEFT_SHOWN_COLLECT,
+                                        [WEFT_FACT_TYPE] = v->source.dtype->operand,
                                         [SIZE] = (int64_t)v->source.nelems,
                                         [ROOM] = (int64_t)v->dest.nelems}};
     mine.facts[CARRIED] = weft_vectors_carry(v, &mine);
@@ -19,18 +20,6 @@ static struct weft_shown describe(const struct weft_vectors *v) {
 }
 
 /* --- What all conclude alike from what all have shown ---------------------------------------- */
-
-static bool check_types(const struct weft_vectors *v, const struct weft_shown *shown) {
-    for (int member = 1; member < v->on.size; member++)
-        if (shown[member].facts[TYPE] != shown[0].facts[TYPE]) {
-            PyErr_Format(PyExc_ValueError,
-                         "%s: the members' arguments differ: some pass arrays of another type than "
-                         "others, and all have to do the same",
-                         v->on.call);
-            return false;
-        }
-    return true;
-}
 
 /* Every dest has room for what all bring. */
 static bool check_room(const struct weft_vectors *v, const struct weft_shown *shown) {
@@ -102,7 +91,7 @@ static PyObject *tuple_of_sizes(const struct weft_vectors *v, const struct weft_
 }
 
 static int move(const struct weft_vectors *v, const struct weft_shown *shown) {
-    if (!check_types(v, shown) || !check_room(v, shown))
+    if (!weft_vectors_check_same(v, shown, WEFT_FACTS_COMMON) || !check_room(v, shown))
         return -EINVAL;
     if (!all_carried(v, shown))
         return exchange(v, shown);

@@ -3,11 +3,11 @@
 #include "module.h"
 
 static PyMethodDef *const tables[] = {
-    weft_session_methods, weft_buffer_methods,   weft_team_methods,       weft_rma_methods,
-    weft_strided_methods, weft_atomic_methods,   weft_signal_methods,     weft_wait_methods,
-    weft_lock_methods,    weft_order_methods,    weft_collective_methods, weft_collect_methods,
-    weft_scan_methods,    weft_exchange_methods, weft_matmul_methods,     weft_block_methods,
-    weft_pad_methods,     weft_slice_methods,    weft_info_methods};
+    weft_session_methods, weft_buffer_methods,  weft_team_methods,     weft_rma_methods,
+    weft_single_methods,  weft_strided_methods, weft_atomic_methods,   weft_signal_methods,
+    weft_wait_methods,    weft_lock_methods,    weft_order_methods,    weft_collective_methods,
+    weft_collect_methods, weft_scan_methods,    weft_exchange_methods, weft_matmul_methods,
+    weft_block_methods,   weft_pad_methods,     weft_slice_methods,    weft_info_methods};
 
 /* One job a process, so one module: what it knows lies in static variables. */
 static struct PyModuleDef definition = {

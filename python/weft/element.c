@@ -169,15 +169,16 @@ static struct number read_number(const struct weft_dtype_row *dtype, const char 
     return number;
 }
 
-static bool write_whole(const struct weft_dtype_row *dtype, whole value, char *to) {
+static bool write_whole(const char *call, const struct weft_dtype_row *dtype, whole value,
+                        char *to) {
     int bits = dtype->dlpack == DLPACK_BOOL ? 1 : 8 * (int)dtype->bytes;
     whole end = (whole)1 << (dtype->dlpack == DLPACK_INT ? bits - 1 : bits);
     whole first = dtype->dlpack == DLPACK_INT ? -end : 0;
     if (value < first || value >= end) {
         PyErr_Format(PyExc_OverflowError,
-                     "Buffer: a number is not from %lld to %llu, as those of "
+                     "%s: a number is not from %lld to %llu, as those of "
                      "%s are",
-                     (long long)first, (unsigned long long)(end - 1), dtype->name);
+                     call, (long long)first, (unsigned long long)(end - 1), dtype->name);
         return false;
     }
     uint64_t word = (uint64_t)value;
@@ -186,12 +187,12 @@ static bool write_whole(const struct weft_dtype_row *dtype, whole value, char *t
 }
 
 /* The kinds fit. */
-static bool write_number(const struct weft_dtype_row *dtype, const struct number *number,
-                         char *to) {
+static bool write_number(const char *call, const struct weft_dtype_row *dtype,
+                         const struct number *number, char *to) {
     size_t half = dtype->bytes / 2;
     switch (kind_of(dtype)) {
     case WHOLE:
-        return write_whole(dtype, number->whole, to);
+        return write_whole(call, dtype, number->whole, to);
     case REAL:
         write_real(dtype, dtype->bytes, number->real, to);
         return true;
@@ -215,7 +216,7 @@ bool weft_element_check_kinds(const struct weft_dtype_row *to, const struct weft
 bool weft_element_convert(const struct weft_dtype_row *to_dtype, char *to,
                           const struct weft_dtype_row *from_dtype, const char *from) {
     struct number number = read_number(from_dtype, from);
-    return write_number(to_dtype, &number, to);
+    return write_number("Buffer", to_dtype, &number, to);
 }
 
 /* --- Python's numbers ------------------------------------------------------------------------ */
@@ -233,11 +234,11 @@ PyObject *weft_element_read(const struct weft_dtype_row *dtype, const char *at) 
                                : PyComplex_FromDoubles(number.real, number.imaginary);
 }
 
-static bool refuse(const struct weft_dtype_row *dtype, PyObject *object) {
+static bool refuse(const char *call, const struct weft_dtype_row *dtype, PyObject *object) {
     static const char *const wanted[] = {"a whole number", "a real number", "a number"};
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "Buffer: %R does not go into an element of %s: pass %s",
+        PyErr_Format(PyExc_TypeError, "%s: %R does not go into an element of %s: pass %s", call,
                      object, dtype->name, wanted[kind_of(dtype)]);
     }
     return false;
@@ -298,7 +299,8 @@ static bool take_real(PyObject *object, double *value) {
     return !PyErr_Occurred();
 }
 
-bool weft_element_make(const struct weft_dtype_row *dtype, PyObject *object, char *to) {
+bool weft_element_make(const char *call, const struct weft_dtype_row *dtype, PyObject *object,
+                       char *to) {
     struct number number = {.kind = kind_of(dtype)};
     bool taken;
     if (number.kind == WHOLE)
@@ -307,7 +309,7 @@ bool weft_element_make(const struct weft_dtype_row *dtype, PyObject *object, cha
         taken = take_complex(object, &number);
     else
         taken = take_real(object, &number.real);
-    return taken ? write_number(dtype, &number, to) : refuse(dtype, object);
+    return taken ? write_number(call, dtype, &number, to) : refuse(call, dtype, object);
 }
 
 /* --- Text ------------------------------------------------------------------------------------ */

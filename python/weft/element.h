@@ -19,7 +19,8 @@ void weft_element_copy(char *to, const char *from, size_t bytes);
 
 /* The element that the number becomes, in `to`, which need not be aligned. TypeError for what is no
  * number of a kind that fits, OverflowError for a whole number out of the type's range. */
-bool weft_element_make(const struct weft_dtype_row *dtype, PyObject *number, char *to);
+bool weft_element_make(const char *call, const struct weft_dtype_row *dtype, PyObject *number,
+                       char *to);
 
 /* Elements of one type as another, one behind the other in `to`; TypeError where the kind does not
  * fit, OverflowError where a number does not. */

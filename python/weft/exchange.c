@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives in which every member has something for every other: all_to_all, all_to_allv. */
+/* Collectives in which every member has something for every other: all_to_all, all_to_alls,
+ * all_to_allv. */
 #include "argument.h"
 #include "session.h"
 #include "vectors.h"
@@ -30,6 +31,94 @@ WEFT_FUNCTION(all_to_all) {
         return NULL;
     right = right && weft_vectors_take(&v, in[0], in[1]) && check_shares(&v);
     return weft_vectors_run(&v, right, all_to_all_of);
+}
+
+/* --- all_to_alls ----------------------------------------------------------------------------- */
+
+/* Elements of each part, `dst` elements apart in dest and `sst` in source. */
+struct strided {
+    size_t nelems, dst, sst;
+};
+
+/* By the size of an element alone. */
+static int move_strided(const struct weft_vectors *v, const struct strided *strided) {
+#define MOVE(BYTES, NAME)                                                                         \
+    case BYTES:                                                                                   \
+        return shmem_##NAME##_alltoalls(v->on.team, (void *)v->dest.data, (void *)v->source.data, \
+                                        (ptrdiff_t)strided->dst, (ptrdiff_t)strided->sst,         \
+                                        strided->nelems);
+    _Static_assert(sizeof(long double) == 16, "the type of C for elements of 16 bytes");
+    switch (v->dest.dtype->bytes) {
+        MOVE(1, int8) MOVE(2, int16) MOVE(4, int32) MOVE(8, int64) MOVE(16, longdouble)
+    }
+#undef MOVE
+    return -EINVAL;
+}
+
+/* How many elements a part may have, `stride` apart, where all parts lie in the array. */
+static size_t elements_in(const struct weft_array *array, size_t stride, int parts) {
+    return array->nelems == 0 ? 0 : ((array->nelems - 1) / stride + 1) / (size_t)parts;
+}
+
+/* From the first element to the last. */
+static size_t extent(const struct weft_vectors *v, size_t nelems, size_t stride) {
+    size_t all = nelems * (size_t)v->on.size;
+    return all == 0 ? 0 : ((all - 1) * stride + 1) * v->dest.dtype->bytes;
+}
+
+static bool check_strided(const struct weft_vectors *v, struct strided *strided, PyObject *nelems) {
+    const char *call = v->on.call;
+    if (strided->dst == 0 || strided->sst == 0) {
+        PyErr_Format(PyExc_ValueError, "%s: argument %s is 0: pass 1 or more", call,
+                     strided->dst ? "sst" : "dst");
+        return false;
+    }
+    size_t in_dest = elements_in(&v->dest, strided->dst, v->on.size);
+    size_t in_source = elements_in(&v->source, strided->sst, v->on.size);
+    size_t most = in_dest < in_source ? in_dest : in_source;
+    strided->nelems = most;
+    if (!nelems || nelems == Py_None)
+        return true;
+    if (!weft_argument_size(call, "nelems", nelems, &strided->nelems))
+        return false;
+    if (strided->nelems <= most)
+        return true;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: argument nelems is %zu: dest has %zu elements and source %zu, which is room "
+                 "for %zu a member",
+                 call, strided->nelems, v->dest.nelems, v->source.nelems, most);
+    return false;
+}
+
+static bool take_strided(struct weft_vectors *v, struct strided *strided, PyObject *const *in) {
+    return weft_vectors_take(v, in[0], in[1]) &&
+           weft_argument_size(v->on.call, "dst", in[2], &strided->dst) &&
+           weft_argument_size(v->on.call, "sst", in[3], &strided->sst) &&
+           check_strided(v, strided, in[4]) &&
+           weft_vectors_check_symmetric(v, extent(v, strided->nelems, strided->dst),
+                                        extent(v, strided->nelems, strided->sst), false);
+}
+
+WEFT_FUNCTION(all_to_alls) {
+    static const struct weft_signature signature = {
+        "all_to_alls", 2, 5, {"dest", "source", "dst", "sst", "nelems", "team"}};
+    struct weft_vectors v = {.on.call = signature.call};
+    struct strided strided = {.dst = 1, .sst = 1};
+    PyObject *in[6];
+    (void)self;
+    bool right = weft_arguments_sort(&signature, args, nargs, names, in);
+    if (!weft_operator_open(&v.on, in[5], NULL))
+        return NULL;
+    right = right && take_strided(&v, &strided, in);
+    const int64_t numbers[] = {(int64_t)strided.nelems, (int64_t)strided.dst, (int64_t)strided.sst};
+    struct weft_shown *shown =
+        weft_vectors_agree(&v, right, WEFT_SHOWN_ALL_TO_ALLS, numbers, 3, NULL);
+    int error = 0;
+    if (!shown)
+        return NULL;
+    PyMem_Free(shown);
+    WEFT_UNLOCKED(error, move_strided(&v, &strided));
+    return weft_vectors_close(&v, error);
 }
 
 /* --- all_to_allv ----------------------------------------------------------------------------- */
@@ -125,6 +214,16 @@ WEFT_FUNCTION(all_to_allv) {
 }
 
 PyMethodDef weft_exchange_methods[] = {
+    WEFT_METHOD(
+        all_to_alls,
+        "all_to_alls(dest, source, dst=1, sst=1, nelems=None, *, team=None)\n--\n\n"
+        "dest[(r * nelems + i) * dst] is source[(rank * nelems + i) * sst] of the member of rank\n"
+        "r, for `nelems` elements of each; None: as many as both have. Elements between them\n"
+        "stay.\n\n"
+        "Collective over the team. dest and source are symmetric, of either space, the same\n"
+        "objects on all members and apart. A wrong argument on one member is a ValueError on\n"
+        "all, and nothing has been written then. RuntimeError: before init(), after finalize(),\n"
+        "a peer that failed."),
     WEFT_METHOD(
         all_to_all,
         "all_to_all(dest, source, *, team=None, stream=None)\n--\n\n"

@@ -49,6 +49,45 @@ WEFT_FUNCTION(quiet) {
     return order(&signature, args, nargs, names, shmem_ctx_quiet, shmemx_quiet_on_stream);
 }
 
+/* --- Sessions --------------------------------------------------------------------------------- */
+
+WEFT_FUNCTION(session_start) {
+    static const struct weft_signature signature = {
+        "session_start", 0, 0, {"ctx", "batch", "total_ops"}};
+    shmem_ctx_session_config_t config = {.total_ops = 0};
+    PyObject *in[3];
+    shmem_ctx_t ctx;
+    int error = 0;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_ctx_take(signature.call, in[0], WEFT_STREAM_HOST, &ctx))
+        return NULL;
+    int batch = in[1] ? PyObject_IsTrue(in[1]) : 0;
+    bool counted = in[2] && in[2] != Py_None;
+    if (batch < 0 ||
+        (counted && !weft_argument_size(signature.call, "total_ops", in[2], &config.total_ops)))
+        return NULL;
+    WEFT_HELD(error, (shmem_ctx_session_start(ctx, batch ? SHMEM_CTX_SESSION_BATCH : 0, &config,
+                                              counted ? SHMEM_CTX_SESSION_TOTAL_OPS : 0),
+                      0));
+    return weft_error_result(signature.call, error);
+}
+
+WEFT_FUNCTION(session_stop) {
+    static const struct weft_signature signature = {"session_stop", 0, 0, {"ctx"}};
+    PyObject *in[1];
+    shmem_ctx_t ctx;
+    int error = 0;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_ctx_take(signature.call, in[0], WEFT_STREAM_HOST, &ctx))
+        return NULL;
+    WEFT_HELD(error, (shmem_ctx_session_stop(ctx), 0));
+    return weft_error_result(signature.call, error);
+}
+
 /* --- sync, barrier --------------------------------------------------------------------------- */
 
 static int meet_by_thread(shmem_team_t team, bool complete) {
@@ -108,6 +147,17 @@ PyMethodDef weft_order_methods[] = {
     WEFT_METHOD(quiet, "quiet(*, ctx=None, stream=None)\n--\n\n"
                        "What this PE has put and signalled is there, on all PEs, and what it has\n"
                        "begun to get is here; of a context, with ctx." STATE),
+    WEFT_METHOD(session_start,
+                "session_start(*, ctx=None, batch=False, total_ops=None)\n--\n\n"
+                "Promises what this PE is going to do by the context (None: the default one):\n"
+                "batch, many calls that may be joined; total_ops, about how many. Completes and\n"
+                "orders nothing: quiet() and fence() do. Between PEs that share memory a call is\n"
+                "done at once, and the promise is checked and forgotten.\n\n"
+                "TypeError: no Ctx. ValueError: a context that was destroyed, a number below 0.\n"
+                "RuntimeError: before init(), after finalize()."),
+    WEFT_METHOD(session_stop, "session_stop(*, ctx=None)\n--\n\n"
+                              "The promise of session_start() is over.\n\n"
+                              "Errors of session_start()."),
     WEFT_METHOD_AS("sync", sync_team,
                    "sync(team=None, *, stream=None)\n--\n\n"
                    "No member goes on before all have come. Collective over the team." MEETING),

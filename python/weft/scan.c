@@ -103,27 +103,25 @@ static bool take(struct weft_vectors *v, PyObject *dest, PyObject *source,
     return false;
 }
 
-/* The calls, by number: members agree on it, for C would let different ones meet. */
-enum { AND, OR, XOR, INSCAN, EXSCAN };
 static const struct {
     weft_vectors_plain *call;
     void (*fold)(const struct weft_vectors *, const struct weft_shown *, int);
 } calls[] = {
-    [AND] = {and_now, fold_and},       [OR] = {or_now, fold_or},
-    [XOR] = {xor_now, fold_xor},       [INSCAN] = {inscan_now, fold_sum},
-    [EXSCAN] = {exscan_now, fold_sum},
+    [WEFT_SHOWN_AND] = {and_now, fold_and},       [WEFT_SHOWN_OR] = {or_now, fold_or},
+    [WEFT_SHOWN_XOR] = {xor_now, fold_xor},       [WEFT_SHOWN_INSCAN] = {inscan_now, fold_sum},
+    [WEFT_SHOWN_EXSCAN] = {exscan_now, fold_sum},
 };
 
 /* How many members' sources make this one's dest. */
-static int count_folded(const struct weft_vectors *v, int which) {
+static int count_folded(const struct weft_vectors *v, enum weft_shown_call which) {
     int rank = shmem_team_my_pe(v->on.team);
-    return which == INSCAN ? rank + 1 : which == EXSCAN ? rank : v->on.size;
+    return which == WEFT_SHOWN_INSCAN ? rank + 1 : which == WEFT_SHOWN_EXSCAN ? rank : v->on.size;
 }
 
-static PyObject *run(struct weft_vectors *v, bool right, int which) {
-    const int64_t numbers[] = {(int64_t)v->source.nelems, which};
+static PyObject *run(struct weft_vectors *v, bool right, enum weft_shown_call which) {
+    const int64_t numbers[] = {(int64_t)v->source.nelems};
     bool carried;
-    struct weft_shown *shown = weft_vectors_agree(v, right, numbers, 2, &carried);
+    struct weft_shown *shown = weft_vectors_agree(v, right, which, numbers, 1, &carried);
     if (!shown)
         return NULL;
     if (carried)
@@ -133,7 +131,7 @@ static PyObject *run(struct weft_vectors *v, bool right, int which) {
 }
 
 static PyObject *scan(const struct weft_signature *signature, PyObject *const *args,
-                      Py_ssize_t nargs, PyObject *names, int which) {
+                      Py_ssize_t nargs, PyObject *names, enum weft_shown_call which) {
     struct weft_vectors v = {.on.call = signature->call};
     PyObject *in[3];
     bool right = weft_arguments_sort(signature, args, nargs, names, in);
@@ -147,17 +145,18 @@ static PyObject *scan(const struct weft_signature *signature, PyObject *const *a
 WEFT_FUNCTION(inscan) {
     static const struct weft_signature signature = {"inscan", 1, 2, {"dest", "source", "team"}};
     (void)self;
-    return scan(&signature, args, nargs, names, INSCAN);
+    return scan(&signature, args, nargs, names, WEFT_SHOWN_INSCAN);
 }
 
 WEFT_FUNCTION(exscan) {
     static const struct weft_signature signature = {"exscan", 1, 2, {"dest", "source", "team"}};
     (void)self;
-    return scan(&signature, args, nargs, names, EXSCAN);
+    return scan(&signature, args, nargs, names, WEFT_SHOWN_EXSCAN);
 }
 
 bool weft_bitwise_find(PyObject *op, int *bitwise) {
-    static const char *const ops[] = {[AND] = "and", [OR] = "or", [XOR] = "xor"};
+    static const char *const ops[] = {
+        [WEFT_SHOWN_AND] = "and", [WEFT_SHOWN_OR] = "or", [WEFT_SHOWN_XOR] = "xor"};
     for (int i = 0; op && PyUnicode_Check(op) && i < 3; i++)
         if (PyUnicode_CompareWithASCIIString(op, ops[i]) == 0) {
             *bitwise = i;
@@ -176,7 +175,7 @@ PyObject *weft_bitwise_reduce(struct weft_vectors *v, PyObject *dest, PyObject *
                      v->on.call);
         right = false;
     }
-    return run(v, right, bitwise);
+    return run(v, right, (enum weft_shown_call)bitwise);
 }
 
 #define SYMMETRIC                                                                               \

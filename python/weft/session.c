@@ -373,6 +373,36 @@ static PyObject *finalize(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+/* What Python has not written yet would be lost with the process. */
+static void flush_python(void) {
+    for (int i = 0; i < 2; i++) {
+        PyObject *stream = PySys_GetObject(i ? "stderr" : "stdout"); /* borrowed */
+        PyObject *flushed =
+            stream && stream != Py_None ? PyObject_CallMethod(stream, "flush", NULL) : NULL;
+        Py_XDECREF(flushed);
+        PyErr_Clear();
+    }
+}
+
+WEFT_FUNCTION(global_exit) {
+    static const struct weft_signature signature = {"global_exit", 0, 1, {"status"}};
+    PyObject *in[1];
+    int status = 0;
+    (void)self;
+    if (!weft_session_check(signature.call) ||
+        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+        !weft_argument_int(signature.call, "status", in[0], &status))
+        return NULL;
+    if (status < 0 || status > 255)
+        return PyErr_Format(PyExc_ValueError,
+                            "global_exit: argument status is %d: pass a process's, 0 to 255",
+                            status);
+    flush_python();
+    weft_session.running = false; /* its end asks nobody, and waits for nobody */
+    shmem_global_exit(status);
+    return NULL;
+}
+
 static PyObject *initialized(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
@@ -419,6 +449,13 @@ PyMethodDef weft_session_methods[] = {
      "RuntimeError while another thread is in a call and there is no symmetric memory.\n"
      "Need not be called: a process that ends does it, and waits for the others to end.\n"
      "A process that ends with a status other than 0 ends the whole job with it instead."},
+    WEFT_METHOD(global_exit,
+                "global_exit(status=0)\n--\n\n"
+                "Ends all PEs of the job with this status, from any of them, whatever the others\n"
+                "do. Does not return; runs neither `finally` nor atexit handlers. sys.exit() ends\n"
+                "this PE alone where the status is 0, and the job where it is not.\n\n"
+                "ValueError: no status from 0 to 255. RuntimeError: before init(), after\n"
+                "finalize()."),
     {"initialized", initialized, METH_NOARGS,
      "initialized()\n--\n\nWhether this process is between init() and finalize()."},
     {"uniqueid", uniqueid, METH_NOARGS,

@@ -127,7 +127,7 @@ static bool write_from_gpu(const struct weft_buffer *buffer, const struct weft_p
 /* A number into an element of the host. */
 static bool write_element(const struct weft_buffer *buffer, char *to, PyObject *number) {
     _Alignas(16) char element[WEFT_ELEMENT_BYTES_MAX];
-    if (!weft_element_make(buffer->dtype, number, element))
+    if (!weft_element_make("Buffer", buffer->dtype, number, element))
         return false;
     weft_element_copy(to, element, buffer->dtype->bytes);
     return true;
@@ -174,7 +174,7 @@ PyObject *weft_buffer_fill(PyObject *self, PyObject *const *args, Py_ssize_t nar
     if (!begin_written(buffer))
         return NULL;
     bool right = weft_arguments_sort(&signature, args, nargs, names, in) &&
-                 weft_element_make(buffer->dtype, in[0], bytes) &&
+                 weft_element_make("Buffer", buffer->dtype, in[0], bytes) &&
                  weft_part_stretch(&element, &buffer->part) &&
                  weft_reach(buffer, &buffer->part, &element, WEFT_TO_BUFFER);
     end(buffer);

@@ -219,7 +219,7 @@ static bool fill(struct filling *filling, PyObject *object, int dim) {
     if (dim == filling->shape->ndim) {
         if (is_sequence(object) && !weft_array_is(object))
             return refuse_ragged();
-        bool right = weft_element_make(filling->dtype, object, filling->to);
+        bool right = weft_element_make("Buffer", filling->dtype, object, filling->to);
         filling->to += filling->dtype->bytes;
         return right;
     }
@@ -263,7 +263,7 @@ bool weft_value_take(struct weft_value *value, const struct weft_dtype_row *dtyp
     }
     value->part = (struct weft_part){
         .data = value->element, .ndim = 0, .nelems = 1, .itemsize = dtype->bytes};
-    return weft_element_make(dtype, object, value->element);
+    return weft_element_make("Buffer", dtype, object, value->element);
 }
 
 /* The bytes from the first element to the last, whatever the order of their addresses is. */

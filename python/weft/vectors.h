@@ -37,12 +37,24 @@ bool weft_vectors_check_symmetric(const struct weft_vectors *vectors, size_t des
 /* What one member shows to all others before such a call: what it passes, and the source itself
  * where that is short, so that nothing is left for the call to do. All of it fits into the message
  * by which the members of a tensor call agree, so that it costs no more than that. */
-enum { WEFT_FACTS_MAX = 10, WEFT_CARRIED_BYTES = 48, WEFT_NUMBERS_MAX = 4 };
+enum { WEFT_FACTS_MAX = 10, WEFT_CARRIED_BYTES = 48 };
 struct weft_shown {
-    int64_t facts[WEFT_FACTS_MAX];
+    int64_t facts[WEFT_FACTS_MAX]; /* WEFT_FACT_CALL, WEFT_FACT_TYPE, then what the call likes */
     char source[WEFT_CARRIED_BYTES];
 };
 _Static_assert(sizeof(struct weft_shown) == 128, "what is shown fits into a tensor call's message");
+
+/* Which call it is, lest different ones meet; and the type of the elements. */
+enum weft_shown_call {
+    WEFT_SHOWN_AND,
+    WEFT_SHOWN_OR,
+    WEFT_SHOWN_XOR,
+    WEFT_SHOWN_INSCAN,
+    WEFT_SHOWN_EXSCAN,
+    WEFT_SHOWN_ALL_TO_ALLS,
+    WEFT_SHOWN_COLLECT,
+};
+enum { WEFT_FACT_CALL, WEFT_FACT_TYPE, WEFT_FACTS_COMMON };
 
 /* What all members show, in order of rank, to be freed by PyMem_Free. NULL with an exception: on
  * all members where one is not `right`, which has set its own. Drops the arrays then. */
@@ -52,11 +64,16 @@ struct weft_shown *weft_vectors_show(struct weft_vectors *vectors, bool right,
 /* Whether the source is so short that it is shown: then it is in mine->source. */
 bool weft_vectors_carry(const struct weft_vectors *vectors, struct weft_shown *mine);
 
-/* Shows what has to be the same on all members: the type, the objects, and the numbers, of which
- * the call is the last. As weft_vectors_show; an exception on all where anything differs.
- * *carried: all sources were shown. */
+/* Whether the first `count` facts are the same on all members: ValueError, on all of them. */
+bool weft_vectors_check_same(const struct weft_vectors *vectors, const struct weft_shown *shown,
+                             int count);
+
+/* Shows what has to be the same on all members: call, type, objects, and up to three numbers: of
+ * elements, dst, sst. As weft_vectors_show; an exception on all where anything differs. *carried:
+ * all sources were shown; NULL where none shall be. */
 struct weft_shown *weft_vectors_agree(struct weft_vectors *vectors, bool right,
-                                      const int64_t *numbers, int count, bool *carried);
+                                      enum weft_shown_call call, const int64_t *numbers, int count,
+                                      bool *carried);
 
 /* Calls C with what the members have agreed on, and drops the arrays. */
 typedef int weft_vectors_plain(const struct weft_vectors *vectors);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What docs/migration.md and README name as a counterpart exists: C's names in the library or its headers,
-Python's in the package."""
+Python's in the package. Of other packages for Python every public name has a row."""
 import pathlib
 import re
 import subprocess
@@ -23,6 +23,40 @@ for name in sys.argv[1:]:
     if not known and not (holder == "weft" and importlib.util.find_spec(name)):
         print(name)
 """
+
+# The public names of other packages, by the heading of their table. Constants of an enumeration are its own.
+PUBLIC = {"shmem4py": """
+    MAJOR_VERSION MINOR_VERSION VENDOR_STRING info_get_version info_get_name THREAD init finalize global_exit
+    init_thread query_thread CTX Ctx Ctx.create Ctx.destroy Ctx.get_team Ctx.fence Ctx.quiet CTX_DEFAULT
+    CTX_INVALID Team Team.destroy Team.split_strided Team.get_config Team.my_pe Team.n_pes Team.translate_pe
+    Team.create_ctx Team.sync TEAM_WORLD TEAM_SHARED TEAM_INVALID my_pe n_pes pe_accessible addr_accessible
+    ptr MALLOC alloc free fromalloc new_array del_array array empty zeros ones full put get iput iget put_nbi
+    get_nbi atomic_set atomic_inc atomic_add atomic_and atomic_or atomic_xor atomic_fetch atomic_swap
+    atomic_compare_swap atomic_fetch_inc atomic_fetch_add atomic_fetch_and atomic_fetch_or atomic_fetch_xor
+    atomic_fetch_nbi atomic_swap_nbi atomic_compare_swap_nbi atomic_fetch_inc_nbi atomic_fetch_add_nbi
+    atomic_fetch_and_nbi atomic_fetch_or_nbi atomic_fetch_xor_nbi AMO atomic_op atomic_fetch_op
+    atomic_fetch_op_nbi new_signal del_signal SigAddr signal_fetch SIGNAL put_signal put_signal_nbi
+    barrier_all sync_all sync broadcast collect fcollect alltoall alltoalls OP reduce and_reduce or_reduce
+    xor_reduce max_reduce min_reduce sum_reduce prod_reduce CMP wait_until wait_until_all wait_until_any
+    wait_until_some wait_until_all_vector wait_until_any_vector wait_until_some_vector test test_all test_any
+    test_some test_all_vector test_any_vector test_some_vector signal_wait_until fence quiet new_lock del_lock
+    LockHandle set_lock test_lock clear_lock Lock Lock.destroy Lock.acquire Lock.release pcontrol
+""", "nvshmem4py": """
+    BufferTypes ComparisonType DeviceLibLanguage InitStatus MutableEnum NvshmemError NvshmemInvalid
+    NvshmemKernelObject NvshmemResource NvshmemStream NvshmemStreamsType SignalOp SmemAmount TeamConfig
+    TeamUniqueId Teams ThreadSupport UniqueID Version alltoall array array_get_buffer ask_smem atomic_add
+    atomic_and atomic_compare_swap atomic_fetch atomic_fetch_add atomic_fetch_and atomic_fetch_inc
+    atomic_fetch_or atomic_fetch_xor atomic_inc atomic_or atomic_set atomic_swap atomic_xor barrier
+    barrier_all broadcast buffer bytearray bytetensor collective_on_buffer fcollect finalize
+    find_device_bitcode_library flush free free_array free_tensor get get_multicast_array get_multicast_buffer
+    get_multicast_tensor get_name get_nbi get_peer_array get_peer_buffer get_peer_tensor get_team_unique_id
+    get_unique_id get_version init init_status library_finalize library_init module_finalize module_init my_pe
+    n_pes put put_nbi put_signal put_signal_nbi query_thread quiet reduce reducescatter
+    register_external_array register_external_buffer register_external_tensor signal_fetch signal_op
+    signal_wait sync sync_all team_destroy team_get_config team_init team_my_pe team_n_pes team_split_2d
+    team_split_strided team_translate_pe tensor tensor_get_buffer unregister_external_array
+    unregister_external_buffer unregister_external_tensor
+"""}
 
 
 def counterparts(document):
@@ -66,5 +100,35 @@ def is_said_plainly(problems):
                 problems.append(f"{document.name}:{number} has an empty cell")
 
 
-tap.run([("C's counterparts exist", of_c), ("Python's counterparts exist", of_python),
+def rows_of(heading):
+    """(names in the first cell, the second) of the table below a heading."""
+    section = (ROOT / "docs/migration.md").read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    for line in section.splitlines():
+        if line.startswith("| `"):
+            there, here = line.strip("|").split(" | ")
+            yield re.findall(r"`([^`]+)`", there), here.strip()
+
+
+def spelled_out(names):
+    """What a cell names: `atomic_set`, `_inc` are atomic_set and atomic_inc; `Ctx`, `destroy` Ctx.destroy."""
+    whole, short = [name for name in names if name[0] != "_"], [name for name in names if name[0] == "_"]
+    found = set(whole) | {f"{names[0].partition('.')[0]}.{name}" for name in whole[1:]}
+    for name in short:
+        found |= {word[:end] + name for word in set(found) for end in range(len(word) + 1) if word[end:end + 1] in ("_", "")}
+    return found
+
+
+def has_every_name(problems):
+    for heading, names in PUBLIC.items():
+        rows = [(spelled_out(there), here) for there, here in rows_of(heading)]
+        for name in names.split():
+            here = [here for there, here in rows if name in there]
+            if not here:
+                problems.append(f"{heading}: {name} has no row")
+        problems += [f"{heading}: {here!r} gives no reason" for _, here in rows
+                     if re.fullmatch(r"(no counterpart( yet)?|not needed)", here)]
+
+
+tap.run([("every public name of packages for Python has a row", has_every_name),
+         ("C's counterparts exist", of_c), ("Python's counterparts exist", of_python),
          ("no cell is left empty", is_said_plainly)])

@@ -110,6 +110,23 @@ def thread_in_a_collective(problems):
     """).expect(problems, 1, [], ["PE 0 ends while a thread of it is in a call"])
 
 
+def global_exit(problems):
+    """Ends all from one, with its status, also 0; what Python has not written yet is."""
+    for status in (0, 7):
+        Run(f"""
+            if me == 0:
+                weft.barrier()
+                print("never")
+            sys.stdout.reconfigure(line_buffering=False)
+            print("the last word", end="")
+            try:
+                weft.global_exit(256)
+            except ValueError as error:
+                assert "argument status is 256" in str(error)
+            weft.global_exit({status})
+        """).expect(problems, status, ["the last word"])
+
+
 def one_finalizes_another_returns(problems):
     """With symmetric memory and without; who finalizes waits for who computes, whatever that one does then."""
     for memory in ("None", "weft.zeros(4)"):
@@ -442,6 +459,7 @@ tap.run(tap.ahead([
     *[(f"an exception ends the job, with a peer {where}", exception_while(where)) for where in ELSEWHERE],
     ("a status ends the job", exit_with_status),
     ("a status after finalize() is the process's own affair", exit_after_finalize),
+    ("global_exit", global_exit),
     ("one finalizes, another returns", one_finalizes_another_returns),
     ("one keeps a view, another returns", one_keeps_a_view_another_returns),
     ("who returned is missed by name", who_returned_is_missed),

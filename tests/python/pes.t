@@ -17,7 +17,7 @@ import tap  # noqa: E402
 BUILD = interpreter.BUILD
 PYTHON = interpreter.find("pytest")
 TESTS = sorted(str(path) for path in HERE.glob("test_*.py"))
-CALLS = [str(HERE / f"test_{name}.py") for name in ("atomics", "contexts", "scans", "strided", "waits")]
+CALLS = [str(HERE / f"test_{name}.py") for name in ("atomics", "contexts", "scans", "single", "strided", "waits")]
 
 
 def on(pes, tests, **more):

@@ -30,6 +30,26 @@ def test_calls_by_a_context(me, n):
     assert memoryview(word)[0] == 3
 
 
+def test_sessions(me):
+    """A session promises; it completes and changes nothing."""
+    word = weft.zeros(1, "int64")
+    with weft.Ctx() as ctx:
+        for which in (None, ctx):
+            weft.session_start(ctx=which, batch=True, total_ops=3)
+            weft.p(word, 7, me, ctx=which)
+            assert weft.g(word, me, ctx=which) == 7
+            weft.session_stop(ctx=which)
+            weft.session_start(ctx=which)
+            weft.session_stop(ctx=which)
+        with pytest.raises(ValueError, match="session_start: argument total_ops is -1"):
+            weft.session_start(ctx=ctx, total_ops=-1)
+    for call in (weft.session_start, weft.session_stop):
+        with pytest.raises(ValueError, match="this context was destroyed"):
+            call(ctx=ctx)
+        with pytest.raises(TypeError, match="argument ctx is 3: pass a weft.Ctx"):
+            call(ctx=3)
+
+
 def test_a_context_counts_in_its_team(me, n):
     backwards = weft.world.split(n - 1, -1, n)
     word = weft.zeros(1, "int32")

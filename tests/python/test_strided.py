@@ -97,3 +97,69 @@ def test_non_blocking(nelems, me, n):
         weft.put_nbi(got, got, me)
     with pytest.raises(TypeError, match="get_nbi: there is no argument 'stream'"):
         weft.get_nbi(got, dest, me, stream=None)
+
+
+# --- all_to_alls -----------------------------------------------------------------------------------------
+
+
+def strided_parts(n, me, source_of, dst, sst, nelems, size):
+    """What dest has behind all_to_alls."""
+    dest = [0] * size
+    for rank in range(n):
+        for i in range(nelems):
+            dest[(rank * nelems + i) * dst] = source_of(rank)[(me * nelems + i) * sst]
+    return dest
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("dst, sst, nelems", [(1, 1, None), (2, 3, 1), (3, 1, 2), (1, 2, 0)])
+def test_all_to_alls(dtype, dst, sst, nelems, me, n):
+    size = 12 * n
+    source, dest = weft.zeros(size, dtype), weft.zeros(size, dtype)
+    of = lambda pe: [(3 * pe + i) % 100 for i in range(size)]  # noqa: E731
+    source[:] = of(me)
+    weft.all_to_alls(dest, source, dst, sst, nelems)
+    count = size // n if nelems is None else nelems
+    assert dest.tolist() == strided_parts(n, me, of, dst, sst, count, size)
+    backwards = weft.world.split(n - 1, -1, n)
+    dest.fill(0)
+    weft.all_to_alls(dest, source, dst=2, sst=2, team=backwards)
+    assert dest.tolist() == strided_parts(n, n - 1 - me, lambda rank: of(n - 1 - rank), 2, 2, 6, size)
+    backwards.destroy()
+
+
+def wrong_all_to_alls(n):
+    source, dest, plain = weft.zeros(4 * n, "int32"), weft.zeros(4 * n, "int32"), array.array("i", [0] * 4 * n)
+    return [((dest, plain), {}, "all_to_alls: argument source is not symmetric"),
+            ((dest, source, 0), {}, "all_to_alls: argument dst is 0: pass 1 or more"),
+            ((dest, source, 1, -1), {}, "all_to_alls: argument sst is -1"),
+            ((dest, source, 2, 1, 3), {}, f"nelems is 3: dest has {4 * n} elements and source {4 * n}, which is room for 2"),
+            ((dest, weft.zeros(4 * n)), {}, "dest is of int32, and source of float32"),
+            ((dest, dest), {}, "arguments dest and source overlap: pass arrays that are apart"),
+            ((dest,), {}, "argument source is missing"),
+            ((dest, source), {"stream": None}, "stream"),
+            ((dest, source, 1, 1, 1), {}, None), ((dest, source, 2), {}, None), ((source, dest), {}, None)], dest, source
+
+
+@pytest.mark.parametrize("case", range(11))
+def test_one_member_is_wrong_in_all_to_alls(case, me, n):
+    cases, dest, source = wrong_all_to_alls(n)
+    (wrong, names, message), culprit = cases[case], case % n
+    if message is None and n == 1:
+        return
+    with pytest.raises((ValueError, TypeError)) as raised:
+        weft.all_to_alls(*wrong, **names) if me == culprit else weft.all_to_alls(dest, source)
+    if message:
+        assert (message if me == culprit else f"PE {culprit} cannot take part") in str(raised.value)
+    else:
+        assert "the members' arguments differ: some pass another" in str(raised.value)
+    weft.all_to_alls(dest, source)
+
+
+def test_different_calls_do_not_meet(me, n):
+    """Calls whose members first show each other their arguments tell each other apart."""
+    dest, source = weft.zeros(4 * n, "int32"), weft.zeros(4 * n, "int32")
+    calls = [lambda: weft.all_to_alls(dest, source), lambda: weft.inscan(dest, source), lambda: weft.collect(dest, source[:4])]
+    for i in range(3 if n > 1 else 0):
+        with pytest.raises(ValueError, match="some make another call, or pass another op, than others"):
+            calls[(i + (me > 0)) % 3]()
