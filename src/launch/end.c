@@ -37,7 +37,7 @@ static bool said_already(const struct weft_run *run) {
 /* SIGKILL may be the kernel's, for want of memory. */
 static void tell_shortage(const struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
-    char what[320];
+    char what[WEFT_SHORTAGE_TEXT_MAX];
     bool killed = cause->kind == WEFT_ABORT_DIED && (!cause->detail || cause->detail == SIGKILL);
     const struct weft_run_pe *culprit = killed ? &run->pe[cause->pe] : NULL;
     if (killed &&

@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct weft_cgroup;
+
 /* What the kernel had counted when a process came. */
 struct weft_shortage {
-    char *cgroup; /* what /proc has of where it is */
-    char *folder; /* of its memory cgroup; NULL: none was found */
-    bool version_2;
-    uint64_t kills; /* for want of memory: in the cgroup, or on the machine */
+    struct weft_cgroup *cgroup; /* its memory cgroup; NULL: none was found */
+    uint64_t kills;             /* for want of memory: in the cgroup, or on the machine */
 };
 
 /* Notes where this process is, and what has been counted there by now. */
@@ -22,6 +22,8 @@ void weft_shortage_note(struct weft_shortage *before);
 /* The same for another process: as `ours` has it, unless it is in a cgroup of its own. */
 void weft_shortage_note_other(struct weft_shortage *before, pid_t pid,
                               const struct weft_shortage *ours);
+
+enum { WEFT_SHORTAGE_TEXT_MAX = 1152 }; /* the path of a cgroup, and some words */
 
 /* For a process that was killed: 0 if the kernel has not killed for want of memory since, otherwise
  * the length of a text on what ran short. */

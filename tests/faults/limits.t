@@ -76,6 +76,27 @@ def cgroup(controller, limits):
     raise Skip("no cgroup can be made here")
 
 
+@contextlib.contextmanager
+def nested(limits, names):
+    """The innermost of groups with these names below each other; it has the limits."""
+    with cgroup("memory", ({}, {})) as outer:
+        groups = [outer]
+        try:
+            for name in names:
+                with contextlib.suppress(OSError):
+                    (groups[-1] / "cgroup.subtree_control").write_text("+memory")
+                groups.append(groups[-1] / name)
+                groups[-1].mkdir()
+            version_2 = (groups[-1] / "memory.max").exists()
+            for name, value in limits[version_2].items():
+                (groups[-1] / name).write_text(str(value))
+            yield groups[-1]
+        finally:
+            for group in groups[:0:-1]:
+                with contextlib.suppress(OSError):
+                    group.rmdir()
+
+
 def join(group):
     return lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
 
@@ -87,6 +108,14 @@ def cgroup_memory():
         assert runs_or_says(result, "48 MiB") == "said", result.out
         assert result.status == 0 and results(result.out)["malloc"] == {"1"}, (result.status, result.out, result.err)
         assert "memory" in result.err, result.err
+
+
+@case("the same in a cgroup whose path is long")
+def nested_cgroup_memory():
+    with nested(({"memory.limit_in_bytes": 48 * MIB}, {"memory.max": 48 * MIB}), ["a" * 200, "b" * 200]) as group:
+        result = Result(start("-n", 2, PHASES, preexec_fn=join(group)), seconds_max=30)
+        assert result.status == 0 and results(result.out)["malloc"] == {"1"}, (result.status, result.out, result.err)
+        assert "b" * 200 + "/memory." in result.err, result.err
 
 
 def take_pieces(how, limit_mib, npes):
