@@ -34,7 +34,7 @@ struct weft_known_row {
 extern const struct weft_known_row weft_known[];
 extern const int weft_known_count;
 
-enum { WEFT_KNOWN_NAMES_MAX = 192, WEFT_KNOWN_NAME_BYTES = 32 };
+enum { WEFT_KNOWN_NAME_BYTES = 32 };
 
 /* The next of a row's names; false: there is none. */
 bool weft_known_next(const char **names, char name[WEFT_KNOWN_NAME_BYTES]);

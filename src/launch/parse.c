@@ -16,12 +16,22 @@ enum { FIRST_LONG = 256 };
 
 /* What getopt needs, made of the table. */
 struct grammar {
-    struct option names[WEFT_KNOWN_NAMES_MAX + 1];
-    char letters[2 * WEFT_KNOWN_NAMES_MAX + 3];
+    struct option *names;
+    char *letters;
 };
 
-static void grammar_make(struct grammar *grammar) {
-    static char copies[WEFT_KNOWN_NAMES_MAX][WEFT_KNOWN_NAME_BYTES];
+typedef char known_name[WEFT_KNOWN_NAME_BYTES];
+
+static int count_names(void) {
+    known_name name;
+    int count = 0;
+    for (int row = 0; row < weft_known_count; row++)
+        for (const char *at = weft_known[row].names; weft_known_next(&at, name);)
+            count++;
+    return count;
+}
+
+static void grammar_fill(struct grammar *grammar, known_name *copies) {
     char *letter = grammar->letters;
     int count = 0;
     *letter++ = '+'; /* stop at the program */
@@ -38,8 +48,22 @@ static void grammar_make(struct grammar *grammar) {
             }
             count++;
         }
-    grammar->names[count] = (struct option){NULL, 0, NULL, 0};
-    *letter = '\0';
+}
+
+/* The same for all programs of the command line, so that it is made once. NULL: no memory. */
+static const struct grammar *grammar_make(void) {
+    static struct grammar grammar;
+    if (grammar.letters)
+        return &grammar;
+    size_t count = (size_t)count_names() + 1; /* and the end, which is empty */
+    known_name *copies = calloc(count, sizeof *copies);
+    grammar.names = calloc(count, sizeof *grammar.names);
+    char *letters = calloc(count + 1, 2);
+    if (!copies || !grammar.names || !letters)
+        return NULL;
+    grammar.letters = letters;
+    grammar_fill(&grammar, copies);
+    return &grammar;
 }
 
 /* The row of what getopt returned or left in optopt; NULL: of no known option. */
@@ -87,13 +111,14 @@ static int act(const struct weft_known_row *row, const char *word, int argc, cha
 
 /* Options of one program, up to where it is named; *plain: "--" stood there. */
 static int parse_options(int argc, char **argv, struct weft_options *options, bool *plain) {
-    static struct grammar grammar;
+    const struct grammar *grammar = grammar_make();
     int result, status = -1, at = 1;
-    grammar_make(&grammar);
+    if (!grammar)
+        return weft_options_error("no memory for the options");
     optind = 0; /* begin anew, and forget the last program's */
     opterr = 0;
     while (status < 0 &&
-           (result = getopt_long_only(argc, argv, grammar.letters, grammar.names, NULL)) != -1) {
+           (result = getopt_long_only(argc, argv, grammar->letters, grammar->names, NULL)) != -1) {
         const char *word = argv[at];
         bool wrong = result == '?' || result == ':';
         status = wrong ? refuse(result, word) : act(row_of(result), word, argc, argv, options);

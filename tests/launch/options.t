@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The options that people's scripts carry, as Open MPI's and MPICH's launchers have them."""
-from harness import ENVIRONMENT, PE, ROOT, Result, case, main, preloaded, run, start
+from harness import BUILD, ENVIRONMENT, PE, ROOT, Result, Skip, case, main, preloaded, run, start
 import os
 import pathlib
 import re
 import socket
+import subprocess
 import tempfile
 
 
@@ -250,6 +251,21 @@ def bound():
     allowed = sorted(os.sched_getaffinity(0))
     result = run("-n", 1, "--cpu-set", allowed[-1], "sh", "-c", "grep Cpus_allowed_list /proc/self/status").expect(0)
     assert result.out.split() == ["Cpus_allowed_list:", str(allowed[-1])], result.out
+
+
+@case("an oshrun that knows 300 options more than ours knows each of them")
+def many_options():
+    rows = "".join(f'    {{HARMLESS, "option{i:03}", "", NULL, "a test has it"}},\n' for i in range(300))
+    source = (ROOT / "src/launch/known.c").read_text().replace("struct weft_known_row weft_known[] = {\n", "struct weft_known_row weft_known[] = {\n" + rows)
+    objects = [path for room in ("launch", "base", "boot") for path in (BUILD / "obj/src" / room).glob("*.o") if path.name != "known.o"]
+    if any(b"__asan_init" in path.read_bytes() or b"__tsan_init" in path.read_bytes() for path in objects[:1]):
+        raise Skip("a build with sanitizers")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["cc", "-D_GNU_SOURCE", f"-I{ROOT}/src", f"-I{BUILD}/include", "-x", "c", "-", "-x", "none", *objects, "-o", f"{folder}/oshrun", "-pthread", "-ldl"],
+                       input=source, text=True, check=True)
+        for option in "--option000", "--option299", "--oversubscribe":
+            result = subprocess.run([f"{folder}/oshrun", "-v", option, "echo", "here"], capture_output=True, text=True, env=ENVIRONMENT)
+            assert result.returncode == 0 and result.stdout == "here\n" and f"{option} has no effect" in result.stderr, (option, result)
 
 
 main()
