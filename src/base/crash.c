@@ -101,8 +101,14 @@ static void tell_frames(void) {
         weft_note("    %.*s", (int)strcspn(line, "\n"), line);
 }
 
-/* Once this returns the instruction faults again, or the signal that was sent is there again, and
- * the process dies where it was. */
+/* Whether no instruction of this thread has failed: the signal was sent, or the machine has lost a
+ * page that the process may never look at again ("action optional"). */
+static bool is_news(int signal, const siginfo_t *info) {
+    return info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
+}
+
+/* Once this returns the instruction faults again, or the signal is there again that came from
+ * elsewhere, and the process dies where it was. */
 static void crashed(int signal, siginfo_t *info, void *context) {
     (void)context;
     pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
@@ -119,7 +125,7 @@ static void crashed(int signal, siginfo_t *info, void *context) {
         }
     }
     set_default(signal);
-    if (info->si_code <= 0)
+    if (is_news(signal, info))
         raise(signal);
 }
 

@@ -18,6 +18,7 @@ SOURCE = """
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,12 @@ void weft_test_crash_here(const char *how) {
         __builtin_trap();
     if (strcmp(how, "bus") == 0)
         touch(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, memfd_create("empty", 0), 0));
+    if (strcmp(how, "memory") == 0) { /* as the kernel tells of a page that the machine has lost */
+        siginfo_t news = {.si_signo = SIGBUS, .si_code = BUS_MCEERR_AO};
+        news.si_addr = (void *)4096;
+        syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGBUS, &news);
+        return;
+    }
     if (strcmp(how, "stack") == 0)
         deeper(1);
     if (strcmp(how, "thread") == 0 && pthread_create(&thread, NULL, touch, (void *)24) == 0)
@@ -110,6 +117,11 @@ def every():
     crash("bus", signal.SIGBUS)
     assert "at address 0x18; it was in" in crash("segv", signal.SIGSEGV)[0]
     crash("segv", signal.SIGSEGV, npes=1)
+
+
+@case("memory that the machine has lost: the process dies of that, though none of its instructions failed")
+def lost_memory():
+    assert "at address 0x1000; it was in" in crash("memory", signal.SIGBUS)[0]
 
 
 @case("also without room on the stack, and in another thread")
