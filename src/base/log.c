@@ -52,6 +52,34 @@ void weft_note(const char *format, ...) {
     write_line(text);
 }
 
+/* Bytes of the well-formed character of UTF-8 that begins here, 0 if none does that a line may have
+ * (Unicode, table 3-7). U+0080 to U+009F are controls. */
+static size_t character_length(const unsigned char *at) {
+    if (at[0] < 0x80)
+        return at[0] >= ' ' && at[0] != 0x7f;
+    if (at[0] < 0xc2 || at[0] > 0xf4)
+        return 0;
+    unsigned char least = at[0] == 0xc2 || at[0] == 0xe0 ? 0xa0 : at[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned char most = at[0] == 0xed ? 0x9f : at[0] == 0xf4 ? 0x8f : 0xbf;
+    size_t length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    if (at[1] < least || at[1] > most)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+void weft_log_make_printable(char *text, size_t bytes) {
+    text[bytes - 1] = '\0';
+    while (*text) {
+        size_t length = character_length((const unsigned char *)text);
+        if (length == 0)
+            *text = '?';
+        text += length ? length : 1;
+    }
+}
+
 int weft_fail(int code, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

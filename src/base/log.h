@@ -5,6 +5,7 @@
 #define WEFT_BASE_LOG_H
 
 #include <stdarg.h>
+#include <stddef.h>
 
 /* Who speaks in later lines: "weft: PE 3 (pid 4711): ...". -1: "weft: ...". */
 void weft_log_set_pe(int pe);
@@ -17,6 +18,10 @@ void weft_log_set_handler(weft_log_handler *handler);
 
 /* The same for what is no error, such as that a PE waits: no handler gets it. */
 void weft_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Makes text of others fit for a line of ours: ends it within `bytes`, and replaces what would
+ * begin a line of its own, what a terminal obeys, and what is no UTF-8, by question marks. */
+void weft_log_make_printable(char *text, size_t bytes);
 
 /* Keeps the text for weft_last_error() of this thread and returns `code`, a negative errno. */
 int weft_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

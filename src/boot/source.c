@@ -94,25 +94,20 @@ static int job_key_read(const char *text, struct weft_job_key *job_key) {
     return 0;
 }
 
-/* For a line of ours: no line of its own, and nothing that a terminal obeys. */
-static void make_printable(char *text) {
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
 static int share_through_store(const struct weft_source *source, int pe,
                                struct weft_job_key *job_key) {
     static const char key[] = "weft-key";
+    enum { SHOWN_BYTES = 81 };
     char text[WEFT_STORE_VALUE_MAX];
-    _Static_assert(2 * sizeof *job_key < sizeof text, "the text of a key fits");
+    _Static_assert(2 * sizeof *job_key < sizeof text && SHOWN_BYTES <= sizeof text,
+                   "the text of a key fits");
     job_key_write(job_key, text);
     int rc = pe == 0 ? source->put(key, text) : 0;
     rc = rc ? rc : source->fence();
     rc = rc ? rc : source->get(0, key, text, sizeof text);
     if (rc == 0 && (rc = job_key_read(text, job_key)) != 0) {
-        make_printable(text);
-        weft_log("%s: what PE 0 has put is '%.80s', and no key of a job of ours: do all PEs run "
+        weft_log_make_printable(text, SHOWN_BYTES);
+        weft_log("%s: what PE 0 has put is '%s', and no key of a job of ours: do all PEs run "
                  "the same "
                  "version of Weft?",
                  source->name, text);

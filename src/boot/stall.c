@@ -2,6 +2,7 @@
 /* The state of an entry counts up: FREE -> FILLED (its owner writes) -> SHOWN -> FREE. What was
  * read counts if the entry was shown all the time, in the same count. */
 #include "boot/stall.h"
+#include "base/log.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -32,13 +33,6 @@ void weft_stall_hide(struct weft_stall *stall) {
     atomic_store(&stall->state, state < UINT32_MAX - STATES ? state - state % STATES + STATES : 0);
 }
 
-static void make_printable(char *text, size_t bytes) {
-    text[bytes - 1] = '\0';
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
-}
-
 bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts) {
     uint32_t state = atomic_load(&stall->state);
     if (state % STATES != SHOWN)
@@ -47,8 +41,8 @@ bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts) {
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load(&stall->state) != state)
         return false;
-    make_printable(facts->call, sizeof facts->call);
-    make_printable(facts->where, sizeof facts->where);
+    weft_log_make_printable(facts->call, sizeof facts->call);
+    weft_log_make_printable(facts->where, sizeof facts->where);
     return true;
 }
 
@@ -90,5 +84,5 @@ void weft_stall_where(char *where, size_t bytes) {
     where[0] = '\0';
     if (handler)
         handler(where, bytes);
-    make_printable(where, bytes);
+    weft_log_make_printable(where, bytes);
 }
