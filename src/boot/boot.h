@@ -52,10 +52,11 @@ int weft_boot_join(void);
 
 /* Every PE gives `bytes` (<= WEFT_BOOT_BLOB_MAX) and nfds (<= WEFT_BOOT_FDS_MAX) descriptors, the
  * same numbers on all PEs; all[i * bytes ...] and all_fds[i * nfds ...] are what PE i gave. Every
- * received descriptor is new and close-on-exec, also the own ones. Collective over the job.
- * 0 or -errno, logged; does not return when the job is aborted meanwhile. */
-int weft_boot_exchange(const void *mine, size_t bytes, void *all, const int *fds, int nfds,
-                       int *all_fds);
+ * received descriptor is new and close-on-exec, also the own ones. Collective over the job. `call`
+ * is the public one, for texts. 0 or -errno, logged; does not return when the job is aborted
+ * meanwhile. */
+int weft_boot_exchange(const char *call, const void *mine, size_t bytes, void *all, const int *fds,
+                       int nfds, int *all_fds);
 
 /* The same among some PEs: contribution i is that of pes[i]. All members give the same list, with
  * themselves in it, and the same tag; so many exchanges may be under way at once, in any threads,

@@ -8,8 +8,9 @@
 #include "boot/attachment.h"
 #include "boot/boot.h"
 #include "boot/control.h"
-#include "boot/root.h"
+#include "boot/late.h"
 #include "boot/notice.h"
+#include "boot/root.h"
 #include "boot/wire.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -110,17 +111,18 @@ static int take_from_hub(struct weft_exchange *exchange, int flags) {
 
 /* Until there is something to take, or a moment is over: a launcher that is stopped sends nothing,
  * and no end either. */
-static void await_hub(void) {
+static void await_hub(struct weft_late *late) {
     struct pollfd hub = {.fd = weft_attachment.hub, .events = POLLIN};
     if (poll(&hub, 1, LOOK_MS) > 0)
         return;
+    weft_late_turn(late);
     weft_notice_deaths();
     if (weft_control_aborted(weft_attachment.control))
         weft_boot_lost();
 }
 
 /* PE 0 takes what is there and serves the others meanwhile. */
-static int exchange_as_root(struct weft_exchange *exchange) {
+static int exchange_as_root(struct weft_exchange *exchange, struct weft_late *late) {
     while (exchange->arrived < exchange->members) {
         if (weft_control_aborted(weft_attachment.control))
             weft_boot_lost();
@@ -129,29 +131,35 @@ static int exchange_as_root(struct weft_exchange *exchange) {
             weft_root_turn();
         else if (rc)
             return rc;
+        weft_late_turn(late);
     }
     weft_root_finish();
     return 0;
 }
 
-static int exchange_all(struct weft_exchange *exchange, const void *mine, const int *fds) {
+static int exchange_all(struct weft_exchange *exchange, const char *call, const void *mine,
+                        const int *fds) {
+    struct weft_late late = {.call = call,
+                             .count = exchange->members,
+                             .server = weft_attachment.launched ? "oshrun" : "PE 0"};
     int rc = exchange_give(exchange, mine, fds);
     if (rc == 0 && weft_attachment.served)
-        rc = exchange_as_root(exchange);
+        rc = exchange_as_root(exchange, &late);
     while (rc == 0 && exchange->arrived < exchange->members) {
         rc = take_from_hub(exchange, MSG_DONTWAIT);
         if (rc == -EAGAIN) {
-            await_hub();
+            await_hub(&late);
             rc = 0;
         }
     }
+    weft_late_end(&late);
     if (rc)
         weft_exchange_drop(exchange);
     return rc;
 }
 
-int weft_boot_exchange(const void *mine, size_t bytes, void *all, const int *fds, int nfds,
-                       int *all_fds) {
+int weft_boot_exchange(const char *call, const void *mine, size_t bytes, void *all, const int *fds,
+                       int nfds, int *all_fds) {
     struct weft_exchange exchange = {.members = weft_attachment.npes,
                                      .bytes = bytes,
                                      .nfds = nfds,
@@ -160,9 +168,9 @@ int weft_boot_exchange(const void *mine, size_t bytes, void *all, const int *fds
     int rc = weft_exchange_check(&exchange);
     if (rc == 0)
         rc = exchange.members == 1 ? weft_exchange_alone(&exchange, mine, fds)
-                                   : exchange_all(&exchange, mine, fds);
+                                   : exchange_all(&exchange, call, mine, fds);
     if (rc)
-        weft_log("exchange of %zu bytes and %d descriptors with %d PEs: %s", bytes, nfds,
+        weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", call, bytes, nfds,
                  weft_attachment.npes, strerror(-rc));
     return rc;
 }

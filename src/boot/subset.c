@@ -19,6 +19,7 @@
 #include "boot/control.h"
 #include "boot/rendezvous.h"
 #include "boot/exchange.h"
+#include "boot/late.h"
 #include "boot/listener.h"
 #include "boot/notice.h"
 #include "boot/wire.h"
@@ -39,8 +40,11 @@ struct call {
 };
 #define CALL_BYTES(bytes) (offsetof(struct call, mine) + (bytes))
 
+static _Thread_local struct weft_late late; /* a thread is in one exchange at a time */
+
 /* Every turn of every wait. */
 static void look_at_abort(const struct weft_boot_subset *subset) {
+    weft_late_turn(&late);
     weft_notice_deaths();
     if (!weft_control_aborted(weft_attachment.control))
         return;
@@ -415,12 +419,19 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *
     int rc = weft_exchange_check(&exchange), member = rc ? rc : check_subset(subset);
     if (rc || member < 0)
         return rc ? weft_fail(rc, "%s: an exchange: %s", subset->call, strerror(-rc)) : member;
+    uint64_t number = number_of(subset);
+    late = (struct weft_late){.call = subset->call,
+                              .pes = subset->pes,
+                              .count = subset->count,
+                              .which = (uint32_t)number,
+                              .server = "its first PE"};
     if (subset->count == 1)
         rc = weft_exchange_alone(&exchange, mine, fds);
     else if (member == 0)
-        rc = be_root(subset, number_of(subset), &exchange, mine, fds);
+        rc = be_root(subset, number, &exchange, mine, fds);
     else
-        rc = be_peer(subset, number_of(subset), (uint32_t)member, &exchange, mine, fds);
+        rc = be_peer(subset, number, (uint32_t)member, &exchange, mine, fds);
+    weft_late_end(&late);
     if (rc && rc != -ECONNABORTED)
         weft_fail(rc, "%s: an exchange among %d PEs: %s", subset->call, subset->count,
                   strerror(-rc));

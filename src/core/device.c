@@ -106,7 +106,8 @@ static int meet(size_t *slot_bytes, const char *call) {
     weft_device.peers = calloc(npes, sizeof *weft_device.peers);
     int error = all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
     error = agree(error, call);
-    if (error == 0 && (error = weft_boot_exchange(&mine, sizeof mine, all, NULL, 0, NULL)) == 0)
+    if (error == 0 &&
+        (error = weft_boot_exchange(call, &mine, sizeof mine, all, NULL, 0, NULL)) == 0)
         take_facts(all, slot_bytes);
     free(all);
     if (error)
@@ -149,7 +150,7 @@ static int exchange_extent(struct weft_gpu_window *window, int fd, const char *c
     char mine = 0, *all = malloc(npes); /* a message has something in it */
     int error = agree(fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call), call);
     if (error == 0)
-        error = weft_boot_exchange(&mine, sizeof mine, all, &fd, 1, fds);
+        error = weft_boot_exchange(call, &mine, sizeof mine, all, &fd, 1, fds);
     if (error == 0)
         error = agree(attach_peers(window, fds, call), call);
     free(fds);

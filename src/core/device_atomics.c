@@ -41,7 +41,7 @@ static int share_wishes(struct trials *trials) {
     for (int pe = 0; pe < weft_job.npes; pe++)
         if (weft_device.peers[pe].ordinal < 0)
             mine.bits[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
-    return weft_boot_exchange(&mine, sizeof mine, trials->wishes, NULL, 0, NULL);
+    return weft_boot_exchange(trials->call, &mine, sizeof mine, trials->wishes, NULL, 0, NULL);
 }
 
 /* Among the words of WORLD, which nobody uses yet. */

@@ -67,7 +67,7 @@ static int open_host_words(int (*agree)(const void *, int), const char *call) {
     if (error == 0)
         error = agree(call, fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call));
     if (error == 0)
-        error = weft_boot_exchange(&mine, sizeof mine, all, &host_words.fd, 1, fds);
+        error = weft_boot_exchange(call, &mine, sizeof mine, all, &host_words.fd, 1, fds);
     if (error == 0)
         error = agree(call, attach_host_words(fds, call));
     free(all);

@@ -2,29 +2,17 @@
 /* A wait is looked at up to three times: to show it, to write the line, and where some PE shows
  * nothing, once more before that, because its wait may have been too short to be shown. */
 #include "core/hang.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "boot/stall.h"
+#include "boot/tally.h"
 #include "core/job.h"
 #include "core/team.h"
 #include "core/wait.h"
 
-enum {
-    SHOWN_AFTER = 10, /* parts of the time after which the line comes */
-    BUSY_MS = 20,     /* until the PE that tells just now has told */
-    GROUPS_MAX = 6,
-    NAMES_MAX = 4, /* of a group */
-    TEXT_BYTES = 900,
-};
 enum look { SHOW, TELL, TELL_AGAIN, NEVER };
-
-/* The time doubles with every line of this PE: a program whose PEs wait for long again and again
- * is not drowned in lines. */
-static _Atomic uint64_t patience_ns;
 
 /* --- Where a wait is ------------------------------------------------------------------------- */
 
@@ -45,8 +33,9 @@ static uint32_t round_of(const struct weft_team *team) {
 
 static struct weft_stall_facts facts_of(const struct weft_waiter *waiter) {
     const struct weft_team *team = team_of_word(waiter->word);
-    struct weft_stall_facts facts = {
-        .pe = waiter->pe, .team = team ? team->slot : -1, .round = team ? round_of(team) : 0};
+    struct weft_stall_facts facts = {.pe = waiter->pe,
+                                     .team = team ? team->slot : WEFT_STALL_NO_TEAM,
+                                     .round = team ? round_of(team) : 0};
     snprintf(facts.call, sizeof facts.call, "%s", waiter->call);
     return facts;
 }
@@ -89,66 +78,17 @@ static void describe_stall(const struct weft_stall_facts *mine,
         snprintf(text + at, bytes - (size_t)at, ", where it waits for PE %d", theirs->pe);
 }
 
-static void describe_silent(int pe, char *text, size_t bytes) {
-    const struct weft_control_pe *entry = &weft_job.control->pe[pe];
-    uint32_t state = atomic_load((_Atomic uint32_t *)&entry->state);
-    const char *activity = weft_stall_activity(atomic_load((_Atomic int32_t *)&entry->pid));
-    if (state == WEFT_PE_ABSENT)
-        snprintf(text, bytes, "before shmem_init");
-    else if (state == WEFT_PE_LEFT)
-        snprintf(text, bytes, "finalized");
-    else
-        snprintf(text, bytes, "in no call of Weft that lasts%s%s", *activity ? ": it " : "",
-                 activity);
-}
-
 /* --- The line -------------------------------------------------------------------------------- */
-
-/* PEs that do the same. */
-struct group {
-    char what[288], names[160];
-    int count;
-};
 
 struct report {
     struct weft_stall_facts mine;
     const struct weft_team *team;     /* NULL: the wait is none of a team's */
     const struct weft_roster *roster; /* of the team, or of an active set */
     int npes;                         /* of those; 0: it is neither */
-    struct group groups[GROUPS_MAX];
-    int ngroups, others; /* PEs beyond the groups */
-    int silent;          /* PEs that show nothing and are in the job */
-    bool mismatch;       /* some PE is in another call of the team */
-    bool told;           /* by another PE that waits in the same call */
+    struct weft_tally tally;
+    bool mismatch; /* some PE is in another call of the team */
+    bool told;     /* by another PE that waits in the same call */
 };
-
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t bytes,
-                                                         const char *format, ...) {
-    size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + used, bytes - used, format, arguments);
-    va_end(arguments);
-}
-
-static void add_to_group(struct report *report, int pe, const char *what) {
-    struct group *group = report->groups;
-    struct group *end = group + report->ngroups;
-    while (group < end && strcmp(group->what, what) != 0)
-        group++;
-    if (group == report->groups + GROUPS_MAX) {
-        report->others++;
-        return;
-    }
-    if (group == end) {
-        *group = (struct group){.count = 0};
-        snprintf(group->what, sizeof group->what, "%s", what);
-        report->ngroups++;
-    }
-    if (group->count++ < NAMES_MAX)
-        append(group->names, sizeof group->names, "%sPE %d (pid %d)", group->count > 1 ? ", " : "",
-               pe, (int)atomic_load(&weft_job.control->pe[pe].pid));
-}
 
 /* Whether the PE has done its part of what the wait is for, as far as the team's words say. */
 static bool has_come(const struct weft_team *team, const struct weft_word *word, int member) {
@@ -170,11 +110,12 @@ static bool has_come(const struct weft_team *team, const struct weft_word *word,
 static void add_pe(struct report *report, int pe, bool also_same) {
     struct weft_stall_facts theirs;
     struct weft_stall *stall;
-    char what[sizeof report->groups->what];
+    char what[WEFT_TALLY_WHAT_BYTES];
     if (!read_stall(pe, report->mine.team, &theirs, &stall)) {
-        report->silent += atomic_load(&weft_job.control->pe[pe].state) == WEFT_PE_JOINED;
-        describe_silent(pe, what, sizeof what);
-    } else if (report->npes && is_same_call(&report->mine, &theirs)) {
+        weft_tally_add_silent(&report->tally, weft_job.control, pe);
+        return;
+    }
+    if (report->npes && is_same_call(&report->mine, &theirs)) {
         if (!also_same)
             return;
         snprintf(what, sizeof what, "in it, too: do their arguments differ? SHMEM_DEBUG=1 tells");
@@ -183,7 +124,7 @@ static void add_pe(struct report *report, int pe, bool also_same) {
         report->mismatch |= theirs.team == report->mine.team && theirs.team >= 0 &&
                             strcmp(theirs.call, report->mine.call) != 0;
     }
-    add_to_group(report, pe, what);
+    weft_tally_add(&report->tally, weft_job.control, pe, "is", what);
 }
 
 /* Whether a PE that waits in the same call has written the line. */
@@ -207,7 +148,7 @@ static void add_members(struct report *report, const struct weft_waiter *waiter)
         if (pe != weft_job.pe && !(report->team && has_come(report->team, waiter->word, member)))
             add_pe(report, pe, false);
     }
-    if (report->ngroups == 0)
+    if (report->tally.ngroups == 0)
         add_pe(report, waiter->pe, true);
 }
 
@@ -245,23 +186,16 @@ static const char *awaited_text(const struct weft_waiter *waiter) {
 
 static void tell(const struct weft_waiter *waiter, const struct report *report, uint64_t now_ns) {
     const char *where = waiter->stall ? waiter->stall->facts.where : "";
-    char text[TEXT_BYTES] = "";
-    append(text, sizeof text, "%s%s%s%s has waited %.3g s%s", waiter->call, *where ? " (" : "",
-           where, *where ? ")" : "", (double)(now_ns - waiter->since_ns) * 1e-9,
-           awaited_text(waiter));
-    for (int i = 0; i < report->ngroups; i++) {
-        const struct group *group = &report->groups[i];
-        append(text, sizeof text, "%s%s", i ? "; " : "", group->names);
-        if (group->count > NAMES_MAX)
-            append(text, sizeof text, " and %d more", group->count - NAMES_MAX);
-        append(text, sizeof text, ", which %s %s", group->count > 1 ? "are" : "is", group->what);
-    }
-    if (report->others)
-        append(text, sizeof text, "; and %d other PEs", report->others);
+    char text[WEFT_TALLY_TEXT_BYTES] = "";
+    weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s%s", waiter->call,
+                      *where ? " (" : "", where, *where ? ")" : "",
+                      (double)(now_ns - waiter->since_ns) * 1e-9, awaited_text(waiter));
+    weft_tally_write(&report->tally, text, sizeof text);
     if (report->mismatch)
-        append(text, sizeof text,
-               ". These are different collective calls: all members of a team must make the same "
-               "ones in the same order");
+        weft_tally_append(
+            text, sizeof text,
+            ". These are different collective calls: all members of a team must make the same "
+            "ones in the same order");
     weft_note("%s (WEFT_HANG_SECONDS sets the time)", text);
 }
 
@@ -276,19 +210,17 @@ static void show(struct weft_waiter *waiter) {
 /* One PE at a time, so that of several which wait in one call one alone writes the line. False:
  * not yet. */
 static bool try_tell(struct weft_waiter *waiter, uint64_t now_ns) {
-    _Atomic uint32_t *telling = &weft_job.control->telling;
-    uint32_t nobody = 0;
-    if (!atomic_compare_exchange_strong(telling, &nobody, (uint32_t)weft_job.pe + 1))
+    if (!weft_tally_begin(weft_job.control, weft_job.pe, &waiter->failures))
         return false;
     struct report report = report_of(waiter);
-    bool told = waiter->looks == TELL_AGAIN || report.silent == 0;
+    bool told = waiter->looks == TELL_AGAIN || report.tally.silent == 0;
     if (told && !report.told) {
         tell(waiter, &report, now_ns);
-        atomic_store(&patience_ns, 2 * atomic_load(&patience_ns));
+        weft_tally_told();
     }
     if (told && waiter->stall)
         atomic_store(&waiter->stall->told, 1);
-    atomic_store(telling, 0);
+    weft_tally_end(weft_job.control, weft_job.pe);
     if (!told)
         waiter->looks = TELL_AGAIN;
     return told;
@@ -300,17 +232,17 @@ static void look(struct weft_waiter *waiter, uint64_t now_ns) {
     case SHOW:
         show(waiter);
         waiter->looks = TELL;
-        waiter->look_ns = waiter->since_ns + atomic_load(&patience_ns);
+        waiter->look_ns = waiter->since_ns + weft_tally_patience_ns();
         break;
     case TELL:
-        waiter->look_ns = now_ns + BUSY_MS * UINT64_C(1000000);
+        waiter->look_ns = now_ns + WEFT_TALLY_BUSY_MS * UINT64_C(1000000);
         if (try_tell(waiter, now_ns))
             waiter->looks = NEVER;
         else if (waiter->looks == TELL_AGAIN)
             waiter->look_ns = now_ns + shown_ns + shown_ns / 4;
         break;
     case TELL_AGAIN:
-        waiter->look_ns = now_ns + BUSY_MS * UINT64_C(1000000);
+        waiter->look_ns = now_ns + WEFT_TALLY_BUSY_MS * UINT64_C(1000000);
         if (try_tell(waiter, now_ns))
             waiter->looks = NEVER;
         break;
@@ -334,8 +266,8 @@ static void refuse_nested(const struct weft_waiter *waiter) {
 }
 
 void weft_hang_watch(void) {
-    patience_ns = (uint64_t)(weft_env.hang_seconds * 1e9);
+    uint64_t patience_ns = (uint64_t)(weft_env.hang_seconds * 1e9);
     weft_wait_watch = (struct weft_wait_watch){.look = patience_ns ? look : NULL,
                                                .nested = refuse_nested,
-                                               .after_ns = patience_ns / SHOWN_AFTER};
+                                               .after_ns = patience_ns / WEFT_TALLY_SHOWN_AFTER};
 }

@@ -181,7 +181,7 @@ static int share_memory(void) {
     if (result == 0)
         result = make_own_memory(&mine, fds);
     if (result == 0)
-        result = weft_boot_exchange(&mine, sizeof mine, all, fds, NFDS, all_fds);
+        result = weft_boot_exchange("shmem_init", &mine, sizeof mine, all, fds, NFDS, all_fds);
     if (result == 0)
         result = attach_all(all, all_fds);
     free(all);

@@ -27,7 +27,7 @@ struct weft_waiter {
     uint32_t turns;
     bool departed;                    /* `pe` has, and the condition was looked at behind that */
     bool limited;                     /* the program has set a limit: see weft_boot_go_alone */
-    uint8_t looks;                    /* of the watch below */
+    uint8_t looks, failures;          /* of the watch below */
     uint64_t since_ns, look_ns;       /* of the first rest, and of the watch's next look */
     const struct weft_word *word;     /* that is waited for; NULL: it is none of the library */
     const struct weft_roster *roster; /* of an active set that is waited for, of npes; or NULL */

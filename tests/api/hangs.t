@@ -19,7 +19,8 @@ import lines  # noqa: E402
 import tap  # noqa: E402
 
 SECONDS = "0.4"
-SLEEPS = r"which is in no call of Weft that lasts: it sleeps"
+NO_CALL = r"which is in no call of Weft that lasts \(its own code, or a loop of tests or fetches\)"
+SLEEPS = rf"{NO_CALL}: it sleeps"
 
 # name, PEs, statement, lines. "PE 1" in a line stands for it with its pid.
 HANGS = [
@@ -28,8 +29,10 @@ HANGS = [
       r"PE 1: shmem_int_sum_reduce has waited 0\.\d+ s for PE 0, which is in shmem_barrier_all\. These are different"]),
     ("one PE of four is late", 4, "if (me == 1) sleep(100); shmem_barrier_all()", [rf"PE [023]: shmem_barrier_all has waited \S+ s for PE 1, {SLEEPS} "]),
     ("one PE computes", 3, "if (me == 2) for (volatile int i = 0;; i++); weft_all_reduce(SHMEM_TEAM_WORLD, y, x, 4, WEFT_F32, WEFT_SUM, WEFT_STREAM_HOST)",
-     [r"PE [01]: weft_all_reduce has waited \S+ s for PE 2, which is in no call of Weft that lasts: it runs"]),
-    ("one PE is stopped", 2, "if (me == 1) raise(SIGSTOP); shmem_sync_all()", [r"PE 0: shmem_sync_all has waited \S+ s for PE 1, which is in no call of Weft that lasts: it is stopped"]),
+     [rf"PE [01]: weft_all_reduce has waited \S+ s for PE 2, {NO_CALL}: it runs"]),
+    ("one PE tests a word in a loop", 2, "if (me == 1) while (!shmem_long_test(&word, SHMEM_CMP_EQ, 5)); shmem_barrier_all()",
+     [rf"PE 0: shmem_barrier_all has waited \S+ s for PE 1, {NO_CALL}: it runs"]),
+    ("one PE is stopped", 2, "if (me == 1) raise(SIGSTOP); shmem_sync_all()", [rf"PE 0: shmem_sync_all has waited \S+ s for PE 1, {NO_CALL}: it is stopped"]),
     ("a condition that nobody meets", 3, "if (me == 0) shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5); shmem_barrier_all()",
      [r"PE 0: shmem_long_wait_until has waited \S+ s for any PE: PE 1, PE 2, which are in shmem_barrier_all ",
       r"PE [12]: shmem_barrier_all has waited \S+ s for PE 0, which is in shmem_long_wait_until "]),
@@ -51,9 +54,24 @@ HANGS = [
       r"PE 2: shmem_barrier_all has waited \S+ s for PE 0, PE 1, which are in shmem_team_sync of another team"]),
     ("an active set", 4, "if (me == 3) sleep(100); shmem_sync(0, 0, npes, psync)", [rf"PE [012]: shmem_sync has waited \S+ s for PE 3, {SLEEPS}"]),
     ("a PE that does not finalize", 2, "if (me == 1) sleep(100); shmem_finalize()", [rf"PE 0: shmem_finalize has waited \S+ s for PE 1, {SLEEPS}"]),
+    ("a PE that goes to no new team", 3, "if (me == 2) sleep(100); shmemx_team_create(all, 3, 0, &team)",
+     [rf"PE [01]: shmemx_team_create has waited \S+ s for PE 2, {SLEEPS}"]),
+    ("the first PE goes to no new team", 3, "if (me == 0) shmem_barrier_all(); shmemx_team_create(all, 3, 0, &team)",
+     [r"PE [12]: shmemx_team_create has waited \S+ s for PE 0, which is in shmem_barrier_all ",
+      r"PE 0: shmem_barrier_all has waited \S+ s for PE 1, PE 2, which are in shmemx_team_create "]),
+    ("a wait while another PE is stuck in its line", 2, "if (me == 1) block_stderr(); else usleep(300000); shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5)",
+     [r"PE 0: shmem_long_wait_until has waited \S+ s for any PE: PE 1, which is in shmem_long_wait_until "]),
     ("a broadcast whose root is elsewhere", 3, "if (me == 2) shmem_long_wait_until(&word, SHMEM_CMP_EQ, 5); shmem_int_broadcast(SHMEM_TEAM_WORLD, &a, &b, 1, 2); shmem_barrier_all()",
      [r"PE [01]: shmem_int_broadcast has waited \S+ s for PE 2, which is in shmem_long_wait_until ",
       r"PE 2: shmem_long_wait_until has waited \S+ s for any PE: PE 0, PE 1, which are in shmem_int_broadcast "]),
+]
+
+# The same before shmem_init, where the launcher's number is all that a PE knows itself by.
+BEFORE = [
+    ("a PE that does not call shmem_init", 3, "if (me == 1) sleep(100)", [r"PE [02]: shmem_init has waited 0\.\d+ s for PE 1, which has not called shmem_init: it sleeps \(WEFT_HANG"]),
+    ("PE 0 and others that do not call shmem_init", 4, "if (me != 3) sleep(100)", [r"PE 3: shmem_init has waited \S+ s for PE 0, PE 1, PE 2, which have not called shmem_init: it sleeps"]),
+    ("a PE that does not call shmem_init again", 2, "shmem_init(); shmem_finalize(); if (me == 1) sleep(100)",
+     [r"PE 0: shmem_init has waited \S+ s for PE 1, which has finalized: it sleeps"]),
 ]
 
 # name, statement, its line, which ends the job.
@@ -75,6 +93,8 @@ SILENT = [
 ]
 
 PROGRAM = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <shmem.h>
 #include <shmemx.h>
 #include <signal.h>
@@ -82,15 +102,27 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <unistd.h>
 #include <weft.h>
-static int me, npes, a, b;
+static int me, npes, a, b, all[] = {0, 1, 2};
+static shmem_team_t team;
 static long word, words[2], lock, other, psync[SHMEM_SYNC_SIZE];
 static uint64_t signal_word;
 static float x[4], y[4];
 static void meet(int number) { (void)number; shmem_barrier_all(); }
 static void where(char *text, size_t bytes) { snprintf(text, bytes, "line 7 of %%d", me); }
 static void leave(int number) { (void)number; exit(0); }
+static void block_stderr(void) {
+    int ends[2];
+    char piece[4096] = {0};
+    if (pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], 2) == 2)
+        while (write(2, piece, sizeof piece) > 0);
+    fcntl(2, F_SETFL, 0);
+}
 int main(int argc, char **argv) {
-    (void)argc; (void)meet; (void)leave;
+    (void)argc; (void)meet; (void)leave; (void)all; (void)team;
+    me = getenv("WEFT_PE") ? atoi(getenv("WEFT_PE")) : 0;
+    switch (atoi(argv[1])) {
+%s
+    }
     shmem_init();
     me = shmem_my_pe();
     npes = shmem_n_pes();
@@ -104,7 +136,8 @@ int main(int argc, char **argv) {
 work = tempfile.TemporaryDirectory(prefix="weft-hangs-")
 program = pathlib.Path(work.name) / "hangs"
 everything = [(name, statement, None) for name, _, statement, _ in HANGS] + REFUSED + SILENT
-program.with_suffix(".c").write_text(PROGRAM % lines.switch(everything, 0))
+early = [(name, statement, None) for name, _, statement, _ in BEFORE]
+program.with_suffix(".c").write_text(PROGRAM % (lines.switch(early, len(everything)), lines.switch(everything, 0)))
 subprocess.run([str(lines.BUILD / "bin/oshcc"), "-std=gnu11", "-O1", "-o", str(program), str(program) + ".c"], check=True)
 
 
@@ -165,6 +198,8 @@ def cases():
     for name, pes, _, wanted in HANGS:
         yield f"{name} is explained", hang(number, pes, wanted)
         number += 1
+    for number_early, (name, pes, _, wanted) in enumerate(BEFORE, len(everything)):
+        yield f"{name} is explained", hang(number_early, pes, wanted)
     for name, _, wanted in REFUSED:
         yield f"{name} is refused", refused(number, wanted)
         number += 1

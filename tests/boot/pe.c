@@ -52,7 +52,7 @@ static void join_in_thread(int unused) {
 static void exchange(int times) {
     int *all = calloc((size_t)weft_boot.npes, sizeof *all);
     for (int i = 0; i < (times ? times : 1); i++)
-        if (weft_boot_exchange(&weft_boot.pe, sizeof *all, all, NULL, 0, NULL))
+        if (weft_boot_exchange("exchange", &weft_boot.pe, sizeof *all, all, NULL, 0, NULL))
             exit(71);
     free(all);
 }
@@ -79,7 +79,7 @@ static void rejoin(int times) {
 static void give_other_size(int unused) {
     (void)unused;
     char mine[16] = {0}, all[16 * 64];
-    weft_boot_exchange(mine, sizeof mine, all, NULL, 0, NULL);
+    weft_boot_exchange("exchange", mine, sizeof mine, all, NULL, 0, NULL);
 }
 
 static void hang(int unused) {
@@ -137,7 +137,7 @@ static void fork_meddler(int unused) {
         int all[64];
         weft_boot_end_job(9, false);
         weft_boot_leave();
-        exit(weft_boot_exchange(all, 4, all, NULL, 0, NULL) ? 0 : 1);
+        exit(weft_boot_exchange("exchange", all, 4, all, NULL, 0, NULL) ? 0 : 1);
     }
     int status;
     waitpid(child, &status, 0);

@@ -125,7 +125,8 @@ static void *run_thread(void *tag) {
 static void exchange_of_all(void) {
     int all[PES_MAX];
     for (int i = 0; i < 30; i++) {
-        EXPECT(weft_boot_exchange(&weft_boot.pe, sizeof *all, all, NULL, 0, NULL) == 0, "%d", i);
+        EXPECT(weft_boot_exchange("exchange", &weft_boot.pe, sizeof *all, all, NULL, 0, NULL) == 0,
+               "%d", i);
         for (int pe = 0; pe < weft_boot.npes; pe++)
             EXPECT(all[pe] == pe, "%d", all[pe]);
     }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Nobody tells a PE that waits in an exchange who else is in it. But each shows its wait in time,
+ * so that whoever shows none, twice in a row, is late. */
+#include "boot/late.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "boot/attachment.h"
+#include "boot/control.h"
+#include "boot/stall.h"
+#include "boot/tally.h"
+#include <stdio.h>
+#include <string.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+
+enum look { SHOW, TELL, TELL_AGAIN, NEVER };
+
+static struct weft_control_pe *entry_of(int pe) {
+    return &weft_attachment.control->pe[pe];
+}
+
+static int member_of(const struct weft_late *late, int i) {
+    return late->pes ? late->pes[i] : i;
+}
+
+static bool is_same(const struct weft_late *late, const struct weft_stall_facts *theirs) {
+    return theirs->team == WEFT_STALL_EXCHANGE && theirs->round == late->which &&
+           strcmp(theirs->call, late->call) == 0;
+}
+
+/* What the PE shows: this wait, where it has come; another one; or, with NULL, none. */
+static struct weft_stall *find_stall(const struct weft_late *late, int pe,
+                                     struct weft_stall_facts *facts) {
+    struct weft_stall *stall = entry_of(pe)->stall, *found = NULL;
+    for (struct weft_stall *end = stall + WEFT_STALLS; stall < end; stall++) {
+        struct weft_stall_facts theirs;
+        if (!weft_stall_read(stall, &theirs) || (found && !is_same(late, &theirs)))
+            continue;
+        *facts = theirs;
+        found = stall;
+    }
+    return found;
+}
+
+static void add_pe(struct weft_tally *tally, const struct weft_late *late, int pe) {
+    struct weft_stall_facts theirs;
+    char what[WEFT_TALLY_WHAT_BYTES];
+    if (!find_stall(late, pe, &theirs)) {
+        weft_tally_add_silent(tally, weft_attachment.control, pe);
+        return;
+    }
+    const char *activity = weft_stall_activity(atomic_load(&entry_of(pe)->pid));
+    bool here = is_same(late, &theirs);
+    if (here && strncmp(activity, "is stopped", 10) != 0)
+        return;
+    snprintf(what, sizeof what, "in %s%s%s%s%s", here ? "it, too, and " : theirs.call,
+             here ? activity : "", *theirs.where ? " (" : "", theirs.where,
+             *theirs.where ? ")" : "");
+    weft_tally_add(tally, weft_attachment.control, pe, "is", what);
+}
+
+/* Whether another PE that waits in this exchange has written the line. */
+static bool is_told(const struct weft_late *late) {
+    struct weft_stall_facts theirs;
+    for (int i = 0; i < late->count; i++) {
+        int pe = member_of(late, i);
+        struct weft_stall *stall = pe != weft_attachment.pe ? find_stall(late, pe, &theirs) : NULL;
+        if (stall && is_same(late, &theirs) && atomic_load(&stall->told))
+            return true;
+    }
+    return false;
+}
+
+static void tell(const struct weft_late *late, const struct weft_tally *tally, uint64_t now_ns) {
+    const char *where = late->stall ? late->stall->facts.where : "";
+    char text[WEFT_TALLY_TEXT_BYTES] = "";
+    weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s for ", late->call,
+                      *where ? " (" : "", where, *where ? ")" : "",
+                      (double)(now_ns - late->since_ns) * 1e-9);
+    if (tally->ngroups)
+        weft_tally_write(tally, text, sizeof text);
+    else
+        weft_tally_append(text, sizeof text, "%s, and all PEs are here", late->server);
+    weft_note("%s (WEFT_HANG_SECONDS sets the time)", text);
+    weft_tally_told();
+}
+
+/* False: another PE has its turn. */
+static bool try_tell(struct weft_late *late, uint64_t now_ns) {
+    struct weft_tally tally = {.ngroups = 0};
+    if (!weft_tally_begin(weft_attachment.control, weft_attachment.pe, &late->failures))
+        return false;
+    for (int i = 0; i < late->count; i++)
+        if (member_of(late, i) != weft_attachment.pe)
+            add_pe(&tally, late, member_of(late, i));
+    bool told = late->looks == TELL_AGAIN || tally.silent == 0;
+    if (told && !is_told(late))
+        tell(late, &tally, now_ns);
+    if (told && late->stall)
+        atomic_store(&late->stall->told, 1);
+    weft_tally_end(weft_attachment.control, weft_attachment.pe);
+    late->looks = told ? NEVER : TELL_AGAIN;
+    return true;
+}
+
+static void show(struct weft_late *late) {
+    struct weft_stall_facts facts = {.pe = -1, .team = WEFT_STALL_EXCHANGE, .round = late->which};
+    snprintf(facts.call, sizeof facts.call, "%s", late->call);
+    weft_stall_where(facts.where, sizeof facts.where);
+    late->stall = weft_stall_show(weft_attachment.control, weft_attachment.pe, &facts);
+}
+
+static void look(struct weft_late *late, uint64_t now_ns) {
+    uint64_t patience_ns = weft_tally_patience_ns();
+    if (late->looks == SHOW) {
+        show(late);
+        late->looks = TELL;
+        late->look_ns = late->since_ns + patience_ns;
+    } else if (!try_tell(late, now_ns)) {
+        late->look_ns = now_ns + WEFT_TALLY_BUSY_MS * NS_PER_MS;
+    } else {
+        uint64_t again_ns = patience_ns / WEFT_TALLY_SHOWN_AFTER * 5 / 4;
+        late->look_ns = late->looks == TELL_AGAIN ? now_ns + again_ns : UINT64_MAX;
+    }
+}
+
+void weft_late_turn(struct weft_late *late) {
+    uint64_t now_ns = weft_clock_ns();
+    if (late->since_ns == 0) {
+        uint64_t patience_ns = weft_tally_patience_ns();
+        late->since_ns = now_ns;
+        late->look_ns = patience_ns ? now_ns + patience_ns / WEFT_TALLY_SHOWN_AFTER : UINT64_MAX;
+    }
+    if (now_ns >= late->look_ns)
+        look(late, now_ns);
+}
+
+void weft_late_end(struct weft_late *late) {
+    if (late->stall)
+        weft_stall_hide(late->stall);
+    late->stall = NULL;
+}

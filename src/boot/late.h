@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waits for PEs that are to come to an exchange. Like those of core (core/hang.c), one that lasts
+ * is shown to all, and after WEFT_HANG_SECONDS there is one line on who has not come. A wait that
+ * never sleeps has no part in this. */
+#ifndef WEFT_BOOT_LATE_H
+#define WEFT_BOOT_LATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weft_stall;
+
+struct weft_late {
+    const char *call;   /* the public one */
+    const int *pes;     /* that take part; NULL: all of the job */
+    int count;          /* of pes */
+    uint32_t which;     /* tells apart exchanges in calls of one name */
+    const char *server; /* that gathers what PEs give, and may be late itself */
+    struct weft_stall *stall;
+    uint64_t since_ns, look_ns;
+    uint8_t looks, failures;
+};
+
+/* Before each sleep of the wait. */
+void weft_late_turn(struct weft_late *late);
+
+/* Ends the wait: nobody sees it any more. */
+void weft_late_end(struct weft_late *late);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the PEs do that a long wait is for, in words and in groups of those that do the same; and
+ * whose turn it is to say so, for of several PEs that wait for the same one alone speaks. */
+#ifndef WEFT_BOOT_TALLY_H
+#define WEFT_BOOT_TALLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "boot/control.h"
+
+enum {
+    WEFT_TALLY_GROUPS = 6,
+    WEFT_TALLY_WHAT_BYTES = 288,
+    WEFT_TALLY_TEXT_BYTES = 900,
+    WEFT_TALLY_SHOWN_AFTER =
+        10,                  /* parts of the time after which the line comes: then it is shown */
+    WEFT_TALLY_BUSY_MS = 50, /* until the next try, where another PE has its turn */
+};
+
+struct weft_tally {
+    struct weft_tally_group {
+        const char *verb; /* "is" or "has" */
+        char what[WEFT_TALLY_WHAT_BYTES], names[160];
+        int count;
+    } group[WEFT_TALLY_GROUPS];
+    int ngroups, others; /* PEs beyond the groups */
+    int silent;          /* PEs that show nothing and are in the job */
+};
+
+/* Adds PE `pe` of the page, with its process: it "is" or "has" what `what` says. */
+void weft_tally_add(struct weft_tally *tally, const struct weft_control *control, int pe,
+                    const char *verb, const char *what);
+
+/* Adds one that shows no wait: what its state says, and the system of its process. */
+void weft_tally_add_silent(struct weft_tally *tally, const struct weft_control *control, int pe);
+
+/* Appends "PE 1 (pid 12) and ..., which are ...; PE 2 (pid 13), which has ..." to the text. */
+void weft_tally_write(const struct weft_tally *tally, char *text, size_t bytes);
+
+__attribute__((format(printf, 3, 4))) void weft_tally_append(char *text, size_t bytes,
+                                                             const char *format, ...);
+
+/* After how many nanoseconds this PE's next line is due: WEFT_HANG_SECONDS, and twice as long after
+ * each line, so that a program whose PEs wait for long again and again is not drowned in lines. 0:
+ * never. */
+uint64_t weft_tally_patience_ns(void);
+void weft_tally_told(void);
+
+/* Takes the turn of this PE `pe`: false where another one has it. *failures counts for one wait how
+ * often that was so: a PE that keeps its turn for two seconds is stopped, dead or stuck in its
+ * output, and loses it. */
+bool weft_tally_begin(struct weft_control *control, int pe, uint8_t *failures);
+void weft_tally_end(struct weft_control *control, int pe);
+
+#endif
