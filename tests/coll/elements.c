@@ -2,7 +2,8 @@
 /* Description: the element kernels, without any PE: every f8, f16 and bf16 value, the
  * latter there and back, halfway cases, reductions of one to five sources in every type and
  * operation, in place, in rows. PEs: 1 */
-#include "coll/elements.c"
+#include "coll/elements.h"
+#include "coll/narrow.h"
 #include "ops/tensor.h"
 
 static void widening(void) {
