@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TAP for tests that look for problems: a case is a name and a function that appends to a list, or raises
-Skip with the reason why it cannot run here.
+Skip with the reason why it cannot run here. Another exception is a problem of that case alone.
 """
 import concurrent.futures
 import sys
+import traceback
 
 
 class Skip(Exception):
@@ -37,6 +38,8 @@ def run(cases):
             check(found)
         except Skip as reason:
             skipped = f" # SKIP {reason}"
+        except Exception:
+            found += traceback.format_exc().splitlines()
         for line in found:
             print(f"# {line}", file=sys.stderr)
         print(f"{'not ' if found else ''}ok {number} - {name}{skipped}")
