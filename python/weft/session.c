@@ -20,17 +20,20 @@ struct weft_session weft_session = {.device = -1};
 static bool lingering; /* over for Python, but the library still runs: there are views */
 
 bool weft_session_check(const char *call) {
-    if (weft_session.lost) {
-        weft_error_raise(call, WEFT_JOB_LOST);
-        return false;
-    }
-    if (weft_session.running)
+    if (weft_session.running && !weft_session.lost)
         return true;
-    PyErr_Format(PyExc_RuntimeError, "%s: called %s", call,
-                 weft_session.forked ? "in a forked child, which is no PE: call it in the PE's own "
-                                       "process, or start processes by spawn"
-                 : weft_session.number ? "after finalize(): finalize later, or call init() again"
-                                       : "before init(): call weft.init() first");
+    if (weft_session.lost)
+        PyErr_Format(PyExc_RuntimeError,
+                     "%s: called behind the end of the job: start this process anew, which in a "
+                     "notebook is its kernel: %s",
+                     call, weft_session_loss());
+    else
+        PyErr_Format(
+            PyExc_RuntimeError, "%s: called %s", call,
+            weft_session.forked   ? "in a forked child, which is no PE: call it in the PE's own "
+                                    "process, or start processes by spawn"
+            : weft_session.number ? "after finalize(): finalize later, or call init() again"
+                                  : "before init(): call weft.init() first");
     return false;
 }
 

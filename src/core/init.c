@@ -204,8 +204,8 @@ static void greet(void) {
     if (weft_env.info)
         weft_env_print();
     if (weft_env.debug)
-        weft_note("%d PEs, heap slots of %s, statics %s", weft_job.npes,
-                  weft_size(weft_windows.heap.slot_bytes).text,
+        weft_note("%d PE%s, heap slots of %s, statics %s", weft_job.npes,
+                  weft_job.npes > 1 ? "s" : "", weft_size(weft_windows.heap.slot_bytes).text,
                   weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
     fflush(stdout);
 }

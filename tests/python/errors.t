@@ -83,6 +83,22 @@ def misuse_is_an_exception(problems):
         problems += lines_of_weft(done)
 
 
+def calls_behind_the_end(problems):
+    """Of the job, as in the next cells of a notebook: they say that the process has to start anew, and why."""
+    done = run("""
+        for call in (lambda: weft.put(b[0:2], b[1:3], 0), lambda: weft.zeros(3), weft.init):
+            try:
+                call()
+            except RuntimeError as error:
+                print(error, flush=True)
+    """, 1, SHMEM_DEBUG="1")
+    said = done.stdout.splitlines()
+    anew = "called behind the end of the job: start this process anew, which in a notebook is its kernel: shmem_"
+    if len(said) != 3 or "overlap" not in said[0] or "anew" in said[0] or not all(
+            line.startswith(f"{call}: {anew}") and "overlap" in line for call, line in zip(("zeros", "init"), said[1:])):
+        problems += (done.stdout + done.stderr).splitlines()
+
+
 SHORT = {
     "put": "weft.put(b[0:6], b[1:7], 0)", "get": "weft.get(b[0:6], b[1:7], 0)",
     "put_nbi": "weft.put_nbi(b[0:6], b[1:7], 0)",
@@ -169,6 +185,7 @@ tap.run(tap.ahead([
     ("checked mode: arguments differ", arguments_differ),
     ("checked mode: a misuse is an exception", misuse_is_an_exception),
     ("checked mode: so is that of a short call", short_misuse_is_an_exception),
+    ("calls behind the end of the job say what to do", calls_behind_the_end),
     ("too much memory is told once", too_much_memory),
     ("init tells why there is no job", wrong_job),
     ("init tells a child of a PE what to do", child_of_a_pe),
