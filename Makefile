@@ -313,9 +313,15 @@ check-gpu: ## run the tests of GPUs with this machine's CUDA driver; PART=2 runs
 	$(PARALLEL) all tests
 	@for part in $(PART); do timeout 480 tests/prove.sh -g $(BUILD):$$part || exit; done
 
-# The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too.
+# The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too. Each
+# of the parts takes at most 60 minutes on two idle processors, builds included (tests/costs.txt).
+CHECK_PARTS := 1 2 3 4
 check-all: export WEFT_TEST_LONG := 1
-check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours
+ifneq ($(and $(filter check-all,$(MAKECMDGOALS)),$(filter-out file,$(origin PART))),)
+$(if $(filter 1,$(words $(filter $(PART),$(CHECK_PARTS)))),,$(error check-all has the parts $(CHECK_PARTS), not PART=$(PART)))
+check-all: export WEFT_TEST_PART := $(PART)/$(words $(CHECK_PARTS))
+endif
+check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours; PART=1 (to 4) runs a part, an hour at most
 
 # tools/install.sh copies, and keeps the list by which uninstall removes.
 PLACES = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \

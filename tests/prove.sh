@@ -10,7 +10,8 @@
 # where the two GPUs do not reach each other's memory; of the first build also on 3 PEs, and each test
 # of GPUs on 2 PEs with delays. Scripts (tests/*/*.t) run once,
 # for the first build only. With WEFT_TEST_LONG=1 in the environment tests take their long forms:
-# more time, and 5 and 8 PEs where the head names none. As many tests run at once as there are
+# more time, and 5 and 8 PEs where the head names none; WEFT_TEST_PART=2/4 runs the second of four parts
+# (tests/parts.py). As many tests run at once as there are
 # processors, 4 at most (WEFT_TEST_JOBS=1: one behind the other); on real GPUs (-g) only one.
 set -eu
 if [ -n "${WEFT_TEST_LONG:-}" ]; then
@@ -124,6 +125,10 @@ done
 if [ -n "$missing" ]; then
     set -- $missing
     fail "$# programs of tests are not built, $1 first: make tests BUILD=$build, or make test T=ROOM/NAME"
+fi
+if [ -n "${WEFT_TEST_PART:-}" ]; then
+    # shellcheck disable=SC2086
+    list=$(tests/parts.py "$WEFT_TEST_PART" $list) || exit
 fi
 [ -n "$list" ] || fail "no test matches '$only'${number:+ on $number PEs}"
 # shellcheck disable=SC2086
