@@ -84,14 +84,18 @@ static bool is_worth_returning(size_t offset, size_t bytes) {
     return true;
 }
 
+static void tell_return(int error, size_t bytes) {
+    if (error)
+        weft_log("cannot give %s of the symmetric heap back to the machine: %s",
+                 weft_size(bytes).text, strerror(-error));
+}
+
 static bool return_run(size_t offset, size_t bytes) {
     if (committed_at_once || !is_worth_returning(offset, bytes) || !weft_pin_hold_off())
         return false;
     int error = weft_segment_return(&weft_windows.heap, offset, bytes);
     weft_pin_end();
-    if (error)
-        weft_log("cannot give %s of the symmetric heap back to the machine: %s",
-                 weft_size(bytes).text, strerror(-error));
+    tell_return(error, bytes);
     return error == 0;
 }
 
@@ -162,11 +166,16 @@ static size_t judge_growth(size_t need, size_t promised, size_t bytes, const cha
         return need;
     weft_log(
         "%s of %s: the symmetric heap would need %s more on each of %zu PEs, and the machine "
-        "has %s for each (%s, less a reserve, and %s in all that were allocated and not touched "
-        "yet); no PE gets any",
+        "has %s for each (%s, less a reserve, and %s in all that the heaps were granted before "
+        "and have no memory for yet); no PE gets any",
         call, weft_size(bytes).text, weft_size(need - have).text, npes, weft_size(room).text, limit,
         weft_size(promised).text);
     return 0;
+}
+
+/* Some PE could not follow: this one gives back what it has committed. */
+static void undo_growth(void) {
+    tell_return(weft_segment_shrink(&weft_windows.heap, weft_arena_limit(&heap)), GROWTH_STEP);
 }
 
 /* Lets the heap have at least `need` bytes on every PE. Collective; the same result on all. */
@@ -185,7 +194,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
         weft_log("%s of %s: cannot commit the symmetric heap up to %s: %s", call,
                  weft_size(bytes).text, weft_size(limit).text, strerror(-result));
     if (!weft_sync_min(world(), result == 0, call)) {
-        weft_segment_show(&weft_windows.heap, weft_arena_limit(&heap));
+        undo_growth();
         return -ENOMEM;
     }
     weft_arena_extend(&heap, limit);

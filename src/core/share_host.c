@@ -29,9 +29,11 @@ static int check_room(const struct weft_block *block, size_t left, const char *c
     room -= promised < room ? promised : room;
     if (left <= room && others * (left < STEP ? left : STEP) <= room - left)
         return 0;
-    return weft_fail(-ENOMEM, "%s of %s: %s more are needed, and the machine has %s (%s)", call,
-                     weft_size(block->range.bytes).text, weft_size(left).text, weft_size(room).text,
-                     limit);
+    return weft_fail(-ENOMEM,
+                     "%s of %s: %s more are needed, and the machine has %s (%s, less a reserve, "
+                     "and %s in all that the heaps were granted before and have no memory for yet)",
+                     call, weft_size(block->range.bytes).text, weft_size(left).text,
+                     weft_size(room).text, limit, weft_size(promised).text);
 }
 
 /* The machine kills who commits more than it has, and other PEs may be at it, too: it is looked at

@@ -172,10 +172,10 @@ void weft_segment_show(struct weft_segment *segment, size_t bytes) {
 }
 
 /* Extents are at most WEFT_EXTENTS_MAX because a device registers each: the last one grows then.
- * It also grows when a commit that not all PEs could follow is repeated. */
+ */
 static void note_extent(struct weft_segment *segment, size_t offset, size_t bytes) {
     struct weft_extent *last = segment->nextents ? &segment->extents[segment->nextents - 1] : NULL;
-    if (last && (last->offset == offset || segment->nextents == WEFT_EXTENTS_MAX))
+    if (last && segment->nextents == WEFT_EXTENTS_MAX)
         last->bytes = offset + bytes - last->offset;
     else
         segment->extents[segment->nextents++] =
@@ -203,6 +203,21 @@ int weft_segment_return(struct weft_segment *segment, size_t offset, size_t byte
         if (errno != EINTR)
             return -errno;
     return 0;
+}
+
+static void forget_extents(struct weft_segment *segment, size_t limit) {
+    while (segment->nextents && segment->extents[segment->nextents - 1].offset >= limit)
+        segment->nextents--;
+    struct weft_extent *last = segment->nextents ? &segment->extents[segment->nextents - 1] : NULL;
+    if (last && last->bytes > limit - last->offset)
+        last->bytes = limit - last->offset;
+}
+
+int weft_segment_shrink(struct weft_segment *segment, size_t bytes) {
+    size_t had = segment->window.bytes;
+    forget_extents(segment, bytes);
+    weft_segment_show(segment, bytes);
+    return had > bytes ? weft_segment_return(segment, bytes, had - bytes) : 0;
 }
 
 size_t weft_segment_present(const struct weft_segment *segment) {

@@ -59,6 +59,10 @@ int weft_segment_attach(struct weft_segment *segment, const int *fds, size_t slo
  * `at_once` bytes are committed, the rest when it is touched. Local. -ENOMEM. */
 int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once);
 
+/* Undoes growth beyond `bytes`, of which no device knows and which nobody has used: memory behind
+ * it goes back. 0 or -errno. */
+int weft_segment_shrink(struct weft_segment *segment, size_t bytes);
+
 /* How much of the slot is symmetric memory from now on. Other threads may be looking. */
 void weft_segment_show(struct weft_segment *segment, size_t bytes);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: memory of the symmetric heap comes when it is touched, and goes back to the machine
  * when much of it is free; what is not wanted like that is there at once, and stays. PEs: 1 2 4 */
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <shmem.h>
 #include <stdint.h>
@@ -158,6 +160,36 @@ static int policy_at(void *p) {
     return policy;
 }
 
+static bool refusing; /* all that fallocate commits */
+
+/* In place of the C library's. */
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+    if (refusing && mode == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
+}
+
+static void refused(void) {
+    tap_case(
+        "a growth that one PE cannot follow leaves no memory on the others, and can be repeated");
+    struct weft_segment *heap = &weft_windows.heap;
+    size_t before = weft_segment_present(heap), more = heap->window.bytes + 4 * MIB;
+    int extents = (int)heap->nextents;
+    refusing = me == npes - 1;
+    EXPECT(!shmem_malloc(more), "%zu bytes", more);
+    refusing = false;
+    EXPECT(weft_segment_present(heap) == before, "%zu bytes, before %zu",
+           weft_segment_present(heap), before);
+    EXPECT((int)heap->nextents == extents, "%d extents, before %d", (int)heap->nextents, extents);
+    void *p = shmem_malloc(more);
+    EXPECT(p != NULL, "%zu bytes afterwards", more);
+    EXPECT((int)heap->nextents == extents + 1, "%d extents, before %d", (int)heap->nextents,
+           extents);
+    shmem_free(p);
+}
+
 static void prefers_own_node(void) {
     tap_case("the own slot prefers the node of its PE");
     char *p = shmem_malloc(MIB);
@@ -196,6 +228,7 @@ int main(void) {
     zeros_again();
     comes_back();
     loops();
+    refused();
     prefers_own_node();
     shmem_finalize();
     at_once();
