@@ -32,14 +32,26 @@ static bool read_type(struct weft_array *array, PyObject *typestr,
     return array->dtype || (text && weft_array_refuse_type(question, "typestr", text));
 }
 
-/* Numbers of a tuple, each divided by `unit`. */
-static bool read_numbers(PyObject *tuple, int64_t unit, int ndim, int64_t *numbers) {
+/* Numbers of a tuple, each divided by `unit`; *even becomes false where one is no multiple. */
+static bool read_numbers(PyObject *tuple, int64_t unit, int ndim, int64_t *numbers, bool *even) {
     for (int i = 0; i < ndim; i++) {
         PyObject *number = PySequence_GetItem(tuple, i);
-        numbers[i] = number ? PyLong_AsLongLong(number) / unit : -1;
+        int64_t value = number ? PyLong_AsLongLong(number) : -1;
+        numbers[i] = value / unit;
+        *even &= value % unit == 0;
         Py_XDECREF(number);
     }
     return !PyErr_Occurred();
+}
+
+/* Elements that count and elements that do not: nobody here would know them apart. */
+static bool check_mask(PyObject *interface, const struct weft_question *question) {
+    PyObject *mask = PyDict_GetItemString(interface, "mask"); /* borrowed */
+    if (!mask || mask == Py_None)
+        return true;
+    PyErr_Format(PyExc_ValueError, "%s: argument %s has a mask: pass an array without one",
+                 question->call, question->name);
+    return false;
 }
 
 static bool read_shape(struct weft_array *array, PyObject *interface,
@@ -47,16 +59,19 @@ static bool read_shape(struct weft_array *array, PyObject *interface,
     int64_t shape[WEFT_DIMS_MAX] = {0}, strides[WEFT_DIMS_MAX] = {0};
     PyObject *dims = item(question, interface, "shape");
     PyObject *steps = PyDict_GetItemString(interface, "strides");
+    bool even = true;
     Py_ssize_t ndim = dims ? PySequence_Size(dims) : -1;
     if (ndim > WEFT_DIMS_MAX)
         PyErr_Format(PyExc_ValueError, "%s: argument %s has %zd dimensions: at most %d are taken",
                      question->call, question->name, ndim, WEFT_DIMS_MAX);
-    if (ndim < 0 || PyErr_Occurred() || !read_numbers(dims, 1, (int)ndim, shape))
+    if (ndim < 0 || PyErr_Occurred() || !read_numbers(dims, 1, (int)ndim, shape, &even))
         return false;
     bool strided = steps && steps != Py_None;
-    if (strided && !read_numbers(steps, (int64_t)array->dtype->bytes, (int)ndim, strides))
+    if (strided && !read_numbers(steps, (int64_t)array->dtype->bytes, (int)ndim, strides, &even))
         return false;
     weft_array_set_shape(array, (int)ndim, shape, strided ? strides : NULL);
+    if (!even)
+        array->contiguous = false, array->ld = 0, array->uneven = true;
     return true;
 }
 
@@ -71,7 +86,7 @@ bool weft_array_from_cuda(struct weft_array *array, PyObject *object,
     PyObject *typestr = item(question, interface, "typestr");
     PyObject *data = typestr ? item(question, interface, "data") : NULL;
     bool right = data && read_type(array, typestr, question) && read_data(array, data) &&
-                 read_shape(array, interface, question) &&
+                 check_mask(interface, question) && read_shape(array, interface, question) &&
                  (array->device = weft_session_device(question->call)) >= 0;
     Py_DECREF(interface);
     if (!right)

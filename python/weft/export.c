@@ -159,18 +159,24 @@ static bool device_of(const struct weft_buffer *buffer, int *type, int *id) {
     return *id >= 0;
 }
 
-/* Takers of DLPack, torch among them, count on strides that are not negative. */
-static bool check_strides(const struct weft_part *part) {
+/* The first dimension that goes backwards, or -1: takers of DLPack and __cuda_array_interface__,
+ * torch among them, count on strides that are not negative, and some do not look. */
+static int find_reversed(const struct weft_part *part) {
     for (int i = 0; i < part->ndim; i++)
-        if (part->nelems > 1 && part->shape[i] > 1 && part->strides[i] < 0) {
-            PyErr_Format(PyExc_BufferError,
-                         "Buffer.__dlpack__: dimension %d is reversed, and DLPack's takers do not "
-                         "go backwards: pass a copy, or the Buffer in its own order; "
-                         "numpy.asarray takes it as it is",
-                         i);
-            return false;
-        }
-    return true;
+        if (part->nelems > 1 && part->shape[i] > 1 && part->strides[i] < 0)
+            return i;
+    return -1;
+}
+
+static bool check_strides(const struct weft_part *part) {
+    int dim = find_reversed(part);
+    if (dim >= 0)
+        PyErr_Format(PyExc_BufferError,
+                     "Buffer.__dlpack__: dimension %d is reversed, and DLPack's takers do not "
+                     "go backwards: pass a copy, or the Buffer in its own order; "
+                     "numpy.asarray takes it as it is",
+                     dim);
+    return dim < 0;
 }
 
 static bool fill_tensor(struct dlpack_tensor *tensor, struct export *export,
@@ -311,6 +317,13 @@ PyObject *weft_buffer_cuda_array_interface(PyObject *self, void *unused) {
                             buffer->memory->space == SHMEMX_SPACE_DEVICE ? "GPU" : "host");
     if (!weft_memory_check(buffer->memory, "Buffer.__cuda_array_interface__", "this Buffer"))
         return NULL;
+    int dim = find_reversed(&buffer->part);
+    if (dim >= 0)
+        return PyErr_Format(PyExc_AttributeError,
+                            "__cuda_array_interface__: dimension %d of this Buffer is reversed, "
+                            "and takers do not go backwards: pass the Buffer in its own order",
+                            dim);
+    void *begin = buffer->part.nelems ? buffer->part.data : NULL; /* the protocol's rule */
     PyObject *shape = weft_part_shape(&buffer->part), *strides = byte_strides(buffer);
     if (!shape || !strides) {
         Py_XDECREF(shape);
@@ -319,7 +332,7 @@ PyObject *weft_buffer_cuda_array_interface(PyObject *self, void *unused) {
     }
     atomic_store(&buffer->memory->exposed, true);
     return Py_BuildValue("{s:N,s:s,s:(NO),s:i,s:N,s:O}", "shape", shape, "typestr",
-                         buffer->dtype->typestr, "data", PyLong_FromVoidPtr(buffer->part.data),
+                         buffer->dtype->typestr, "data", PyLong_FromVoidPtr(begin),
                          buffer->memory->readonly ? Py_True : Py_False, "version", 3, "strides",
                          strides, "stream", Py_None);
 }

@@ -25,6 +25,27 @@ bool weft_part_contiguous(const struct weft_part *part) {
     return true;
 }
 
+static void find_extent(const struct weft_part *part, uintptr_t *begin, uintptr_t *end) {
+    *begin = (uintptr_t)part->data;
+    *end = *begin + part->itemsize;
+    for (int i = 0; i < part->ndim; i++) {
+        int64_t reach = (part->shape[i] - 1) * part->strides[i] * (int64_t)part->itemsize;
+        if (reach < 0)
+            *begin -= (uintptr_t)-reach;
+        else
+            *end += (uintptr_t)reach;
+    }
+}
+
+bool weft_part_overlap(const struct weft_part *part, const struct weft_part *other) {
+    uintptr_t begin, end, other_begin, other_end;
+    if (part->nelems == 0 || other->nelems == 0)
+        return false;
+    find_extent(part, &begin, &end);
+    find_extent(other, &other_begin, &other_end);
+    return begin < other_end && other_begin < end;
+}
+
 PyObject *weft_part_shape(const struct weft_part *part) {
     PyObject *shape = PyTuple_New(part->ndim);
     for (int i = 0; shape && i < part->ndim; i++) {

@@ -28,6 +28,10 @@ struct weft_part weft_part_whole(char *data, size_t itemsize, const struct weft_
 /* Its elements lie one behind the other, as in C. */
 bool weft_part_contiguous(const struct weft_part *part);
 
+/* Whether some byte may be in both: one lies from the first element to the last of either, whatever
+ * the order of their addresses is. */
+bool weft_part_overlap(const struct weft_part *part, const struct weft_part *other);
+
 /* The element or elements that `key` names: whole numbers, slices, an Ellipsis and None, or several
  * of them in a tuple. *one says that it is a single element by whole numbers alone. IndexError,
  * TypeError for what is no key. */

@@ -113,15 +113,13 @@ static bool begin_written(const struct weft_buffer *buffer) {
     return !PyErr_Occurred() && begin(buffer);
 }
 
-static bool write_from_gpu(const struct weft_buffer *buffer, const struct weft_part *part,
-                           const struct weft_part *from) {
+/* Whether one put brings a GPU's array, which is contiguous, where it has to go. */
+static bool is_one_put(const struct weft_buffer *buffer, const struct weft_part *part,
+                       const struct weft_part *from) {
     bool alike = part->ndim == from->ndim &&
                  memcmp(part->shape, from->shape, (size_t)part->ndim * sizeof *part->shape) == 0;
-    if (alike && weft_part_contiguous(part) && buffer->memory->symmetric)
-        return weft_reach_from_gpu(buffer, part, from->data);
-    PyErr_SetString(PyExc_ValueError, "Buffer: an array on a GPU is put into contiguous elements "
-                                      "of symmetric memory, of its shape");
-    return false;
+    return alike && weft_part_contiguous(part) && buffer->memory->symmetric &&
+           !weft_part_overlap(part, from);
 }
 
 /* A number into an element of the host. */
@@ -140,10 +138,11 @@ static bool write_value(const struct weft_buffer *buffer, const struct weft_part
         (PyFloat_CheckExact(object) || PyLong_CheckExact(object)))
         return write_element(buffer, part->data, object);
     bool right = weft_value_take(&value, buffer->dtype, part, object);
-    if (right && value.gpu)
-        right = write_from_gpu(buffer, part, &value.part);
+    if (right && value.gpu && is_one_put(buffer, part, &value.part))
+        right = weft_reach_from_gpu(buffer, part, value.part.data);
     else if (right)
-        right = weft_value_stretch(&value, part, buffer->shift != 0) &&
+        right = (!value.gpu || weft_value_bring(&value, buffer->dtype, object)) &&
+                weft_value_stretch(&value, part, buffer->shift != 0) &&
                 weft_reach(buffer, part, &value.part, WEFT_TO_BUFFER);
     weft_value_drop(&value);
     return right;

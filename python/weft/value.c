@@ -104,6 +104,19 @@ static bool take_buffer(struct weft_value *value, const struct weft_dtype_row *d
     return right;
 }
 
+/* Of another library's array on a GPU nobody here can read single elements. */
+bool weft_value_bring(struct weft_value *value, const struct weft_dtype_row *dtype,
+                      PyObject *object) {
+    const struct weft_buffer *buffer = weft_buffer_of(object);
+    value->gpu = false;
+    if (buffer)
+        return take_buffer(value, dtype, buffer);
+    PyErr_SetString(PyExc_ValueError,
+                    "Buffer: an array on a GPU that is no Buffer is put into contiguous elements "
+                    "of symmetric memory, of its shape, which it does not overlap");
+    return false;
+}
+
 static bool take_gpu(struct weft_value *value, const struct weft_dtype_row *dtype,
                      PyObject *object) {
     const struct weft_array *array = &value->array;
@@ -266,27 +279,11 @@ bool weft_value_take(struct weft_value *value, const struct weft_dtype_row *dtyp
     return weft_element_make("Buffer", dtype, object, value->element);
 }
 
-/* The bytes from the first element to the last, whatever the order of their addresses is. */
-static void find_extent(const struct weft_part *part, uintptr_t *begin, uintptr_t *end) {
-    *begin = (uintptr_t)part->data;
-    *end = *begin + part->itemsize;
-    for (int i = 0; i < part->ndim; i++) {
-        int64_t reach = (part->shape[i] - 1) * part->strides[i] * (int64_t)part->itemsize;
-        if (reach < 0)
-            *begin -= (uintptr_t)-reach;
-        else
-            *end += (uintptr_t)reach;
-    }
-}
-
 /* One run onto one run is copied right however they overlap. */
 static bool is_endangered(const struct weft_part *from, const struct weft_part *to, bool alias) {
-    uintptr_t from_begin, from_end, to_begin, to_end;
     if (to->nelems == 0 || (from->nelems == to->nelems && weft_part_contiguous(to)))
         return false;
-    find_extent(from, &from_begin, &from_end);
-    find_extent(to, &to_begin, &to_end);
-    return alias || (from_begin < to_end && to_begin < from_end);
+    return alias || weft_part_overlap(from, to);
 }
 
 bool weft_value_stretch(struct weft_value *value, const struct weft_part *to, bool alias) {

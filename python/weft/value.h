@@ -22,6 +22,11 @@ struct weft_value {
 bool weft_value_take(struct weft_value *value, const struct weft_dtype_row *dtype,
                      const struct weft_part *to, PyObject *object);
 
+/* A value that is `gpu` becomes one in memory of our own: that of a Buffer. ValueError for another
+ * library's array; MemoryError. */
+bool weft_value_bring(struct weft_value *value, const struct weft_dtype_row *dtype,
+                      PyObject *object);
+
 /* Stretches a value in memory of the host to `to`, which is about to be written. Elements that
  * would be overwritten before they are read are copied to memory of our own first; `alias` says
  * that `to` may lie at other addresses, too. ValueError, MemoryError. */

@@ -133,10 +133,68 @@ def test_elements_of_both_spaces(me, n):
     assert host.tolist() == [1, 1, 4, 4]
     with pytest.raises(ValueError, match="an array of float64 on GPU . cannot be put into elements of complex128"):
         wide[:] = Dlpack(device)
-    with pytest.raises(ValueError, match="into contiguous elements"):
+    host[::2] = device[:2]
+    other[::-3] = device[2:]
+    assert host.tolist() == [1, 1, 1, 4] and other.tolist() == [4, 4, 1, 4]
+    with pytest.raises(ValueError, match="that is no Buffer is put into contiguous elements"):
         host[::2] = Dlpack(device[:2])
     with pytest.raises(NotImplementedError, match="memory of a GPU that is not symmetric"):
         weft.Block("device", 16).view(4, "float32")[0]
+
+
+def test_overlapping_elements(me, n):
+    """Views of one memory are assigned as if all of the value were read first."""
+    count = 100000
+    for whose in (me, (me + 1) % n):
+        buffer = weft.zeros(count, "int32", "device")
+        buffer[:] = array.array("i", range(count))
+        weft.barrier()
+        seen = buffer.peer(whose)
+        seen[1:] = seen[:-1]
+        weft.barrier()
+        assert buffer.tolist() == [0, *range(count - 1)]
+        weft.barrier()
+        seen[:-2] = seen[2:]
+        seen[:] = seen
+        weft.barrier()
+        assert buffer.tolist() == [*range(1, count - 1), count - 3, count - 2]
+        weft.barrier()
+    with pytest.raises(ValueError, match="which it does not overlap"):
+        buffer[1:3] = Dlpack(buffer[:2])
+    buffer[2:4] = Dlpack(buffer[:2])
+    assert buffer[:5].tolist() == [1, 2, 1, 2, 5]
+
+
+def test_reversed_and_empty_views():
+    """Reversed dimensions are not shown: torch takes them without a look. Of no elements the address is 0."""
+    buffer = weft.zeros((3, 4), space="device")
+    for reversed_view, dim in ((buffer[::-1], 0), (buffer[:, ::-2], 1)):
+        with pytest.raises(AttributeError, match=f"dimension {dim} of this Buffer is reversed"):
+            reversed_view.__cuda_array_interface__
+        with pytest.raises(BufferError, match=f"dimension {dim} is reversed"):
+            reversed_view.__dlpack__()
+    assert buffer[::-1][:1].__cuda_array_interface__["strides"] is None
+    empty = buffer[:0].__cuda_array_interface__
+    assert empty["data"] == (0, False) and empty["shape"] == (0, 4)
+
+
+def test_polling_words(me, n):
+    """A flag goes round the PEs in memory of GPUs, looked at by atomics and by g: no loop keeps others from it."""
+    words, rounds = weft.zeros(2, "int64", "device"), 20
+    weft.barrier()
+    for turn in range(1, rounds + 1):
+        for index, look in ((0, weft.atomic_fetch), (1, weft.g)):
+            if me == 0:
+                weft.atomic_set(words, turn, (me + 1) % n, index=index)
+            while look(words, me, index=index) != turn:
+                pass
+            if me != 0:
+                weft.atomic_add(words, 1, (me + 1) % n, index=index)
+    weft.barrier()
+    assert weft.atomic_swap(words, -1, me) == rounds and weft.atomic_compare_swap(words, -1, 5, me) == -1
+    assert [weft.atomic_fetch_add(words, 2, me), weft.atomic_fetch_inc(words, me), words[0]] == [5, 7, 8]
+    assert weft.atomic_fetch_or(words, 3, me) == 8 and weft.atomic_fetch_xor(words, 1, me) == 11
+    assert weft.atomic_fetch_and(words, 2, me) == 10 and weft.g(words, me) == 2
 
 
 def test_elements_of_peers(me, n):
@@ -170,6 +228,8 @@ def test_wrong_arrays(me):
     buffer = weft.zeros(4, space="device")
     for other, message in [
             (Cuda(buffer, typestr=">f4"), "elements of typestr >f4"), (Cuda(buffer, strides=(8,)), "not contiguous"),
+            (Cuda(buffer, strides=(6,)), "not contiguous"), (Cuda(buffer, strides=(-4,)), "not contiguous"),
+            (Cuda(buffer, mask=Cuda(buffer)), "has a mask: pass an array without one"),
             (Cuda(buffer, data=(buffer.ptr, True)), "argument dest is read-only"), (Cuda(buffer, shape=(5,)), "5 of float32")]:
         with pytest.raises(ValueError, match=message):
             weft.get(*(other, buffer) if "dest" in message else (buffer, other), me)
