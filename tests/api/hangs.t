@@ -7,6 +7,7 @@ Each case is a statement of all PEs, and the lines that have to come while the j
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,7 @@ BEFORE = [
     ("PE 0 and others that do not call shmem_init", 4, "if (me != 3) sleep(100)", [r"PE 3: shmem_init has waited \S+ s for PE 0, PE 1, PE 2, which have not called shmem_init: it sleeps"]),
     ("a PE that does not call shmem_init again", 2, "shmem_init(); shmem_finalize(); if (me == 1) sleep(100)",
      [r"PE 0: shmem_init has waited \S+ s for PE 1, which has finalized: it sleeps"]),
+    ("a launcher that is stopped", 2, "if (me == 1) kill(getppid(), SIGSTOP)", [r"PE [01]: shmem_init has waited \S+ s for oshrun, and all PEs are here"]),
 ]
 
 # name, statement, its line, which ends the job.
@@ -163,6 +165,7 @@ def hang(number, pes, wanted):
             if not missing:
                 break
         job.terminate()
+        job.send_signal(signal.SIGCONT)
         said += job.stderr.readlines()
         job.wait()
         limit.cancel()
