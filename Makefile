@@ -28,7 +28,7 @@ LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 # A line for each file, `  CC    src/core/heap.c`; V=1 shows the commands themselves.
 quiet = $(if $(filter-out 0,$(V)),,@printf '  %-5s %s\n' $(1) '$(2)';)
 
-ROOMS   := base boot transport core coll ops api
+ROOMS   := base boot transport core device coll ops api
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 # The file has the whole version, programs look for the soname, and the linker for the plain name.

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The way of a call that leaves the short one: because it is checked (api/checked.h), because one
- * of its pointers may be a GPU's (core/device_rma.h), or because it fetches a word that the program
+ * of its pointers may be a GPU's (device/rma.h), or because it fetches a word that the program
  * may be polling, where PEs share processors (core/poll.h). Off, a call pays for the test of one
  * flag. */
 #ifndef WEFT_API_DETOUR_H
 #define WEFT_API_DETOUR_H
 
 #include <string.h>
-#include "core/device_rma.h"
 #include "core/job.h"
 #include "core/poll.h"
 #include "core/window.h"
+#include "device/rma.h"
 
 static inline bool weft_detour(void) {
     return __builtin_expect(weft_job.detour, 0);

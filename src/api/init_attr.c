@@ -5,8 +5,8 @@
 #include <shmemx.h>
 #include "base/log.h"
 #include "boot/boot.h"
-#include "core/init.h"
 #include "core/job.h"
+#include "api/setup.h"
 
 /* What a unique id holds; the rest is zero. */
 struct id {
@@ -99,7 +99,7 @@ int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr) {
     if (rc)
         return rc;
     weft_boot_give(&given);
-    rc = weft_init(attr->requested, NULL);
+    rc = weft_setup_begin(attr->requested, NULL);
     if (rc == 0)
         return 0;
     if (weft_boot_attached(&pe, &npes))

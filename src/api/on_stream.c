@@ -5,10 +5,10 @@
 #include <shmemx.h>
 #include "base/log.h"
 #include "coll/on_stream.h"
-#include "core/device_stream.h"
 #include "core/job.h"
 #include "core/pad.h"
 #include "core/team.h"
+#include "device/stream.h"
 #include "api/refuse.h"
 
 /* --- Coming in and going out ------------------------------------------------------------------ */

@@ -12,6 +12,7 @@
 #include "core/init.h"
 #include "core/team.h"
 #include "core/window.h"
+#include "device/space.h"
 #include "api/define.h"
 #include "api/detour.h"
 #include "api/setup.h"
@@ -21,10 +22,15 @@ static void check_not_forked(const char *call) {
         weft_misuse_phase(call);
 }
 
+int weft_setup_begin(int requested, int *provided) {
+    weft_device_register();
+    return weft_init(requested, provided);
+}
+
 /* Who found the failure has said so. There is no caller to tell: the job can only end. */
 void weft_setup_init(const char *call) {
     check_not_forked(call);
-    if (weft_init(SHMEM_THREAD_SINGLE, NULL) == 0)
+    if (weft_setup_begin(SHMEM_THREAD_SINGLE, NULL) == 0)
         return;
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
     _exit(WEFT_STATUS_ERROR);
@@ -38,7 +44,7 @@ API(int, init_thread, (int requested, int *provided)) {
     check_not_forked(__func__);
     weft_check_local(__func__, "provided", provided, sizeof *provided);
     if (requested >= SHMEM_THREAD_SINGLE && requested <= SHMEM_THREAD_MULTIPLE)
-        return weft_init(requested, provided);
+        return weft_setup_begin(requested, provided);
     weft_log("%s: argument requested is %d: pass one of SHMEM_THREAD_*", __func__, requested);
     return -EINVAL;
 }

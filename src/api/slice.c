@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <shmemx.h>
 #include "base/log.h"
-#include "core/device_slice.h"
 #include "core/job.h"
+#include "device/slice.h"
 
 /* --- Arguments -------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include "core/team.h"
 #include <errno.h>
 #include <shmemx.h>
-#include "core/device.h"
+#include "device/device.h"
 #include "api/checked.h"
 #include "api/define.h"
 #include "api/detour.h"

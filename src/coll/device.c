@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "coll/chunk.h"
-#include "core/device_rma.h"
+#include "device/rma.h"
 
 /* What this member has begun is part of what it brings. */
 static void enter(const struct weft_group *group) {

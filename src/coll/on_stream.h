@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 #include "coll/fold.h"
-#include "core/device_stream.h"
+#include "device/stream.h"
 
 /* A team's call: between begin, which finds the team, and end, which returns what the call did. */
 struct weft_on_stream {

@@ -16,9 +16,9 @@
 #include "base/size.h"
 #include "core/arena.h"
 #include "core/blocks.h"
-#include "core/device.h"
 #include "core/job.h"
 #include "core/pin.h"
+#include "core/space.h"
 #include "core/team.h"
 #include "core/window.h"
 
@@ -198,7 +198,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
         return -ENOMEM;
     }
     weft_arena_extend(&heap, limit);
-    weft_device_heap_grown(call);
+    weft_space_grown(call);
     return 0;
 }
 

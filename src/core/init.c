@@ -20,12 +20,11 @@
 #include "base/thread.h"
 #include "boot/boot.h"
 #include "core/ctx.h"
-#include "core/device.h"
-#include "core/device_rma.h"
 #include "core/hang.h"
 #include "core/heap.h"
 #include "core/job.h"
 #include "core/order.h"
+#include "core/space.h"
 #include "core/static.h"
 #include "core/team.h"
 #include "core/window.h"
@@ -219,8 +218,7 @@ static void forked(void) {
 
 /* Everything that bring_up made, as far as it got. */
 static void take_down(void) {
-    weft_device_rma_close();
-    weft_device_close(); /* first: it knows the memory that is unmapped below */
+    weft_space_close(); /* first: it knows the memory that is unmapped below */
     weft_heap_close();
     weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
     weft_teams_close();
@@ -230,7 +228,7 @@ static void take_down(void) {
 
 /* The quiet of shmem_finalize. */
 static void complete(void) {
-    weft_device_quiet("shmem_finalize");
+    weft_space_quiet("shmem_finalize");
     weft_order_quiet();
 }
 
@@ -247,7 +245,7 @@ static void lock_changing(const char *call) {
 static void part(void) {
     atomic_store(&initialized, false);
     complete();
-    weft_device_finish();
+    weft_space_finish();
     weft_job_depart();
     weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
 }
@@ -265,8 +263,7 @@ static void finish_at_exit(void) {
         take_down();
         return;
     }
-    weft_device_rma_close();
-    weft_device_close();
+    weft_space_close();
     weft_job_leave_at_exit();
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "core/job.h"
 #include "core/share_space.h"
+#include "core/space.h"
 
 /* Held for moments: never while other PEs are waited for. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
@@ -114,16 +115,26 @@ static int enlist(struct weft_block *block, const char *call) {
     return listed ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
 }
 
+/* NULL: this library has no such memory. */
+static const struct weft_share_space *share_space_of(shmemx_space_t space) {
+    if (space == SHMEMX_SPACE_HOST)
+        return &weft_share_host;
+    return weft_space_device ? weft_space_device->share : NULL;
+}
+
 int weft_block_alloc(struct weft_block **block, shmemx_space_t space, size_t bytes,
                      const char *call) {
     sweep();
-    struct weft_block *made = calloc(1, sizeof *made);
+    const struct weft_share_space *of = share_space_of(space);
+    if (!of)
+        return weft_fail(-ENOTSUP, "%s: this Weft was built without GPU support", call);
+    struct weft_block *made = calloc(1, of->block_bytes);
     if (!made)
         return weft_fail(-ENOMEM, "%s: no memory", call);
     made->range.bytes = bytes;
-    made->space = space == SHMEMX_SPACE_HOST ? &weft_share_host : &weft_share_device;
+    made->space = of;
     made->holders = 1;
-    int error = made->space->alloc(made, call);
+    int error = of->alloc(made, call);
     if (error) {
         free(made);
         return error;
@@ -237,10 +248,11 @@ static bool is_of(const struct weft_share *share, const struct weft_boot_subset 
 
 static struct weft_share *share_new(struct weft_block *block,
                                     const struct weft_boot_subset *subset) {
-    size_t list = (size_t)subset->count * sizeof *subset->pes;
-    struct weft_share *share = calloc(1, sizeof *share + list);
+    size_t list = (size_t)subset->count * sizeof *subset->pes, own = block->space->share_bytes;
+    struct weft_share *share = calloc(1, own + list);
     if (!share)
         return NULL;
+    share->pes = (int *)((char *)share + own);
     share->block = block;
     share->count = subset->count;
     share->tag = subset->tag;

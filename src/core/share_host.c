@@ -12,6 +12,24 @@
 #include "core/job.h"
 #include "core/share_space.h"
 
+struct host_block {
+    struct weft_block block;
+    struct weft_segment segment; /* of one slot */
+};
+
+struct host_share {
+    struct weft_share share;
+    struct weft_segment segment;
+};
+
+static struct weft_segment *segment_of(struct weft_block *block) {
+    return &((struct host_block *)block)->segment;
+}
+
+static struct weft_segment *share_segment(struct weft_share *share) {
+    return &((struct host_share *)share)->segment;
+}
+
 static size_t whole_pages(size_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (bytes + page - 1) / page * page;
@@ -39,11 +57,12 @@ static int check_room(const struct weft_block *block, size_t left, const char *c
 /* The machine kills who commits more than it has, and other PEs may be at it, too: it is looked at
  * before each step. */
 static int commit(struct weft_block *block, const char *call) {
-    size_t bytes = block->host.slot_bytes, done = 0;
+    struct weft_segment *segment = segment_of(block);
+    size_t bytes = segment->slot_bytes, done = 0;
     int error = 0;
     while (done < bytes && error == 0) {
         size_t step = bytes - done < STEP ? bytes - done : STEP;
-        error = weft_segment_commit_range(&block->host, done, step);
+        error = weft_segment_commit_range(segment, done, step);
         if (error)
             return weft_fail(error, "%s of %s: cannot commit them: %s", call,
                              weft_size(block->range.bytes).text, strerror(-error));
@@ -63,32 +82,34 @@ static int make_segment(struct weft_segment *segment, size_t bytes) {
 
 static int host_alloc(struct weft_block *block, const char *call) {
     size_t bytes = whole_pages(block->range.bytes);
+    struct weft_segment *segment = segment_of(block);
     int error = check_room(block, bytes, call);
     if (error)
         return error;
-    error = make_segment(&block->host, bytes);
+    error = make_segment(segment, bytes);
     if (error)
         return weft_fail(error,
                          "%s of %s: %s; limits of this process are address space (ulimit "
                          "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
                          call, weft_size(block->range.bytes).text, strerror(-error));
-    block->range.at = block->host.base;
-    block->whole_bytes = block->host.slot_bytes;
+    block->range.at = segment->base;
+    block->whole_bytes = segment->slot_bytes;
     if ((error = commit(block, call)) != 0)
-        weft_segment_free(&block->host);
+        weft_segment_free(segment);
     return error;
 }
 
 static int host_free(struct weft_block *block) {
-    weft_segment_free(&block->host);
+    weft_segment_free(segment_of(block));
     return 0;
 }
 
-static int host_show(const struct weft_block *block, int *fd, const char *call) {
-    *fd = fcntl(block->host.fd, F_DUPFD_CLOEXEC, 0);
+static int host_show(struct weft_block *block, int *fd, const char *call) {
+    int own = segment_of(block)->fd;
+    *fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
     if (*fd < 0 && errno == EMFILE) {
         weft_machine_raise_descriptors();
-        *fd = fcntl(block->host.fd, F_DUPFD_CLOEXEC, 0);
+        *fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
     }
     return *fd >= 0
                ? 0
@@ -98,27 +119,29 @@ static int host_show(const struct weft_block *block, int *fd, const char *call) 
 static int host_map(struct weft_share *share, const struct weft_block_facts *facts, const int *fds,
                     const char *call) {
     (void)facts;
-    const struct weft_block *block = share->block;
-    const struct weft_segment *own = &block->host;
-    int error = weft_segment_alloc_at(&share->host, (uint32_t)share->count, (uint32_t)share->member,
+    const struct weft_segment *own = segment_of(share->block);
+    struct weft_segment *segment = share_segment(share);
+    int error = weft_segment_alloc_at(segment, (uint32_t)share->count, (uint32_t)share->member,
                                       own->base, own->slot_bytes, own->fd);
     if (error == 0)
-        error = weft_segment_attach(&share->host, fds, own->slot_bytes);
+        error = weft_segment_attach(segment, fds, own->slot_bytes);
     if (error)
         return weft_fail(error, "%s: cannot map %d blocks of %s: %s", call, share->count,
-                         weft_size(block->range.bytes).text, strerror(-error));
-    share->window = share->host.window;
-    share->window.bytes = block->range.bytes;
+                         weft_size(share->block->range.bytes).text, strerror(-error));
+    share->window = segment->window;
+    share->window.bytes = share->block->range.bytes;
     return 0;
 }
 
 static int host_unmap(struct weft_share *share) {
-    weft_segment_free(&share->host);
+    weft_segment_free(share_segment(share));
     return 0;
 }
 
 const struct weft_share_space weft_share_host = {
     .name = "host",
+    .block_bytes = sizeof(struct host_block),
+    .share_bytes = sizeof(struct host_share),
     .alloc = host_alloc,
     .show = host_show,
     .map = host_map,

@@ -9,8 +9,6 @@
 #include <stdint.h>
 #include "boot/boot.h"
 #include "core/window.h"
-#include "transport/gpu_memory.h"
-#include "transport/gpu_window.h"
 
 struct weft_share_space;
 
@@ -19,6 +17,7 @@ struct weft_range {
     size_t bytes;
 };
 
+/* Each space has its own of these two, which begins with it. */
 struct weft_block {
     struct weft_range range; /* as asked for */
     const struct weft_share_space *space;
@@ -27,14 +26,6 @@ struct weft_block {
     unsigned holders;          /* the one who has not freed it; its shares; who attaches it */
     size_t whole_bytes;        /* of its memory */
     unsigned char gpu[16];     /* the UUID; 0 in memory of the host */
-    union {
-        struct weft_segment host; /* of one slot */
-        struct {
-            struct weft_gpu_memory memory;
-            weft_cu_context context; /* kept alive as long, behind shmem_finalize, too */
-            weft_cu_device gpu;
-        } device;
-    };
 };
 
 struct weft_share {
@@ -43,13 +34,9 @@ struct weft_share {
     struct weft_share *next; /* of the block's, or of those that nobody holds any more */
     unsigned holders;        /* the block is one, while it lists the share */
     bool listed, ready;
-    union {
-        struct weft_segment host;
-        struct weft_gpu_window device;
-    };
     int member, count;
     uint64_t tag;
-    int pes[];
+    int *pes; /* behind it */
 };
 
 /* What members tell each other of their blocks, besides a descriptor. */
@@ -62,12 +49,13 @@ struct weft_block_facts {
 /* Errors are -errno with text. All but `prove` are local. */
 struct weft_share_space {
     const char *name;
+    size_t block_bytes, share_bytes; /* of its own struct */
 
     /* Makes zeroed memory for the block's bytes, and says where it is. */
     int (*alloc)(struct weft_block *block, const char *call);
 
     /* A new descriptor of the block's memory, close-on-exec. */
-    int (*show)(const struct weft_block *block, int *fd, const char *call);
+    int (*show)(struct weft_block *block, int *fd, const char *call);
 
     /* Maps what the members have shown into a window, whose own addresses are the block's; the
      * descriptors stay the caller's. What a failure leaves is for unmap. */
@@ -82,6 +70,6 @@ struct weft_share_space {
     int (*unmap)(struct weft_share *share);
     int (*free)(struct weft_block *block);
 };
-extern const struct weft_share_space weft_share_host, weft_share_device;
+extern const struct weft_share_space weft_share_host;
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include "base/log.h"
 #include "coll/elements.h"
-#include "core/device.h"
 #include "core/job.h"
+#include "device/device.h"
 #include "ops/matmul.h"
 
 bool weft_wrong_dtype(char text[WEFT_WRONG_BYTES], weft_dtype dtype) {

@@ -4,7 +4,7 @@
  * the reason; puts go everywhere. On a machine's GPUs with GPU_LINKS=atomic, if all are.
  * PEs: 1 2 3 4 */
 #include <errno.h>
-#include "core/device.h"
+#include "device/device.h"
 #include "on_stream.h"
 
 enum { ROUNDS = 200, BYTES = 5000 };

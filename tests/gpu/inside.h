@@ -6,7 +6,7 @@
 
 #include "gpu.h"
 #include "base/log.h"
-#include "core/device.h"
+#include "device/device.h"
 
 static int me, npes, next; /* next: the PE whose memory this one works on */
 

@@ -7,7 +7,7 @@
 #include <shmemx.h>
 #include <stdint.h>
 #include <weft.h>
-#include "core/device.h"
+#include "device/device.h"
 
 static int me, npes;
 static long word;

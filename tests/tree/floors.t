@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Includes go down only: a file may include its own room and the rooms below it.
 
-Reads every #include line of src/ and include/. Inside core, files have ranks of their own, and no
-room may have a circle of includes.
+Reads every #include line of src/ and include/. Inside core and device, files have ranks of their own,
+and no room may have a circle of includes. Core knows no driver: devices are the room above it.
 """
 import pathlib
 import re
@@ -18,25 +18,31 @@ BELOW = {
     "boot": {"base"},
     "transport": {"base", "boot"},
     "core": {"base", "boot", "transport"},
-    "coll": {"base", "boot", "transport", "core"},
-    "ops": {"base", "boot", "transport", "core", "coll"},
-    "api": {"base", "boot", "transport", "core", "coll"},
+    "device": {"base", "boot", "transport", "core"},
+    "coll": {"base", "boot", "transport", "core", "device"},
+    "ops": {"base", "boot", "transport", "core", "device", "coll"},
+    "api": {"base", "boot", "transport", "core", "device", "coll"},
     "launch": {"base", "boot"},
 }
-CORE_RANKS = [
-    {"job", "order", "roster"},
-    {"window", "wait", "poll", "blocks", "ivar"},
-    {"sync", "static", "pad"},
-    {"team", "hang"},
-    {"arena", "pin"},
-    {"device", "device_queue", "device_heap", "device_host", "device_links", "device_words",
-     "device_atomics"},
-    {"heap", "ctx", "share", "share_space", "share_host", "share_device"},
-    {"rma", "amo", "ivar"},
-    {"device_rma", "device_stage", "device_word", "device_stream", "device_slice"},
-    {"init"},
-    {"lock"},
-]
+RANKS = {
+    "core": [
+        {"job", "order", "roster", "space"},
+        {"window", "wait", "poll", "blocks", "ivar"},
+        {"sync", "static", "pad"},
+        {"team", "hang"},
+        {"arena", "pin"},
+        {"heap", "ctx", "share", "share_space", "share_host"},
+        {"rma", "amo"},
+        {"init"},
+        {"lock"},
+    ],
+    "device": [
+        {"device", "queue", "heap", "host", "links", "words", "atomics"},
+        {"rma", "stage", "word", "share"},
+        {"stream"},
+        {"slice", "space"},
+    ],
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
 
 
@@ -44,9 +50,9 @@ def includes(path):
     return INCLUDE.findall(path.read_text())
 
 
-def rank(path_in_core):
-    stem = pathlib.PurePath(path_in_core).stem
-    return next((i for i, names in enumerate(CORE_RANKS) if stem in names), None)
+def rank(room, path):
+    stem = pathlib.PurePath(path).stem
+    return next((i for i, names in enumerate(RANKS[room]) if stem in names), None)
 
 
 def check_room_edges(problems):
@@ -60,13 +66,21 @@ def check_room_edges(problems):
                 problems.append(f"{path.relative_to(ROOT)} includes {name}: paths start at src/ or include/")
 
 
-def check_core_ranks(problems):
+def check_ranks(problems):
+    for room in RANKS:
+        for path in sorted((ROOT / "src" / room).glob("*.[ch]")):
+            if rank(room, path) is None:
+                problems.append(f"src/{room}/{path.name} has no rank in this test")
+            for name in includes(path):
+                if name.startswith(room + "/") and (rank(room, name) or 0) > (rank(room, path) or 0):
+                    problems.append(f"src/{room}/{path.name} includes {name}, which ranks above it")
+
+
+def check_no_driver(problems):
+    """No line of core speaks to a GPU or its driver."""
     for path in sorted((ROOT / "src/core").glob("*.[ch]")):
-        if rank(path.name) is None:
-            problems.append(f"src/core/{path.name} has no rank in this test")
-        for name in includes(path):
-            if name.startswith("core/") and (rank(name) or 0) > (rank(path.name) or 0):
-                problems.append(f"src/core/{path.name} includes {name}, which ranks above it")
+        for word in re.findall(r'"transport/gpu\w*\.h"|\bweft_(?:cuda|gpu)\w*|\bcu[A-Z]\w+', path.read_text()):
+            problems.append(f"src/core/{path.name} has {word}: that belongs to src/device")
 
 
 def check_public_headers(problems):
@@ -115,7 +129,8 @@ def check_python(problems):
 
 tap.run([
     ("no include goes up or sideways between rooms", check_room_edges),
-    ("inside core, includes follow the ranks", check_core_ranks),
+    ("inside core and device, includes follow the ranks", check_ranks),
+    ("core calls no driver", check_no_driver),
     ("public headers include no room", check_public_headers),
     ("there is no circle", check_circles),
     ("the Python package includes public headers alone", check_python),

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <weft.h>
 #include "command.h"
-#include "core/device.h"
+#include "device/device.h"
 
 /* What a PE knows of its GPU; without a name it has none, and says why. */
 struct card {

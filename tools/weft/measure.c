@@ -10,7 +10,7 @@
 #include <weft.h>
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/device.h"
+#include "device/device.h"
 
 enum { RUNS = 9 };
 

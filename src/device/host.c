@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 #include "base/log.h"
-#include "core/device.h"
 #include "core/pin.h"
 #include "core/window.h"
+#include "device/device.h"
 
 /* Pieces of each slot of the host heap that are registered, and whether the statics are. */
 static struct {

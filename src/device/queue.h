@@ -6,8 +6,8 @@
  * driver, and looks at the abort word between two looks. Where the word cannot be registered the
  * driver is asked all the same. All functions are called between weft_gpu_enter and _leave; a
  * failure of the driver ends the job. */
-#ifndef WEFT_CORE_DEVICE_QUEUE_H
-#define WEFT_CORE_DEVICE_QUEUE_H
+#ifndef WEFT_DEVICE_QUEUE_H
+#define WEFT_DEVICE_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

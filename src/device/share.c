@@ -4,44 +4,65 @@
  *
  * Nothing is unmapped while the GPU works. A block holds the context of its GPU, so that it is
  * still good, and can go, when the job is over. */
+#include "device/share.h"
 #include <errno.h>
 #include <string.h>
 #include "base/log.h"
-#include "core/device.h"
-#include "core/device_links.h"
 #include "core/job.h"
 #include "core/share.h"
-#include "core/share_space.h"
+#include "device/device.h"
+#include "device/links.h"
+#include "transport/gpu_memory.h"
 
 enum { TRIED_MAX = 1024, TAIL_BYTES = TRIED_MAX * sizeof(uint32_t) };
 
+struct device_block {
+    struct weft_block block;
+    struct weft_gpu_memory memory;
+    weft_cu_context context; /* kept alive as long, behind shmem_finalize, too */
+    weft_cu_device gpu;
+};
+
+struct device_share {
+    struct weft_share share;
+    struct weft_gpu_window window;
+};
+
+static struct device_block *own_of(struct weft_block *block) {
+    return (struct device_block *)block;
+}
+
+static struct weft_gpu_window *window_of(struct weft_share *share) {
+    return &((struct device_share *)share)->window;
+}
+
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-static int hold_context(struct weft_block *block, const char *call) {
-    block->device.gpu = weft_gpu.device;
-    return weft_cuda_check(
-        weft_cuda.cuDevicePrimaryCtxRetain(&block->device.context, weft_gpu.device), call,
-        "cuDevicePrimaryCtxRetain");
+static int hold_context(struct device_block *own, const char *call) {
+    own->gpu = weft_gpu.device;
+    return weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&own->context, weft_gpu.device), call,
+                           "cuDevicePrimaryCtxRetain");
 }
 
 static int device_alloc(struct weft_block *block, const char *call) {
+    struct device_block *own = own_of(block);
     int error = weft_device_begin(call);
-    error = error ? error : hold_context(block, call);
+    error = error ? error : hold_context(own, call);
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter();
-    error = weft_gpu_memory_alloc(&block->device.memory, block->range.bytes + TAIL_BYTES, call);
+    error = weft_gpu_memory_alloc(&own->memory, block->range.bytes + TAIL_BYTES, call);
     weft_gpu_leave(scope);
     if (error)
-        weft_cuda.cuDevicePrimaryCtxRelease(block->device.gpu);
-    block->range.at = block->device.memory.at;
-    block->whole_bytes = block->device.memory.bytes;
+        weft_cuda.cuDevicePrimaryCtxRelease(own->gpu);
+    block->range.at = own->memory.at;
+    block->whole_bytes = own->memory.bytes;
     memcpy(block->gpu, &weft_gpu.uuid, sizeof block->gpu);
     return error;
 }
 
 /* The block may be of a job before this one. */
-static int device_show(const struct weft_block *block, int *fd, const char *call) {
+static int device_show(struct weft_block *block, int *fd, const char *call) {
     int error = weft_device_begin(call);
     if (error == 0 && memcmp(&weft_gpu.uuid, block->gpu, sizeof block->gpu) != 0)
         error = weft_fail(-EINVAL, "%s: the block is not in the memory of this PE's GPU, %s", call,
@@ -49,7 +70,7 @@ static int device_show(const struct weft_block *block, int *fd, const char *call
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter();
-    error = weft_gpu_memory_export(block->device.memory.handle, fd, call);
+    error = weft_gpu_memory_export(own_of(block)->memory.handle, fd, call);
     weft_gpu_leave(scope);
     return error;
 }
@@ -65,15 +86,16 @@ static bool is_idle(void) {
 }
 
 static int device_free(struct weft_block *block) {
+    struct device_block *own = own_of(block);
     if (is_over())
         return 0;
-    struct weft_gpu_scope scope = weft_gpu_enter_context(block->device.context);
+    struct weft_gpu_scope scope = weft_gpu_enter_context(own->context);
     bool idle = is_idle();
     if (idle)
-        weft_gpu_memory_free(&block->device.memory);
+        weft_gpu_memory_free(&own->memory);
     weft_gpu_leave(scope);
     if (idle)
-        weft_cuda.cuDevicePrimaryCtxRelease(block->device.gpu);
+        weft_cuda.cuDevicePrimaryCtxRelease(own->gpu);
     return idle ? 0 : -EAGAIN;
 }
 
@@ -92,7 +114,7 @@ static int check_access(const struct weft_share *share, const struct weft_block_
 }
 
 static int map_slots(struct weft_share *share, const int *fds, const char *call) {
-    struct weft_gpu_window *window = &share->device;
+    struct weft_gpu_window *window = window_of(share);
     size_t bytes = share->block->whole_bytes;
     int error =
         weft_gpu_window_alloc(window, (uint32_t)share->count, (uint32_t)share->member, bytes, call);
@@ -109,12 +131,13 @@ static int device_map(struct weft_share *share, const struct weft_block_facts *f
     int error = check_access(share, facts, call);
     if (error)
         return error;
+    struct weft_gpu_window *window = window_of(share);
     struct weft_gpu_scope scope = weft_gpu_enter();
     error = map_slots(share, fds, call);
     weft_gpu_leave(scope);
-    share->window = share->device.window;
+    share->window = window->window;
     share->window.local = share->block->range.at;
-    share->window.shift = share->device.base - share->block->range.at;
+    share->window.shift = window->base - share->block->range.at;
     share->window.bytes = share->block->range.bytes;
     return error;
 }
@@ -122,10 +145,10 @@ static int device_map(struct weft_share *share, const struct weft_block_facts *f
 static int device_unmap(struct weft_share *share) {
     if (is_over())
         return 0;
-    struct weft_gpu_scope scope = weft_gpu_enter_context(share->block->device.context);
+    struct weft_gpu_scope scope = weft_gpu_enter_context(own_of(share->block)->context);
     bool idle = is_idle();
     if (idle)
-        weft_gpu_window_free(&share->device);
+        weft_gpu_window_free(window_of(share));
     weft_gpu_leave(scope);
     return idle ? 0 : -EAGAIN;
 }
@@ -168,8 +191,10 @@ static int device_prove(struct weft_share *share, const struct weft_boot_subset 
     return error;
 }
 
-const struct weft_share_space weft_share_device = {
+const struct weft_share_space weft_device_share = {
     .name = "device",
+    .block_bytes = sizeof(struct device_block),
+    .share_bytes = sizeof(struct device_share),
     .alloc = device_alloc,
     .show = device_show,
     .map = device_map,

@@ -8,10 +8,10 @@
  * (transport/gpu_agent.h). Everything is complete on return. Called between weft_gpu_enter and
  * _leave; a failure of the driver ends the job. `to` and `from` are as weft_device_near gives them.
  */
-#ifndef WEFT_CORE_DEVICE_STAGE_H
-#define WEFT_CORE_DEVICE_STAGE_H
+#ifndef WEFT_DEVICE_STAGE_H
+#define WEFT_DEVICE_STAGE_H
 
-#include "core/device.h"
+#include "device/device.h"
 
 /* weft_device_agent, where its absence is the end of the job. */
 const struct weft_gpu_agent *weft_device_must_agent(int pe, const char *call);

@@ -10,11 +10,11 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "boot/boot.h"
-#include "core/device.h"
-#include "core/device_links.h"
 #include "core/job.h"
 #include "core/team.h"
 #include "core/window.h"
+#include "device/device.h"
+#include "device/links.h"
 #include "transport/gpu_memory.h"
 
 #define WORDS_BYTES (WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words))

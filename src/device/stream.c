@@ -3,7 +3,7 @@
  *
  * What a graph keeps has to be good at every replay: kernels and copies take addresses and numbers,
  * and nothing of the host's but what lives as long as the process. */
-#include "core/device_stream.h"
+#include "device/stream.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "base/log.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slices of arrays, and signals of 32 bits, in the order of a stream: as core/device_stream.h, but
+/* Slices of arrays, and signals of 32 bits, in the order of a stream: as device/stream.h, but
  * with numbers that may lie in memory, which the GPU reads when the stream gets there.
  *
  * Where the host knows all of them, a copy is a put or get like any other. 0 or -errno with text;
  * -EINVAL for a slice that is not within its array, as far as the host can tell. */
-#ifndef WEFT_CORE_DEVICE_SLICE_H
-#define WEFT_CORE_DEVICE_SLICE_H
+#ifndef WEFT_DEVICE_SLICE_H
+#define WEFT_DEVICE_SLICE_H
 
 #include <shmemx.h>
-#include "core/device_stream.h"
+#include "device/stream.h"
 
 /* The `pe` has the dest of a put and the source of a get. */
 struct weft_slice_copy {

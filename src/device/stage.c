@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two pieces of host memory, taken in turns: while the second GPU empties one, the first fills the
  * other. One call at a time: threads that stage at once would share the same bus anyway. */
-#include "core/device_stage.h"
+#include "device/stage.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "core/device_queue.h"
 #include "core/job.h"
 #include "core/rma.h"
 #include "core/wait.h"
+#include "device/queue.h"
 
 enum { PIECE_BYTES = 1 << 20, PIECES = 2, PAGE_BYTES = 4096 };
 

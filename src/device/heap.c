@@ -6,9 +6,9 @@
 #include "base/size.h"
 #include "core/arena.h"
 #include "core/blocks.h"
-#include "core/device.h"
 #include "core/job.h"
 #include "core/team.h"
+#include "device/device.h"
 #include "transport/gpu_memory.h"
 
 enum { GROWTH_STEP = 2 << 20 }; /* what GPUs map at least */

@@ -5,8 +5,8 @@
  * It is brought up, on all PEs together, by the first call that needs it; weft_job.detour is set
  * from then on, and calls look whether their pointers are a GPU's. Like the host heap it grows in
  * extents that all PEs commit or none, and every PE runs the same allocator on the same calls. */
-#ifndef WEFT_CORE_DEVICE_H
-#define WEFT_CORE_DEVICE_H
+#ifndef WEFT_DEVICE_DEVICE_H
+#define WEFT_DEVICE_DEVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ struct weft_device {
 extern struct weft_device weft_device;
 
 /* Whether this PE's GPU does not reach the memory of pe's, which then has to work for this process
- * (core/device_stage.h). Only with GPUs up. */
+ * (device/stage.h). Only with GPUs up. */
 static inline bool weft_device_staged(int pe) {
     return weft_device.staged && weft_gpu_peer_staged(&weft_device.peers[pe]);
 }
@@ -95,7 +95,7 @@ enum weft_direction weft_device_direction(const void *to, const void *from, int 
 
 /* The words that GPUs synchronise teams with, reset and in place: in GPU memory, or in memory of
  * the host where some GPUs do not reach each other's. Collective over WORLD; `agree` as in
- * core/device_links.h. */
+ * device/links.h. */
 int weft_device_words_open(int (*agree)(const void *call, int own), const char *call);
 void weft_device_words_close(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Links between the GPUs of a group of PEs, tried with data before anybody relies on them: each
  * member writes a word in the memory of every member, and reads what it got, and what it wrote. */
-#ifndef WEFT_CORE_DEVICE_LINKS_H
-#define WEFT_CORE_DEVICE_LINKS_H
+#ifndef WEFT_DEVICE_LINKS_H
+#define WEFT_DEVICE_LINKS_H
 
 #include "transport/gpu.h"
 

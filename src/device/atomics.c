@@ -8,8 +8,8 @@
 #include <string.h>
 #include "base/log.h"
 #include "boot/boot.h"
-#include "core/device.h"
 #include "core/job.h"
+#include "device/device.h"
 #include "transport/gpu_memory.h"
 
 /* Who wants to try whom: one row of bits a PE. */

@@ -4,13 +4,13 @@
  * Errors as in core/rma.h. The blocking forms are complete when they return; what a non-blocking
  * one has begun is completed by weft_device_quiet. A failure of the driver ends the job with one
  * line. Which calls come here is decided by weft_device_concerns. */
-#ifndef WEFT_CORE_DEVICE_RMA_H
-#define WEFT_CORE_DEVICE_RMA_H
+#ifndef WEFT_DEVICE_RMA_H
+#define WEFT_DEVICE_RMA_H
 
 #include "core/amo.h"
-#include "core/device.h"
 #include "core/ivar.h"
 #include "core/rma.h"
+#include "device/device.h"
 
 int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                     const char *call);

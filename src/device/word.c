@@ -2,10 +2,10 @@
 /* Signals, atomics and looks at words in GPU memory, and the end of what has been begun. */
 #include <stdatomic.h>
 #include <string.h>
-#include "core/device_queue.h"
-#include "core/device_rma.h"
-#include "core/device_stage.h"
 #include "core/job.h"
+#include "device/queue.h"
+#include "device/rma.h"
+#include "device/stage.h"
 #include "transport/gpu_memory.h"
 
 #define SAME_NUMBER(OP) \

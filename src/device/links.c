@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a PE writes tells who wrote it to whom, so that a link that leads elsewhere is noticed. */
-#include "core/device_links.h"
+#include "device/links.h"
 #include <errno.h>
 #include "base/log.h"
-#include "core/device.h"
 #include "core/job.h"
+#include "device/device.h"
 #include "transport/gpu_memory.h"
 
 static int pe_of(const struct weft_device_links *links, int member) {

@@ -4,9 +4,9 @@
  *
  * Small transfers between a GPU and host memory that it does not reach go through the bounce
  * buffer; large ones are left to the driver's own. */
-#include "core/device_rma.h"
-#include "core/device_queue.h"
-#include "core/device_stage.h"
+#include "device/rma.h"
+#include "device/queue.h"
+#include "device/stage.h"
 
 /* A copy between addresses as this PE's GPU has them. */
 static void enqueue(void *to, const void *from, size_t bytes, int pe, const char *call) {

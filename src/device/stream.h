@@ -3,11 +3,11 @@
  * be captured into a graph and replayed.
  *
  * 0 or -errno with text: -ERANGE no such PE, -EFAULT not symmetric, -ENODEV no GPU. */
-#ifndef WEFT_CORE_DEVICE_STREAM_H
-#define WEFT_CORE_DEVICE_STREAM_H
+#ifndef WEFT_DEVICE_STREAM_H
+#define WEFT_DEVICE_STREAM_H
 
-#include "core/device.h"
 #include "core/rma.h"
+#include "device/device.h"
 
 int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
                     const char *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Everything is found and checked before anything is enqueued. */
-#include "core/device_slice.h"
+#include "device/slice.h"
 #include <errno.h>
 #include "base/log.h"
 #include "transport/gpu_lane.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bringing GPUs up is a row of agreements: each PE does its own part, then all hear whether all
  * could. A PE that fails says why; the others say which PE it was. */
-#include "core/device.h"
+#include "device/device.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
