@@ -18,6 +18,9 @@ class Lock:
     def __init__(self) -> None:
         self.word = zeros(1, "int64")
 
+    def __repr__(self) -> str:
+        return "<weft.Lock, gone>" if self.word.freed else "<weft.Lock>"
+
     def acquire(self, blocking: bool = True) -> bool:
         """Waits for the lock, or, with blocking=False, takes it if it is free. Whether it is held now.
 

@@ -128,8 +128,8 @@ static PyObject *get_handle(PyObject *self, void *unused) {
 
 static PyObject *repr(PyObject *self) {
     const struct share *share = (struct share *)self;
-    return PyUnicode_FromFormat("<weft.Share of %d members, %zu bytes each%s>", share->size,
-                                share->memory->bytes,
+    return PyUnicode_FromFormat("<weft.Share of %d member%s, %zu bytes each%s>", share->size,
+                                share->size == 1 ? "" : "s", share->memory->bytes,
                                 atomic_load(&share->memory->freed) ? ", released" : "");
 }
 

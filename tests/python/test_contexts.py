@@ -264,3 +264,11 @@ def test_reach(me, n):
 
 def test_names():
     assert weft.info_get_version() == (1, 6) and weft.info_get_name() == f"Weft {weft.__version__}"
+
+
+def test_what_locks_and_shares_show(me, n):
+    lock, share = weft.Lock(), weft.Block("host", 8).share(range(n))
+    assert repr(lock) == "<weft.Lock>"
+    lock.free()
+    assert repr(lock) == "<weft.Lock, gone>"
+    assert repr(share) == f"<weft.Share of {n} member{'s' * (n > 1)}, {share.nbytes} bytes each>"
