@@ -300,11 +300,12 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	    $(THREAD_BUILD):2,3:'^($(call one_of,$(THREAD_TESTS)))$$'
 
 # As a user installs it, with all that it depends on: 3 GB down and 6 GB below $(BUILD) for each version, one
-# at a time: TORCH='2.11.0 2.13.0 newest'.
+# at a time: TORCH='2.11.0 2.13.0 newest'. RANKS=2 runs no other number of ranks, in half the time.
 TORCH ?= newest
+RANKS ?= 1 2 3 4
 .PHONY: check-torch
 check-torch: all python ## install PyTorch and run Python's tests of it; TORCH='2.11.0 newest' names versions
-	@$(PYTHON) tests/python/check_torch.py $(BUILD) $(TORCH)
+	@WEFT_TEST_RANKS='$(RANKS)' $(PYTHON) tests/python/check_torch.py $(BUILD) $(TORCH)
 
 # Part n: the tests of GPUs on n PEs, which takes 8 minutes at most. PART=2 runs that one alone.
 PART ?= 1 2 3 4

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs Python's tests of weft.torch with PyTorch as a user installs it, one version after the other:
 
-    python3 tests/python/check_torch.py build 2.11.0 2.13.0 newest
+    [WEFT_TEST_RANKS="2"] python3 tests/python/check_torch.py build 2.11.0 2.13.0 newest
 
 Each version gets a virtual environment of its own below the build folder, which is removed before the
 next. What could not run is a SKIP with its reason. TAP comes out, behind each version a row for the table
-in docs/torch.md, and at last one line with how many cases passed, failed and were skipped.
+in docs/torch.md, and at last one line with how many cases passed, failed and were skipped. As numbers of
+ranks have nothing to do with versions, one of them does for most versions.
 """
 import collections
 import concurrent.futures
@@ -26,7 +27,8 @@ SCRIPTS = ("torch", "torch_backend", "torch_handler", "tutorial")
 BESIDE = ("numpy", "pytest", "hypothesis", "mypy", "setuptools")  # what the tests want
 ROOM_BYTES = 10 * 10**9
 TRIES = 3
-TABLE = ("install", "alike", "memory", "operators", "gradients", "compile", "opcheck", "registry", "handler", "tutorial")
+TABLE = ("install", "alike", "names", "memory", "operators", "gradients", "compile", "opcheck", "registry", "handler",
+         "tutorial")
 OWN = {"torch_backend": "install", "tutorial": "tutorial"}  # their cases are counted, not pytest's
 AREA = re.compile(r"# area (.+): (\d+) passed, (\d+) skipped")
 ALIKE = re.compile(r"# .*: (\d+) of (\d+) functions alike on .*, (\d+) not compared")

@@ -36,7 +36,7 @@ def n():
 
 
 AREAS = {"operators": "operators", "exchange": "operators", "matrices": "operators", "gradients": "gradients",
-         "memory": "memory", "names": "memory", "stubs": "memory", "handler": "handler", "backend": "registry"}
+         "memory": "memory", "names": "names", "stubs": "names", "handler": "handler", "backend": "registry"}
 
 
 def area_of(nodeid):

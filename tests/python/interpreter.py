@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which Python the tests of the package run with: WEFT_PYTHON, or the first one with pytest."""
+"""Which Python the tests of the package run with: WEFT_PYTHON, or the first one with pytest; and how many
+ranks the tests of weft.torch have: WEFT_TEST_RANKS="2 3", or each of 1 to 4."""
 import os
 import pathlib
 import subprocess
@@ -7,6 +8,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).resolve()
 CANDIDATES = [os.environ["WEFT_PYTHON"]] if "WEFT_PYTHON" in os.environ else ["python3", "/usr/bin/python3"]
+RANKS = [int(ranks) for ranks in os.environ.get("WEFT_TEST_RANKS", "1 2 3 4").split()]
 
 
 def has(python, *modules):

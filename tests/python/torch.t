@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """weft.torch on CPU tensors, under pytest and hypothesis, on 1 to 4 PEs, and once more through PyTorch's
-registry; its functions beside PyTorch's own of the same names; its example, which has to learn the same under every launcher."""
+registry; its functions beside PyTorch's own of the same names; its type stubs; its example, which has to
+learn the same under every launcher."""
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -49,6 +51,23 @@ def example(problems):
             problems += [f"by {launcher}: got", *lines, "expected", *plain]
 
 
+def stubs(problems):
+    """mypy finds nothing wrong: in a program that uses them, and in them beside what they describe."""
+    if not interpreter.has(PYTHON, "mypy"):
+        raise tap.Skip(f"{PYTHON} has no mypy")
+    with tempfile.TemporaryDirectory() as name:
+        config, known = pathlib.Path(name, "mypy.ini"), pathlib.Path(name, "known")
+        config.write_text("[mypy]\nignore_errors = True\n")  # of functions, which say no types
+        # Python before 3.12 does not show the one; the other is PyTorch's list, by __getattr__.
+        known.write_text("weft._core.Buffer.__buffer__\nweft.torch.__all__\n")
+        for command in (["mypy", "--strict", HERE / "torch_typed.py"],
+                        ["mypy.stubtest", "--mypy-config-file", config, "--allowlist", known,
+                         "--ignore-unused-allowlist", "weft"]):
+            run(problems, PYTHON, "-m", *command, MYPYPATH=str(BUILD / "python"), MYPY_CACHE_DIR=name, timeout_s=600)
+    if not problems:
+        print("# area names: 2 passed, 0 skipped")
+
+
 def untested(problems):
     """A PyTorch that nobody has tried, and that lacks a name, is named before the import fails."""
     done = subprocess.run([PYTHON, "-c", "import torch, torch.distributed._symmetric_memory as theirs\n"
@@ -69,8 +88,9 @@ def pairs(problems):
         print(f"# 2 PEs: {found[-1][2:]}")
 
 
-tap.run([(f"weft.torch on {pes} PEs", on(pes)) for pes in (1, 2, 3, 4)]
+tap.run([(f"weft.torch on {pes} PEs", on(pes)) for pes in interpreter.RANKS]
         + [("weft.torch on 2 PEs through PyTorch's registry", on(2, WEFT_TEST_BACKEND="1")),
            ("weft.torch beside PyTorch's own, function by function", with_torch(pairs)),
+           ("type stubs, by mypy", with_torch(stubs)),
            ("an untested PyTorch is named first", with_torch(untested)),
            ("tensor_parallel_mlp.py learns as mlp.py does", with_torch(example))])

@@ -257,7 +257,7 @@ def without(problems):
 
 
 CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))
-         for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in (1, 2, 3, 4)]
+         for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in interpreter.RANKS]
 CASES += [(scene.__name__.replace("_", " "), scene) for scene in (
     torchrun, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, timeouts, thread_at_the_end, names, used_before,
     no_compiler, no_room, by_itself)]

@@ -10,7 +10,7 @@ view keeps the handle, and so the memory. Handles of other backends are left as 
 import torch
 from torch._C._distributed_c10d import _SymmetricMemory
 
-from weft.torch._handle import check_view, refuse_cft
+from weft.torch._handle import Handle, check_view
 from weft.torch._memory import is_symm_mem_tensor
 
 _theirs = {name: getattr(_SymmetricMemory, name)
@@ -50,15 +50,8 @@ def get_remote_tensor(self, peer, sizes, dtype):
     return _keeps(_theirs["get_remote_tensor"](self, peer, sizes, dtype), self)
 
 
-def get_peer_cft_handle(self, peer):
-    refuse_cft("get_peer_cft_handle")
-
-
-def get_multimem_cft_handle(self):
-    refuse_cft("get_multimem_cft_handle")
-
-
-_NEWER = {"get_peer_cft_handle": get_peer_cft_handle, "get_multimem_cft_handle": get_multimem_cft_handle,
+_NEWER = {"get_peer_cft_handle": Handle.get_peer_cft_handle,
+          "get_multimem_cft_handle": Handle.get_multimem_cft_handle,
           "is_symm_mem_tensor": staticmethod(is_symm_mem_tensor)}
 
 
