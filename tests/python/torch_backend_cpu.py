@@ -166,6 +166,10 @@ def test_bounds(group):
         handle.get_buffer(0, (101,), torch.float32)
     with pytest.raises(RuntimeError, match="exceeds the allocated size"):
         handle.get_buffer(0, (1,), torch.float32, 100)
+    for peer in (-1, size):
+        for call in (handle.get_buffer, handle.get_signal_pad):
+            with pytest.raises(RuntimeError, match=rf"rank must be in \[0, {size}\) \(got {peer}\)"):
+                call(peer, (1,), torch.int32)
 
 
 def test_parts_of_tensors(group):
