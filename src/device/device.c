@@ -67,16 +67,19 @@ struct device_facts {
 /* The largest memory makes the slots, the largest granule the extents: they are alike on all PEs.
  */
 static void take_facts(const struct device_facts *all, size_t *slot_bytes) {
+    int before = 0; /* of the PEs on this GPU */
     *slot_bytes = 0;
     weft_device.neighbours = 0;
     for (int pe = 0; pe < weft_job.npes; pe++) {
         weft_device.peers[pe] = weft_gpu_peer_of(&all[pe].uuid);
         weft_device.neighbours += weft_device.peers[pe].same;
+        before += weft_device.peers[pe].same && pe < weft_job.pe;
         if (all[pe].memory_bytes > *slot_bytes)
             *slot_bytes = all[pe].memory_bytes;
         if (all[pe].granularity > weft_gpu.granularity)
             weft_gpu.granularity = all[pe].granularity;
     }
+    weft_gpu_rescue_take_turns(before, weft_device.neighbours);
 }
 
 const struct weft_gpu_agent *weft_device_agent(int pe, const char *call) {

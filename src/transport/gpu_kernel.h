@@ -44,8 +44,9 @@ struct weft_gpu_abort {
     uint32_t *gave_up;    /* set to 1: what the kernel waited for did not come; see below */
 };
 /* gave_up[0]: of all kernels that gave up. gave_up[1]: of one that was to wait for so long and no
- * longer; it has trapped then, and the context runs nothing any more. */
-enum { WEFT_GPU_GAVE_UP, WEFT_GPU_TIMED_OUT };
+ * longer; it traps then, and the context runs nothing any more. The host sets gave_up[2] and [3]:
+ * this PE is that one, from 0 on, of so many PEs that take turns to trap on its GPU. */
+enum { WEFT_GPU_GAVE_UP, WEFT_GPU_TIMED_OUT, WEFT_GPU_TRAP_TURN, WEFT_GPU_TRAP_TURNS };
 extern struct weft_gpu_abort weft_gpu_abort;
 
 /* Loads libweft_cuda.so from beside libweft.so (or from the loader's path) and its kernels, into

@@ -43,7 +43,8 @@ static size_t page_bytes(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The context is dead then: each of its calls fails, and nothing of it runs. */
+/* The context is dead then, or will be at this PE's turn: each of its calls fails, and nothing of
+ * it runs. */
 static bool has_trapped(void) {
     return weft_gpu_abort.gave_up &&
            atomic_load((_Atomic uint32_t *)&weft_gpu_abort.gave_up[WEFT_GPU_TIMED_OUT]) != 0;
@@ -203,6 +204,13 @@ void weft_gpu_rescue_close(void) {
     rescue.list = NULL;
     rescue.nlist = 0;
     rescue.process = 0;
+}
+
+void weft_gpu_rescue_take_turns(int turn, int turns) {
+    if (!weft_gpu_abort.gave_up)
+        return;
+    weft_gpu_abort.gave_up[WEFT_GPU_TRAP_TURN] = (uint32_t)turn;
+    weft_gpu_abort.gave_up[WEFT_GPU_TRAP_TURNS] = (uint32_t)turns;
 }
 
 /* --- What there is to release ----------------------------------------------------------------- */

@@ -36,6 +36,10 @@ int weft_gpu_rescue_open(_Atomic uint32_t *abort);
  * the second time. */
 void weft_gpu_rescue_close(void);
 
+/* This PE is number `turn` of `turns` PEs on its GPU: by that its kernels trap apart from theirs
+ * (transport/pad.cu). */
+void weft_gpu_rescue_take_turns(int turn, int turns);
+
 /* The words [first, first + count), in this GPU's memory, are waited for by stream memory
  * operations from now on, until the close; 1 releases each. The same `first` again: the larger
  * count holds. Members that do not exist need no words. -ENOMEM with text. */

@@ -12,6 +12,18 @@ struct weft_pad {
     uint64_t timeout_ms; /* 0: for ever */
 };
 
+enum { TURN_NS = 100000000 };
+
+/* Where processes trap on one GPU within milliseconds, as they do when a peer of theirs dies, one
+ * of them is never told by the driver, and waits for ever (580.159 on an H200, also without Weft).
+ * So the PEs of a GPU trap by its clock: each in the first half of its own turn. */
+WEFT_DEVICE void pad_await_turn(const uint32_t *words) {
+    uint64_t turn = weft_ld_relaxed_sys(&words[WEFT_GPU_TRAP_TURN]);
+    uint64_t turns = weft_ld_relaxed_sys(&words[WEFT_GPU_TRAP_TURNS]);
+    while (turns > 1 && weft_globaltimer() / (TURN_NS / 2) % (2 * turns) != 2 * turn)
+        weft_spin_yield();
+}
+
 /* Ends the wait by a trap, by which PyTorch's users know a timeout. The host learns of the reason.
  */
 WEFT_DEVICE void pad_trap(const struct weft_pad *pad, int peer, const char *what, uint64_t ms,
@@ -21,6 +33,7 @@ WEFT_DEVICE void pad_trap(const struct weft_pad *pad, int peer, const char *what
     if (abort.gave_up) {
         weft_st_relaxed_sys(&abort.gave_up[WEFT_GPU_TIMED_OUT], 1u);
         weft_fence_sys();
+        pad_await_turn(abort.gave_up);
     }
     weft_trap();
 }

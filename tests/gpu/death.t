@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,13 +23,14 @@ if not REAL:
 os.environ["GPU_REQUIRED"] = "1"
 sys.path.insert(0, str(ROOT / "tests/boot"))
 from starters import torchrun  # noqa: E402
-from harness import Result, case, gone, main, read_numbers, settled_leftovers, start, wait_until  # noqa: E402
+from harness import Result, Skip, case, gone, main, read_numbers, settled_leftovers, start, wait_until  # noqa: E402
 
 SCENES = str(BUILD / "tests/gpu/scenes")
 NPES = int(os.environ.get("GPU_PES", "3"))
 STRICT = REAL or bool(os.environ.get("WEFT_TEST_STRICT"))  # the promised times, on a machine of its own
 SURVIVORS_S, JOB_S = (1.0, 2.0) if STRICT else (5.0, 10.0)
 LEFT_BYTES_MAX = 64 << 20
+APART_MS = 25  # of the 50 that there are at least, for a process that is stopped in between
 
 KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by_kernels")
 WORDS = ("fcollect_by_engine", "many_by_engine", "flood", "stream_destroyed")
@@ -136,6 +138,19 @@ def bounded():
     if NPES > 1:
         late = Result(start("-n", NPES, SCENES, "bounded_wait", 0, "late"))
         assert late.status == 0 and late.out.count("raised") == NPES - 1, f"{late.status}: {late.out}: {late.err}"
+
+
+@case("PEs that share a GPU trap apart: of two at once the driver would tell one alone")
+def apart():
+    if REAL:
+        raise Skip("only the pretended driver says when a kernel has trapped")
+    with tempfile.NamedTemporaryFile("r") as traps:
+        job = torchrun(NPES, [SCENES, "bounded_wait", 0, 9], WEFT_FAKE_GPUS="1", WEFT_FAKE_TRAPS=traps.name)
+        job.wait(seconds_max=JOB_S + 2)
+        times_ms = sorted(int(line.split()[1]) / 1e6 for line in traps)
+    assert len(times_ms) == NPES - 1, f"{times_ms}: {job.status}: {job.err}"
+    gaps_ms = [later - earlier for earlier, later in zip(times_ms, times_ms[1:])]
+    assert all(gap >= APART_MS for gap in gaps_ms), f"traps lie {gaps_ms} ms apart"
 
 
 @case("shmem_global_exit: all end with its status and say nothing")
