@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Helion's documented example of an all-gather with progress flags into a matmul, as its page has it
-(Copyright Meta Platforms and contributors, BSD-3-Clause). Only the choice of a backend is ours:
+since 1.0 (Copyright Meta Platforms and contributors, BSD-3-Clause). Only the choice of a backend and the report
+are ours:
 
     torchrun --standalone --nproc-per-node 4 --no-python python3 tests/python/helion_all_gather_matmul.py
 
@@ -13,16 +14,27 @@ from __future__ import annotations
 import os
 
 import torch
+from torch._C._distributed_c10d import _SymmetricMemory
 import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
+import triton
+import triton.language as tl
 
 import helion
+from helion._testing import DEVICE
+from helion._testing import run_example
 import helion.language as hl
+from helion.runtime.triton.helpers import triton_wait_signal
 
 if os.environ.get("BACKEND") == "WEFT":
     import weft.torch
 
     weft.torch.install()
+
+
+@triton.jit
+def _wait_progress_at_idx(progress: tl.tensor, idx: int) -> None:
+    triton_wait_signal(progress + idx, 1, 0, "acquire", "gpu", "ld", False)
 
 
 def copy_engine_all_gather_w_progress(
@@ -85,7 +97,7 @@ def copy_engine_all_gather_w_progress(
     return backend_stream
 
 
-@helion.jit(
+@helion.kernel(
     config=helion.Config(
         block_sizes=[128, 256, 64],
         num_warps=8,
@@ -123,12 +135,13 @@ def helion_matmul_w_progress(
     M_per_rank = a_shared.size(0)
     for tile_m, tile_n in hl.tile([M, N]):
         acc = hl.zeros([tile_m, tile_n], dtype=torch.float32)
-        hl.wait(
-            progress,
-            [
+        hl.triton_kernel(
+            _wait_progress_at_idx,
+            args=(
+                progress,
                 tile_m.begin // (M_per_rank // SPLITS_PER_RANK),
-            ],
-            signal=1,
+            ),
+            output_like=None,
         )
         for tile_k in hl.tile(K):
             acc = torch.addmm(acc, a[tile_m, tile_k], b[tile_k, tile_n])
@@ -194,9 +207,26 @@ def helion_all_gather_matmul(
     return a_out, c
 
 
+def helion_ag_matmul(a_shared: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Wrapper for helion_all_gather_matmul that returns only the matmul result."""
+    _a_out, c = helion_all_gather_matmul(a_shared, b)
+    return c
+
+
+def reference_ag_matmul(a_shared: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Reference implementation using torch.ops.symm_mem.fused_all_gather_matmul."""
+    dist_group = dist.group.WORLD
+    if dist_group is None:
+        raise RuntimeError("No distributed group available")
+    _ag_out, mm_results = torch.ops.symm_mem.fused_all_gather_matmul(
+        a_shared, [b], gather_dim=0, group_name=dist_group.group_name
+    )
+    return mm_results[0]
+
+
 def test(M: int, N: int, K: int, world_size: int, device: torch.device) -> None:
     """
-    Tests the helion_all_gather_matmul function against PyTorch's implementation.
+    Tests and benchmarks helion_all_gather_matmul against PyTorch's implementation.
     Args:
         M (int): First dimension of the matrix.
         N (int): Second dimension of the matrix.
@@ -207,28 +237,27 @@ def test(M: int, N: int, K: int, world_size: int, device: torch.device) -> None:
     a_shared = symm_mem.empty(
         M // world_size, K, dtype=torch.bfloat16, device=device
     ).normal_()
-    b = torch.randn((K, N), device="cuda", dtype=torch.bfloat16).T.contiguous().T
+    b = torch.randn((K, N), device=DEVICE, dtype=torch.bfloat16).T.contiguous().T
 
-    a_out, c = helion_all_gather_matmul(a_shared, b)
-
-    golden_a = a_shared.clone()
-    dist_group = dist.group.WORLD
-    if dist_group is None:
-        raise RuntimeError("No distributed group available")
-    ag_golden, mm_golden = torch.ops.symm_mem.fused_all_gather_matmul(  # pyright: ignore[reportCallIssue]
-        golden_a, [b], gather_dim=0, group_name=dist_group.group_name
+    run_example(
+        helion_ag_matmul,
+        reference_ag_matmul,
+        (a_shared, b),
+        rtol=1e-1,
+        atol=1e-1,
     )
-
-    torch.testing.assert_close(c, mm_golden[0], rtol=1e-1, atol=1e-1)
-    torch.testing.assert_close(a_out, ag_golden)
-    report(a_out, b, c, mm_golden[0], device)
+    report(*helion_all_gather_matmul(a_shared, b), a_shared, b, device)
 
 
-def report(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, golden: torch.Tensor, device: torch.device) -> None:
+def report(a: torch.Tensor, c: torch.Tensor, a_shared: torch.Tensor, b: torch.Tensor, device: torch.device) -> None:
     """Ours: which backend it was, and how far both products are from float64's on some rows."""
+    gathered = a_shared.new_empty(a.shape)
+    dist.all_gather_into_tensor(gathered, a_shared)
+    torch.testing.assert_close(a, gathered, rtol=0, atol=0)
     rows = torch.randint(a.size(0), (64,), device=device)
     wanted = a[rows].double() @ b.double()
-    errors = [((x[rows].double() - wanted).abs().max() / wanted.abs().max()).item() for x in (c, golden)]
+    products = (c, reference_ag_matmul(a_shared, b))
+    errors = [((x[rows].double() - wanted).abs().max() / wanted.abs().max()).item() for x in products]
     print(f"rank {dist.get_rank()}: backend {symm_mem.get_backend(device)}, error of Helion's product "
           f"{errors[0]:.2e}, of PyTorch's {errors[1]:.2e}", flush=True)
     if symm_mem.get_backend(device) == "WEFT":
@@ -242,6 +271,7 @@ def main() -> None:
     Main entry point that initializes the distributed environment and runs the test.
     Sets up the distributed process group, runs the test, and then cleans up.
     """
+    _SymmetricMemory.signal_pad_size = 1024 * 1024 * 1024
     rank = int(os.environ["LOCAL_RANK"])
     world_size = int(os.environ["WORLD_SIZE"])
     torch.manual_seed(42 + rank)
@@ -255,9 +285,10 @@ def main() -> None:
 if __name__ == "__main__":
     """
     Run with:
-    torchrun \
-    --nnodes 1 --nproc-per-node 8 \
+    python -m torch.distributed.run --standalone \
+    --nproc-per-node 4 \
     --rdzv-backend c10d --rdzv-endpoint localhost:0 \
-    --no_python python3 examples/all_gather_matmul.py
+    --no_python python3 examples/distributed/all_gather_matmul.py
     """
+    assert DEVICE.type == "cuda", "Requires CUDA device"
     main()
