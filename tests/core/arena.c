@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: symmetric objects over any memory: growth is asked for once and its refusal leaves
+ * all as it was, realloc moves only where it must, and what is freed goes back when nobody takes it
+ * again, ever later for programs that do. The memory is addresses alone. PEs: 1 2 3 */
+#include "core/arena.h"
+#include <shmem.h>
+#include <stdint.h>
+#include <string.h>
+#include "core/blocks.h"
+#include "tap.h"
+
+enum { CAPACITY = 1 << 30, MIB = 1 << 20 };
+
+static struct weft_window window = {.local = (uintptr_t)1 << 40, .bytes = CAPACITY};
+static struct weft_arena arena;
+static struct { int grown, cleared, copied, given_back; } count;
+static bool may_grow, has_idle;
+static size_t need_seen, copied_bytes;
+
+static int grow(size_t need, size_t bytes, const char *call) {
+    (void)bytes, (void)call;
+    count.grown++;
+    need_seen = need;
+    if (!may_grow || need > CAPACITY)
+        return -1;
+    weft_arena_extend(&arena, need);
+    return 0;
+}
+
+static void clear(void *p, size_t bytes, const char *call) {
+    (void)p, (void)bytes, (void)call;
+    count.cleared++;
+}
+
+static void copy(void *to, const void *from, size_t bytes, const char *call) {
+    (void)to, (void)from, (void)call;
+    count.copied++;
+    copied_bytes = bytes;
+}
+
+/* Like the heap's, it takes note of the memory that has gone. */
+static bool give_back(void) {
+    size_t offset, bytes;
+    count.given_back++;
+    while (weft_blocks_find_idle(arena.blocks, MIB, &offset, &bytes))
+        ;
+    return has_idle;
+}
+
+static void begin(void) {
+    arena = (struct weft_arena){.window = &window,
+                                .name = "a test's memory",
+                                .grow = grow,
+                                .clear = clear,
+                                .copy = copy,
+                                .give_back = give_back};
+    memset(&count, 0, sizeof count);
+    may_grow = has_idle = true;
+    EXPECT(weft_arena_open(&arena, CAPACITY) == 0, "no arena");
+}
+
+static void *take(size_t bytes) {
+    return weft_arena_malloc(&arena, bytes, WEFT_BLOCK_ALIGN, false, "take");
+}
+
+static void growth(void) {
+    tap_case("growth is asked for when nothing fits, and once");
+    begin();
+    char *first = take(MIB);
+    EXPECT(first == (char *)window.local && count.grown == 1, "%p, %d times", (void *)first,
+           count.grown);
+    EXPECT(need_seen >= MIB && weft_arena_limit(&arena) == need_seen, "limit %zu, need %zu",
+           weft_arena_limit(&arena), need_seen);
+    weft_arena_free(&arena, first, "free");
+    EXPECT(take(MIB) == first && count.grown == 1, "what was freed is not taken again");
+    char *aligned = weft_arena_malloc(&arena, 64, MIB, true, "align");
+    EXPECT((uintptr_t)aligned % MIB == 0 && count.cleared == 1, "%p", (void *)aligned);
+    weft_arena_close(&arena);
+}
+
+static void refusals(void) {
+    tap_case("refused growth is NULL, and all is as before");
+    begin();
+    char *p = take(MIB);
+    size_t limit = weft_arena_limit(&arena), bytes;
+    void *found;
+    may_grow = false;
+    EXPECT(take(2 * MIB) == NULL && weft_arena_realloc(&arena, p, 3 * MIB, "realloc") == NULL,
+           "got memory that is not there");
+    EXPECT(weft_arena_limit(&arena) == limit && count.copied == 0, "limit %zu", limit);
+    EXPECT(weft_arena_find(&arena, p + MIB - 1, &found, &bytes) && found == p && bytes == MIB,
+           "the object is gone");
+    EXPECT(take((size_t)CAPACITY + 1) == NULL && need_seen == SIZE_MAX, "need %zu", need_seen);
+    EXPECT(weft_arena_malloc(&arena, 1, (size_t)CAPACITY * 2, false, "align") == NULL &&
+               need_seen == SIZE_MAX,
+           "need %zu", need_seen);
+    EXPECT(!weft_arena_find(&arena, p + limit, &found, &bytes) && !found, "found %p", found);
+    weft_arena_close(&arena);
+}
+
+static void sizes(void) {
+    tap_case("realloc stays for sizes above a half, and copies what both have elsewhere");
+    begin();
+    char *p = take(4096), *wall = take(64);
+    EXPECT(weft_arena_realloc(&arena, p, 2049, "realloc") == p && count.copied == 0, "it moved");
+    char *small = weft_arena_realloc(&arena, p, 512, "realloc");
+    EXPECT(small && small != p && copied_bytes == 512, "%zu bytes were copied", copied_bytes);
+    char *large = weft_arena_realloc(&arena, small, 8192, "realloc");
+    EXPECT(large && large != small && copied_bytes == 512, "%zu bytes were copied", copied_bytes);
+    void *found;
+    size_t bytes;
+    EXPECT(!weft_arena_find(&arena, small, &found, &bytes), "the old object is still there");
+    EXPECT(weft_arena_find(&arena, large + 8191, &found, &bytes) && found == large && bytes == 8192,
+           "%p has %zu bytes", found, bytes);
+    weft_arena_check(&arena, wall, "check");
+    weft_arena_close(&arena);
+}
+
+/* A large object comes and goes; how many other calls later its memory goes back. */
+static int calls_until_return(void) {
+    int calls = 0, before = count.given_back;
+    weft_arena_free(&arena, take(WEFT_ARENA_IDLE_LEAST), "free");
+    for (; count.given_back == before && calls < 100; calls++)
+        weft_arena_free(&arena, take(64), "free");
+    return calls;
+}
+
+static void returns(void) {
+    tap_case(
+        "what is freed goes back in the next call, later where it is asked for again and again");
+    begin();
+    weft_arena_free(&arena, take(WEFT_ARENA_IDLE_LEAST / 2), "free");
+    take(64);
+    EXPECT(count.given_back == 0, "little memory went back");
+    int first = calls_until_return(), last = first;
+    EXPECT(first == 1, "after %d calls", first);
+    for (int i = 0; i < 8; i++)
+        last = calls_until_return();
+    EXPECT(last >= 4 && last < 100, "after %d calls for the ninth time", last);
+    has_idle = false; /* nothing goes back, so nothing is regretted */
+    begin();
+    has_idle = false;
+    for (int i = 0; i < 8; i++)
+        last = calls_until_return();
+    EXPECT(last == 1, "after %d calls where nothing was there to go back", last);
+    weft_arena_close(&arena);
+}
+
+int main(void) {
+    shmem_init();
+    tap_start(shmem_my_pe());
+    growth();
+    refusals();
+    sizes();
+    returns();
+    shmem_finalize();
+    return tap_finish();
+}
