@@ -8,7 +8,6 @@
 #include "api/checked.h"
 #include "api/define.h"
 #include "api/detour.h"
-#include "coll/device.h"
 
 /* --- Checks ---------------------------------------------------------------------------------- */
 
@@ -19,12 +18,6 @@ static inline void check(const struct weft_group *group, const char *argument, c
     if (__builtin_expect(!weft_near(p, all, weft_job.pe), 0) &&
         !weft_symmetric(p, all, weft_job.pe))
         weft_misuse_access(group->call, argument, p, all, weft_job.pe);
-}
-
-/* Whether a collective is the GPUs' work: its arrays are the same objects on all members, so all
- * come to the same answer. */
-static inline bool for_devices(const void *dest, const void *source) {
-    return weft_devices() && (weft_device_holds(dest) || weft_device_holds(source));
 }
 
 /* What checked mode looks at: the two arrays, and the sizes that all members pass alike. */
@@ -64,9 +57,9 @@ WEFT_COLD static void check_collect(const struct weft_group *group, const void *
 }
 
 WEFT_COLD static void check_fold(const struct weft_group *group, const void *dest,
-                                 const void *source, size_t nelems, const struct weft_fold *fold) {
-    const struct weft_same same[] = {{"nelems", (int64_t)nelems}, {NULL, 0}};
-    size_t bytes = nelems * fold->elem_bytes;
+                                 const void *source, const struct weft_folding *folding) {
+    const struct weft_same same[] = {{"nelems", (int64_t)folding->nelems}, {NULL, 0}};
+    size_t bytes = folding->nelems * folding->fold->elem_bytes;
     check_arrays(group, &(struct arrays){dest, source, bytes, bytes, true}, same);
 }
 
@@ -76,17 +69,15 @@ void weft_api_broadcast(const struct weft_group *group, void *dest, const void *
         weft_misuse_member(group->call, "PE_root", root, group->npes);
     if (bytes == 0)
         return;
-    bool device = for_devices(dest, source);
     bool in_place = !group->team && group->me == root; /* an active set's root writes no dest */
-    if (in_place)
-        dest = (void *)source;
-    check(group, "dest", dest, bytes, 1);
+    const void *to = in_place ? source : dest;
+    check(group, "dest", to, bytes, 1);
     check(group, "source", source, bytes, 1);
     if (weft_checked())
-        check_arrays(group, &(struct arrays){dest, source, bytes, bytes, in_place},
+        check_arrays(group, &(struct arrays){to, source, bytes, bytes, in_place},
                      (struct weft_same[]){
                          {"PE_root", root}, {"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}});
-    (device ? weft_device_broadcast : weft_group_broadcast)(group, dest, source, bytes, root);
+    weft_group_broadcast(group, dest, source, bytes, root);
 }
 
 void weft_api_fcollect(const struct weft_group *group, void *dest, const void *source,
@@ -97,13 +88,10 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
     check(group, "source", source, bytes, 1);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, 1, bytes);
-    (for_devices(dest, source) ? weft_device_fcollect : weft_group_fcollect)(group, dest, source,
-                                                                             bytes);
+    weft_group_fcollect(group, dest, source, bytes);
 }
 
-/* How much dest has to hold is known only when all have met: checked mode has them meet before. Who
- * brings nothing may pass any source, so that where there are devices at all it is looked at when
- * all have met, too. */
+/* How much dest has to hold is known only when all have met: checked mode has them meet before. */
 void weft_api_collect(const struct weft_group *group, void *dest, const void *source,
                       size_t bytes) {
     if (bytes > 0) {
@@ -112,7 +100,7 @@ void weft_api_collect(const struct weft_group *group, void *dest, const void *so
     }
     if (weft_checked())
         check_collect(group, dest, source, bytes);
-    (weft_device.open ? weft_device_collect : weft_group_collect)(group, dest, source, bytes);
+    weft_group_collect(group, dest, source, bytes);
 }
 
 void weft_api_alltoall(const struct weft_group *group, void *dest, const void *source,
@@ -123,8 +111,7 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
     check(group, "source", source, bytes, (size_t)group->npes);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, (size_t)group->npes, bytes);
-    (for_devices(dest, source) ? weft_device_alltoall : weft_group_alltoall)(group, dest, source,
-                                                                             bytes);
+    weft_group_alltoall(group, dest, source, bytes);
 }
 
 /* Elements from the first to the last of all blocks. */
@@ -154,27 +141,18 @@ void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *
                                  {"dst", shape->dest_stride},
                                  {"sst", shape->source_stride},
                                  {NULL, 0}});
-    (for_devices(dest, source) ? weft_device_alltoalls : weft_group_alltoalls)(group, dest, source,
-                                                                               shape);
+    weft_group_alltoalls(group, dest, source, shape);
 }
 
-/* Whether there is anything to fold. */
-static bool check_operands(const struct weft_group *group, const void *dest, const void *source,
-                           size_t nelems, const struct weft_fold *fold) {
-    if (nelems == 0)
-        return false;
-    check(group, "dest", dest, fold->elem_bytes, nelems);
-    check(group, "source", source, fold->elem_bytes, nelems);
+void weft_api_fold(const struct weft_group *group, void *dest, const void *source,
+                   const struct weft_folding *folding) {
+    if (folding->nelems == 0)
+        return;
+    check(group, "dest", dest, folding->fold->elem_bytes, folding->nelems);
+    check(group, "source", source, folding->fold->elem_bytes, folding->nelems);
     if (weft_checked())
-        check_fold(group, dest, source, nelems, fold);
-    return true;
-}
-
-void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                     const struct weft_fold *fold) {
-    if (check_operands(group, dest, source, nelems, fold))
-        (for_devices(dest, source) ? weft_device_reduce : weft_group_reduce)(group, dest, source,
-                                                                             nelems, fold);
+        check_fold(group, dest, source, folding);
+    weft_group_fold(group, dest, source, folding);
 }
 
 /* --- The names ------------------------------------------------------------------------------- */
@@ -211,19 +189,10 @@ static int alltoalls(const char *call, shmem_team_t team, void *dest, const void
     return 0;
 }
 
-static int reduce(const char *call, shmem_team_t team, void *dest, const void *source,
-                  size_t nelems, const struct weft_fold *fold) {
+static int fold(const char *call, shmem_team_t team, void *dest, const void *source,
+                const struct weft_folding *folding) {
     OPEN_GROUP(call, team);
-    weft_api_reduce(&group, dest, source, nelems, fold);
-    return 0;
-}
-
-static int scan(const char *call, shmem_team_t team, void *dest, const void *source, size_t nelems,
-                const struct weft_fold *fold, bool inclusive) {
-    OPEN_GROUP(call, team);
-    if (check_operands(&group, dest, source, nelems, fold))
-        (for_devices(dest, source) ? weft_device_scan : weft_group_scan)(&group, dest, source,
-                                                                         nelems, fold, inclusive);
+    weft_api_fold(&group, dest, source, folding);
     return 0;
 }
 
@@ -250,20 +219,17 @@ static int scan(const char *call, shmem_team_t team, void *dest, const void *sou
 SHMEM_RMA_TYPES(TYPED, _)
 COLLECTIVES(broadcastmem, collectmem, fcollectmem, alltoallmem, alltoallsmem, void, 1)
 
-#define REDUCE(N, T, OP, FOLD)                                                                     \
-    API(int, N##_##OP##_reduce, (shmem_team_t team, T *dest, const T *source, size_t nreduce)) {   \
-        const struct weft_fold *fold = &weft_folds[WEFT_FOLD_##FOLD][WEFT_NUMBER_OF(T)];           \
-        return reduce(__func__, team, dest, source, nreduce, fold);                                \
-    }
-#define SCAN(N, T, NAME, INCLUSIVE)                                                                \
+#define FOLD(N, T, NAME, OP, OF)                                                                   \
     API(int, N##_##NAME, (shmem_team_t team, T *dest, const T *source, size_t nelems)) {           \
-        const struct weft_fold *fold = &weft_folds[WEFT_FOLD_SUM][WEFT_NUMBER_OF(T)];              \
-        return scan(__func__, team, dest, source, nelems, fold, INCLUSIVE);                        \
+        struct weft_folding folding = {&weft_folds[WEFT_FOLD_##OP][WEFT_NUMBER_OF(T)], nelems, OF};\
+        return fold(__func__, team, dest, source, &folding);                                       \
     }
+#define REDUCE(N, T, NAME, OP) FOLD(N, T, NAME##_reduce, OP, WEFT_FOLD_OF_ALL)
 #define BITWISE(N, T, _)    REDUCE(N, T, and, AND) REDUCE(N, T, or, OR) REDUCE(N, T, xor, XOR)
 #define ORDERED(N, T, _)    REDUCE(N, T, max, MAX) REDUCE(N, T, min, MIN)
 #define ARITHMETIC(N, T, _) REDUCE(N, T, sum, SUM) REDUCE(N, T, prod, PROD)                        \
-                            SCAN(N, T, sum_inscan, true) SCAN(N, T, sum_exscan, false)
+                            FOLD(N, T, sum_inscan, SUM, WEFT_FOLD_UP_TO_OWN)                       \
+                            FOLD(N, T, sum_exscan, SUM, WEFT_FOLD_BEFORE_OWN)
 SHMEM_BITWISE_TYPES(BITWISE, _)
 SHMEM_RMA_TYPES(ORDERED, _)
 SHMEM_ARITHMETIC_TYPES(ARITHMETIC, _)

@@ -16,7 +16,7 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
                        size_t bytes);
 void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *source,
                         const struct weft_blocks_shape *shape);
-void weft_api_reduce(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                     const struct weft_fold *fold);
+void weft_api_fold(const struct weft_group *group, void *dest, const void *source,
+                   const struct weft_folding *folding);
 
 #endif

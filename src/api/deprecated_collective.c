@@ -95,8 +95,9 @@ SIZED(64, 8)
         (T *dest, const T *source, int nreduce, SET, T *pWrk, long *pSync)) {                      \
         OPEN                                                                                       \
         (void)pWrk;                                                                                \
-        const struct weft_fold *fold = &weft_folds[WEFT_FOLD_##FOLD][WEFT_NUMBER_OF(T)];           \
-        weft_api_reduce(&group, dest, source, (size_t)nreduce, fold);                              \
+        struct weft_folding folding = {&weft_folds[WEFT_FOLD_##FOLD][WEFT_NUMBER_OF(T)],           \
+                                       (size_t)nreduce, WEFT_FOLD_OF_ALL};                         \
+        weft_api_fold(&group, dest, source, &folding);                                             \
     }
 #define BITWISE(N, T, _)    TO_ALL(N, T, and, AND) TO_ALL(N, T, or, OR) TO_ALL(N, T, xor, XOR)
 #define ORDERED(N, T, _)    TO_ALL(N, T, max, MAX) TO_ALL(N, T, min, MIN)

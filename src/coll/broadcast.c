@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Broadcast: nobody but the root waits for anyone but the root, and the root only before its source
- * is the caller's again. */
+/* Broadcast. In a team whose memory is near nobody but the root waits for anyone but the root, and
+ * the root only before its source is the caller's again: packets carry the payload, or just say
+ * that the root is there. */
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
-#include "coll/stream.h"
-#include "core/rma.h"
+#include "coll/plan.h"
 
-static void copy(void *dest, const void *source, size_t bytes, bool stream) {
+static void copy_unless_same(void *dest, const void *source, size_t bytes, bool stream) {
     if (stream && dest != source)
         weft_stream_copy(dest, source, bytes);
     else if (dest != source)
@@ -21,7 +21,7 @@ static void broadcast_send(const struct weft_group *group, void *dest, const voi
     if (inside)
         weft_rma_copy(packet->payload, source, bytes);
     weft_packet_send(team);
-    copy(dest, source, bytes, !inside && weft_stream_wanted(2 * bytes));
+    copy_unless_same(dest, source, bytes, !inside && weft_stream_wanted(2 * bytes));
     if (!inside)
         weft_packets_wait_read(team, team->packet_epoch, group->call);
     weft_packet_finish(team);
@@ -32,26 +32,17 @@ static void broadcast_receive(const struct weft_group *group, void *dest, const 
     struct weft_team *team = group->team;
     const struct weft_packet *packet = weft_packet_from(team, root, group->call);
     const void *from = inside ? packet->payload : weft_group_near(group, source, bytes, root);
-    copy(dest, from, bytes, !inside && weft_stream_wanted(2 * bytes));
+    copy_unless_same(dest, from, bytes, !inside && weft_stream_wanted(2 * bytes));
     weft_packet_finish(team);
-}
-
-static void broadcast_set(const struct weft_group *group, void *dest, const void *source,
-                          size_t bytes, int root) {
-    group->sync(group);
-    const void *from = group->me == root ? source : weft_group_near(group, source, bytes, root);
-    copy(dest, from, bytes, weft_stream_wanted(2 * bytes));
-    group->sync(group);
 }
 
 void weft_group_broadcast(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root) {
-    if (group->npes == 1) {
-        copy(dest, source, bytes, false);
-        return;
-    }
-    if (!group->team) {
-        broadcast_set(group, dest, source, bytes, root);
+    const struct weft_mover *mover = weft_mover_of(dest, source);
+    if (!mover->in_packets || !group->team) {
+        struct weft_plan plan = weft_plan_broadcast(bytes, root);
+        bool writes = group->team || group->me != root; /* an active set's root does not */
+        weft_plan_copy(group, mover, &plan, writes ? dest : (void *)source, source);
         return;
     }
     bool inside = weft_choice_packet(WEFT_BROADCAST, bytes, group->npes);

@@ -5,8 +5,7 @@
 #ifndef WEFT_COLL_CHOICE_H
 #define WEFT_COLL_CHOICE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "coll/move.h"
 
 enum weft_family {
     WEFT_BROADCAST,
@@ -26,13 +25,19 @@ struct weft_choice {
 };
 extern const struct weft_choice weft_choices[WEFT_FAMILIES];
 
-/* Whether a member's `bytes` go into its packet. */
+/* Whether a member's `bytes` are few enough for its packet. */
 static inline bool weft_choice_packet(enum weft_family family, size_t bytes, int npes) {
     const struct weft_choice *choice = &weft_choices[family];
     return bytes <= choice->packet_bytes_max && bytes * (size_t)npes <= choice->total_bytes_max;
 }
 
-/* The largest `bytes` for which that holds. */
+/* Whether they go there: packets are a team's, and processors write them. */
+static inline bool weft_choice_small(const struct weft_group *group, const struct weft_mover *mover,
+                                     enum weft_family family, size_t bytes) {
+    return mover->in_packets && group->team && weft_choice_packet(family, bytes, group->npes);
+}
+
+/* The largest `bytes` that are few enough. */
 static inline size_t weft_choice_packet_max(enum weft_family family, int npes) {
     const struct weft_choice *choice = &weft_choices[family];
     size_t share = choice->total_bytes_max / (size_t)npes;

@@ -4,8 +4,8 @@
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
-#include "coll/stream.h"
-#include "core/rma.h"
+#include "coll/place.h"
+#include "coll/plan.h"
 
 /* --- All bring the same ---------------------------------------------------------------------- */
 
@@ -17,82 +17,93 @@ static void fcollect_packets(const struct weft_group *group, char *dest, const v
         weft_rma_copy(dest + (size_t)member * bytes, payloads[member], bytes);
 }
 
-/* The own part goes first: while the others enter. */
-static void fcollect_direct(const struct weft_group *group, char *dest, const void *source,
-                            size_t bytes) {
-    bool stream = weft_stream_wanted(2 * (size_t)group->npes * bytes);
-    weft_stream_or_copy(stream, dest + (size_t)group->me * bytes, source, bytes);
-    group->sync(group);
-    for (int distance = 1; distance < group->npes; distance++) {
-        int member = weft_group_member(group, distance);
-        weft_stream_or_copy(stream, dest + (size_t)member * bytes,
-                            weft_group_near(group, source, bytes, member), bytes);
-    }
-    group->sync(group);
-}
-
 void weft_group_fcollect(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes) {
-    if (group->npes == 1)
-        memcpy(dest, source, bytes);
-    else if (group->team && weft_choice_packet(WEFT_FCOLLECT, bytes, group->npes))
+    const struct weft_mover *mover = weft_mover_of(dest, source);
+    if (weft_choice_small(group, mover, WEFT_FCOLLECT, bytes)) {
         fcollect_packets(group, dest, source, bytes);
-    else
-        fcollect_direct(group, dest, source, bytes);
+        return;
+    }
+    struct weft_plan plan = weft_plan_fcollect(bytes);
+    weft_plan_copy(group, mover, &plan, dest, source);
 }
 
 /* --- Each brings what it likes --------------------------------------------------------------- */
 
-/* Sizes go round first, and small sources with them: sizes[member] and, where a source came along,
- * where it is. What is left to be read directly is the same on all members. */
-static bool collect_packets(const struct weft_group *group, const void *source, size_t bytes,
-                            size_t *sizes, const void **sources) {
+/* What a member brings, which may be nothing, from nowhere: so each says where its own is. */
+struct brought {
+    size_t bytes;
+    bool inside;        /* in its packet, which is read here; else to be pulled */
+    const void *source; /* the packet's payload, or the address that the object has here */
+};
+
+/* Sizes go round first, and with them small sources, or the places of large ones. Whether any is
+ * left to be pulled: the same on all members. */
+static bool collect_packets(const struct weft_group *group, const struct weft_mover *mover,
+                            const void *source, size_t bytes, struct brought *all) {
     struct weft_team *team = group->team;
-    bool direct = false;
+    bool any = false;
     weft_packet_next(team, group->call);
     struct weft_packet *mine = weft_packet_mine(team, group->call);
+    struct weft_place place = weft_place_of(source, bytes);
     mine->bytes = bytes;
-    if (bytes > 0 && weft_choice_packet(WEFT_COLLECT, bytes, group->npes))
+    if (!weft_choice_small(group, mover, WEFT_COLLECT, bytes))
+        memcpy(mine->payload, &place, sizeof place);
+    else if (bytes > 0)
         memcpy(mine->payload, source, bytes);
     weft_packet_send(team);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
         const struct weft_packet *packet = weft_packet_from(team, member, group->call);
-        sizes[member] = packet->bytes;
-        bool inside = weft_choice_packet(WEFT_COLLECT, packet->bytes, group->npes);
-        sources[member] = inside ? packet->payload : NULL;
-        direct |= !inside;
+        bool inside = weft_choice_small(group, mover, WEFT_COLLECT, packet->bytes);
+        memcpy(&place, packet->payload, sizeof place);
+        all[member] = (struct brought){.bytes = packet->bytes, .inside = inside};
+        all[member].source = inside ? packet->payload : weft_place_here(place);
+        any |= !inside;
     }
     weft_packets_finish_exchange(team);
-    return direct;
+    return any;
 }
 
-static bool collect_sizes(const struct weft_group *group, size_t bytes, size_t *sizes,
-                          const void **sources) {
+static bool collect_sizes(const struct weft_group *group, const void *source, size_t bytes,
+                          struct brought *all) {
+    size_t sizes[group->npes];
     group->share(group, bytes, sizes);
     for (int member = 0; member < group->npes; member++)
-        sources[member] = NULL;
+        all[member] = (struct brought){.bytes = sizes[member], .source = source};
     return true;
 }
 
-void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
-                        size_t bytes) {
-    size_t sizes[group->npes], offsets[group->npes], offset = 0;
-    const void *sources[group->npes];
-    bool direct = group->team ? collect_packets(group, source, bytes, sizes, sources)
-                              : collect_sizes(group, bytes, sizes, sources);
-    for (int member = 0; member < group->npes; offset += sizes[member++])
-        offsets[member] = offset;
-    bool stream = weft_stream_wanted(2 * offset);
+static void pull_all(const struct weft_group *group, const struct weft_mover *mover, char *dest,
+                     const struct brought *all) {
+    size_t offsets[group->npes], total = 0;
+    for (int member = 0; member < group->npes; total += all[member++].bytes)
+        offsets[member] = total;
+    bool stream = mover->in_packets && weft_stream_wanted(2 * total);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        if (sizes[member] == 0)
-            continue;
-        const void *from = member == group->me ? source : sources[member];
-        if (!from)
-            from = weft_group_near(group, source, sizes[member], member);
-        weft_stream_or_copy(stream, (char *)dest + offsets[member], from, sizes[member]);
+        struct weft_transfer transfer = {.dest = dest + offsets[member],
+                                         .source = all[member].source,
+                                         .bytes = all[member].bytes,
+                                         .npieces = 1,
+                                         .stream = stream};
+        if (all[member].inside)
+            weft_transfer_copy(&transfer);
+        else if (all[member].bytes > 0)
+            mover->pull(group, &transfer, member);
     }
-    if (direct)
-        group->sync(group);
+}
+
+/* Who brings nothing may pass any source: where there are devices at all, a GPU may have to pull.
+ */
+void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
+                        size_t bytes) {
+    const struct weft_mover *mover = weft_device.open ? &weft_mover_device : &weft_mover_near;
+    struct brought all[group->npes];
+    mover->complete(group);
+    bool pulls = group->team ? collect_packets(group, mover, source, bytes, all)
+                             : collect_sizes(group, source, bytes, all);
+    pull_all(group, mover, dest, all);
+    if (pulls)
+        mover->meet(group);
 }

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data-moving collectives, for teams and active sets alike.
+/* The data-moving collectives, for teams and active sets alike: one family a file.
  *
- * dest and source are symmetric. Every member reads its peers' memory directly and writes its own,
- * except that reductions and scans write a finished chunk to all. Nobody's memory is touched before
- * that member has entered, and on return both arrays are the caller's again. Sizes are in bytes of
- * one member's contribution unless they say otherwise, and more than zero where all must pass the
- * same. */
+ * dest and source are symmetric, in the memory of the host or of GPUs. Nobody's memory is touched
+ * before that member has entered, and on return both arrays are the caller's again. Sizes are in
+ * bytes of one member's contribution unless they say otherwise, and more than zero where all must
+ * pass the same. */
 #ifndef WEFT_COLL_COLLECTIVE_H
 #define WEFT_COLL_COLLECTIVE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include "coll/fold.h"
-#include "coll/group.h"
+#include "coll/plan.h"
 
-/* dest = the root's source. A root with dest == source has its copy already. (weft_broadcast is the
- * tensor operator.) */
+/* dest = the root's source. A root with dest == source has its copy already. */
 void weft_group_broadcast(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root);
 
@@ -30,22 +25,13 @@ void weft_group_collect(const struct weft_group *group, void *dest, const void *
 void weft_group_alltoall(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes);
 
-/* The same with blocks of nelems elements that lie dest_stride and source_stride elements apart. */
-struct weft_blocks_shape {
-    size_t nelems, elem_bytes;
-    ptrdiff_t dest_stride, source_stride;
-};
+/* The same with blocks of elements that lie apart. */
 void weft_group_alltoalls(const struct weft_group *group, void *dest, const void *source,
                           const struct weft_blocks_shape *shape);
 
-/* dest[i] = the fold of all members' source[i], in the order of the members: the same bits on every
+/* dest[i] = the fold of the members' source[i], in the order of the members: the same bits on every
  * member and in every run. dest may be source. */
-void weft_group_reduce(const struct weft_group *group, void *dest, const void *source,
-                       size_t nelems, const struct weft_fold *fold);
-
-/* dest[i] = the fold of source[i] of the members up to this one, or before this one: then member 0
- * gets zeros, so that the fold must be a sum. dest may be source. */
-void weft_group_scan(const struct weft_group *group, void *dest, const void *source, size_t nelems,
-                     const struct weft_fold *fold, bool inclusive);
+void weft_group_fold(const struct weft_group *group, void *dest, const void *source,
+                     const struct weft_folding *folding);
 
 #endif

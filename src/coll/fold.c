@@ -97,3 +97,44 @@ void weft_fold_all(const struct weft_fold *fold, void *to, const void *const *so
                    block);
     }
 }
+
+/* --- Scans ----------------------------------------------------------------------------------- */
+
+enum { SCAN_BYTES = 8 << 10 }; /* of each array: a few of them fit the cache */
+
+/* Each result is the one before it and one source more. */
+static void scan_inclusive(const struct weft_fold *fold, const struct weft_chunk *chunk) {
+    size_t offset = chunk->first * fold->elem_bytes;
+    const void *so_far = (const char *)chunk->sources[0] + offset;
+    memmove((char *)chunk->dests[0] + offset, so_far, chunk->nelems * fold->elem_bytes);
+    for (int member = 1; member < chunk->n; member++) {
+        void *to = (char *)chunk->dests[member] + offset;
+        fold->pair(to, so_far, (const char *)chunk->sources[member] + offset, chunk->nelems);
+        so_far = to;
+    }
+}
+
+/* A member's dest may be its source, so that is added to the next sum before dest gets the last. */
+static void scan_exclusive(const struct weft_fold *fold, const struct weft_chunk *chunk) {
+    _Alignas(64) char sums[2][SCAN_BYTES];
+    size_t offset = chunk->first * fold->elem_bytes, bytes = chunk->nelems * fold->elem_bytes;
+    memcpy(sums[1], (const char *)chunk->sources[0] + offset, bytes);
+    memset((char *)chunk->dests[0] + offset, 0, bytes);
+    for (int member = 1; member < chunk->n; member++) {
+        const void *so_far = sums[member % 2];
+        if (member + 1 < chunk->n)
+            fold->pair(sums[(member + 1) % 2], so_far,
+                       (const char *)chunk->sources[member] + offset, chunk->nelems);
+        memcpy((char *)chunk->dests[member] + offset, so_far, bytes);
+    }
+}
+
+void weft_fold_scan(const struct weft_folding *folding, const struct weft_chunk *chunk) {
+    size_t step = SCAN_BYTES / folding->fold->elem_bytes, end = chunk->first + chunk->nelems;
+    struct weft_chunk block = *chunk;
+    for (; block.first < end; block.first += step) {
+        block.nelems = end - block.first < step ? end - block.first : step;
+        (folding->of == WEFT_FOLD_UP_TO_OWN ? scan_inclusive : scan_exclusive)(folding->fold,
+                                                                               &block);
+    }
+}

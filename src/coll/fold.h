@@ -35,9 +35,29 @@ struct weft_fold {
 };
 extern const struct weft_fold weft_folds[WEFT_FOLD_OPS][WEFT_NUMBERS];
 
+/* A collective reduction: of nelems elements, whose do a member's results fold? All members', those
+ * up to itself, or those before itself: then member 0 gets zeros, so that the fold must be a sum.
+ */
+struct weft_folding {
+    const struct weft_fold *fold;
+    size_t nelems;
+    enum weft_fold_of { WEFT_FOLD_OF_ALL, WEFT_FOLD_UP_TO_OWN, WEFT_FOLD_BEFORE_OWN } of;
+};
+
+/* Elements [first, first + nelems) of the arrays of n members. */
+struct weft_chunk {
+    const void *const *sources;
+    void *const *dests;
+    int n;
+    size_t first, nelems;
+};
+
 /* to[i] = the fold of sources[0 ... nsources - 1][first + i]; i < nelems. nsources >= 1. `to` may
  * be where one of them is read. */
 void weft_fold_all(const struct weft_fold *fold, void *to, const void *const *sources, int nsources,
                    size_t first, size_t nelems);
+
+/* Each member's dest = its result of a scan. A dest may be the same member's source. */
+void weft_fold_scan(const struct weft_folding *folding, const struct weft_chunk *chunk);
 
 #endif

@@ -7,6 +7,7 @@
 #include "coll/on_stream.h"
 #include <errno.h>
 #include "base/log.h"
+#include "coll/split.h"
 #include "core/team.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
@@ -242,16 +243,13 @@ static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *
     return rc ? rc : meet(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
 }
 
-/* This member's chunk of nelems: whole cache lines, so that no two members write to one. */
 static void take_chunk(struct weft_fold_task *task, const struct weft_team *team, size_t nelems,
                        size_t elem_bytes) {
-    size_t n = (size_t)team->npes, line = 128 / elem_bytes;
-    size_t chunk = (nelems / n + (nelems % n != 0) + line - 1) / line * line;
-    size_t first = chunk * (size_t)team->my_pe;
-    first = first < nelems ? first : nelems;
+    size_t grain = weft_split_grain(elem_bytes);
+    size_t first = weft_split_begin(nelems, grain, team->my_pe, team->npes);
     task->sources.first += first * elem_bytes;
     task->dests.first += first * elem_bytes;
-    task->nelems = nelems - first < chunk ? nelems - first : chunk;
+    task->nelems = weft_split_begin(nelems, grain, team->my_pe + 1, team->npes) - first;
 }
 
 /* Both arrays of a reduction on all members; source has `times` the bytes of dest. */

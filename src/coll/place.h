@@ -5,6 +5,7 @@
 #define WEFT_COLL_PLACE_H
 
 #include <stdint.h>
+#include "device/device.h"
 #include "core/team.h"
 #include "core/window.h"
 
@@ -12,33 +13,45 @@ enum weft_space {
     WEFT_SPACE_PRIVATE, /* no peer can reach it */
     WEFT_SPACE_HEAP,
     WEFT_SPACE_STATICS,
+    WEFT_SPACE_DEVICE,    /* the heap of the GPUs */
     WEFT_SPACE_WORKSPACE, /* of the team; the offset is from the start of the workspace */
 };
 
 struct weft_place {
-    uint64_t space : 2, offset : 62;
+    uint64_t space : 3, offset : 61;
 };
+
+static inline const struct weft_window *weft_place_window(enum weft_space space) {
+    return space == WEFT_SPACE_HEAP      ? &weft_windows.heap.window
+           : space == WEFT_SPACE_STATICS ? &weft_windows.statics.window
+           : space == WEFT_SPACE_DEVICE  ? &weft_device.heap.window
+                                         : NULL;
+}
 
 /* The place of [p, p + bytes) here; private when it is not symmetric over its whole length. */
 static inline struct weft_place weft_place_of(const void *p, size_t bytes) {
-    const struct weft_window *heap = &weft_windows.heap.window;
-    const struct weft_window *statics = &weft_windows.statics.window;
-    if (weft_window_holds(heap, p, bytes))
-        return (struct weft_place){WEFT_SPACE_HEAP, (uintptr_t)p - heap->local};
-    if (weft_window_holds(statics, p, bytes))
-        return (struct weft_place){WEFT_SPACE_STATICS, (uintptr_t)p - statics->local};
+    for (enum weft_space space = WEFT_SPACE_HEAP; space <= WEFT_SPACE_DEVICE; space++) {
+        const struct weft_window *w = weft_place_window(space);
+        if (weft_window_holds(w, p, bytes))
+            return (struct weft_place){space, (uintptr_t)p - w->local};
+    }
     return (struct weft_place){WEFT_SPACE_PRIVATE, 0};
 }
 
-/* What `member` of the team named by `place`, mapped here. Never for a private place. */
+/* The address that a symmetric object with this place has here; NULL for any other place. */
+static inline void *weft_place_here(struct weft_place place) {
+    const struct weft_window *w = weft_place_window(place.space);
+    return w ? (void *)(w->local + place.offset) : NULL;
+}
+
+/* What `member` of the team named by `place`, mapped here: memory of the host, and not private. */
 static inline void *weft_place_at(struct weft_place place, const struct weft_team *team,
                                   int member) {
     if (place.space == WEFT_SPACE_WORKSPACE)
         return (char *)weft_team_workspace_of(team, member) + place.offset;
-    const struct weft_window *w =
-        place.space == WEFT_SPACE_HEAP ? &weft_windows.heap.window : &weft_windows.statics.window;
+    const struct weft_window *w = weft_place_window(place.space);
     uint32_t slot = weft_window_slot(w, weft_team_world_pe(team, member));
-    return weft_window_at(w, (const void *)(w->local + place.offset), slot);
+    return weft_window_at(w, weft_place_here(place), slot);
 }
 
 #endif

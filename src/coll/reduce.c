@@ -1,41 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions. Small: everybody folds everybody's packet. Large: each member owns a chunk of the
- * array, folds it over all sources and writes the result to all, a block at a time while it is in
- * the cache. Nobody else reads or writes that chunk anywhere, so dest may be source, and two
- * synchronisations are enough. */
+/* Reductions and scans. Small: everybody folds everybody's packet, or of those the ones up to its
+ * own. Large: each member makes a chunk of the results for all (coll/plan.h). */
 #include <string.h>
 #include "coll/choice.h"
-#include "coll/chunk.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
-#include "coll/stream.h"
+#include "coll/plan.h"
 
-static void reduce_packets(const struct weft_group *group, void *dest, const void *source,
-                           size_t nelems, const struct weft_fold *fold) {
+static void fold_packets(const struct weft_group *group, void *dest, const void *source,
+                         const struct weft_folding *folding) {
     const void *sources[group->npes];
-    weft_packets_gather(group->team, source, nelems * fold->elem_bytes, sources, group->call);
-    weft_fold_all(fold, dest, sources, group->npes, 0, nelems);
-}
-
-static void reduce_block(const struct weft_group *group, const struct weft_chunk *chunk,
-                         const struct weft_fold *fold) {
-    size_t offset = chunk->first * fold->elem_bytes, bytes = chunk->nelems * fold->elem_bytes;
-    _Alignas(64) char room[WEFT_CHUNK_BLOCK_BYTES];
-    char *result = chunk->stream ? room : (char *)chunk->dests[group->me] + offset;
-    weft_fold_all(fold, result, chunk->sources, group->npes, chunk->first, chunk->nelems);
-    for (int distance = chunk->stream ? 0 : 1; distance < group->npes; distance++)
-        weft_stream_or_copy(chunk->stream,
-                            (char *)chunk->dests[weft_group_member(group, distance)] + offset,
-                            result, bytes);
-}
-
-void weft_group_reduce(const struct weft_group *group, void *dest, const void *source,
-                       size_t nelems, const struct weft_fold *fold) {
-    size_t bytes = nelems * fold->elem_bytes;
-    if (group->npes == 1)
-        memmove(dest, source, bytes);
-    else if (group->team && weft_choice_packet(WEFT_REDUCE, bytes, group->npes))
-        reduce_packets(group, dest, source, nelems, fold);
+    size_t bytes = folding->nelems * folding->fold->elem_bytes;
+    weft_packets_gather(group->team, source, bytes, sources, group->call);
+    int nsources = folding->of == WEFT_FOLD_OF_ALL
+                       ? group->npes
+                       : group->me + (folding->of == WEFT_FOLD_UP_TO_OWN);
+    if (nsources > 0)
+        weft_fold_all(folding->fold, dest, sources, nsources, 0, folding->nelems);
     else
-        weft_chunks_each(group, dest, source, nelems, fold, reduce_block);
+        memset(dest, 0, bytes);
+}
+
+void weft_group_fold(const struct weft_group *group, void *dest, const void *source,
+                     const struct weft_folding *folding) {
+    const struct weft_mover *mover = weft_mover_of(dest, source);
+    enum weft_family family = folding->of == WEFT_FOLD_OF_ALL ? WEFT_REDUCE : WEFT_SCAN;
+    if (weft_choice_small(group, mover, family, folding->nelems * folding->fold->elem_bytes))
+        fold_packets(group, dest, source, folding);
+    else if (mover->fold)
+        mover->fold(group, dest, source, folding);
+    else
+        weft_plan_fold(group, mover, dest, source, folding);
 }

@@ -3,6 +3,7 @@
  * has the same bits wherever that is done. */
 #include "coll/band.h"
 #include "coll/elements.h"
+#include "coll/split.h"
 #include "coll/vector.h"
 
 /* Below this every member reduces the whole vector for itself: reading it all costs less than
@@ -34,9 +35,7 @@ static bool whole(const struct weft_vector *vector) {
 static size_t chunk_first(const struct weft_meeting *meeting, const struct weft_band *band,
                           int member) {
     enum { GRAIN = 64 }; /* elements: members write to different cache lines */
-    size_t grains = (band->nelems + GRAIN - 1) / GRAIN;
-    size_t first = grains * (size_t)member / (size_t)meeting->team->npes * GRAIN;
-    return first < band->nelems ? first : band->nelems;
+    return weft_split_begin(band->nelems, GRAIN, member, meeting->team->npes);
 }
 
 /* Where peers find the chunks that a member has reduced: in its dest, or in the workspace behind

@@ -6,6 +6,7 @@
  * to the larger of them. A small c is reduced by every member for itself. */
 #include <weft.h>
 #include "coll/elements.h"
+#include "coll/split.h"
 #include "ops/check.h"
 #include "ops/partials.h"
 
@@ -27,17 +28,16 @@ static bool small(const weft_matrix *c) {
 
 /* A member's piece of a band of `cols` columns. */
 static struct weft_piece piece_of(const weft_matrix *c, size_t cols, int member, int npes) {
-    size_t m = (size_t)member, n = (size_t)npes;
     struct weft_piece piece = {0, c->rows, 0, cols};
     if (small(c))
         return piece;
-    if (c->cols >= c->rows) {
-        piece.col = cols * m / n;
-        piece.cols = cols * (m + 1) / n - piece.col;
-    } else {
-        piece.row = c->rows * m / n;
-        piece.rows = c->rows * (m + 1) / n - piece.row;
-    }
+    bool by_cols = c->cols >= c->rows;
+    size_t split = by_cols ? cols : c->rows, begin = weft_split_begin(split, 1, member, npes);
+    size_t nelems = weft_split_begin(split, 1, member + 1, npes) - begin;
+    if (by_cols)
+        piece.col = begin, piece.cols = nelems;
+    else
+        piece.row = begin, piece.rows = nelems;
     return piece;
 }
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Movers: how bytes get from one member of a group to another. A family says what is to move
+ * (coll/plan.h), a mover how; a new one is a table in a file of its own, and its line in
+ * weft_mover_of.
+ *
+ *     near     this processor loads and stores where the others' memory is mapped
+ *     device   this PE's GPU copies, and the host waits for it
+ *
+ * What lies on a stream has a mover of its own kind, which enqueues (coll/on_stream.h). */
+#ifndef WEFT_COLL_MOVE_H
+#define WEFT_COLL_MOVE_H
+
+#include <stdbool.h>
+#include "coll/fold.h"
+#include "coll/group.h"
+#include "coll/stream.h"
+#include "device/device.h"
+#include "core/job.h"
+#include "core/rma.h"
+
+/* `npieces` pieces of `bytes` each, which begin so many bytes apart on either side. The side that
+ * is another member's is named by the address that the object has here. */
+struct weft_transfer {
+    void *dest;
+    const void *source;
+    size_t bytes, npieces;
+    ptrdiff_t dest_piece, source_piece;
+    bool stream; /* past the cache; of one piece */
+};
+
+struct weft_mover {
+    /* No member leaves before every member has entered; what a member has begun before, its own
+     * transfers among it, is complete for all behind it. */
+    void (*meet)(const struct weft_group *group);
+
+    /* Completes what this member has begun: without waiting for anybody. */
+    void (*complete)(const struct weft_group *group);
+
+    /* dest here <- source of a member, this one included; and dest of a member <- source here.
+     * Either may be under way on return. Ends the job where that member has no such object. */
+    void (*pull)(const struct weft_group *group, const struct weft_transfer *transfer, int member);
+    void (*push)(const struct weft_group *group, const struct weft_transfer *transfer, int member);
+
+    /* All of a reduction, where the mover has a better way than copies and processors; or NULL. */
+    void (*fold)(const struct weft_group *group, void *dest, const void *source,
+                 const struct weft_folding *folding);
+
+    bool own_first;  /* pulls from itself are best made while the others enter */
+    bool in_packets; /* small payloads had better go in packets of the team */
+};
+extern const struct weft_mover weft_mover_near, weft_mover_device;
+
+/* Who moves between these symmetric arrays: the same on all members, whose arrays are the same
+ * objects. */
+static inline const struct weft_mover *weft_mover_of(const void *dest, const void *source) {
+    bool device = __builtin_expect(weft_job.devices, 0) &&
+                  (weft_device_holds(dest) || weft_device_holds(source));
+    return device ? &weft_mover_device : &weft_mover_near;
+}
+
+/* dest <- source, both of them mapped here. */
+static inline void weft_transfer_copy(const struct weft_transfer *t) {
+    if (t->stream)
+        weft_stream_copy(t->dest, t->source, t->bytes);
+    else if (t->npieces == 1)
+        weft_rma_copy(t->dest, t->source, t->bytes);
+    else
+        weft_rma_copy_blocks(t->dest, t->dest_piece, t->source, t->source_piece, t->bytes,
+                             t->npieces);
+}
+
+/* Bytes of the source from its first piece to the end of the last. */
+static inline size_t weft_transfer_span(const struct weft_transfer *t) {
+    return (t->npieces - 1) * (size_t)t->source_piece + t->bytes;
+}
+
+#endif

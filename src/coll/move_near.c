@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The near mover: this processor copies and folds where the others' memory is mapped. */
+#include "coll/move.h"
+#include "coll/split.h"
+
+static void near_meet(const struct weft_group *group) {
+    if (group->npes > 1)
+        group->sync(group);
+}
+
+static void near_complete(const struct weft_group *group) {
+    (void)group; /* a store is complete when the next one begins */
+}
+
+static void near_pull(const struct weft_group *group, const struct weft_transfer *transfer,
+                      int member) {
+    struct weft_transfer here = *transfer;
+    if (member != group->me)
+        here.source = weft_group_near(group, here.source, weft_transfer_span(transfer), member);
+    weft_transfer_copy(&here);
+}
+
+static void near_push(const struct weft_group *group, const struct weft_transfer *transfer,
+                      int member) {
+    struct weft_transfer here = *transfer;
+    here.dest = weft_group_near(group, here.dest, here.bytes, member);
+    weft_transfer_copy(&here);
+}
+
+/* --- Reductions ------------------------------------------------------------------------------ */
+
+/* Each member owns a chunk of the array, makes it from all sources and writes it to all, a block at
+ * a time while it is in the cache. Nobody else reads or writes that chunk anywhere, so dest may be
+ * source, and two synchronisations are enough. */
+enum { BLOCK_BYTES = 8 << 10 }; /* of each array: a few of them fit the cache */
+
+static void reduce_block(const struct weft_group *group, const struct weft_chunk *chunk,
+                         const struct weft_fold *fold, bool stream) {
+    size_t offset = chunk->first * fold->elem_bytes, bytes = chunk->nelems * fold->elem_bytes;
+    _Alignas(64) char room[BLOCK_BYTES];
+    char *result = stream ? room : (char *)chunk->dests[group->me] + offset;
+    weft_fold_all(fold, result, chunk->sources, chunk->n, chunk->first, chunk->nelems);
+    for (int distance = stream ? 0 : 1; distance < chunk->n; distance++)
+        weft_stream_or_copy(stream,
+                            (char *)chunk->dests[weft_group_member(group, distance)] + offset,
+                            result, bytes);
+}
+
+static void near_fold(const struct weft_group *group, void *dest, const void *source,
+                      const struct weft_folding *folding) {
+    size_t elem = folding->fold->elem_bytes, bytes = folding->nelems * elem;
+    size_t step = BLOCK_BYTES / elem, grain = weft_split_grain(elem);
+    const void *sources[group->npes];
+    void *dests[group->npes];
+    for (int member = 0; member < group->npes; member++) {
+        sources[member] = weft_group_near(group, source, bytes, member);
+        dests[member] = weft_group_near(group, dest, bytes, member);
+    }
+    bool stream = weft_stream_wanted(2 * bytes);
+    size_t end = weft_split_begin(folding->nelems, grain, group->me + 1, group->npes);
+    struct weft_chunk chunk = {.sources = sources, .dests = dests, .n = group->npes};
+    chunk.first = weft_split_begin(folding->nelems, grain, group->me, group->npes);
+    near_meet(group);
+    for (; chunk.first < end; chunk.first += step) {
+        chunk.nelems = end - chunk.first < step ? end - chunk.first : step;
+        if (folding->of == WEFT_FOLD_OF_ALL)
+            reduce_block(group, &chunk, folding->fold, stream);
+        else
+            weft_fold_scan(folding, &chunk);
+    }
+    near_meet(group);
+}
+
+const struct weft_mover weft_mover_near = {.meet = near_meet,
+                                           .complete = near_complete,
+                                           .pull = near_pull,
+                                           .push = near_push,
+                                           .fold = near_fold,
+                                           .own_first = true,
+                                           .in_packets = true};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between two meetings of the members each one pulls what it needs: nobody's memory is touched
+ * before that member has entered, and behind the second meeting it is its owner's again. */
+#include "coll/plan.h"
+#include <stdlib.h>
+#include "coll/split.h"
+
+/* --- Copies ---------------------------------------------------------------------------------- */
+
+/* One piece for each member of what a call moves, and that once more where it is written. */
+static bool is_streamed(const struct weft_group *group, const struct weft_plan *plan) {
+    size_t senders = plan->sender == WEFT_SENDERS_ALL ? (size_t)group->npes : 1;
+    return plan->npieces == 1 && weft_stream_wanted(2 * senders * plan->bytes);
+}
+
+void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mover,
+                    const struct weft_plan *plan, void *dest, const void *source) {
+    bool stream = is_streamed(group, plan);
+    if (!mover->own_first)
+        mover->meet(group);
+    for (int distance = 0; distance < group->npes; distance++) {
+        int member = weft_group_member(group, distance);
+        struct weft_transfer transfer = weft_plan_transfer(plan, dest, source, member, group->me);
+        transfer.stream = stream;
+        bool in_place = distance == 0 && transfer.dest == transfer.source;
+        if (weft_plan_sends(plan, member) && !in_place)
+            mover->pull(group, &transfer, member);
+        if (distance == 0 && mover->own_first)
+            mover->meet(group);
+    }
+    mover->meet(group);
+}
+
+/* --- Reductions ------------------------------------------------------------------------------ */
+
+/* Elements [first, first + nelems) in work: parts[member] is a copy of a member's here. */
+struct fold_stage {
+    size_t first, nelems;
+    char **parts, *result;
+};
+
+enum { STAGE_BYTES = 256 << 10 }; /* of each member's part */
+
+static void pull_parts(const struct weft_group *group, const struct weft_mover *mover,
+                       const struct fold_stage *stage, const void *source, size_t elem_bytes) {
+    for (int distance = 0; distance < group->npes; distance++) {
+        int member = weft_group_member(group, distance);
+        struct weft_transfer part = {.dest = stage->parts[member],
+                                     .source = (const char *)source + stage->first * elem_bytes,
+                                     .bytes = stage->nelems * elem_bytes,
+                                     .npieces = 1};
+        mover->pull(group, &part, member);
+    }
+    mover->complete(group);
+}
+
+static void push_results(const struct weft_group *group, const struct weft_mover *mover,
+                         const struct fold_stage *stage, void *dest, size_t elem_bytes) {
+    for (int distance = 0; distance < group->npes; distance++) {
+        int member = weft_group_member(group, distance);
+        struct weft_transfer part = {.dest = (char *)dest + stage->first * elem_bytes,
+                                     .source = stage->result ? stage->result : stage->parts[member],
+                                     .bytes = stage->nelems * elem_bytes,
+                                     .npieces = 1};
+        mover->push(group, &part, member);
+    }
+    mover->complete(group); /* the parts are free again */
+}
+
+/* A reduction's result is the last of the parts; those of a scan take the place of its sources. */
+static void fold_parts(const struct weft_group *group, const struct fold_stage *stage,
+                       const struct weft_folding *folding) {
+    struct weft_chunk chunk = {(const void *const *)stage->parts, (void *const *)stage->parts,
+                               group->npes, 0, stage->nelems};
+    if (folding->of == WEFT_FOLD_OF_ALL)
+        weft_fold_all(folding->fold, stage->result, chunk.sources, group->npes, 0, stage->nelems);
+    else
+        weft_fold_scan(folding, &chunk);
+}
+
+void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mover, void *dest,
+                    const void *source, const struct weft_folding *folding) {
+    size_t elem = folding->fold->elem_bytes, step = STAGE_BYTES / elem;
+    size_t grain = weft_split_grain(elem), nelems = folding->nelems;
+    size_t end = weft_split_begin(nelems, grain, group->me + 1, group->npes);
+    char *parts[group->npes + 1], *room = malloc(((size_t)group->npes + 1) * STAGE_BYTES);
+    if (!room)
+        weft_job_panic("%s: no memory for copies of %d members' parts", group->call, group->npes);
+    for (int member = 0; member <= group->npes; member++)
+        parts[member] = room + (size_t)member * STAGE_BYTES;
+    struct fold_stage stage = {.first = weft_split_begin(nelems, grain, group->me, group->npes),
+                               .parts = parts};
+    stage.result = folding->of == WEFT_FOLD_OF_ALL ? parts[group->npes] : NULL;
+    mover->meet(group);
+    for (; stage.first < end; stage.first += step) {
+        stage.nelems = end - stage.first < step ? end - stage.first : step;
+        pull_parts(group, mover, &stage, source, elem);
+        fold_parts(group, &stage, folding);
+        push_results(group, mover, &stage, dest, elem);
+    }
+    mover->meet(group);
+    free(room);
+}
