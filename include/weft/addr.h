@@ -8,7 +8,8 @@
  * Every near PE of a window has one slot, `stride` bytes apart, in this process's address space.
  * Near PEs form an arithmetic progression first, first+step, ..., so a PE's slot is a division and
  * there is no pointer table. `local` is where this process's own symmetric addresses start: its own
- * slot for a heap, the executable's data for statics. Nothing else in the project repeats this. */
+ * slot for a heap, the executable's data for statics. Nothing else in the project repeats this, nor
+ * any other arithmetic of slots. */
 #ifndef WEFT_ADDR_H
 #define WEFT_ADDR_H
 
@@ -61,6 +62,58 @@ WEFT_ADDR uint32_t weft_window_slot(const struct weft_window *w, int pe) {
 /* Where the PE in `slot` keeps the object that this process has at `p`. */
 WEFT_ADDR void *weft_window_at(const struct weft_window *w, const void *p, uint32_t slot) {
     return (void *)((uintptr_t)p + w->shift + slot * (uintptr_t)w->stride);
+}
+
+/* A window of `count` slots of PEs 0, 1, ..., the first one at `base`; of this process's part,
+ * which begins at `local`, nothing exists yet. */
+WEFT_ADDR struct weft_window weft_window_make(uintptr_t base, size_t stride, uint32_t count,
+                                              uintptr_t local) {
+    struct weft_window w = {local, 0, base - local, stride, 0, 1, count};
+    return w;
+}
+
+WEFT_ADDR uintptr_t weft_window_base(const struct weft_window *w) {
+    return w->local + w->shift;
+}
+
+/* The first byte of a slot. */
+WEFT_ADDR void *weft_window_slot_begin(const struct weft_window *w, uint32_t slot) {
+    return weft_window_at(w, (const void *)w->local, slot);
+}
+
+/* The other way round: in whose slot `p` lies, and at which *offset; a number >= count where it
+ * lies in none, as in a window that is not mapped. */
+WEFT_ADDR uint32_t weft_window_slot_of(const struct weft_window *w, const void *p, size_t *offset) {
+    uintptr_t distance = (uintptr_t)p - weft_window_base(w);
+    if (w->stride == 0 || distance / w->stride >= w->count)
+        return UINT32_MAX;
+    *offset = distance % w->stride;
+    return (uint32_t)(distance / w->stride);
+}
+
+/* The same object on all members of a team, for who works on all of them: in places that are evenly
+ * apart. Where the members' PEs are not, places are slots, and the members' are looked up. */
+struct weft_array {
+    char *first;    /* in place 0 */
+    ptrdiff_t step; /* from one place to the next, bytes */
+    const uint16_t
+        *places; /* of members, within the reach of who asks; NULL: member i is place i */
+};
+
+/* What this process has at `p`, in the slots first, first + step, ... */
+WEFT_ADDR struct weft_array weft_window_array(const struct weft_window *w, const void *p,
+                                              uint32_t first, int step, const uint16_t *places) {
+    struct weft_array array = {(char *)weft_window_at(w, p, first), (ptrdiff_t)w->stride * step,
+                               places};
+    return array;
+}
+
+WEFT_ADDR char *weft_array_at(const struct weft_array *array, ptrdiff_t place) {
+    return array->first + place * array->step;
+}
+
+WEFT_ADDR char *weft_array_of(const struct weft_array *array, ptrdiff_t member) {
+    return weft_array_at(array, array->places ? array->places[member] : member);
 }
 
 #endif

@@ -14,24 +14,18 @@ void weft_misuse_phase(const char *call) {
     weft_job_panic("%s: called %s", call, when[weft_job.phase]);
 }
 
-static bool in_peers_slot(const struct weft_segment *segment, const void *p) {
-    const struct weft_window *w = &segment->window;
-    uintptr_t offset = (uintptr_t)p - segment->base;
-    return segment->base && offset / w->stride < w->count && offset / w->stride != segment->mine &&
-           offset % w->stride < w->bytes;
-}
-
-static bool is_peers_device_copy(const void *p) {
-    const struct weft_gpu_window *heap = &weft_device.heap;
-    const struct weft_window *w = &heap->window;
-    uintptr_t offset = (uintptr_t)p - heap->base;
-    return weft_devices() && heap->base && offset / w->stride < w->count &&
-           offset / w->stride != heap->mine && offset % w->stride < w->bytes;
+static bool in_peers_slot(const struct weft_window *w, uint32_t mine, const void *p) {
+    size_t offset;
+    uint32_t slot = weft_window_slot_of(w, p, &offset);
+    return slot < w->count && slot != mine && offset < w->bytes;
 }
 
 static bool is_peers_copy(const void *p) {
-    return in_peers_slot(&weft_windows.heap, p) || in_peers_slot(&weft_windows.statics, p) ||
-           is_peers_device_copy(p);
+    const struct weft_segment *heap = &weft_windows.heap, *statics = &weft_windows.statics;
+    const struct weft_gpu_window *device = &weft_device.heap;
+    return in_peers_slot(&heap->window, heap->mine, p) ||
+           in_peers_slot(&statics->window, statics->mine, p) ||
+           (weft_devices() && in_peers_slot(&device->window, device->mine, p));
 }
 
 void weft_misuse_access(const char *call, const char *argument, const void *p, size_t bytes,

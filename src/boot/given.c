@@ -40,12 +40,12 @@ static int given_open(int *pe, int *npes) {
 }
 
 /* PE 0's job key out of all, if every PE stands at its place. */
-struct entry {
+struct given_entry {
     int32_t pe, npes;
     struct weft_job_key job_key;
 };
 
-static int pick(const struct entry *all, struct weft_job_key *job_key) {
+static int pick(const struct given_entry *all, struct weft_job_key *job_key) {
     for (int pe = 0; pe < given.npes; pe++)
         if (all[pe].pe != pe || all[pe].npes != given.npes) {
             weft_log("shmemx_init_attr: argument attr: allgather has brought the data of PE %d of "
@@ -58,8 +58,8 @@ static int pick(const struct entry *all, struct weft_job_key *job_key) {
 }
 
 static int gather(struct weft_job_key *job_key) {
-    struct entry mine = {.pe = given.pe, .npes = given.npes, .job_key = *job_key};
-    struct entry *all = calloc((size_t)given.npes, sizeof *all);
+    struct given_entry mine = {.pe = given.pe, .npes = given.npes, .job_key = *job_key};
+    struct given_entry *all = calloc((size_t)given.npes, sizeof *all);
     if (!all)
         return -ENOMEM;
     int rc = given.allgather(&mine, all, sizeof mine, given.context);

@@ -184,7 +184,7 @@ struct fold_sum {
 
 /* --- The loop -------------------------------------------------------------------------------- */
 
-struct __attribute__((aligned(16), may_alias)) weft_vector {
+struct __attribute__((aligned(16), may_alias)) number_vector {
     uint64_t low, high;
 };
 
@@ -228,14 +228,14 @@ template <class Operation, class T, class Word>
 WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
     enum { AHEAD = 4 };
     weft_unpacked<T, Word> so_far =
-        unpack<T>(*(const Word *)(weft_gpu_array_of(&task.sources, 0) + at));
+        unpack<T>(*(const Word *)(weft_array_of(&task.sources, 0) + at));
     ROLLED
     for (int s = 1; s < task.nsources; s += AHEAD) {
         Word next[AHEAD];
         WEFT_UNROLL
         for (int k = 0; k < AHEAD; k++)
             if (s + k < task.nsources)
-                next[k] = *(const Word *)(weft_gpu_array_of(&task.sources, s + k) + at);
+                next[k] = *(const Word *)(weft_array_of(&task.sources, s + k) + at);
         WEFT_UNROLL
         for (int k = 0; k < AHEAD; k++)
             if (s + k < task.nsources)
@@ -244,7 +244,7 @@ WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
     Word folded = pack<Operation>(so_far, task.divisor);
     ROLLED
     for (int d = 0; d < task.ndests; d++)
-        *(Word *)(weft_gpu_array_of(&task.dests, d) + at) = folded;
+        *(Word *)(weft_array_of(&task.dests, d) + at) = folded;
 }
 
 /* Vectors, and element by element what is before the first and behind the last: all, where arrays
@@ -259,7 +259,7 @@ template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold
     size_t single = task.nelems - vectors * in_vector;
     ROLLED
     for (size_t i = weft_thread_index(); i < vectors; i += weft_thread_count())
-        fold_at<Operation, T, weft_vector>(task, (before + i * in_vector) * sizeof(T));
+        fold_at<Operation, T, number_vector>(task, (before + i * in_vector) * sizeof(T));
     ROLLED
     for (size_t i = weft_thread_index(); i < single; i += weft_thread_count())
         fold_at<Operation, T, T>(task, (i < before ? i : i + vectors * in_vector) * sizeof(T));

@@ -8,15 +8,15 @@
 
 /* `words`: the members' arrays of the half. */
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
-    weftk_meet(struct weft_gpu_abort abort, struct weft_gpu_array words, int me, int n) {
+    weftk_meet(struct weft_gpu_abort abort, struct weft_array words, int me, int n) {
     if (weft_block_index() != 0)
         return;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
     for (int i = id; i < n; i += count) {
-        uint32_t *member = (uint32_t *)weft_gpu_array_of(&words, i);
+        uint32_t *member = (uint32_t *)weft_array_of(&words, i);
         weft_st_release_sys(&member[me], 1u);
     }
-    uint32_t *mine = (uint32_t *)weft_gpu_array_of(&words, me);
+    uint32_t *mine = (uint32_t *)weft_array_of(&words, me);
     struct weft_spin spin = {};
     for (int i = id; i < n; i += count) {
         while (weft_ld_acquire_sys(&mine[i]) != 1)

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "transport/gpu_array.h"
+#include "weft/addr.h"
 
 /* What numbers the C types are: several are the same. */
 enum weft_number {
@@ -48,7 +48,7 @@ struct weft_reduction {
 /* What kernel weft_fold does: element i of all destinations becomes the fold of element i of all
  * sources, in their order. A destination may be one of the sources, all of it. */
 struct weft_fold_task {
-    struct weft_gpu_array sources, dests;
+    struct weft_array sources, dests;
     size_t nelems;
     int nsources, ndests;
     int op, number; /* enum weft_fold_op, enum weft_number but long double */

@@ -32,17 +32,16 @@ int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
 
 /* An array as this GPU reaches it on all members. */
 struct stream_arrays {
-    struct weft_gpu_array all;
+    struct weft_array all;
     bool staged; /* in GPU memory that not every GPU of the job reaches: the same on all members */
 };
 
-static char *array_of(const struct weft_on_stream *on, const struct weft_gpu_array *all,
-                      int member) {
-    return weft_gpu_array_at(all, weft_team_place(on->team, member));
+static char *array_of(const struct weft_on_stream *on, const struct weft_array *all, int member) {
+    return weft_array_at(all, weft_team_place(on->team, member));
 }
 
 /* Two members tell how far apart the places are. */
-static void set_array(struct weft_gpu_array *all, const struct weft_team *team, char *of_0,
+static void set_array(struct weft_array *all, const struct weft_team *team, char *of_0,
                       char *of_1) {
     int place = weft_team_place(team, 0);
     all->step = team->npes > 1 ? (of_1 - of_0) / (weft_team_place(team, 1) - place) : 0;
@@ -67,7 +66,7 @@ static int find_arrays(struct stream_arrays *arrays, const struct weft_on_stream
 
 /* --- Meeting --------------------------------------------------------------------------------- */
 
-static int meet_by_kernel(const struct weft_on_stream *on, struct weft_gpu_array words) {
+static int meet_by_kernel(const struct weft_on_stream *on, struct weft_array words) {
     int me = on->team->my_pe, n = on->team->npes;
     unsigned threads = ((unsigned)n + 31) / 32 * 32;
     void *arguments[] = {&words, &me, &n, NULL};
@@ -75,7 +74,7 @@ static int meet_by_kernel(const struct weft_on_stream *on, struct weft_gpu_array
 }
 
 /* Stream memory operations do not see the end of the job: their words are registered. */
-static int meet_by_engine(const struct weft_on_stream *on, struct weft_gpu_array words) {
+static int meet_by_engine(const struct weft_on_stream *on, struct weft_array words) {
     int me = on->team->my_pe, n = on->team->npes;
     uint32_t *members[n];
     for (int i = 0; i < n; i++)
@@ -90,7 +89,7 @@ static size_t half_offset(enum weft_gpu_half half) {
 }
 
 static int meet(const struct weft_on_stream *on, enum weft_gpu_half half, enum weft_engine engine) {
-    struct weft_gpu_array words;
+    struct weft_array words;
     int rc = on->team->npes > 1 ? weft_device_words(&words, on->team, on->call) : 0;
     if (on->team->npes == 1 || rc)
         return rc;
@@ -300,7 +299,7 @@ static int fold_staged(const struct weft_on_stream *on, struct reduced *reduced)
         task.nelems = reduced->nelems - first < step ? reduced->nelems - first : step;
         task.sources = area.all;
         task.sources.first += turn % 2 * half + (reduced->times > 1 ? (size_t)me * block : 0);
-        task.dests = (struct weft_gpu_array){.first = dest + first * elem};
+        task.dests = (struct weft_array){.first = dest + first * elem};
         rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
         rc = rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
         rc = rc ? rc : fold(on, &task, elem);

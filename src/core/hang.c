@@ -18,10 +18,10 @@ enum look { SHOW, TELL, TELL_AGAIN, NEVER };
 
 /* The team in whose words the word lies, or NULL: all slots of all PEs look alike. */
 static struct weft_team *team_of_word(const struct weft_word *word) {
-    const struct weft_segment *scratch = &weft_windows.scratch;
-    if (!word || (uintptr_t)word < scratch->base)
+    const struct weft_window *scratch = &weft_windows.scratch.window;
+    size_t offset;
+    if (weft_window_slot_of(scratch, word, &offset) >= scratch->count)
         return NULL;
-    size_t offset = ((uintptr_t)word - scratch->base) % scratch->window.stride;
     size_t slot = offset / weft_team_slot_bytes();
     return slot < WEFT_TEAMS_MAX ? weft_team_in_slot((int)slot) : NULL;
 }
@@ -93,8 +93,9 @@ struct report {
 /* Whether the PE has done its part of what the wait is for, as far as the team's words say. */
 static bool has_come(const struct weft_team *team, const struct weft_word *word, int member) {
     struct weft_team_words *theirs = weft_team_words_of(team, member);
-    size_t offset = ((uintptr_t)word - weft_windows.scratch.base) %
-                    weft_windows.scratch.window.stride % weft_team_slot_bytes();
+    size_t offset = 0;
+    weft_window_slot_of(&weft_windows.scratch.window, word, &offset);
+    offset %= weft_team_slot_bytes();
     if (offset >= offsetof(struct weft_team_words, packets))
         return weft_word_reached(&theirs->packets[team->packet_epoch % WEFT_PACKETS].posted,
                                  team->packet_epoch) ||

@@ -92,7 +92,7 @@ static int host_alloc(struct weft_block *block, const char *call) {
                          "%s of %s: %s; limits of this process are address space (ulimit "
                          "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
                          call, weft_size(block->range.bytes).text, strerror(-error));
-    block->range.at = segment->base;
+    block->range.at = segment->window.local;
     block->whole_bytes = segment->slot_bytes;
     if ((error = commit(block, call)) != 0)
         weft_segment_free(segment);
@@ -122,7 +122,7 @@ static int host_map(struct weft_share *share, const struct weft_block_facts *fac
     const struct weft_segment *own = segment_of(share->block);
     struct weft_segment *segment = share_segment(share);
     int error = weft_segment_alloc_at(segment, (uint32_t)share->count, (uint32_t)share->member,
-                                      own->base, own->slot_bytes, own->fd);
+                                      own->window.local, own->slot_bytes, own->fd);
     if (error == 0)
         error = weft_segment_attach(segment, fds, own->slot_bytes);
     if (error)

@@ -335,7 +335,7 @@ const char *weft_static_refusal(const void *p) {
     if (!links_weft(&e))
         return "where only a library that the program loads is linked with Weft: pass memory of "
                "shmem_malloc, or link the program itself with Weft";
-    if (data.fd >= 0 && weft_job.npes > 1 && !weft_windows.statics.base)
+    if (data.fd >= 0 && weft_job.npes > 1 && !weft_segment_is_mapped(&weft_windows.statics))
         return "where PEs run different programs: pass memory of shmem_malloc";
     return NULL;
 }

@@ -76,7 +76,7 @@ static inline int weft_team_world_pe(const struct weft_team *team, int member) {
     return weft_roster_pe(&team->roster, member);
 }
 
-/* Where a member is among places that are evenly apart (transport/gpu_array.h): its number, or its
+/* Where a member is among places that are evenly apart (weft/addr.h): its number, or its
  * PE where there is a list. */
 static inline int weft_team_place(const struct weft_team *team, int member) {
     return team->roster.pes ? team->roster.pes[member] : member;

@@ -65,7 +65,7 @@ static void *reserve(size_t bytes, size_t alignment) {
 
 /* Maps a member's memory into its slot. Children of this process do not get it. */
 static int map_slot(const struct weft_segment *segment, uint32_t slot, int fd, size_t bytes) {
-    void *at = (void *)(segment->base + slot * segment->window.stride);
+    void *at = weft_window_slot_begin(&segment->window, slot);
     if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) ==
         MAP_FAILED)
         return -errno;
@@ -84,35 +84,17 @@ static int try_alloc(struct weft_segment *segment, const char *name, uint32_t co
         reserve(count * slot_bytes, divisor < WEFT_SEGMENT_ALIGN ? divisor : WEFT_SEGMENT_ALIGN);
     if (!base)
         return -ENOMEM;
-    int fd = weft_memfd_create(name, slot_bytes), result = fd;
-    if (fd >= 0) {
-        segment->base = (uintptr_t)base;
-        segment->window.stride = slot_bytes;
-        result = map_slot(segment, mine, fd, slot_bytes);
-    }
-    if (result == 0)
-        weft_machine_prefer_node((char *)base + mine * slot_bytes, slot_bytes);
-    if (result < 0) {
-        if (fd >= 0)
-            close(fd);
-        munmap(base, count * slot_bytes);
-        segment->base = 0;
-        return result;
-    }
-    segment->fd = fd;
+    uintptr_t own = (uintptr_t)base + mine * slot_bytes;
+    segment->window = weft_window_make((uintptr_t)base, slot_bytes, count, own);
     segment->slot_bytes = slot_bytes;
-    return 0;
-}
-
-static void set_window(struct weft_segment *segment, uintptr_t local, size_t bytes, uint32_t count,
-                       uint32_t mine) {
     segment->mine = mine;
-    segment->window.local = local;
-    segment->window.bytes = bytes;
-    segment->window.shift = segment->base - local;
-    segment->window.first = 0;
-    segment->window.step = 1;
-    segment->window.count = count;
+    segment->fd = weft_memfd_create(name, slot_bytes);
+    int result = segment->fd < 0 ? segment->fd : map_slot(segment, mine, segment->fd, slot_bytes);
+    if (result == 0)
+        weft_machine_prefer_node((void *)own, slot_bytes);
+    else
+        weft_segment_free(segment);
+    return result;
 }
 
 int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t count,
@@ -124,26 +106,23 @@ int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t 
         if (result != -ENOMEM && result != -EFBIG)
             break;
     }
-    if (result == 0)
-        set_window(segment, segment->base + mine * segment->window.stride, 0, count, mine);
     return result;
 }
 
 int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
                           uintptr_t local, size_t bytes, int fd) {
-    *segment = (struct weft_segment){.fd = -1, .slot_bytes = bytes}; /* the memory is not its own */
-    segment->window.stride = page_round_up(bytes);
-    size_t total = count * segment->window.stride;
-    void *base = reserve(total, page_round_up(1));
-    segment->base = (uintptr_t)base;
-    int result = base ? map_slot(segment, mine, fd, bytes) : -ENOMEM; /* the own one is an alias */
-    if (result == 0) {
-        set_window(segment, local, bytes, count, mine);
-    } else {
-        if (base)
-            munmap(base, total);
-        segment->base = 0;
-    }
+    *segment = (struct weft_segment){.fd = -1}; /* the memory is not its own */
+    size_t stride = page_round_up(bytes);
+    void *base = reserve(count * stride, page_round_up(1));
+    if (!base)
+        return -ENOMEM;
+    segment->window = weft_window_make((uintptr_t)base, stride, count, local);
+    segment->window.bytes = bytes;
+    segment->slot_bytes = bytes;
+    segment->mine = mine;
+    int result = map_slot(segment, mine, fd, bytes); /* an alias */
+    if (result < 0)
+        weft_segment_free(segment);
     return result;
 }
 
@@ -240,8 +219,9 @@ bool weft_segment_find_data(const struct weft_segment *segment, size_t from, siz
 }
 
 void weft_segment_free(struct weft_segment *segment) {
-    if (segment->base) {
-        munmap((void *)segment->base, segment->window.count * segment->window.stride);
+    if (weft_segment_is_mapped(segment)) {
+        munmap(weft_window_slot_begin(&segment->window, 0),
+               segment->window.count * segment->window.stride);
         if (segment->fd >= 0)
             close(segment->fd);
     }

@@ -22,7 +22,6 @@
 
 struct weft_segment {
     struct weft_window window; /* window.bytes: how far it has grown, or for statics all of it */
-    uintptr_t base;            /* start of slot 0 */
     size_t slot_bytes;         /* usable bytes of a slot: the smallest among the members */
     uint32_t mine;             /* this PE's slot */
     int fd;                    /* own memory */
@@ -81,6 +80,11 @@ size_t weft_segment_present(const struct weft_segment *segment);
  * a look at it would bring. */
 bool weft_segment_find_data(const struct weft_segment *segment, size_t from, size_t end,
                             size_t *begin, size_t *stop);
+
+/* Whether there are slots: not so of what a PE alone has in place. */
+static inline bool weft_segment_is_mapped(const struct weft_segment *segment) {
+    return segment->window.stride != 0;
+}
 
 void weft_segment_free(struct weft_segment *segment);
 

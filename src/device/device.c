@@ -333,8 +333,9 @@ bool weft_device_concerns(const void *symmetric, const void *local) {
 
 /* In the part of any PE. */
 static bool in_device_heap(const void *p) {
-    const struct weft_gpu_window *heap = &weft_device.heap;
-    return (uintptr_t)p - heap->base < heap->window.count * heap->slot_bytes;
+    const struct weft_window *heap = &weft_device.heap.window;
+    size_t offset;
+    return weft_window_slot_of(heap, p, &offset) < heap->count;
 }
 
 static bool in_gpu_memory(const void *p) {

@@ -105,13 +105,13 @@ int weft_device_try_atomics(int (*agree)(const void *call, int own), const char 
 
 /* The words that the members of a team meet with. The first call of a team that is a list shows its
  * GPU the list. Local; 0 or -errno with text; between weft_gpu_enter and _leave. */
-int weft_device_words(struct weft_gpu_array *words, const struct weft_team *team, const char *call);
+int weft_device_words(struct weft_array *words, const struct weft_team *team, const char *call);
 
 /* Memory of the host of a team's members, whole pages that the GPUs of all of them reach: what
  * passes through where GPUs do not reach each other's memory (weft_device.staged). The first call
  * of a team registers it. As weft_device_words. */
 struct weft_device_area {
-    struct weft_gpu_array all;
+    struct weft_array all;
     size_t bytes;
 };
 int weft_device_area(struct weft_device_area *area, const struct weft_team *team, const char *call);

@@ -17,7 +17,7 @@ static struct {
 } registered;
 
 static void *heap_slot(uint32_t slot) {
-    return (char *)weft_windows.heap.base + slot * weft_windows.heap.window.stride;
+    return weft_window_slot_begin(&weft_windows.heap.window, slot);
 }
 
 /* GPUs then reach host memory by copies alone, and their kernels not at all: said once. */
@@ -60,8 +60,8 @@ void weft_device_register_statics(void) {
         return;
     registered.statics = true;
     register_memory((void *)statics->window.local, bytes);
-    for (uint32_t slot = 0; statics->base && slot < statics->window.count; slot++)
-        register_memory((char *)statics->base + slot * statics->window.stride, bytes);
+    for (uint32_t slot = 0; weft_segment_is_mapped(statics) && slot < statics->window.count; slot++)
+        register_memory(weft_window_slot_begin(&statics->window, slot), bytes);
 }
 
 void weft_device_unregister_all(void) {
@@ -71,8 +71,9 @@ void weft_device_unregister_all(void) {
             weft_gpu_unregister((char *)heap_slot(slot) + registered.pieces[piece]);
     if (registered.statics)
         weft_gpu_unregister((void *)statics->window.local);
-    for (uint32_t slot = 0; registered.statics && statics->base && slot < statics->window.count;
+    for (uint32_t slot = 0;
+         registered.statics && weft_segment_is_mapped(statics) && slot < statics->window.count;
          slot++)
-        weft_gpu_unregister((char *)statics->base + slot * statics->window.stride);
+        weft_gpu_unregister(weft_window_slot_begin(&statics->window, slot));
     memset(&registered, 0, sizeof registered);
 }

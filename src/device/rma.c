@@ -129,7 +129,7 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe,
 /* --- Blocks ---------------------------------------------------------------------------------- */
 
 static void enqueue_blocks(const struct weft_device_blocks *b, const char *call) {
-    weft_device_must(weft_gpu_copy_blocks((struct weft_gpu_array){b->to, b->to_step, NULL}, b->from,
+    weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
                                           b->from_step, b->bytes, b->nblocks, weft_gpu.stream,
                                           call));
     weft_device_note();

@@ -135,9 +135,8 @@ static int device_map(struct weft_share *share, const struct weft_block_facts *f
     struct weft_gpu_scope scope = weft_gpu_enter();
     error = map_slots(share, fds, call);
     weft_gpu_leave(scope);
-    share->window = window->window;
-    share->window.local = share->block->range.at;
-    share->window.shift = window->base - share->block->range.at;
+    share->window = weft_window_make(weft_window_base(&window->window), window->window.stride,
+                                     window->window.count, share->block->range.at);
     share->window.bytes = share->block->range.bytes;
     return error;
 }

@@ -86,7 +86,7 @@ static void move(const struct leg *leg, void *to, const void *from, size_t bytes
 static void move_blocks(const struct leg *leg, const struct weft_device_blocks *b) {
     struct weft_gpu_scope scope = leg->agent ? weft_gpu_agent_enter(leg->agent) : weft_gpu_enter();
     weft_cu_stream stream = leg->agent ? leg->agent->stream : weft_gpu.stream;
-    weft_device_must(weft_gpu_copy_blocks((struct weft_gpu_array){b->to, b->to_step, NULL}, b->from,
+    weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
                                           b->from_step, b->bytes, b->nblocks, stream, leg->call));
     weft_gpu_leave(scope);
 }

@@ -242,7 +242,7 @@ int weft_stream_begin(const struct weft_team *team, const char *call) {
 int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const char *call) {
     if (team->npes == 1)
         return 0;
-    struct weft_gpu_array words;
+    struct weft_array words;
     int rc = weft_device_words(&words, team, call);
     return rc ? rc : weft_gpu_barrier(words, team->my_pe, team->npes, stream, call);
 }

@@ -32,7 +32,7 @@ static bool listed[WEFT_TEAMS_MAX]; /* the GPU has been shown who the members ar
 /* --- In memory of the host -------------------------------------------------------------------- */
 
 static void *host_slot(uint32_t slot) {
-    return (char *)host_words.base + slot * host_words.window.stride;
+    return weft_window_slot_begin(&host_words.window, slot);
 }
 
 static int make_host_words(const char *call) {
@@ -80,13 +80,14 @@ static char *area_of(uint32_t slot, int team) {
 }
 
 static void close_host_words(void) {
-    for (uint32_t slot = 0; host_words.base && slot < host_words.window.count; slot++) {
+    for (uint32_t slot = 0; weft_segment_is_mapped(&host_words) && slot < host_words.window.count;
+         slot++) {
         weft_gpu_unregister(host_slot(slot));
         for (int team = 0; registered && team < WEFT_TEAMS_MAX; team++)
             if (registered[slot * WEFT_TEAMS_MAX + (uint32_t)team])
                 weft_gpu_unregister(area_of(slot, team));
     }
-    if (host_words.base)
+    if (weft_segment_is_mapped(&host_words))
         weft_segment_free(&host_words);
     free(registered);
     registered = NULL;
@@ -171,19 +172,15 @@ static int show_list(const struct weft_team *team, const char *call) {
 }
 
 /* What this PE has at p in the window, on all members. */
-static struct weft_gpu_array array_of(const struct weft_window *window, const void *p,
-                                      const struct weft_team *team) {
+static struct weft_array array_of(const struct weft_window *window, const void *p,
+                                  const struct weft_team *team) {
     const struct weft_roster *roster = &team->roster;
     uint32_t first = weft_window_slot(window, roster->pes ? 0 : roster->start);
-    return (struct weft_gpu_array){
-        .first = weft_window_at(window, p, first),
-        .step = (ptrdiff_t)window->stride * (roster->pes ? 1 : roster->stride),
-        .places = roster->pes ? own_words(team)->places : NULL,
-    };
+    return roster->pes ? weft_window_array(window, p, first, 1, own_words(team)->places)
+                       : weft_window_array(window, p, first, roster->stride, NULL);
 }
 
-int weft_device_words(struct weft_gpu_array *words, const struct weft_team *team,
-                      const char *call) {
+int weft_device_words(struct weft_array *words, const struct weft_team *team, const char *call) {
     *words = array_of(words_window(), own_words(team), team);
     return show_list(team, call);
 }

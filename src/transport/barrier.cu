@@ -8,10 +8,10 @@
 #include "transport/gpu_word.h"
 
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
-    weftk_barrier(struct weft_gpu_abort abort, struct weft_gpu_array words, int me, int n) {
+    weftk_barrier(struct weft_gpu_abort abort, struct weft_array words, int me, int n) {
     if (weft_block_index() != 0)
         return;
-    struct weft_gpu_team_words *mine = (struct weft_gpu_team_words *)weft_gpu_array_of(&words, me);
+    struct weft_gpu_team_words *mine = (struct weft_gpu_team_words *)weft_array_of(&words, me);
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
     /* The fence is the release of all stores; behind the load, so that both take their time
      * together. */
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
     weft_fence_sys();
     epoch++;
     for (int i = id; i < n; i += count) {
-        char *member = weft_gpu_array_of(&words, i);
+        char *member = weft_array_of(&words, i);
         weft_st_relaxed_sys(&((struct weft_gpu_team_words *)member)->arrived[me], epoch);
     }
     struct weft_spin spin = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies by multiprocessors: one piece, or blocks that lie apart, or a small piece and a signal. */
 #include "transport/gpu_copy.cuh"
-#include "transport/gpu_array.h"
+#include "weft/addr.h"
 #include "transport/gpu_kernel.h"
 
 extern "C" __global__ void __launch_bounds__(512, 1)
@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 
 /* Blocks are dealt to groups of threads, of a size for 64 bytes a thread. */
 extern "C" __global__ void __launch_bounds__(512, 1)
-    weftk_copy_blocks(struct weft_gpu_abort, struct weft_gpu_array to, const void *from,
+    weftk_copy_blocks(struct weft_gpu_abort, struct weft_array to, const void *from,
                       ptrdiff_t from_step, size_t bytes, size_t nblocks) {
     struct weft_thread_group all = weft_thread_group_all(), group = {all.id, 1};
     while (group.count * 64 < bytes && group.count * 2 <= all.count)
@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     if (block >= groups)
         return;
     for (; block < nblocks; block += groups)
-        weft_copy_run<2>(weft_gpu_array_of(&to, (ptrdiff_t)block),
+        weft_copy_run<2>(weft_array_of(&to, (ptrdiff_t)block),
                          (const char *)from + (ptrdiff_t)block * from_step, bytes, group);
 }
 

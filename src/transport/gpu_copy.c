@@ -140,8 +140,8 @@ int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction 
     return copy_by_engine(to, from, bytes, stream, call);
 }
 
-int weft_gpu_copy_blocks(struct weft_gpu_array to, const void *from, ptrdiff_t from_step,
-                         size_t bytes, size_t nblocks, weft_cu_stream stream, const char *call) {
+int weft_gpu_copy_blocks(struct weft_array to, const void *from, ptrdiff_t from_step, size_t bytes,
+                         size_t nblocks, weft_cu_stream stream, const char *call) {
     if (bytes == 0 || nblocks == 0)
         return 0;
     size_t threads_a_block = (bytes + 63) / 64; /* as weft_copy_blocks shares the work */

@@ -8,7 +8,7 @@
 #define WEFT_TRANSPORT_GPU_COPY_H
 
 #include "transport/gpu.h"
-#include "transport/gpu_array.h"
+#include "weft/addr.h"
 
 enum weft_engine { WEFT_ENGINE_AUTO, WEFT_ENGINE_SM, WEFT_ENGINE_COPY };
 
@@ -37,7 +37,7 @@ int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction 
 
 /* nblocks blocks of `bytes`: block i, which begins i * from_step bytes behind the first, is for
  * member i of the array. Steps may be negative. All memory must be within the GPU's reach. */
-int weft_gpu_copy_blocks(struct weft_gpu_array to, const void *from, ptrdiff_t from_step,
-                         size_t bytes, size_t nblocks, weft_cu_stream stream, const char *call);
+int weft_gpu_copy_blocks(struct weft_array to, const void *from, ptrdiff_t from_step, size_t bytes,
+                         size_t nblocks, weft_cu_stream stream, const char *call);
 
 #endif

@@ -19,24 +19,18 @@ int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32
                           size_t slot_bytes, const char *call) {
     *window = (struct weft_gpu_window){.mine = mine};
     size_t stride = power_of_two_above(weft_gpu_memory_granules(slot_bytes));
-    int error =
-        weft_cuda_check(weft_cuda.cuMemAddressReserve(&window->base, count * stride, stride, 0, 0),
-                        call, "cuMemAddressReserve");
+    weft_cu_address base;
+    int error = weft_cuda_check(weft_cuda.cuMemAddressReserve(&base, count * stride, stride, 0, 0),
+                                call, "cuMemAddressReserve");
     if (error)
         return error;
     window->slot_bytes = stride;
-    window->window = (struct weft_window){
-        .local = window->base + mine * stride,
-        .shift = -(uintptr_t)(mine * stride),
-        .stride = stride,
-        .step = 1,
-        .count = count,
-    };
+    window->window = weft_window_make(base, stride, count, base + mine * stride);
     return 0;
 }
 
 static weft_cu_address slot_at(const struct weft_gpu_window *window, uint32_t slot) {
-    return window->base + slot * window->slot_bytes;
+    return (weft_cu_address)weft_window_slot_begin(&window->window, slot);
 }
 
 static size_t committed(const struct weft_gpu_window *window) {
@@ -125,10 +119,10 @@ void weft_gpu_window_shrink(struct weft_gpu_window *window, size_t end) {
 }
 
 void weft_gpu_window_free(struct weft_gpu_window *window) {
-    if (window->base) {
+    if (window->slot_bytes) {
         while (window->nextents > 0)
             weft_gpu_window_retract(window);
-        weft_cuda.cuMemAddressFree(window->base, window->window.count * window->slot_bytes);
+        weft_cuda.cuMemAddressFree(slot_at(window, 0), window->window.count * window->slot_bytes);
     }
-    *window = (struct weft_gpu_window){.base = 0};
+    *window = (struct weft_gpu_window){.slot_bytes = 0};
 }

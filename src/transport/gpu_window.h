@@ -14,8 +14,7 @@
 
 struct weft_gpu_window {
     struct weft_window window; /* window.bytes: what all members have committed and attached */
-    weft_cu_address base;      /* start of slot 0 */
-    size_t slot_bytes;
+    size_t slot_bytes;         /* 0: there is none */
     uint32_t mine;
     unsigned nextents;
     struct weft_gpu_extent {

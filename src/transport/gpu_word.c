@@ -61,7 +61,7 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
-int weft_gpu_barrier(struct weft_gpu_array words, int me, int n, weft_cu_stream stream,
+int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream,
                      const char *call) {
     weft_gpu_rescue_note();
     void *arguments[] = {&words, &me, &n, NULL};

@@ -8,7 +8,7 @@
 #define WEFT_TRANSPORT_GPU_WORD_H
 
 #include "transport/gpu.h"
-#include "transport/gpu_array.h"
+#include "weft/addr.h"
 
 /* Same numbers as enum weft_amo_op (core/amo.h), which cannot be included from here. */
 enum weft_gpu_amo_op {
@@ -61,7 +61,7 @@ struct weft_gpu_team_words {
     uint32_t done[WEFT_GPU_MEMBERS_MAX];    /* 1: member i has ended its part */
     uint16_t places[WEFT_GPU_MEMBERS_MAX];  /* where arrays need them; this GPU's own */
 };
-int weft_gpu_barrier(struct weft_gpu_array words, int me, int n, weft_cu_stream stream,
+int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream,
                      const char *call);
 
 /* The same without a multiprocessor, in two halves that make a pair in every call: stream memory

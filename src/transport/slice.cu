@@ -14,7 +14,7 @@ WEFT_DEVICE int64_t number(shmemx_number_t n) {
 
 /* --- Copies ----------------------------------------------------------------------------------- */
 
-struct weft_run {
+struct slice_run {
     char *to;
     const char *from;
     size_t bytes;
@@ -31,7 +31,7 @@ WEFT_DEVICE bool fits(const char *side, int64_t begin, int64_t nelems, uint64_t 
 }
 
 /* What there is to copy. All threads come to the same, and one of them says what is wrong. */
-WEFT_DEVICE struct weft_run find_run(void *to, const void *from, const struct weft_gpu_slices *s) {
+WEFT_DEVICE struct slice_run find_run(void *to, const void *from, const struct weft_gpu_slices *s) {
     int64_t nelems = number(s->nelems), to_begin = number(s->to), from_begin = number(s->from);
     if (weft_slice_fits(to_begin, nelems, s->to_nelems) &&
         weft_slice_fits(from_begin, nelems, s->from_nelems))
@@ -48,7 +48,7 @@ WEFT_DEVICE struct weft_run find_run(void *to, const void *from, const struct we
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy_slice(struct weft_gpu_abort, void *to, const void *from,
                      struct weft_gpu_slices slices) {
-    struct weft_run run = find_run(to, from, &slices);
+    struct slice_run run = find_run(to, from, &slices);
     weft_copy_run<8>(run.to, run.from, run.bytes, weft_thread_group_all());
 }
 
@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
                            struct weft_gpu_slices slices, struct weft_gpu_signal32 signal) {
     if (weft_block_index() != 0)
         return;
-    struct weft_run run = find_run(to, from, &slices);
+    struct slice_run run = find_run(to, from, &slices);
     weft_copy_run<8>(run.to, run.from, run.bytes, weft_thread_group_block());
     weft_block_sync();
     if (weft_block_thread() == 0)

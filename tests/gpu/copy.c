@@ -129,7 +129,7 @@ static void blocks_once(char *to, char *from) {
                data + from_first + (ptrdiff_t)i * b.from_step, b.bytes);
     gpu_write(from, data, from_bytes);
     gpu_poison(to, to_bytes);
-    INSIDE(weft_gpu_copy_blocks((struct weft_gpu_array){to + to_first, b.to_step, NULL},
+    INSIDE(weft_gpu_copy_blocks((struct weft_array){to + to_first, b.to_step, NULL},
                                 from + from_first, b.from_step, b.bytes, b.nblocks, stream,
                                 "blocks"));
     inside_synchronize(stream);
@@ -146,8 +146,8 @@ static void blocks(void) {
         blocks_once(target, peer);
         blocks_once(registered, device);
     }
-    INSIDE(weft_gpu_copy_blocks((struct weft_gpu_array){0}, NULL, 1, 0, 7, stream, "blocks"));
-    INSIDE(weft_gpu_copy_blocks((struct weft_gpu_array){0}, NULL, 1, 7, 0, stream, "blocks"));
+    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, NULL, 1, 0, 7, stream, "blocks"));
+    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, NULL, 1, 7, 0, stream, "blocks"));
 }
 
 /* --- A copy and its signal -------------------------------------------------------------------- */

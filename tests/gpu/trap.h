@@ -23,7 +23,7 @@ static inline void *trap_memory(void) {
         weft_gpu_window_alloc(&window, 1, 0, TRAP_BYTES, "test") < 0 ||
         weft_gpu_window_commit(&window, TRAP_BYTES, &fd, "test") < 0)
         return NULL;
-    return (void *)window.base;
+    return weft_window_slot_begin(&window.window, 0);
 }
 
 /* What scene(number) returns, or -1 if it does not; `said` is what comes on the standard output. */

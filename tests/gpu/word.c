@@ -226,7 +226,7 @@ static void chain(void) {
 /* A round: everybody shows its count to all, everybody has come, everybody looks, all have looked.
  * The count is in GPU memory, so that a replay shows another one. */
 static struct {
-    struct weft_gpu_array words;
+    struct weft_array words;
     uint64_t *count, *board, *snapshot;
     bool meets;
 } team;
@@ -234,7 +234,7 @@ static struct {
 static void come_together(enum weft_gpu_half half) {
     uint32_t *words[BOARD_MAX];
     for (int i = 0; i < npes; i++) {
-        struct weft_gpu_team_words *member = (void *)weft_gpu_array_at(&team.words, i);
+        struct weft_gpu_team_words *member = (void *)weft_array_at(&team.words, i);
         words[i] = half == WEFT_GPU_READY ? member->ready : member->done;
     }
     if (team.meets)
