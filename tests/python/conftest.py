@@ -3,6 +3,7 @@
 then this PE ends, and the job with it (run.py).
 """
 import collections
+import os
 import pathlib
 
 import pytest
@@ -41,6 +42,8 @@ AREAS = {"operators": "operators", "exchange": "operators", "matrices": "operato
 
 def area_of(nodeid):
     """What a test of weft.torch is counted as in the table of docs/torch.md; None for others."""
+    if "WEFT_TEST_BACKEND" in os.environ:
+        return "registry"
     file, _, name = nodeid.partition("::")
     for word in ("opcheck", "compile", "graphs"):
         if word in name:
