@@ -57,7 +57,7 @@ def stubs(problems):
         raise tap.Skip(f"{PYTHON} has no mypy")
     with tempfile.TemporaryDirectory() as name:
         config, known = pathlib.Path(name, "mypy.ini"), pathlib.Path(name, "known")
-        config.write_text("[mypy]\nignore_errors = True\n")  # of functions, which say no types
+        config.write_text(f"[mypy]\ncache_dir = {name}\nignore_errors = True\n")  # of functions, which say no types
         # Python before 3.12 does not show the one; the other is PyTorch's list, by __getattr__.
         known.write_text("weft._core.Buffer.__buffer__\nweft.torch.__all__\n")
         for command in (["mypy", "--strict", HERE / "torch_typed.py"],
