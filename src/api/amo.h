@@ -30,7 +30,8 @@ WEFT_COLD static void weft_api_amo_detour(WEFT_AMO_ARGUMENTS) {
                             &(struct weft_access){weft_api_amo_target(op), fetch ? "fetch" : NULL,
                                                   dest, fetch, bytes, bytes, bytes, pe, false});
     if (weft_for_device(dest, fetch)) {
-        if (weft_device_amo(op, bytes, (void *)dest, value, cond, fetched, pe, call) != 0)
+        if (weft_space_device->rma->amo(op, bytes, (void *)dest, value, cond, fetched, pe, call) !=
+            0)
             weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
         return;
     }

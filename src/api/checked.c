@@ -10,8 +10,8 @@ static bool find_object(const void *p, size_t bytes, void **begin, size_t *objec
     *begin = NULL;
     if (weft_window_holds(&weft_windows.heap.window, p, bytes))
         weft_heap_find(p, begin, object_bytes);
-    else if (weft_devices() && weft_window_holds(&weft_device.heap.window, p, bytes))
-        weft_device_find(p, begin, object_bytes);
+    else if (weft_devices() && weft_window_holds(weft_space_device->window, p, bytes))
+        weft_space_device->find(p, begin, object_bytes);
     else
         return false;
     return true;

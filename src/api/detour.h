@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The way of a call that leaves the short one: because it is checked (api/checked.h), because one
- * of its pointers may be a GPU's (device/rma.h), or because it fetches a word that the program
+ * of its pointers may be a GPU's (core/rma_space.h), or because it fetches a word that the program
  * may be polling, where PEs share processors (core/poll.h). Off, a call pays for the test of one
  * flag. */
 #ifndef WEFT_API_DETOUR_H
@@ -9,8 +9,8 @@
 #include <string.h>
 #include "core/job.h"
 #include "core/poll.h"
+#include "core/rma_space.h"
 #include "core/window.h"
-#include "device/rma.h"
 
 static inline bool weft_detour(void) {
     return __builtin_expect(weft_job.detour, 0);
@@ -28,7 +28,7 @@ static inline bool weft_devices(void) {
 static inline bool weft_for_device(const void *symmetric, const void *local) {
     if (!weft_devices())
         return false;
-    return local ? weft_device_concerns(symmetric, local) : weft_device_holds(symmetric);
+    return local ? weft_space_device->rma->concerns(symmetric, local) : weft_space_holds(symmetric);
 }
 
 /* Behind a fetch: `bytes` of `pe`'s word have been seen, at `fetched` in the memory of the host. */
@@ -46,13 +46,14 @@ static inline void weft_fetched(const void *word, const void *fetched, size_t by
 
 /* Whether [p, p + bytes) is symmetric, in the memory of the host or of a GPU. */
 static inline bool weft_symmetric(const void *p, size_t bytes, int pe) {
-    return weft_near(p, bytes, pe) || (weft_devices() && weft_device_near(p, bytes, pe));
+    return weft_near(p, bytes, pe) ||
+           (weft_devices() && weft_space_device->rma->near(p, bytes, pe));
 }
 
 /* Behind the ordering or completion of what processors have stored: that of what GPUs have. */
 static inline void weft_complete_device(const char *call) {
     if (weft_devices())
-        weft_device_quiet(call);
+        weft_space_quiet(call);
 }
 
 #endif

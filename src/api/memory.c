@@ -22,7 +22,7 @@ static bool on_device(const void *ptr) {
  * collective. */
 static void check_same(const char *call, const void *ptr, shmemx_space_t space, size_t size) {
     const struct weft_window *heap =
-        space == SHMEMX_SPACE_DEVICE ? &weft_device.heap.window : &weft_windows.heap.window;
+        space == SHMEMX_SPACE_DEVICE ? weft_space_device->window : &weft_windows.heap.window;
     uintptr_t offset = ptr ? (uintptr_t)ptr - heap->local : 0;
     const struct weft_same same[] = {{"ptr (offset in the heap)", (int64_t)offset},
                                      {"size", (int64_t)size},
@@ -34,7 +34,7 @@ static void check_same(const char *call, const void *ptr, shmemx_space_t space, 
 /* What is no object here has no offset to compare with others'. */
 static void check_same_object(const char *call, const void *ptr, size_t size) {
     bool device = on_device(ptr);
-    (device ? weft_device_check : weft_heap_check)(ptr, call);
+    (device ? weft_space_device->check : weft_heap_check)(ptr, call);
     check_same(call, ptr, device ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, size);
 }
 
@@ -74,7 +74,7 @@ void *weft_memory_align(const char *call, size_t alignment, size_t size) {
 
 static void release(void *ptr, const char *call) {
     if (on_device(ptr))
-        weft_device_free(ptr, call);
+        weft_space_device->free(ptr, call);
     else
         weft_heap_free(ptr, call);
 }
@@ -89,7 +89,7 @@ void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
     if (size == 0)
         release(ptr, call);
     else if (on_device(ptr))
-        return weft_device_realloc(ptr, size, call);
+        return weft_space_device->realloc(ptr, size, call);
     else
         return weft_heap_realloc(ptr, size, call);
     return NULL;
@@ -139,11 +139,15 @@ API(void, free, (void *ptr)) {
 enum { DEVICE_ALIGN_MAX = 2 << 20 };
 
 static void *allocate_on_device(const char *call, size_t size, size_t alignment, bool zero) {
+    if (!weft_space_device) {
+        weft_space_missing(call);
+        return NULL;
+    }
     WEFT_ENTER(call);
     weft_complete_device(call);
     if (weft_checked()) /* before the GPUs come up, which takes all PEs */
         check_same(call, NULL, SHMEMX_SPACE_DEVICE, size);
-    return weft_device_malloc(size, alignment, zero, call);
+    return weft_space_device->malloc(size, alignment, zero, call);
 }
 
 static void *allocate_on_host(const char *call, size_t size, size_t alignment, bool zero) {

@@ -22,10 +22,9 @@ static bool in_peers_slot(const struct weft_window *w, uint32_t mine, const void
 
 static bool is_peers_copy(const void *p) {
     const struct weft_segment *heap = &weft_windows.heap, *statics = &weft_windows.statics;
-    const struct weft_gpu_window *device = &weft_device.heap;
     return in_peers_slot(&heap->window, heap->mine, p) ||
            in_peers_slot(&statics->window, statics->mine, p) ||
-           (weft_devices() && in_peers_slot(&device->window, device->mine, p));
+           (weft_devices() && in_peers_slot(weft_space_device->window, (uint32_t)weft_job.pe, p));
 }
 
 void weft_misuse_access(const char *call, const char *argument, const void *p, size_t bytes,
@@ -40,7 +39,7 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
         weft_job_panic("%s: argument %s is %p, in the memory of another PE as shmem_ptr gives it: "
                        "pass the address that the object has here",
                        call, argument, p);
-    if (weft_devices() && weft_device_near(p, bytes, pe))
+    if (weft_devices() && weft_space_device->rma->near(p, bytes, pe))
         weft_job_panic("%s: argument %s is %p, in the memory of a GPU, where this call needs the "
                        "host's: pass memory of shmem_malloc, or a global or static variable of the "
                        "executable",

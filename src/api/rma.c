@@ -35,7 +35,7 @@ static void put_anywhere(void *dest, const void *source, size_t bytes, size_t al
         return;
     }
     weft_check_local(call, "source", source, bytes);
-    if (weft_device_put(dest, source, bytes, pe, nbi, call) != 0)
+    if (weft_space_device->rma->put(dest, source, bytes, pe, nbi, call) != 0)
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
@@ -51,7 +51,7 @@ static void get_anywhere(void *dest, const void *source, size_t bytes, size_t al
         return;
     }
     weft_check_local(call, "dest", dest, bytes);
-    if (weft_device_get(dest, source, bytes, pe, nbi, call) != 0)
+    if (weft_space_device->rma->get(dest, source, bytes, pe, nbi, call) != 0)
         weft_misuse_access(call, "source", source, bytes, pe);
 }
 
@@ -74,8 +74,9 @@ WEFT_COLD static void put_element_detour(void *dest, const void *value, size_t b
     if (weft_checked())
         weft_checked_access(call, &(struct weft_access){"dest", "source", dest, value, bytes, bytes,
                                                         alignment, pe, false});
-    int error = weft_for_device(dest, NULL) ? weft_device_put_value(dest, value, bytes, pe, call)
-                                            : weft_rma_put_element(dest, value, bytes, pe);
+    int error = weft_for_device(dest, NULL)
+                    ? weft_space_device->rma->put_value(dest, value, bytes, pe, call)
+                    : weft_rma_put_element(dest, value, bytes, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, bytes, pe);
 }
@@ -87,7 +88,7 @@ WEFT_COLD static void get_element_detour(void *value, const void *source, size_t
         weft_checked_access(call, &(struct weft_access){"source", "dest", source, value, bytes,
                                                         bytes, alignment, pe, false});
     int error = weft_for_device(source, NULL)
-                    ? weft_device_get_value(value, source, bytes, pe, call)
+                    ? weft_space_device->rma->get_value(value, source, bytes, pe, call)
                     : weft_rma_get_element(value, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "source", source, bytes, pe);
@@ -173,7 +174,7 @@ static void put_strided(void *dest, const void *source, const struct weft_stride
             call, (struct weft_access){"dest", "source", dest, source, 0, 0, alignment, pe, true},
             shape, true);
     int error = weft_for_device(dest, source)
-                    ? weft_device_put_strided(dest, source, shape, pe, call)
+                    ? weft_space_device->rma->put_strided(dest, source, shape, pe, call)
                     : weft_rma_put_strided(dest, source, shape, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, strided_bytes(shape), pe);
@@ -187,7 +188,7 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
             call, (struct weft_access){"source", "dest", source, dest, 0, 0, alignment, pe, true},
             shape, false);
     int error = weft_for_device(source, dest)
-                    ? weft_device_get_strided(dest, source, shape, pe, call)
+                    ? weft_space_device->rma->get_strided(dest, source, shape, pe, call)
                     : weft_rma_get_strided(dest, source, shape, pe);
     if (error)
         weft_misuse_access(call, "source", source, strided_bytes(shape), pe);

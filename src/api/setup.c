@@ -114,18 +114,6 @@ static void *pointer(const void *dest, int pe) {
     return near && pe == weft_job.pe ? (void *)dest : near;
 }
 
-/* Kernels reach GPU memory that is mapped for their GPU, and memory of the host that is registered.
- */
-static void *device_pointer(const void *p, int pe) {
-    void *near = weft_devices() ? weft_device_near(p, 0, pe) : NULL;
-    if (!near || weft_device_holds(p))
-        return near && weft_device_staged(pe) ? NULL : near;
-    struct weft_gpu_scope scope = weft_gpu_enter();
-    bool reached = weft_gpu_memory_kind(near) != WEFT_MEMORY_HOST;
-    weft_gpu_leave(scope);
-    return reached ? near : NULL;
-}
-
 /* An object in a GPU's memory has no address for processors. */
 API(void *, ptr, (const void *dest, int pe)) {
     weft_check_running(__func__);
@@ -143,7 +131,7 @@ API(void *, team_ptr, (shmem_team_t team, const void *dest, int pe)) {
 void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe) {
     weft_check_running(__func__);
     if (asker == SHMEMX_SPACE_DEVICE)
-        return device_pointer(p, pe);
+        return weft_devices() ? weft_space_device->pointer(p, pe) : NULL;
     return asker == SHMEMX_SPACE_HOST ? pointer(p, pe) : NULL;
 }
 

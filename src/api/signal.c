@@ -67,8 +67,8 @@ WEFT_COLD static void put_signal_detour(const char *call, const struct announced
     }
     enum weft_signal_op op = signal_op(call, sig_op);
     weft_check_local(call, "source", put->source, put->bytes);
-    if (weft_device_put_signal(put->dest, put->source, put->bytes, put->sig_addr, signal, op, pe,
-                               put->nbi, call) != 0)
+    if (weft_space_device->rma->put_signal(put->dest, put->source, put->bytes, put->sig_addr,
+                                           signal, op, pe, put->nbi, call) != 0)
         misuse_put_signal(call, put, pe);
 }
 
@@ -92,7 +92,7 @@ WEFT_COLD static void signal_detour(const char *call, uint64_t *sig_addr, uint64
         check_word(call, sig_addr, pe);
     if (!weft_for_device(sig_addr, NULL))
         signal_now(call, sig_addr, signal, op, pe);
-    else if (weft_device_signal(sig_addr, signal, op, pe, call) != 0)
+    else if (weft_space_device->rma->signal(sig_addr, signal, op, pe, call) != 0)
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
@@ -113,7 +113,7 @@ static void check_own_word(const char *call, const uint64_t *sig_addr) {
 
 WEFT_COLD static uint64_t load_from_device(const char *call, const uint64_t *sig_addr) {
     uint64_t signal;
-    weft_device_look(&signal, sig_addr, sizeof signal, call);
+    weft_space_device->rma->look(&signal, sig_addr, sizeof signal, call);
     return signal;
 }
 

@@ -3,7 +3,6 @@
 #include "core/team.h"
 #include <errno.h>
 #include <shmemx.h>
-#include "device/device.h"
 #include "api/checked.h"
 #include "api/define.h"
 #include "api/detour.h"
@@ -83,7 +82,8 @@ static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_t
 }
 
 static void destroy(struct weft_team *members, const char *call) {
-    weft_device_words_reset(members, call);
+    if (weft_space_device)
+        weft_space_device->team_ended(members, call);
     weft_team_destroy(members);
 }
 

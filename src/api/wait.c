@@ -11,7 +11,7 @@
 
 uint64_t weft_ivar_device_key(const char *call, struct weft_ivar_type type, const void *ivar) {
     uint64_t word;
-    weft_device_look(&word, ivar, type.bytes, call);
+    weft_space_device->rma->look(&word, ivar, type.bytes, call);
     return weft_ivar_key(type, &word);
 }
 
@@ -60,7 +60,8 @@ static inline void close_view(struct view *view) {
 }
 
 WEFT_COLD static void copy_words(const struct view *view) {
-    weft_device_look(view->copy, view->words, view->set.nelems * view->set.type.bytes, view->call);
+    weft_space_device->rma->look(view->copy, view->words, view->set.nelems * view->set.type.bytes,
+                                 view->call);
 }
 
 /* The set, looked at now. */

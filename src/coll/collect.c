@@ -98,7 +98,7 @@ static void pull_all(const struct weft_group *group, const struct weft_mover *mo
  */
 void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes) {
-    const struct weft_mover *mover = weft_device.open ? &weft_mover_device : &weft_mover_near;
+    const struct weft_mover *mover = weft_job.devices ? &weft_mover_device : &weft_mover_near;
     struct brought all[group->npes];
     mover->complete(group);
     bool pulls = group->team ? collect_packets(group, mover, source, bytes, all)

@@ -14,9 +14,9 @@
 #include "coll/fold.h"
 #include "coll/group.h"
 #include "coll/stream.h"
-#include "device/device.h"
 #include "core/job.h"
 #include "core/rma.h"
+#include "core/space.h"
 
 /* `npieces` pieces of `bytes` each, which begin so many bytes apart on either side. The side that
  * is another member's is named by the address that the object has here. */
@@ -54,7 +54,7 @@ extern const struct weft_mover weft_mover_near, weft_mover_device;
  * objects. */
 static inline const struct weft_mover *weft_mover_of(const void *dest, const void *source) {
     bool device = __builtin_expect(weft_job.devices, 0) &&
-                  (weft_device_holds(dest) || weft_device_holds(source));
+                  (weft_space_holds(dest) || weft_space_holds(source));
     return device ? &weft_mover_device : &weft_mover_near;
 }
 

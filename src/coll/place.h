@@ -5,7 +5,7 @@
 #define WEFT_COLL_PLACE_H
 
 #include <stdint.h>
-#include "device/device.h"
+#include "core/space.h"
 #include "core/team.h"
 #include "core/window.h"
 
@@ -22,17 +22,17 @@ struct weft_place {
 };
 
 static inline const struct weft_window *weft_place_window(enum weft_space space) {
-    return space == WEFT_SPACE_HEAP      ? &weft_windows.heap.window
-           : space == WEFT_SPACE_STATICS ? &weft_windows.statics.window
-           : space == WEFT_SPACE_DEVICE  ? &weft_device.heap.window
-                                         : NULL;
+    return space == WEFT_SPACE_HEAP                          ? &weft_windows.heap.window
+           : space == WEFT_SPACE_STATICS                     ? &weft_windows.statics.window
+           : space == WEFT_SPACE_DEVICE && weft_space_device ? weft_space_device->window
+                                                             : NULL;
 }
 
 /* The place of [p, p + bytes) here; private when it is not symmetric over its whole length. */
 static inline struct weft_place weft_place_of(const void *p, size_t bytes) {
     for (enum weft_space space = WEFT_SPACE_HEAP; space <= WEFT_SPACE_DEVICE; space++) {
         const struct weft_window *w = weft_place_window(space);
-        if (weft_window_holds(w, p, bytes))
+        if (w && weft_window_holds(w, p, bytes))
             return (struct weft_place){space, (uintptr_t)p - w->local};
     }
     return (struct weft_place){WEFT_SPACE_PRIVATE, 0};

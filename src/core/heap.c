@@ -198,7 +198,8 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
         return -ENOMEM;
     }
     weft_arena_extend(&heap, limit);
-    weft_space_grown(call);
+    if (weft_space_device)
+        weft_space_device->grown(call);
     return 0;
 }
 

@@ -216,9 +216,14 @@ static void forked(void) {
         unshare_memory();
 }
 
+static void close_devices(void) {
+    if (weft_space_device)
+        weft_space_device->close();
+}
+
 /* Everything that bring_up made, as far as it got. */
 static void take_down(void) {
-    weft_space_close(); /* first: it knows the memory that is unmapped below */
+    close_devices(); /* first: they know the memory that is unmapped below */
     weft_heap_close();
     weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
     weft_teams_close();
@@ -245,7 +250,8 @@ static void lock_changing(const char *call) {
 static void part(void) {
     atomic_store(&initialized, false);
     complete();
-    weft_space_finish();
+    if (weft_space_device)
+        weft_space_device->finish();
     weft_job_depart();
     weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
 }
@@ -263,7 +269,7 @@ static void finish_at_exit(void) {
         take_down();
         return;
     }
-    weft_space_close();
+    close_devices();
     weft_job_leave_at_exit();
 }
 

@@ -127,7 +127,7 @@ int weft_block_alloc(struct weft_block **block, shmemx_space_t space, size_t byt
     sweep();
     const struct weft_share_space *of = share_space_of(space);
     if (!of)
-        return weft_fail(-ENOTSUP, "%s: this Weft was built without GPU support", call);
+        return weft_space_missing(call);
     struct weft_block *made = calloc(1, of->block_bytes);
     if (!made)
         return weft_fail(-ENOMEM, "%s: no memory", call);

@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a job asks of memory that is not the host's: a table of functions, which the room that has
- * such memory registers before the job comes up (device/space.h). Core calls nothing else of it, so
- * that it needs neither that room nor a driver. */
+ * such memory registers before the job comes up (device/space.h). All other rooms reach it through
+ * this table alone, except for streams, so that a library without that room is whole.
+ *
+ * `call` is the public name. The table is there for good once it is registered; what is in it works
+ * as soon as the job runs, and costs nothing where nobody has used such memory. */
 #ifndef WEFT_CORE_SPACE_H
 #define WEFT_CORE_SPACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include "core/window.h"
 
+struct weft_rma_space;
 struct weft_share_space;
+struct weft_team;
 
-/* All are local, and quick where nobody has used such memory yet. `call` is the public name. */
-struct weft_space {
+struct weft_memory_space {
+    /* --- The life of a job; local --- */
+
     /* The host heap has been committed further, on all PEs: devices come to reach what is new. */
     void (*grown)(const char *call);
 
-    /* Completes what calls of the host have begun there. */
+    /* Completes what calls of the host have begun there. Cheap where nothing is under way. */
     void (*quiet)(const char *call);
 
     /* Waits for all work of this process on its devices, also the program's own: before the PEs
@@ -24,31 +32,39 @@ struct weft_space {
     /* Gives everything back, while the host's memory is still mapped: devices know it. */
     void (*close)(void);
 
-    /* Memory that only some PEs share. */
-    const struct weft_share_space *share;
+    /* A team ends, and what devices know of it. Before the members part. */
+    void (*team_ended)(const struct weft_team *team, const char *call);
+
+    /* --- Its symmetric heap, as core/heap.h --- */
+
+    const struct weft_window *window;
+    void *(*malloc)(size_t bytes, size_t alignment, bool zero, const char *call);
+    void *(*realloc)(void *p, size_t bytes, const char *call);
+    void (*free)(void *p, const char *call);
+    void (*check)(const void *p, const char *call);
+    bool (*find)(const void *p, void **begin, size_t *bytes);
+
+    /* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */
+    void *(*pointer)(const void *p, int pe);
+
+    /* --- What others offer for their part --- */
+
+    const struct weft_rma_space *rma;     /* put, get, atomics: core/rma_space.h */
+    const struct weft_share_space *share; /* memory that only some PEs share: core/share_space.h */
 };
 
 /* That of GPUs; NULL: the library has none. */
-extern const struct weft_space *weft_space_device;
+extern const struct weft_memory_space *weft_space_device;
 
-static inline void weft_space_grown(const char *call) {
-    if (weft_space_device)
-        weft_space_device->grown(call);
-}
+/* -ENOSYS with text: `call` wants memory of GPUs, or their work, and there is no such table. */
+int weft_space_missing(const char *call);
 
-static inline void weft_space_quiet(const char *call) {
-    if (weft_space_device)
-        weft_space_device->quiet(call);
-}
+/* Completes what calls of the host have begun in such memory. */
+void weft_space_quiet(const char *call);
 
-static inline void weft_space_finish(void) {
-    if (weft_space_device)
-        weft_space_device->finish();
-}
-
-static inline void weft_space_close(void) {
-    if (weft_space_device)
-        weft_space_device->close();
+/* Whether p is an address of this PE's part of its heap. Two compares. */
+static inline bool weft_space_holds(const void *p) {
+    return weft_space_device && weft_window_holds(weft_space_device->window, p, 1);
 }
 
 #endif

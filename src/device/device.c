@@ -314,6 +314,16 @@ void *weft_device_near(const void *p, size_t bytes, int pe) {
     return slot < w->count ? weft_window_at(w, p, slot) : NULL;
 }
 
+void *weft_device_pointer(const void *p, int pe) {
+    void *near = weft_device.open ? weft_device_near(p, 0, pe) : NULL;
+    if (!near || weft_device_holds(p))
+        return near && weft_device_staged(pe) ? NULL : near;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    bool reached = weft_gpu_memory_kind(near) != WEFT_MEMORY_HOST;
+    weft_gpu_leave(scope);
+    return reached ? near : NULL;
+}
+
 /* GPU memory of the program's own: asked of the driver, which knows it by the current context. */
 static bool is_program_device(const void *p) {
     struct weft_gpu_scope scope = weft_gpu_enter();

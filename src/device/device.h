@@ -85,6 +85,10 @@ bool weft_device_find(const void *p, void **begin, size_t *bytes);
  * staged, for that PE's GPU alone; NULL as weft_near. */
 void *weft_device_near(const void *p, size_t bytes, int pe);
 
+/* Where kernels of this PE's GPU find it: GPU memory that is mapped for that GPU, or memory of the
+ * host that is registered. NULL: nowhere. */
+void *weft_device_pointer(const void *p, int pe);
+
 /* Whether a copy between this local address and a symmetric one has a GPU's memory on either side:
  * then it is the GPU's work. */
 bool weft_device_concerns(const void *symmetric, const void *local);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/space.h"
-#include "core/space.h"
+#include "core/rma_space.h"
 #include "device/device.h"
 #include "device/rma.h"
 #include "device/share.h"
@@ -10,11 +10,35 @@ static void space_close(void) {
     weft_device_close();
 }
 
-static const struct weft_space space = {
+static const struct weft_rma_space rma = {
+    .concerns = weft_device_concerns,
+    .near = weft_device_near,
+    .put = weft_device_put,
+    .get = weft_device_get,
+    .put_value = weft_device_put_value,
+    .get_value = weft_device_get_value,
+    .put_strided = weft_device_put_strided,
+    .get_strided = weft_device_get_strided,
+    .put_signal = weft_device_put_signal,
+    .signal = weft_device_signal,
+    .amo = weft_device_amo,
+    .look = weft_device_look,
+};
+
+static const struct weft_memory_space space = {
     .grown = weft_device_heap_grown,
     .quiet = weft_device_quiet,
     .finish = weft_device_finish,
     .close = space_close,
+    .team_ended = weft_device_words_reset,
+    .window = &weft_device.heap.window,
+    .malloc = weft_device_malloc,
+    .realloc = weft_device_realloc,
+    .free = weft_device_free,
+    .check = weft_device_check,
+    .find = weft_device_find,
+    .pointer = weft_device_pointer,
+    .rma = &rma,
     .share = &weft_device_share,
 };
 

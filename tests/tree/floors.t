@@ -26,13 +26,13 @@ BELOW = {
 }
 RANKS = {
     "core": [
-        {"job", "order", "roster", "space"},
+        {"job", "order", "roster"},
         {"window", "wait", "poll", "blocks", "ivar"},
-        {"sync", "static", "pad"},
+        {"sync", "static", "pad", "space"},
         {"team", "hang"},
         {"arena", "pin"},
         {"heap", "ctx", "share", "share_space", "share_host"},
-        {"rma", "amo"},
+        {"rma", "amo", "rma_space"},
         {"init"},
         {"lock"},
     ],
