@@ -155,68 +155,70 @@ int shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream) {
 
 /* --- Collectives ------------------------------------------------------------------------------ */
 
+/* Only who sends has to have a source. */
+static int check_sender(const struct weft_on_stream *on, const struct weft_plan *plan,
+                        const void *source) {
+    if (plan->sender < 0 || plan->sender >= on->team->npes)
+        return weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs", on->call,
+                         plan->sender, on->team->npes);
+    return weft_plan_sends(plan, on->team->my_pe)
+               ? check_local(on->call, "source", source, plan->bytes)
+               : 0;
+}
+
 int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                   int PE_root, shmemx_stream_t stream) {
     struct weft_on_stream on = {.stream = stream, .call = __func__};
+    struct weft_plan plan = weft_plan_broadcast(nelems, PE_root);
     int rc = enter_team(&on, team);
     if (rc)
         return rc;
-    if (PE_root < 0 || PE_root >= on.team->npes)
-        rc = weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs", on.call, PE_root,
-                       on.team->npes);
-    else if (PE_root == on.team->my_pe)
-        rc = check_local(on.call, "source", source, nelems);
-    rc = rc ? rc : weft_broadcast_on_stream(&on, dest, source, nelems, PE_root);
+    rc = check_sender(&on, &plan, source);
+    rc = rc ? rc : weft_on_stream_copy(&on, &plan, dest, source);
     return weft_on_stream_end(&on, rc);
 }
 
-static int exchange(const char *call, shmem_team_t team, void *dest, const void *source,
-                    size_t nelems, shmemx_stream_t stream, weft_exchange_on_stream *how) {
-    struct weft_on_stream on = {.stream = stream, .call = call};
-    int rc = check_local(call, "source", source, nelems);
-    rc = rc ? rc : enter_team(&on, team);
-    return rc ? rc : weft_on_stream_end(&on, how(&on, dest, source, nelems));
+static int exchange(struct weft_on_stream *on, shmem_team_t team, const struct weft_plan *plan,
+                    void *dest, const void *source) {
+    int rc = check_local(on->call, "source", source, plan->bytes);
+    rc = rc ? rc : enter_team(on, team);
+    return rc ? rc : weft_on_stream_end(on, weft_on_stream_copy(on, plan, dest, source));
 }
 
 int shmemx_fcollectmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                  shmemx_stream_t stream) {
-    return exchange(__func__, team, dest, source, nelems, stream, weft_fcollect_on_stream);
+    struct weft_on_stream on = {.stream = stream, .call = __func__};
+    struct weft_plan plan = weft_plan_fcollect(nelems);
+    return exchange(&on, team, &plan, dest, source);
 }
 
 int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                  shmemx_stream_t stream) {
-    return exchange(__func__, team, dest, source, nelems, stream, weft_alltoall_on_stream);
+    struct weft_on_stream on = {.stream = stream, .call = __func__};
+    struct weft_plan plan = weft_plan_alltoall(nelems);
+    return exchange(&on, team, &plan, dest, source);
 }
 
-/* The part of a reduction that its name says. */
-struct folding {
-    const char *call;
-    struct weft_reduction reduction;
-    weft_reduction_on_stream *how;
-};
-
-static int fold(const struct folding *folding, shmem_team_t team, void *dest, const void *source,
-                size_t nreduce, shmemx_stream_t stream) {
-    struct weft_on_stream on = {.stream = stream, .call = folding->call};
+static int fold(struct weft_on_stream *on, shmem_team_t team, void *dest, const void *source,
+                const struct weft_stream_folding *folding) {
     if (folding->reduction.number == WEFT_NUMBER_LONGDOUBLE)
-        return weft_fail(-ENOTSUP, "%s: GPUs have no long double: use double", on.call);
-    int rc = enter_team(&on, team);
-    if (rc)
-        return rc;
-    return weft_on_stream_end(&on, folding->how(&on, dest, source, nreduce, folding->reduction));
+        return weft_fail(-ENOTSUP, "%s: GPUs have no long double: use double", on->call);
+    int rc = enter_team(on, team);
+    return rc ? rc : weft_on_stream_end(on, weft_on_stream_fold(on, dest, source, folding));
 }
 
 /* clang-format off */
-#define FOLDING(NAME, T, HOW, FOLD)                                                                \
+#define FOLDING(NAME, T, FOLD, SCATTER)                                                            \
     int NAME(shmem_team_t team, T *dest, const T *source, size_t nreduce,                          \
              shmemx_stream_t stream) {                                                             \
-        struct folding folding = {                                                                 \
-            __func__, {.op = WEFT_FOLD_##FOLD, .number = WEFT_NUMBER_OF(T)}, HOW};                 \
-        return fold(&folding, team, dest, source, nreduce, stream);                                \
+        struct weft_on_stream on = {.stream = stream, .call = __func__};                           \
+        struct weft_stream_folding folding = {                                                     \
+            {.op = WEFT_FOLD_##FOLD, .number = WEFT_NUMBER_OF(T)}, nreduce, SCATTER};              \
+        return fold(&on, team, dest, source, &folding);                                            \
     }
 #define REDUCE(N, T, OP, FOLD)                                                                     \
-    FOLDING(shmemx_##N##_##OP##_reduce_on_stream, T, weft_reduce_on_stream, FOLD)                  \
-    FOLDING(shmemx_##N##_##OP##_reducescatter_on_stream, T, weft_reducescatter_on_stream, FOLD)
+    FOLDING(shmemx_##N##_##OP##_reduce_on_stream, T, FOLD, false)                                  \
+    FOLDING(shmemx_##N##_##OP##_reducescatter_on_stream, T, FOLD, true)
 #define BITWISE(N, T, _)    REDUCE(N, T, and, AND) REDUCE(N, T, or, OR) REDUCE(N, T, xor, XOR)
 #define ORDERED(N, T, _)    REDUCE(N, T, max, MAX) REDUCE(N, T, min, MIN)
 #define ARITHMETIC(N, T, _) REDUCE(N, T, sum, SUM) REDUCE(N, T, prod, PROD)

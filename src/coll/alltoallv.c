@@ -4,9 +4,10 @@
 #include "coll/alltoallv.h"
 #include <errno.h>
 #include <string.h>
+#include "coll/band.h"
 #include "coll/elements.h"
 
-enum { BAND_BYTES = 4 << 20, PAGE_BYTES = 4096 };
+enum { PAGE_BYTES = 4096 };
 enum { DTYPE, NPARTS, ROW }; /* facts of an offer */
 
 /* What a member says of a part to another member, and of the part that comes back. In elements. */
@@ -35,7 +36,7 @@ size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting) {
 
 static size_t band_nelems(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t room = weft_team_workspace_capacity() - row_at(meeting, p);
-    return (room < BAND_BYTES ? room : BAND_BYTES) / weft_element_bytes(p->dtype);
+    return weft_band_width(room, weft_element_bytes(p->dtype));
 }
 
 /* The elements of a part that are read in a band, counted from its first one. What is read where it
@@ -69,7 +70,7 @@ static void write_list(const struct weft_meeting *meeting, const struct weft_all
 }
 
 /* Gives the parts to others their places in the row; returns its length. */
-static size_t line_up(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+static size_t place_parts(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t end = 0;
     for (int distance = 1; distance < meeting->team->npes; distance++)
         for (size_t part = 0; part < p->nparts; part++) {
@@ -81,7 +82,8 @@ static size_t line_up(const struct weft_meeting *meeting, const struct weft_allt
     return end;
 }
 
-static void stage(const struct weft_meeting *meeting, const struct weft_alltoallv *p, size_t band) {
+static void stage_row(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
+                      size_t band) {
     size_t element = weft_element_bytes(p->dtype), width = band_nelems(meeting, p);
     int me = meeting->team->my_pe;
     if (meeting->mine.input.space != WEFT_SPACE_WORKSPACE)
@@ -100,13 +102,14 @@ static void stage(const struct weft_meeting *meeting, const struct weft_alltoall
 }
 
 static void offer_row(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
-    size_t row = line_up(meeting, p), width = band_nelems(meeting, p), first = row_at(meeting, p);
+    size_t row = place_parts(meeting, p), width = band_nelems(meeting, p),
+           first = row_at(meeting, p);
     meeting->mine.input = (struct weft_place){WEFT_SPACE_WORKSPACE, first};
     meeting->mine.facts[ROW] = row;
     weft_meeting_commit(meeting,
                         first + (row < width ? row : width) * weft_element_bytes(p->dtype));
     if (!weft_meeting_refused(meeting))
-        stage(meeting, p, 0);
+        stage_row(meeting, p, 0);
 }
 
 void weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
@@ -124,8 +127,8 @@ void weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoa
 /* --- What the others find -------------------------------------------------------------------- */
 
 /* What `sender` sends to `receiver`, who may expect something else. */
-static int compare(const struct weft_meeting *meeting, const struct weft_alltoallv *p, int sender,
-                   int receiver) {
+static int compare_pair(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
+                        int sender, int receiver) {
     for (size_t part = 0; part < p->nparts; part++) {
         size_t sent = entry_of(meeting, p, sender, receiver, part)->sent;
         size_t expected = entry_of(meeting, p, receiver, sender, part)->expected;
@@ -144,7 +147,7 @@ int weft_alltoallv_compare(struct weft_meeting *meeting, const struct weft_allto
     int npes = meeting->team->npes, error = 0;
     for (int sender = 0; sender < npes && !error; sender++)
         for (int receiver = 0; receiver < npes && !error; receiver++)
-            error = compare(meeting, p, sender, receiver);
+            error = compare_pair(meeting, p, sender, receiver);
     if (error) /* nobody writes its list again while another reads it */
         weft_sync_barrier(meeting->team, meeting->name);
     return error;
@@ -155,14 +158,13 @@ static bool shows_row(const struct weft_meeting *meeting, int member) {
 }
 
 /* How many bands it takes to show all rows: the same on all members. */
-static size_t bands(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
-    size_t most = 1, width = band_nelems(meeting, p);
+static size_t count_bands(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+    size_t most = 0;
     for (int member = 0; member < meeting->team->npes; member++) {
         size_t row = weft_meeting_offer(meeting, member)->facts[ROW];
-        size_t needed = (row + width - 1) / width;
-        most = needed > most ? needed : most;
+        most = row > most ? row : most;
     }
-    return most;
+    return weft_band_count(most, band_nelems(meeting, p));
 }
 
 /* Where a member's `from` is read here: its first element, or that of the band. */
@@ -175,8 +177,8 @@ static const char *shown_by(const struct weft_meeting *meeting, const struct wef
 }
 
 /* What comes from a member in a band. */
-static void take(const struct weft_meeting *meeting, const struct weft_alltoallv *p, int member,
-                 size_t band) {
+static void take_parts(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
+                       int member, size_t band) {
     int me = meeting->team->my_pe;
     bool in_row = member != me && shows_row(meeting, member);
     size_t element = weft_element_bytes(p->dtype), width = band_nelems(meeting, p);
@@ -191,16 +193,31 @@ static void take(const struct weft_meeting *meeting, const struct weft_alltoallv
     }
 }
 
-/* Between bands a barrier says that all have read one, so that the next may take its place. */
+/* A call, as its bands see it. */
+struct moved {
+    const struct weft_meeting *meeting;
+    const struct weft_alltoallv *exchange;
+};
+
+static void stage_band(const void *call, size_t band) {
+    const struct moved *moved = call;
+    stage_row(moved->meeting, moved->exchange, band);
+}
+
+static int take_band(const void *call, size_t band) {
+    const struct moved *moved = call;
+    for (int distance = 1; distance <= moved->meeting->team->npes; distance++)
+        take_parts(moved->meeting, moved->exchange, weft_meeting_member(moved->meeting, distance),
+                   band);
+    return 0;
+}
+
 void weft_alltoallv_move(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
-    size_t nbands = bands(meeting, p);
-    for (size_t band = 0; band < nbands; band++) {
-        if (band > 0) {
-            stage(meeting, p, band);
-            weft_sync_barrier(meeting->team, meeting->name);
-        }
-        for (int distance = 1; distance <= meeting->team->npes; distance++)
-            take(meeting, p, weft_meeting_member(meeting, distance), band);
-        weft_sync_barrier(meeting->team, meeting->name);
-    }
+    struct moved moved = {meeting, p};
+    struct weft_bands bands = {.meeting = meeting,
+                               .count = count_bands(meeting, p),
+                               .stage = stage_band,
+                               .take = take_band};
+    weft_bands_run(&bands, &moved);
+    weft_sync_barrier(meeting->team, meeting->name);
 }

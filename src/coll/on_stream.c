@@ -88,7 +88,8 @@ static size_t half_offset(enum weft_gpu_half half) {
                                   : offsetof(struct weft_gpu_team_words, done);
 }
 
-static int meet(const struct weft_on_stream *on, enum weft_gpu_half half, enum weft_engine engine) {
+static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half,
+                        enum weft_engine engine) {
     struct weft_array words;
     int rc = on->team->npes > 1 ? weft_device_words(&words, on->team, on->call) : 0;
     if (on->team->npes == 1 || rc)
@@ -142,19 +143,19 @@ static enum weft_engine engine_of(const struct push *push) {
 
 /* `push` is NULL on a member that only receives. */
 static int exchange_by_kernel(const struct weft_on_stream *on, const struct push *push) {
-    int rc = meet(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
     if (rc == 0 && push)
         rc = push_by_kernel(on, push);
-    return rc ? rc : meet(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
+    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
 }
 
 /* Meeting by kernels would take a multiprocessor, and longer: 2150 us instead of 2120 for shards of
  * 256 MiB on four H200s. */
 static int exchange_by_engine(const struct weft_on_stream *on, const struct push *push) {
-    int rc = meet(on, WEFT_GPU_READY, WEFT_ENGINE_COPY);
+    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_COPY);
     if (rc == 0 && push)
         rc = push_by_engine(on, push);
-    return rc ? rc : meet(on, WEFT_GPU_DONE, WEFT_ENGINE_COPY);
+    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_COPY);
 }
 
 /* The own part goes on beside the rest: nobody else writes there. */
@@ -173,8 +174,8 @@ static int exchange_beside(const struct weft_on_stream *on, const struct push *p
     return rc ? rc : joined;
 }
 
-static int exchange(const struct weft_on_stream *on, const struct push *push,
-                    enum weft_engine engine) {
+static int exchange_pushes(const struct weft_on_stream *on, const struct push *push,
+                           enum weft_engine engine) {
     if (engine == WEFT_ENGINE_SM)
         return exchange_by_kernel(on, push);
     bool has_own = push && array_of(on, &push->to.all, on->team->my_pe) !=
@@ -182,44 +183,24 @@ static int exchange(const struct weft_on_stream *on, const struct push *push,
     return has_own ? exchange_beside(on, push) : exchange_by_engine(on, push);
 }
 
-int weft_broadcast_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                             size_t bytes, int root) {
-    struct push push = {.from = source, .bytes = bytes};
-    if (bytes == 0)
+int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
+                        const void *source) {
+    int me = on->team->my_pe, npes = on->team->npes;
+    struct push push = {.from = source, .from_step = plan->source_block, .bytes = plan->bytes};
+    if (plan->bytes == 0)
         return 0;
-    int rc = find_arrays(&push.to, on, "dest", dest, bytes);
+    size_t blocks = plan->dest_block ? (size_t)npes : 1;
+    int rc = find_arrays(&push.to, on, "dest", dest, weft_saturated(plan->bytes, blocks));
     if (rc)
         return rc;
-    return exchange(on, root == on->team->my_pe ? &push : NULL, engine_of(&push));
-}
-
-int weft_fcollect_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                            size_t bytes) {
-    struct push push = {.from = source, .bytes = bytes};
-    if (bytes == 0)
-        return 0;
-    int rc = find_arrays(&push.to, on, "dest", dest, weft_saturated(bytes, (size_t)on->team->npes));
-    if (rc)
-        return rc;
-    push.to.all.first += bytes * (size_t)on->team->my_pe;
-    return exchange(on, &push, engine_of(&push));
-}
-
-int weft_alltoall_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                            size_t bytes) {
-    struct push push = {.from = source, .from_step = (ptrdiff_t)bytes, .bytes = bytes};
-    if (bytes == 0)
-        return 0;
-    int rc = find_arrays(&push.to, on, "dest", dest, weft_saturated(bytes, (size_t)on->team->npes));
-    if (rc)
-        return rc;
-    push.to.all.first += bytes * (size_t)on->team->my_pe;
-    return exchange(on, &push, engine_of(&push));
+    push.to.all.first += me * plan->dest_block;
+    return exchange_pushes(on, weft_plan_sends(plan, me) ? &push : NULL, engine_of(&push));
 }
 
 /* --- Folding --------------------------------------------------------------------------------- */
 
-static int fold(const struct weft_on_stream *on, struct weft_fold_task *task, size_t elem_bytes) {
+static int launch_fold(const struct weft_on_stream *on, struct weft_fold_task *task,
+                       size_t elem_bytes) {
     size_t vectors = task->nelems * elem_bytes / 16 + 1;
     size_t blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
     size_t most = 2 * (size_t)weft_gpu.sms;
@@ -237,18 +218,9 @@ static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *
                          "%s: %s does not reach memory of the host: use arrays of "
                          "SHMEMX_SPACE_DEVICE",
                          on->call, weft_gpu.name);
-    int rc = meet(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
-    rc = rc ? rc : fold(on, task, elem_bytes);
-    return rc ? rc : meet(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
-}
-
-static void take_chunk(struct weft_fold_task *task, const struct weft_team *team, size_t nelems,
-                       size_t elem_bytes) {
-    size_t grain = weft_split_grain(elem_bytes);
-    size_t first = weft_split_begin(nelems, grain, team->my_pe, team->npes);
-    task->sources.first += first * elem_bytes;
-    task->dests.first += first * elem_bytes;
-    task->nelems = weft_split_begin(nelems, grain, team->my_pe + 1, team->npes) - first;
+    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+    rc = rc ? rc : launch_fold(on, task, elem_bytes);
+    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
 }
 
 /* Both arrays of a reduction on all members; source has `times` the bytes of dest. */
@@ -302,49 +274,46 @@ static int fold_staged(const struct weft_on_stream *on, struct reduced *reduced)
         task.dests = (struct weft_array){.first = dest + first * elem};
         rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
         rc = rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
-        rc = rc ? rc : fold(on, &task, elem);
+        rc = rc ? rc : launch_fold(on, &task, elem);
     }
     return rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
 }
 
-static struct weft_fold_task task_of(const struct weft_on_stream *on,
-                                     struct weft_reduction reduction, size_t nelems) {
-    return (struct weft_fold_task){.nelems = nelems,
-                                   .op = reduction.op,
-                                   .number = reduction.number,
-                                   .divisor = reduction.average ? on->team->npes : 0};
+/* This member's share of all members' arrays: a chunk that it folds for all, or what it alone gets.
+ */
+static void take_share(struct reduced *reduced, const struct weft_on_stream *on, bool scatter) {
+    size_t elem = reduced->elem_bytes, nelems = reduced->nelems, grain = weft_split_grain(elem);
+    int me = on->team->my_pe, npes = on->team->npes;
+    struct weft_fold_task *task = &reduced->task;
+    size_t first = scatter ? nelems * (size_t)me : weft_split_begin(nelems, grain, me, npes);
+    task->sources.first += first * elem;
+    if (scatter) {
+        task->dests = (struct weft_array){.first = array_of(on, &reduced->to.all, me)};
+        task->ndests = 1;
+    } else {
+        task->dests.first += first * elem;
+        task->nelems = weft_split_begin(nelems, grain, me + 1, npes) - first;
+    }
 }
 
-int weft_reduce_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                          size_t nelems, struct weft_reduction reduction) {
-    struct reduced reduced = {.nelems = nelems,
+int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
+                        const struct weft_stream_folding *folding) {
+    struct weft_reduction reduction = folding->reduction;
+    int npes = on->team->npes;
+    struct reduced reduced = {.nelems = folding->nelems,
                               .elem_bytes = weft_folds[reduction.op][reduction.number].elem_bytes,
-                              .times = 1,
-                              .task = task_of(on, reduction, nelems)};
-    int rc = nelems == 0 ? 0 : find_reduced(&reduced, on, dest, source);
-    if (rc || nelems == 0)
+                              .times = folding->scatter ? (size_t)npes : 1,
+                              .task = {.nelems = folding->nelems,
+                                       .op = reduction.op,
+                                       .number = reduction.number,
+                                       .divisor = reduction.average ? npes : 0}};
+    if (folding->nelems == 0)
+        return 0;
+    int rc = find_reduced(&reduced, on, dest, source);
+    if (rc)
         return rc;
     if (reduced.to.staged || reduced.from.staged)
         return fold_staged(on, &reduced);
-    take_chunk(&reduced.task, on->team, nelems, reduced.elem_bytes);
+    take_share(&reduced, on, folding->scatter);
     return fold_between(on, &reduced.task, reduced.elem_bytes);
-}
-
-int weft_reducescatter_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                                 size_t nelems, struct weft_reduction reduction) {
-    struct reduced reduced = {.nelems = nelems,
-                              .elem_bytes = weft_folds[reduction.op][reduction.number].elem_bytes,
-                              .times = (size_t)on->team->npes,
-                              .task = task_of(on, reduction, nelems)};
-    int rc = nelems == 0 ? 0 : find_reduced(&reduced, on, dest, source);
-    if (rc || nelems == 0)
-        return rc;
-    if (reduced.to.staged || reduced.from.staged)
-        return fold_staged(on, &reduced);
-    struct weft_fold_task *task = &reduced.task;
-    task->sources.first += nelems * reduced.elem_bytes * (size_t)on->team->my_pe;
-    task->dests.first = array_of(on, &reduced.to.all, on->team->my_pe);
-    task->dests.places = NULL;
-    task->ndests = 1;
-    return fold_between(on, task, reduced.elem_bytes);
 }

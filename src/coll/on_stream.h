@@ -9,7 +9,7 @@
 #define WEFT_COLL_ON_STREAM_H
 
 #include <stdint.h>
-#include "coll/fold.h"
+#include "coll/plan.h"
 #include "device/stream.h"
 
 /* A team's call: between begin, which finds the team, and end, which returns what the call did. */
@@ -29,21 +29,18 @@ static inline size_t weft_saturated(size_t a, size_t b) {
     return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
 }
 
-/* dest on all members <- source on member `root`. */
-int weft_broadcast_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                             size_t bytes, int root);
+/* Carries out a plan whose blocks are one piece each. */
+int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
+                        const void *source);
 
-/* fcollect: block i of dest on all members <- source on member i, `bytes` each. alltoall: block i
- * of dest on member k <- block k of source on member i. */
-typedef int weft_exchange_on_stream(const struct weft_on_stream *on, void *dest, const void *source,
-                                    size_t bytes);
-weft_exchange_on_stream weft_fcollect_on_stream, weft_alltoall_on_stream;
-
-/* reduce: dest on all members <- the fold of all sources; dest may be source. reducescatter: dest
- * on member k <- the fold of block k of all sources; dest may be block k of source. */
-typedef int weft_reduction_on_stream(const struct weft_on_stream *on, void *dest,
-                                     const void *source, size_t nelems,
-                                     struct weft_reduction reduction);
-weft_reduction_on_stream weft_reduce_on_stream, weft_reducescatter_on_stream;
+/* dest on all members <- the fold of all sources; dest may be source. Or, to scatter: dest on
+ * member k <- the fold of block k of all sources; dest may be block k of source. */
+struct weft_stream_folding {
+    struct weft_reduction reduction;
+    size_t nelems; /* of dest */
+    bool scatter;
+};
+int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
+                        const struct weft_stream_folding *folding);
 
 #endif

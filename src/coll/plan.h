@@ -9,6 +9,11 @@
  *     fcollect      all      0              one block
  *     alltoall      all      one block      one block
  *
+ * Blocks that all come to the same place are folded there (coll/vector.h):
+ *
+ *     reduce          all    0              0
+ *     reduce-scatter  all    one block      0
+ *
  * A block is one piece, or of alltoalls a piece for each element. */
 #ifndef WEFT_COLL_PLAN_H
 #define WEFT_COLL_PLAN_H
@@ -53,6 +58,16 @@ static inline struct weft_plan weft_plan_alltoalls(const struct weft_blocks_shap
                               .npieces = shape->nelems,
                               .source_piece = shape->source_stride * elem,
                               .dest_piece = shape->dest_stride * elem};
+}
+
+static inline struct weft_plan weft_plan_reduce(size_t bytes) {
+    return weft_plan_broadcast(bytes, WEFT_SENDERS_ALL);
+}
+
+static inline struct weft_plan weft_plan_reduce_scatter(size_t bytes) {
+    struct weft_plan plan = weft_plan_reduce(bytes);
+    plan.source_block = (ptrdiff_t)bytes;
+    return plan;
 }
 
 static inline bool weft_plan_sends(const struct weft_plan *plan, int member) {

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include "base/clock.h"
 #include <weft.h>
+#include "coll/band.h"
 #include "coll/elements.h"
 #include "ops/check.h"
 #include "ops/matmul.h"
@@ -31,6 +32,8 @@ struct gather {
     size_t early_at;                  /* where the workspace has room for early products */
     size_t early_rows;                /* of the own shard, multiplied while peers were missing */
     size_t free_at;                   /* where the workspace is not taken */
+    bool gathers;                     /* A is gathered first: to `gathered` */
+    weft_matrix gathered;
 };
 
 /* --- Arguments ------------------------------------------------------------------------------- */
@@ -139,14 +142,16 @@ static char *workspace(const struct gather *g) {
     return weft_team_workspace_of(g->meeting.team, g->meeting.team->my_pe);
 }
 
-/* Copies rows [first, first + band_rows) of the own shard to where peers look for them. */
-static void stage(const struct gather *g, size_t first) {
+/* Copies a band of the own shard to where peers look for it. */
+static void stage_shard(const void *call, size_t band) {
+    const struct gather *g = call;
     const struct weft_offer *mine = &g->meeting.mine;
-    if (mine->input.space != WEFT_SPACE_WORKSPACE || first >= g->shard->rows)
+    struct weft_band rows = weft_band_of(g->shard->rows, g->band_rows, band);
+    if (mine->input.space != WEFT_SPACE_WORKSPACE || rows.nelems == 0)
         return;
-    size_t left = g->shard->rows - first, rows = left < g->band_rows ? left : g->band_rows;
-    weft_matrix from = weft_matrix_rows(g->shard, first, rows);
-    weft_matrix to = {workspace(g) + mine->input.offset, rows, from.cols, from.cols, from.dtype};
+    weft_matrix from = weft_matrix_rows(g->shard, rows.first, rows.nelems);
+    weft_matrix to = {workspace(g) + mine->input.offset, rows.nelems, from.cols, from.cols,
+                      from.dtype};
     weft_elements_copy(&to, &from);
 }
 
@@ -172,7 +177,7 @@ static void offer_shard(struct gather *g) {
     weft_meeting_commit(&g->meeting, g->free_at + rows * row_bytes);
     g->free_at = whole_pages(g->free_at + rows * row_bytes);
     if (!weft_meeting_refused(&g->meeting))
-        stage(g, 0);
+        stage_shard(g, 0);
 }
 
 /* --- Scales of rows: those of the own shard, then room for those of A ------------------------- */
@@ -225,30 +230,27 @@ static bool shown_in_bands(const struct gather *g, int member) {
 
 /* How many bands it takes to show all shards; the same on all members, since all count themselves
  * like the others here. */
-static size_t bands(const struct gather *g) {
-    size_t most = 1;
+static size_t count_bands(const struct gather *g) {
+    size_t most = 0;
     for (int member = 0; member < g->meeting.team->npes; member++) {
-        size_t rows = rows_of(g, member), needed = (rows + g->band_rows - 1) / g->band_rows;
         bool staged = weft_meeting_offer(&g->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
-        most = staged && needed > most ? needed : most;
+        most = staged && rows_of(g, member) > most ? rows_of(g, member) : most;
     }
-    return most;
+    return weft_band_count(most, g->band_rows);
 }
 
 /* What of a member's shard is to be read in a band, and its first row within the shard: a part of
  * one that is shown in bands, else all of it in band 0. */
 static weft_matrix shard_band(const struct gather *g, int member, size_t band, size_t *first) {
     const struct weft_offer *offer = weft_meeting_offer(&g->meeting, member);
-    bool in_bands = shown_in_bands(g, member);
-    size_t all = rows_of(g, member), limit = in_bands ? g->band_rows : all;
-    *first = band == 0 ? 0 : in_bands && band < all / limit + 1 ? band * limit : all;
-    *first = *first < all ? *first : all;
-    size_t rows = all - *first < limit ? all - *first : limit;
+    size_t width = shown_in_bands(g, member) ? g->band_rows : PTRDIFF_MAX;
+    struct weft_band rows = weft_band_of(rows_of(g, member), width, band);
+    *first = rows.first;
     if (member == g->meeting.team->my_pe)
-        return weft_matrix_rows(g->shard, *first, rows);
-    bool empty = rows == 0 || g->shard->cols == 0;
+        return weft_matrix_rows(g->shard, rows.first, rows.nelems);
+    bool empty = rows.nelems == 0 || g->shard->cols == 0;
     void *data = empty ? NULL : weft_place_at(offer->input, g->meeting.team, member);
-    return (weft_matrix){data, rows, g->shard->cols, offer->facts[LD], g->shard->dtype};
+    return (weft_matrix){data, rows.nelems, g->shard->cols, offer->facts[LD], g->shard->dtype};
 }
 
 /* --- The products ---------------------------------------------------------------------------- */
@@ -348,30 +350,31 @@ static int multiply_own(const struct gather *g, size_t first) {
 /* Whether to gather A first, and where to. Packing b once more for every member costs about as much
  * per byte as copying A; pieces of many rows are large enough not to mind. 8-bit factors are a
  * quarter of what is packed, and b would be widened again, too. */
-static bool gather_first(const struct gather *g, weft_matrix *full) {
+static void choose_way(struct gather *g) {
     enum { ROWS_ENOUGH = 1024 };
     size_t npes = (size_t)g->meeting.team->npes, rows = first_row(g, (int)npes);
+    g->gathers = g->full != NULL;
     if (g->full) {
-        *full = *g->full;
-        return true;
+        g->gathered = *g->full;
+        return;
     }
     size_t packed = (npes - 1) * cols_of_all_b(g), copied = g->scales ? rows / 4 : rows;
     if (npes == 1 || (rows / npes >= ROWS_ENOUGH && !g->scales) || packed <= copied)
-        return false;
+        return;
     size_t cols = g->shard->cols, bytes = rows * cols * weft_element_bytes(g->shard->dtype);
     if (weft_team_workspace_commit(g->meeting.team, g->free_at + bytes))
-        return false; /* then in place: slower, but right */
-    *full = (weft_matrix){workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
-    return true;
+        return; /* then in place: slower, but right */
+    g->gathered = (weft_matrix){workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
+    g->gathers = true;
 }
 
-/* One band of a member's shard: into `full`, or if that is NULL multiplied where it lies. */
-static int take_band(const struct gather *g, int member, size_t band, const weft_matrix *full) {
+/* One band of a member's shard: to where A is gathered, or multiplied where it lies. */
+static int take_rows(const struct gather *g, int member, size_t band) {
     size_t within;
     weft_matrix rows = shard_band(g, member, band, &within);
     size_t first = first_row(g, member) + within;
-    if (full) {
-        weft_matrix dest = weft_matrix_rows(full, first, rows.rows);
+    if (g->gathers) {
+        weft_matrix dest = weft_matrix_rows(&g->gathered, first, rows.rows);
         weft_elements_copy(&dest, &rows);
         return 0;
     }
@@ -379,28 +382,19 @@ static int take_band(const struct gather *g, int member, size_t band, const weft
                                                          : multiply(g, &rows, first);
 }
 
-/* Between bands a barrier says that all have read one, so that the next may take its place. */
-static int take_all(struct gather *g, const weft_matrix *full) {
-    struct weft_team *team = g->meeting.team;
-    size_t nbands = bands(g);
+static int take_band(const void *call, size_t band) {
+    const struct gather *g = call;
     int error = 0;
-    for (size_t band = 0; band < nbands; band++) {
-        if (band > 0) {
-            stage(g, band * g->band_rows);
-            weft_sync_barrier(team, g->meeting.name);
-        }
-        for (int distance = 0; distance < team->npes; distance++) {
-            int failed = take_band(g, weft_meeting_member(&g->meeting, distance), band, full);
-            error = error ? error : failed;
-        }
-        if (band + 1 < nbands)
-            weft_sync_barrier(team, g->meeting.name);
+    for (int distance = 0; distance < g->meeting.team->npes; distance++) {
+        int failed = take_rows(g, weft_meeting_member(&g->meeting, distance), band);
+        error = error ? error : failed;
     }
     return error;
 }
 
 /* c = full x b. What is early is used where the rest is as large as that makes the same bits. */
-static int multiply_gathered(const struct gather *g, const weft_matrix *full) {
+static int multiply_gathered(const struct gather *g) {
+    const weft_matrix *full = &g->gathered;
     size_t first = first_row(g, g->meeting.team->my_pe), end = first + g->shard->rows;
     size_t before = first, after = full->rows - end;
     bool apart = g->early_rows > 0 && (before == 0 || before >= EARLY_ROWS) &&
@@ -416,12 +410,13 @@ static int multiply_gathered(const struct gather *g, const weft_matrix *full) {
 
 /* Each member chooses its way; settling is the same for both, and the last use of the shards. */
 static int run(struct gather *g) {
-    weft_matrix full;
-    bool first = gather_first(g, &full);
+    struct weft_bands bands = {
+        .meeting = &g->meeting, .count = count_bands(g), .stage = stage_shard, .take = take_band};
+    choose_way(g);
     gather_scales(g);
-    int error = take_all(g, first ? &full : NULL);
-    if (first && !error)
-        error = multiply_gathered(g, &full);
+    int error = weft_bands_run(&bands, g);
+    if (g->gathers && !error)
+        error = multiply_gathered(g);
     return weft_meeting_settle(&g->meeting, error);
 }
 

@@ -40,7 +40,8 @@ static bool check_side(struct weft_meeting *meeting, const struct weft_alltoallv
         return false;
     }
     return measure(meeting, p, side, bytes) &&
-           weft_check_pointer(meeting, side->name, side->data, *bytes);
+           weft_check_pointer(meeting, side->name, side->data, *bytes,
+                              ", which this call does not take");
 }
 
 static bool check(struct weft_meeting *meeting, struct weft_alltoallv *p) {

@@ -42,42 +42,13 @@ static bool is_device(const void *p) {
     return weft_job.devices && weft_space_device->rma->concerns(p, p);
 }
 
-/* `instead`: what to do with memory of a GPU. */
-static bool check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
-                          size_t bytes, const char *instead) {
+bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p, size_t bytes,
+                        const char *instead) {
     if (!p && bytes > 0)
         weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
     else if (bytes > 0 && is_device(p))
         weft_meeting_refuse(meeting, -ENOTSUP, "%s is in the memory of a GPU%s", name, instead);
     return !weft_meeting_refused(meeting);
-}
-
-bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
-                        size_t bytes) {
-    return check_pointer(meeting, name, p, bytes, ", which this call does not take");
-}
-
-bool weft_check_op(struct weft_meeting *meeting, weft_op op, weft_dtype dtype) {
-    char text[WEFT_WRONG_BYTES];
-    if (weft_wrong_op(text, op, dtype))
-        weft_meeting_refuse(meeting, -EINVAL, "%s", text);
-    return !weft_meeting_refused(meeting);
-}
-
-bool weft_check_vector(struct weft_meeting *meeting, const struct weft_vector *vector,
-                       int source_parts, int dest_parts) {
-    size_t element = weft_element_bytes(vector->dtype);
-    if (!weft_check_dtype_known(meeting, vector->dtype))
-        return false;
-    if (vector->nelems > (size_t)PTRDIFF_MAX / element / (size_t)meeting->team->npes) {
-        weft_meeting_refuse(meeting, -EINVAL, "nelems is %zu, more than memory has",
-                            vector->nelems);
-        return false;
-    }
-    size_t bytes = vector->nelems * element;
-    static const char instead[] = ": pass a stream, whose GPU does the work";
-    return check_pointer(meeting, "dest", vector->dest, bytes * (size_t)dest_parts, instead) &&
-           check_pointer(meeting, "source", vector->source, bytes * (size_t)source_parts, instead);
 }
 
 /* "b[2]." or "a->", in front of what is wrong. */

@@ -7,24 +7,16 @@
 #include <stdbool.h>
 #include <weft.h>
 #include "coll/meeting.h"
-#include "coll/vector.h"
 
 /* What is wrong with a type, or with a reduction of its elements, in `text`; false: nothing. */
 enum { WEFT_WRONG_BYTES = 64 };
 bool weft_wrong_dtype(char text[WEFT_WRONG_BYTES], weft_dtype dtype);
 bool weft_wrong_op(char text[WEFT_WRONG_BYTES], weft_op op, weft_dtype dtype);
 
-/* A reduction, and one that elements of this type have. */
-bool weft_check_op(struct weft_meeting *meeting, weft_op op, weft_dtype dtype);
-
-/* Type, sizes and pointers of a vector collective: source consists of source_parts parts of nelems,
- * dest of dest_parts. */
-bool weft_check_vector(struct weft_meeting *meeting, const struct weft_vector *vector,
-                       int source_parts, int dest_parts);
-
-/* An argument of so many bytes: present, and in memory that this call takes. */
-bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p,
-                        size_t bytes);
+/* An argument of so many bytes: present, and in memory that this call takes. `instead` says what to
+ * do with memory of a GPU. */
+bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p, size_t bytes,
+                        const char *instead);
 bool weft_check_dtype_known(struct weft_meeting *meeting, weft_dtype dtype);
 
 /* A matrix that can be read or written: present, of a known type, ld >= cols, with data unless it

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Everyone reads from everyone, beginning with the next member, so that no member's memory is read
+ * by all at once. Every element is reduced by one loop over the members in team order, so it has
+ * the same bits wherever that is done. */
+#include "coll/vector.h"
+#include <string.h>
+#include "coll/band.h"
+#include "coll/elements.h"
+#include "coll/split.h"
+
+/* A call, as its bands see it. A source has `parts` blocks, which are staged side by side. */
+struct vector_call {
+    struct weft_meeting *meeting;
+    const struct weft_vector *vector;
+    size_t elem_bytes, parts, width; /* width: of a band, in elements of a block */
+};
+
+static struct vector_call call_of(struct weft_meeting *meeting, const struct weft_vector *vector) {
+    enum { GRAIN = 64 };
+    size_t parts = vector->plan.source_block ? (size_t)meeting->team->npes : 1;
+    size_t elem = weft_element_bytes(vector->dtype);
+    size_t width = weft_band_width(weft_team_workspace_capacity() / 2, elem * parts);
+    width -= width % GRAIN;
+    return (struct vector_call){meeting, vector, elem, parts, width > 0 ? width : 1};
+}
+
+/* Whether inputs travel inside the offers: the same on all members. */
+static bool is_inside(const struct vector_call *c) {
+    return c->vector->nelems <= WEFT_OFFER_BYTES / (c->elem_bytes * c->parts);
+}
+
+/* All-reduce. Below this every member reduces the whole vector for itself: reading it all costs
+ * less than another synchronisation. */
+static bool folds_for_all(const struct vector_call *c) {
+    return c->vector->op && c->parts == 1;
+}
+
+static bool folds_whole(const struct vector_call *c) {
+    enum { WHOLE_BYTES_MAX = 8 << 10 };
+    return c->vector->nelems * c->elem_bytes <= WHOLE_BYTES_MAX;
+}
+
+static struct weft_band band_of(const struct vector_call *c, size_t band) {
+    return weft_band_of(c->vector->nelems, c->width, band);
+}
+
+/* --- What a member shows --------------------------------------------------------------------- */
+
+/* Copies the band to the workspace, if that is where the peers look for this member's input. */
+static void stage_vector(const void *call, size_t number) {
+    const struct vector_call *c = call;
+    const struct weft_vector *vector = c->vector;
+    struct weft_team *team = c->meeting->team;
+    if (c->meeting->mine.input.space != WEFT_SPACE_WORKSPACE)
+        return;
+    struct weft_band band = band_of(c, number);
+    size_t bytes = band.nelems * c->elem_bytes;
+    char *to = weft_place_at(c->meeting->mine.input, team, team->my_pe);
+    for (size_t part = 0; part < c->parts; part++) {
+        size_t from = part * vector->nelems + band.first;
+        memcpy(to + part * bytes, (const char *)vector->source + from * c->elem_bytes, bytes);
+    }
+}
+
+/* Where peers find the chunks that a member has reduced: in its dest, or in the workspace behind
+ * the input's band. */
+static void offer_output(const struct vector_call *c) {
+    struct weft_place place = weft_place_of(c->vector->dest, c->vector->nelems * c->elem_bytes);
+    size_t band_bytes = band_of(c, 0).nelems * c->elem_bytes;
+    if (place.space == WEFT_SPACE_PRIVATE) {
+        place = (struct weft_place){WEFT_SPACE_WORKSPACE, band_bytes};
+        weft_meeting_commit(c->meeting, 2 * band_bytes);
+    }
+    c->meeting->mine.output = place;
+}
+
+/* Shows the input at its own place unless `copy`, else by a copy of the first band. */
+static void offer_input(const struct vector_call *c, bool copy) {
+    struct weft_place place =
+        weft_place_of(c->vector->source, c->vector->nelems * c->parts * c->elem_bytes);
+    if (copy || place.space == WEFT_SPACE_PRIVATE)
+        place = (struct weft_place){WEFT_SPACE_WORKSPACE, 0};
+    c->meeting->mine.input = place;
+    if (place.space == WEFT_SPACE_WORKSPACE)
+        weft_meeting_commit(c->meeting, band_of(c, 0).nelems * c->parts * c->elem_bytes);
+    if (!weft_meeting_refused(c->meeting))
+        stage_vector(c, 0);
+}
+
+void weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *vector) {
+    struct vector_call c = call_of(meeting, vector);
+    if (meeting->team->npes == 1 || !weft_plan_sends(&vector->plan, meeting->team->my_pe))
+        return;
+    if (folds_for_all(&c) && !folds_whole(&c))
+        offer_output(&c);
+    if (is_inside(&c)) {
+        meeting->data_bytes = vector->nelems * c.parts * c.elem_bytes;
+        if (meeting->data_bytes > 0)
+            memcpy(meeting->mine.data, vector->source, meeting->data_bytes);
+        return;
+    }
+    /* In place, a member that is done would overwrite what a slower one still has to read. */
+    offer_input(&c, folds_for_all(&c) && folds_whole(&c) && vector->dest == vector->source);
+}
+
+/* --- What the others find -------------------------------------------------------------------- */
+
+/* Where a member's block for this one is read, from the first element of the band on. */
+static const char *block_from(const struct vector_call *c, struct weft_band band, int member) {
+    const struct weft_offer *offer = weft_meeting_offer(c->meeting, member);
+    size_t part = c->parts > 1 ? (size_t)c->meeting->team->my_pe : 0;
+    const char *data = (const char *)offer->data;
+    if (!is_inside(c))
+        data = weft_place_at(offer->input, c->meeting->team, member);
+    size_t before = offer->input.space == WEFT_SPACE_WORKSPACE
+                        ? part * band.nelems
+                        : part * c->vector->nelems + band.first;
+    return data + before * c->elem_bytes;
+}
+
+/* The own block comes from the source itself: it may be there already. */
+static int copy_band(const void *call, size_t number) {
+    const struct vector_call *c = call;
+    const struct weft_vector *vector = c->vector;
+    int me = c->meeting->team->my_pe;
+    struct weft_band band = band_of(c, number);
+    size_t offset = band.first * c->elem_bytes, bytes = band.nelems * c->elem_bytes;
+    for (int distance = 1; distance <= c->meeting->team->npes && bytes > 0; distance++) {
+        int member = weft_meeting_member(c->meeting, distance);
+        struct weft_transfer t =
+            weft_plan_transfer(&vector->plan, vector->dest, vector->source, member, me);
+        if (!weft_plan_sends(&vector->plan, member) || (member == me && t.dest == t.source))
+            continue;
+        memcpy((char *)t.dest + offset,
+               member == me ? (const char *)t.source + offset : block_from(c, band, member), bytes);
+    }
+    return 0;
+}
+
+static weft_matrix row_of(const struct vector_call *c, const void *at, size_t nelems) {
+    return (weft_matrix){(void *)at, 1, nelems, nelems, c->vector->dtype};
+}
+
+/* to = op over the members' elements [first, first + nelems) of a band. */
+static void fold_elements(const struct vector_call *c, struct weft_band band, size_t first,
+                          size_t nelems, void *to) {
+    int npes = c->meeting->team->npes;
+    weft_matrix sources[npes], dest = row_of(c, to, nelems);
+    for (int member = 0; member < npes; member++)
+        sources[member] = row_of(c, block_from(c, band, member) + first * c->elem_bytes, nelems);
+    weft_elements_reduce(&dest, sources, npes, *c->vector->op);
+}
+
+static int fold_band(const void *call, size_t number) {
+    const struct vector_call *c = call;
+    struct weft_band band = band_of(c, number);
+    fold_elements(c, band, 0, band.nelems, (char *)c->vector->dest + band.first * c->elem_bytes);
+    return 0;
+}
+
+/* A member's reduced chunk of the band, as its offer says, and where that belongs. */
+static char *reduced_chunk(const struct vector_call *c, struct weft_band band, int member,
+                           struct weft_band *chunk) {
+    int npes = c->meeting->team->npes;
+    size_t grain = weft_split_grain(c->elem_bytes);
+    struct weft_place place = weft_meeting_offer(c->meeting, member)->output;
+    chunk->first = weft_split_begin(band.nelems, grain, member, npes);
+    chunk->nelems = weft_split_begin(band.nelems, grain, member + 1, npes) - chunk->first;
+    size_t before = place.space == WEFT_SPACE_WORKSPACE ? chunk->first : band.first + chunk->first;
+    return (char *)weft_place_at(place, c->meeting->team, member) + before * c->elem_bytes;
+}
+
+/* Each member reduces a chunk of the band, then all copy the chunks of all. Inputs have been read
+ * by the barrier; the one behind the next staging also says that these results have. */
+static int all_reduce_band(const void *call, size_t number) {
+    const struct vector_call *c = call;
+    struct weft_team *team = c->meeting->team;
+    struct weft_band band = band_of(c, number), chunk;
+    char *mine = reduced_chunk(c, band, team->my_pe, &chunk);
+    fold_elements(c, band, chunk.first, chunk.nelems, mine);
+    weft_sync_barrier(team, c->meeting->name);
+    for (int distance = 0; distance < team->npes; distance++) {
+        char *from = reduced_chunk(c, band, weft_meeting_member(c->meeting, distance), &chunk);
+        char *to = (char *)c->vector->dest + (band.first + chunk.first) * c->elem_bytes;
+        if (to != from && chunk.nelems > 0)
+            memcpy(to, from, chunk.nelems * c->elem_bytes);
+    }
+    return 0;
+}
+
+void weft_vector_move(struct weft_meeting *meeting, const struct weft_vector *vector) {
+    struct vector_call c = call_of(meeting, vector);
+    size_t bytes = vector->nelems * c.elem_bytes;
+    if (meeting->team->npes == 1) {
+        if (bytes > 0 && vector->dest != vector->source)
+            memcpy(vector->dest, vector->source, bytes);
+        return;
+    }
+    bool in_chunks = folds_for_all(&c) && !folds_whole(&c);
+    struct weft_bands bands = {.meeting = meeting,
+                               .count = weft_band_count(vector->nelems, c.width),
+                               .all_read = in_chunks,
+                               .stage = stage_vector,
+                               .take = in_chunks    ? all_reduce_band
+                                       : vector->op ? fold_band
+                                                    : copy_band};
+    weft_bands_run(&bands, &c);
+    if (!is_inside(&c))
+        weft_sync_barrier(meeting->team, meeting->name);
+}
