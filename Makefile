@@ -4,7 +4,10 @@ VERSION := $(shell sed -n 's/^.define WEFT_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' 
 comma   := ,
 MAKEFLAGS += --no-builtin-rules
 
-BUILD   ?= build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+# WITHOUT_GPU=1: a library of the host's calls alone; those that want a GPU answer -ENOSYS.
+NO_GPU  := $(filter-out 0,$(WITHOUT_GPU))
+
+BUILD   ?= build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))$(if $(NO_GPU),/without-gpu)
 PREFIX  ?= /usr/local
 BINDIR  ?= $(PREFIX)/bin
 LIBDIR  ?= $(PREFIX)/lib
@@ -29,7 +32,11 @@ LDLIBS   = -Wl,--as-needed -ldl -lpthread -lm
 quiet = $(if $(filter-out 0,$(V)),,@printf '  %-5s %s\n' $(1) '$(2)';)
 
 ROOMS   := base boot transport core device coll ops api
+GPU_SRC := $(wildcard src/device/*.c src/transport/gpu*.c src/*/on_stream.c) src/api/slice.c
 LIB_SRC := $(wildcard $(ROOMS:%=src/%/*.c))
+ifneq ($(NO_GPU),)
+LIB_SRC := $(filter-out $(GPU_SRC),$(LIB_SRC)) $(wildcard src/without_gpu/*.c)
+endif
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 # The file has the whole version, programs look for the soname, and the linker for the plain name.
 SONAME  := libweft.so.$(firstword $(subst ., ,$(VERSION)))
@@ -51,6 +58,9 @@ PACKAGES := $(addprefix $(BUILD)/lib/,pkgconfig/weft.pc cmake/Weft/WeftConfig.cm
 # own, which is opened when a GPU is used. Machine code for each kind, and PTX for kinds to come.
 NVCC    := $(if $(filter undefined,$(origin NVCC)),$(firstword \
              $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc)),$(NVCC))
+ifneq ($(NO_GPU),)
+override NVCC :=
+endif
 CUDA_BUILD := build/cuda
 CUDA_SRC := $(wildcard src/*/*.cu)
 CUDA_SMS  = 80 90a $(filter 100,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
@@ -98,7 +108,7 @@ $(BUILD)/lib/libweft_cuda.so: src/transport/gpu_image.S $(CUDA_BUILD)/kernels.fa
 	    -DFATBIN='"$(CUDA_BUILD)/kernels.fatbin"' -o $@ $<
 
 without-gpu:
-	@echo 'make: there is no nvcc here (NVCC=...): GPU support is left out'
+	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no nvcc here (NVCC=...)): GPU support is left out'
 
 $(BUILD)/include/%: include/%
 	@mkdir -p $(@D)
@@ -110,7 +120,11 @@ $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 
 # The command's own kernels are in lib, or, in the Python package, beside bin.
 WEFT_RPATH = -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/..'
-WEFT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,tools/weft.c $(wildcard tools/weft/*.c))
+WEFT_SRC := tools/weft.c $(wildcard tools/weft/*.c)
+ifneq ($(NO_GPU),)
+WEFT_SRC := $(filter-out tools/weft/gpus.c,$(WEFT_SRC)) tools/weft/without_gpu/gpus.c
+endif
+WEFT_OBJ := $(WEFT_SRC:%.c=$(BUILD)/obj/%.o)
 $(BUILD)/bin/weft: $(WEFT_OBJ) $(LIB_OBJ)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) -o $@ $^ $(WEFT_RPATH) $(LDLIBS)
@@ -149,7 +163,7 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 # Tests of the lower rooms see their insides, in the objects; all others are users of the library.
 # What a test has in a folder of its own name is part of it.
 TEST_ROOMS ?= *
-TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard $(TEST_ROOMS:%=tests/%/*.c)))
+TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.c))))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(wildcard $(TEST_ROOMS:%=tests/%/*.cc)))
 INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
@@ -169,7 +183,7 @@ DRIVER     := $(DRIVER_DIR)/libcuda.so.1 $(DRIVER_DIR)/libweft_cuda.so
 DRIVER_CU  := $(wildcard src/*/*.cu tests/gpu/driver/*.cu)
 DRIVER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/gpu/driver/*.c)) \
               $(DRIVER_CU:%.cu=$(BUILD)/obj/tests/gpu/driver/%.o)
-tests: $(if $(filter * gpu,$(TEST_ROOMS)),$(DRIVER))
+tests: $(if $(NO_GPU),,$(if $(filter * gpu,$(TEST_ROOMS)),$(DRIVER)))
 $(BUILD)/obj/tests/gpu/driver/%.cc: %.cu Makefile
 	@mkdir -p $(@D)
 	@{ printf '#include "%s"\n' device.h $< kernel.h; \
@@ -359,5 +373,6 @@ clean: ## remove everything that make built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 	@echo '  SAN=address,undefined   build and test with sanitizers;  CC=clang, BUILD=dir, PREFIX=dir, NVCC=file;  V=1 shows commands'
+	@echo '  WITHOUT_GPU=1           build a library of the host alone, in build/without-gpu'
 
 -include $(shell find $(BUILD) $(CUDA_BUILD) -name '*.d' 2>/dev/null)

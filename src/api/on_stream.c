@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "coll/on_stream.h"
 #include "core/job.h"
-#include "core/pad.h"
 #include "core/team.h"
 #include "device/stream.h"
 #include "api/refuse.h"
@@ -226,59 +225,6 @@ SHMEM_BITWISE_TYPES(BITWISE, _)
 SHMEM_RMA_TYPES(ORDERED, _)
 SHMEM_ARITHMETIC_TYPES(ARITHMETIC, _)
 /* clang-format on */
-
-/* --- Signal pads ------------------------------------------------------------------------------ */
-
-/* peer is rank itself where a call has none. */
-static int check_pads(const char *call, uint32_t *const *pads, int rank, int n, int peer,
-                      int channel) {
-    int rc = weft_refuse_phase(call);
-    rc = rc ? rc : check_local(call, "pads", pads, 1);
-    if (rc == 0 && (rank < 0 || rank >= n))
-        rc = weft_fail(-EINVAL, "%s: argument rank is %d, n is %d", call, rank, n);
-    if (rc == 0 && (peer < 0 || peer >= n))
-        rc = weft_fail(-EINVAL, "%s: argument peer is %d, n is %d", call, peer, n);
-    if (rc == 0 && channel < 0)
-        rc = weft_fail(-EINVAL, "%s: argument channel is %d", call, channel);
-    return rc;
-}
-
-int shmemx_pad_put_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
-                             uint64_t timeout_ms, shmemx_stream_t stream) {
-    struct weft_gpu_scope scope;
-    int rc = check_pads(__func__, pads, rank, n, peer, channel);
-    if (rc == 0 && stream == SHMEMX_STREAM_HOST)
-        return weft_pad_put(&(struct weft_pad){pads, rank, n, channel, timeout_ms, __func__}, peer);
-    rc = rc ? rc : enter(__func__, stream, &scope);
-    return rc ? rc
-              : leave(scope,
-                      weft_gpu_pad_put(pads, rank, n, peer, channel, timeout_ms, stream, __func__));
-}
-
-int shmemx_pad_wait_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
-                              uint64_t timeout_ms, shmemx_stream_t stream) {
-    struct weft_gpu_scope scope;
-    int rc = check_pads(__func__, pads, rank, n, peer, channel);
-    if (rc == 0 && stream == SHMEMX_STREAM_HOST)
-        return weft_pad_wait(&(struct weft_pad){pads, rank, n, channel, timeout_ms, __func__},
-                             peer);
-    rc = rc ? rc : enter(__func__, stream, &scope);
-    return rc ? rc
-              : leave(scope, weft_gpu_pad_wait(pads, rank, n, peer, channel, timeout_ms, stream,
-                                               __func__));
-}
-
-int shmemx_pad_barrier_on_stream(uint32_t *const *pads, int rank, int n, int channel,
-                                 uint64_t timeout_ms, shmemx_stream_t stream) {
-    struct weft_gpu_scope scope;
-    int rc = check_pads(__func__, pads, rank, n, rank, channel);
-    if (rc == 0 && stream == SHMEMX_STREAM_HOST)
-        return weft_pad_barrier(&(struct weft_pad){pads, rank, n, channel, timeout_ms, __func__});
-    rc = rc ? rc : enter(__func__, stream, &scope);
-    return rc ? rc
-              : leave(scope,
-                      weft_gpu_pad_barrier(pads, rank, n, channel, timeout_ms, stream, __func__));
-}
 
 /* --- Engines ---------------------------------------------------------------------------------- */
 

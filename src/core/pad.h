@@ -15,6 +15,8 @@ struct weft_pad {
     const char *call;
 };
 
+enum weft_pad_op { WEFT_PAD_PUT, WEFT_PAD_WAIT, WEFT_PAD_BARRIER };
+
 /* 0, or -ETIMEDOUT with text. Ranks are no PEs, so a peer in shmem_finalize is not noticed; one
  * that dies is. */
 int weft_pad_put(const struct weft_pad *pad, int peer);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/pad.h"
 #include "core/window.h"
 
 struct weft_rma_space;
@@ -47,7 +48,10 @@ struct weft_memory_space {
     /* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */
     void *(*pointer)(const void *p, int pe);
 
-    /* --- What others offer for their part --- */
+    /* Signal pads, in the order of a stream: 0 or -errno with text. */
+    int (*pad)(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
+
+    /* --- What has a table of its own --- */
 
     const struct weft_rma_space *rma;     /* put, get, atomics: core/rma_space.h */
     const struct weft_share_space *share; /* memory that only some PEs share: core/share_space.h */

@@ -2,6 +2,7 @@
 #include "device/space.h"
 #include "core/rma_space.h"
 #include "device/device.h"
+#include "device/pad.h"
 #include "device/rma.h"
 #include "device/share.h"
 
@@ -38,6 +39,7 @@ static const struct weft_memory_space space = {
     .check = weft_device_check,
     .find = weft_device_find,
     .pointer = weft_device_pointer,
+    .pad = weft_device_pad,
     .rma = &rma,
     .share = &weft_device_share,
 };

@@ -22,6 +22,7 @@ BELOW = {
     "coll": {"base", "boot", "transport", "core", "device"},
     "ops": {"base", "boot", "transport", "core", "device", "coll"},
     "api": {"base", "boot", "transport", "core", "device", "coll"},
+    "without_gpu": {"base", "boot", "transport", "core", "device", "coll", "ops"},
     "launch": {"base", "boot"},
 }
 RANKS = {
@@ -38,7 +39,7 @@ RANKS = {
     ],
     "device": [
         {"device", "queue", "heap", "host", "links", "words", "atomics"},
-        {"rma", "stage", "word", "share"},
+        {"rma", "stage", "word", "share", "pad"},
         {"stream"},
         {"slice", "space"},
     ],

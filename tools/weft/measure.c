@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <weft.h>
 #include "base/clock.h"
+#include "base/cuda.h"
 #include "base/log.h"
-#include "device/device.h"
 
 enum { RUNS = 9 };
 
@@ -21,6 +21,7 @@ struct ground {
 };
 
 static struct ground host, gpu;
+static weft_cu_context context; /* of this PE's GPU, as the library has it */
 static weft_cu_stream stream;
 static weft_cu_event first, last;
 static int me;
@@ -168,7 +169,7 @@ static double run_us(call_body *body, int n, weft_cu_graph_exec graph) {
 
 static double stream_us(call_body *body, int n, bool in_graph) {
     double runs[RUNS];
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_cuda.cuCtxPushCurrent(context);
     body(n);
     check(weft_cuda.cuStreamSynchronize(stream), "cuStreamSynchronize");
     weft_cu_graph_exec graph = in_graph ? record(body, n) : NULL;
@@ -179,7 +180,7 @@ static double stream_us(call_body *body, int n, bool in_graph) {
     }
     if (graph)
         check(weft_cuda.cuGraphExecDestroy(graph), "cuGraphExecDestroy");
-    weft_gpu_leave(scope);
+    weft_cuda.cuCtxPopCurrent(&context);
     return median(runs);
 }
 
@@ -232,12 +233,17 @@ static bool prepare(struct ground *on, shmemx_space_t space, size_t size) {
 }
 
 static void open_stream(void) {
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    int ordinal;
+    weft_cu_device device;
+    require(shmemx_device(&ordinal));
+    check(weft_cuda.cuDeviceGet(&device, ordinal), "cuDeviceGet");
+    check(weft_cuda.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+    weft_cuda.cuCtxPushCurrent(context);
     check(weft_cuda.cuStreamCreateWithPriority(&stream, WEFT_CU_STREAM_NON_BLOCKING, 0),
           "cuStreamCreate");
     check(weft_cuda.cuEventCreate(&first, 0), "cuEventCreate");
     check(weft_cuda.cuEventCreate(&last, 0), "cuEventCreate");
-    weft_gpu_leave(scope);
+    weft_cuda.cuCtxPopCurrent(&context);
 }
 
 bool measure_open(size_t size, const char **reason) {
@@ -258,9 +264,9 @@ bool measure_open(size_t size, const char **reason) {
 void measure_close(void) {
     if (!stream)
         return;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_cuda.cuCtxPushCurrent(context);
     weft_cuda.cuEventDestroy(first);
     weft_cuda.cuEventDestroy(last);
     weft_cuda.cuStreamDestroy(stream);
-    weft_gpu_leave(scope);
+    weft_cuda.cuCtxPopCurrent(&context);
 }

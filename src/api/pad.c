@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Extension: signal pads, by the calling thread or in the order of a CUDA stream. */
+#include "core/pad.h"
+#include <errno.h>
+#include <shmemx.h>
+#include "base/log.h"
+#include "core/space.h"
+#include "api/refuse.h"
+
+/* `peer` is the rank itself where a call has none. */
+static int check_pad(const struct weft_pad *pad, int peer) {
+    int rc = weft_refuse_phase(pad->call);
+    rc = rc ? rc : weft_refuse_null(pad->call, "pads", pad->pads);
+    if (rc == 0 && (pad->me < 0 || pad->me >= pad->n))
+        rc = weft_fail(-EINVAL, "%s: argument rank is %d, n is %d", pad->call, pad->me, pad->n);
+    if (rc == 0 && (peer < 0 || peer >= pad->n))
+        rc = weft_fail(-EINVAL, "%s: argument peer is %d, n is %d", pad->call, peer, pad->n);
+    if (rc == 0 && pad->channel < 0)
+        rc = weft_fail(-EINVAL, "%s: argument channel is %d", pad->call, pad->channel);
+    return rc;
+}
+
+static int use_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer,
+                   shmemx_stream_t stream) {
+    int rc = check_pad(pad, peer);
+    if (rc)
+        return rc;
+    if (stream != SHMEMX_STREAM_HOST)
+        return weft_space_device ? weft_space_device->pad(op, pad, peer, stream)
+                                 : weft_space_missing(pad->call);
+    switch (op) {
+    case WEFT_PAD_PUT:
+        return weft_pad_put(pad, peer);
+    case WEFT_PAD_WAIT:
+        return weft_pad_wait(pad, peer);
+    case WEFT_PAD_BARRIER:
+        return weft_pad_barrier(pad);
+    }
+    __builtin_unreachable();
+}
+
+int shmemx_pad_put_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
+                             uint64_t timeout_ms, shmemx_stream_t stream) {
+    struct weft_pad pad = {pads, rank, n, channel, timeout_ms, __func__};
+    return use_pad(WEFT_PAD_PUT, &pad, peer, stream);
+}
+
+int shmemx_pad_wait_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
+                              uint64_t timeout_ms, shmemx_stream_t stream) {
+    struct weft_pad pad = {pads, rank, n, channel, timeout_ms, __func__};
+    return use_pad(WEFT_PAD_WAIT, &pad, peer, stream);
+}
+
+int shmemx_pad_barrier_on_stream(uint32_t *const *pads, int rank, int n, int channel,
+                                 uint64_t timeout_ms, shmemx_stream_t stream) {
+    struct weft_pad pad = {pads, rank, n, channel, timeout_ms, __func__};
+    return use_pad(WEFT_PAD_BARRIER, &pad, rank, stream);
+}

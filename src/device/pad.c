@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "device/pad.h"
+#include "device/device.h"
+
+static int enqueue(enum weft_pad_op op, const struct weft_pad *pad, int peer,
+                   weft_cu_stream stream) {
+    switch (op) {
+    case WEFT_PAD_PUT:
+        return weft_gpu_pad_put(pad->pads, pad->me, pad->n, peer, pad->channel, pad->timeout_ms,
+                                stream, pad->call);
+    case WEFT_PAD_WAIT:
+        return weft_gpu_pad_wait(pad->pads, pad->me, pad->n, peer, pad->channel, pad->timeout_ms,
+                                 stream, pad->call);
+    case WEFT_PAD_BARRIER:
+        return weft_gpu_pad_barrier(pad->pads, pad->me, pad->n, pad->channel, pad->timeout_ms,
+                                    stream, pad->call);
+    }
+    __builtin_unreachable();
+}
+
+int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream) {
+    int rc = weft_device_begin(pad->call);
+    if (rc)
+        return rc;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    rc = enqueue(op, pad, peer, stream);
+    weft_gpu_leave(scope);
+    return rc;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* In place of tools/weft/gpus.c where the library is built without GPU support. */
+#include <shmem.h>
+#include <stdio.h>
+#include "../command.h"
+
+void weft_info_gpus(void) {
+    if (shmem_my_pe() == 0)
+        printf("GPUs\n  %-12s this Weft was built without GPU support\n", "none:");
+}
