@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two pieces of host memory, taken in turns: while the second GPU empties one, the first fills the
- * other. One call at a time: threads that stage at once would share the same bus anyway. */
+/* A copy is a lane's (transport/gpu_lane.h), which the host waits for; blocks are packed on their
+ * way, so that there is not a copy for each. */
 #include "device/stage.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include "base/log.h"
 #include "core/job.h"
 #include "core/rma.h"
 #include "core/wait.h"
 #include "device/queue.h"
-
-enum { PIECE_BYTES = 1 << 20, PIECES = 2, PAGE_BYTES = 4096 };
-
-static struct {
-    pthread_mutex_t taken;
-    char *pieces;
-    bool registered; /* kernels reach them */
-} stage = {.taken = PTHREAD_MUTEX_INITIALIZER};
+#include "transport/gpu_lane.h"
 
 /* --- Who works -------------------------------------------------------------------------------- */
 
@@ -41,153 +33,108 @@ void weft_device_agent_complete(const struct weft_gpu_agent *agent, const char *
         weft_job_die_aborted(call);
 }
 
-/* The pieces, for the caller alone until it gives them back. */
-static void take_pieces(const char *call) {
-    pthread_mutex_lock(&stage.taken);
-    if (stage.pieces)
-        return;
-    stage.pieces = aligned_alloc(PAGE_BYTES, (size_t)PIECES * PIECE_BYTES);
-    if (!stage.pieces)
-        weft_job_panic("%s: no memory for copies through memory of the host", call);
-    stage.registered = weft_gpu_register(stage.pieces, (size_t)PIECES * PIECE_BYTES) == 0;
-}
+/* --- Copies ----------------------------------------------------------------------------------- */
 
-static void give_pieces(void) {
-    pthread_mutex_unlock(&stage.taken);
-}
-
-void weft_stage_close(void) {
-    if (stage.registered)
-        weft_gpu_unregister(stage.pieces);
-    free(stage.pieces);
-    stage.pieces = NULL;
-    stage.registered = false;
-}
-
-/* --- Legs ------------------------------------------------------------------------------------- */
-
-/* One half of the way: between the pieces and memory that `agent` reaches; NULL: this PE's GPU. */
-struct leg {
-    const struct weft_gpu_agent *agent;
-    const char *call;
-};
-
-static void move(const struct leg *leg, void *to, const void *from, size_t bytes,
-                 enum weft_direction direction) {
-    if (!leg->agent) {
-        weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_gpu.stream, leg->call));
-        return;
-    }
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(leg->agent);
-    weft_device_must(weft_gpu_copy(to, from, bytes, WEFT_BY_AGENT, leg->agent->stream, leg->call));
-    weft_gpu_leave(scope);
-}
-
-static void move_blocks(const struct leg *leg, const struct weft_device_blocks *b) {
-    struct weft_gpu_scope scope = leg->agent ? weft_gpu_agent_enter(leg->agent) : weft_gpu_enter();
-    weft_cu_stream stream = leg->agent ? leg->agent->stream : weft_gpu.stream;
-    weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
-                                          b->from_step, b->bytes, b->nblocks, stream, leg->call));
-    weft_gpu_leave(scope);
-}
-
-static void finish(const struct leg *leg) {
-    if (leg->agent)
-        weft_device_agent_complete(leg->agent, leg->call);
-    else
-        weft_device_complete(leg->call);
-}
-
-/* --- Whole ------------------------------------------------------------------------------------ */
-
-/* Piece by piece; what fills one goes on while the other is being emptied. */
-static void relay(char *to, const struct leg *out, const char *from, const struct leg *in,
-                  size_t bytes) {
-    take_pieces(in->call);
-    for (size_t at = 0, turn = 0; at < bytes; at += PIECE_BYTES, turn++) {
-        char *piece = stage.pieces + turn % PIECES * PIECE_BYTES;
-        size_t part = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-        move(in, piece, from + at, part, WEFT_TO_HOST);
-        finish(in);
-        finish(out);
-        move(out, to + at, piece, part, WEFT_FROM_HOST);
-    }
-    finish(out);
-    give_pieces();
-}
-
-/* Host memory is within the agent's own reach, or for its copy engine to come to. */
-static void copy(void *to, const void *from, size_t bytes, const struct leg *far, bool put) {
-    struct leg own = {NULL, far->call};
-    if (weft_gpu_memory_kind(put ? from : to) == WEFT_MEMORY_DEVICE) {
-        relay(to, put ? far : &own, from, put ? &own : far, bytes);
-    } else {
-        move(far, to, from, bytes, WEFT_BY_AGENT);
-        finish(far);
-    }
-}
-
+/* The stream of host calls has a lane, as any stream of the program's. */
 void weft_stage_put(void *to, const void *from, size_t bytes, int pe, const char *call) {
-    struct leg far = {weft_device_must_agent(pe, call), call};
-    copy(to, from, bytes, &far, true);
+    const struct weft_gpu_agent *agent = weft_device_must_agent(pe, call);
+    weft_device_must(weft_gpu_lane_put(agent, to, from, bytes, weft_gpu.stream, call));
+    weft_device_complete(call);
 }
 
 void weft_stage_get(void *to, const void *from, size_t bytes, int pe, const char *call) {
-    struct leg far = {weft_device_must_agent(pe, call), call};
-    copy(to, from, bytes, &far, false);
+    const struct weft_gpu_agent *agent = weft_device_must_agent(pe, call);
+    weft_device_must(weft_gpu_lane_get(agent, to, from, bytes, weft_gpu.stream, call));
+    weft_device_complete(call);
 }
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-static void copy_each(const struct weft_device_blocks *b, const struct leg *far, bool put) {
-    for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
-        copy(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, far, put);
+/* Where blocks lie side by side on their way. One call at a time: threads that stage at once would
+ * share the same bus anyway. */
+enum { BOX_BYTES = 1 << 20, PAGE_BYTES = 4096 };
+
+static struct {
+    pthread_mutex_t taken;
+    char *at;
+    bool registered; /* kernels reach it */
+} box = {.taken = PTHREAD_MUTEX_INITIALIZER};
+
+static void take_box(const char *call) {
+    pthread_mutex_lock(&box.taken);
+    if (box.at)
+        return;
+    box.at = aligned_alloc(PAGE_BYTES, BOX_BYTES);
+    if (!box.at)
+        weft_job_panic("%s: no memory for copies through memory of the host", call);
+    box.registered = weft_gpu_register(box.at, BOX_BYTES) == 0;
 }
 
-/* Into the piece or out of it, side by side there; by this processor where the other side is the
- * host's. */
-static void pack(const struct weft_device_blocks *b, const struct leg *leg, const void *side) {
-    if (!leg->agent && weft_gpu_memory_kind(side) != WEFT_MEMORY_DEVICE) {
+void weft_stage_close(void) {
+    if (box.registered)
+        weft_gpu_unregister(box.at);
+    free(box.at);
+    box.at = NULL;
+    box.registered = false;
+}
+
+/* Into the box or out of it, by `agent`; NULL: by this PE's GPU, or where the other side is the
+ * host's by this processor. */
+static void pack_blocks(const struct weft_device_blocks *b, const struct weft_gpu_agent *agent,
+                        const void *side, const char *call) {
+    if (!agent && weft_gpu_memory_kind(side) != WEFT_MEMORY_DEVICE) {
         weft_rma_copy_blocks(b->to, b->to_step, b->from, b->from_step, b->bytes, b->nblocks);
         return;
     }
-    move_blocks(leg, b);
-    finish(leg);
+    struct weft_gpu_scope scope = agent ? weft_gpu_agent_enter(agent) : weft_gpu_enter();
+    weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
+                                          b->from_step, b->bytes, b->nblocks,
+                                          agent ? agent->stream : weft_gpu.stream, call));
+    weft_gpu_leave(scope);
+    if (agent)
+        weft_device_agent_complete(agent, call);
+    else
+        weft_device_complete(call);
 }
 
-static void copy_packed(const struct weft_device_blocks *b, const struct leg *in,
-                        const struct leg *out, size_t most) {
+static void copy_packed(const struct weft_device_blocks *b, const struct weft_gpu_agent *in,
+                        const struct weft_gpu_agent *out, const char *call) {
     ptrdiff_t packed = (ptrdiff_t)b->bytes;
+    size_t most = BOX_BYTES / b->bytes;
     for (size_t done = 0, count; done < b->nblocks; done += count) {
         count = b->nblocks - done < most ? b->nblocks - done : most;
         char *to = b->to + (ptrdiff_t)done * b->to_step;
         const char *from = b->from + (ptrdiff_t)done * b->from_step;
-        pack(
-            &(struct weft_device_blocks){stage.pieces, from, packed, b->from_step, b->bytes, count},
-            in, from);
-        pack(&(struct weft_device_blocks){to, stage.pieces, b->to_step, packed, b->bytes, count},
-             out, to);
+        struct weft_device_blocks filled = {box.at, from, packed, b->from_step, b->bytes, count};
+        struct weft_device_blocks emptied = {to, box.at, b->to_step, packed, b->bytes, count};
+        pack_blocks(&filled, in, from, call);
+        pack_blocks(&emptied, out, to, call);
     }
 }
 
-static void copy_blocks(const struct weft_device_blocks *b, const struct leg *far, bool put) {
-    struct leg own = {NULL, far->call};
-    size_t most = PIECE_BYTES / b->bytes;
-    take_pieces(far->call);
-    bool packs = stage.registered && most > 0;
+/* Whether all went through the box: the rest is for copies, one by one. */
+static bool stage_packed(const struct weft_device_blocks *b, bool put, int pe, const char *call) {
+    const struct weft_gpu_agent *agent = weft_device_must_agent(pe, call);
+    take_box(call);
+    bool packs = box.registered && b->bytes <= BOX_BYTES;
     if (packs)
-        copy_packed(b, put ? &own : far, put ? far : &own, most);
-    give_pieces();
-    if (!packs)
-        copy_each(b, far, put);
+        copy_packed(b, put ? NULL : agent, put ? agent : NULL, call);
+    pthread_mutex_unlock(&box.taken);
+    return packs;
+}
+
+static void stage_each(const struct weft_device_blocks *b, int pe, const char *call,
+                       void (*how)(void *, const void *, size_t, int, const char *)) {
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
+        how(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe, call);
 }
 
 void weft_stage_put_blocks(const struct weft_device_blocks *blocks, int pe, const char *call) {
-    struct leg far = {weft_device_must_agent(pe, call), call};
-    copy_blocks(blocks, &far, true);
+    if (!stage_packed(blocks, true, pe, call))
+        stage_each(blocks, pe, call, weft_stage_put);
 }
 
 void weft_stage_get_blocks(const struct weft_device_blocks *blocks, int pe, const char *call) {
-    struct leg far = {weft_device_must_agent(pe, call), call};
-    copy_blocks(blocks, &far, false);
+    if (!stage_packed(blocks, false, pe, call))
+        stage_each(blocks, pe, call, weft_stage_get);
 }
