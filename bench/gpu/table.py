@@ -5,8 +5,8 @@
     bench/gpu/table.py build/results/gpu/*.jsonl
 
 Every figure is the median over rounds of the worst PE. A ratio is the median over rounds of Weft's
-figure over the best peer's of the same round, or over the peer that the goal names: of times a
-smaller one is better, of rates (GB/s) a larger one.
+figure over the best peer's of the same round: of times a smaller one is better, of rates (GB/s) a
+larger one.
 """
 import pathlib
 import re
@@ -15,15 +15,6 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import results  # noqa: E402
-
-# row: (whose figure, against whom, the ratio to reach). None: the best peer.
-GOALS = {
-    "host put 8 B + quiet": ("Weft", "NVSHMEM", 0.8),
-    "barrier on a stream, in graphs": ("Weft", None, 0.75),
-    "all-gather 1 KiB shards": ("Weft", None, 0.6),
-    "all-gather 1 MiB shards": ("Weft", None, 0.65),
-    "all-gather 256 MiB shards": ("Weft, copy engines", None, 0.94),
-}
 
 
 def read(paths):
@@ -48,9 +39,8 @@ def is_ours(library):
     return library.split(",")[0] == results.WEFT
 
 
-def best_peer(libraries, unit, wanted):
-    peers = {name: median(rounds) for name, rounds in libraries.items()
-             if not is_ours(name) and (wanted is None or name == wanted)}
+def best_peer(libraries, unit):
+    peers = {name: median(rounds) for name, rounds in libraries.items() if not is_ours(name)}
     if not peers:
         return None
     return max(peers, key=peers.get) if unit.endswith("/s") else min(peers, key=peers.get)
@@ -61,26 +51,18 @@ def ratio(ours, theirs):
     return statistics.median(ours[turn] / theirs[turn] for turn in common) if common else None
 
 
-def verdict(value, unit, goal):
-    if goal is None or value is None:
-        return ""
-    reached = value >= goal if unit.endswith("/s") else value <= goal
-    return f"<= {goal}: {'reached' if reached else 'missed'}"
-
-
 def print_rows(units, worst):
     names = dict.fromkeys(library for libraries in worst.values() for library in libraries)
     names = sorted(names, key=lambda name: (not is_ours(name), name))
-    print("| row | PEs | unit | " + " | ".join(names) + " | Weft / best peer | goal |")
-    print("|---" * (5 + len(names)) + "|")
+    print("| row | PEs | unit | " + " | ".join(names) + " | Weft / best peer |")
+    print("|---" * (4 + len(names)) + "|")
     for (row, pes), libraries in sorted(worst.items(), key=lambda item: item[0][1]):
         unit = units[row, pes]
-        whose, wanted, goal = GOALS.get(row, (results.WEFT, None, None))
-        peer = best_peer(libraries, unit, wanted)
-        value = ratio(libraries[whose], libraries[peer]) if peer and whose in libraries else None
+        peer = best_peer(libraries, unit)
+        value = ratio(libraries[results.WEFT], libraries[peer]) if peer and results.WEFT in libraries else None
         cells = [f"{median(libraries[name]):.4g}" if name in libraries else "" for name in names]
         against = f"{value:.2f} ({peer})" if value else ""
-        print("| " + " | ".join([row, str(pes), unit, *cells, against, verdict(value, unit, goal)]) + " |")
+        print("| " + " | ".join([row, str(pes), unit, *cells, against]) + " |")
 
 
 if len(sys.argv) < 2:
