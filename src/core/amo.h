@@ -13,18 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 #include "base/alias.h"
+#include "base/amo_op.h"
 #include "core/window.h"
-
-enum weft_amo_op {
-    WEFT_AMO_FETCH,
-    WEFT_AMO_SET,
-    WEFT_AMO_SWAP,
-    WEFT_AMO_COMPARE_SWAP,
-    WEFT_AMO_ADD,
-    WEFT_AMO_AND,
-    WEFT_AMO_OR,
-    WEFT_AMO_XOR,
-};
 
 #define WEFT_AMO_INLINE static inline __attribute__((always_inline))
 

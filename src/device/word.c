@@ -8,17 +8,6 @@
 #include "device/stage.h"
 #include "transport/gpu_memory.h"
 
-#define SAME_NUMBER(OP) \
-    _Static_assert((int)WEFT_AMO_##OP == (int)WEFT_GPU_##OP, "kernels number atomics alike")
-SAME_NUMBER(FETCH);
-SAME_NUMBER(SET);
-SAME_NUMBER(SWAP);
-SAME_NUMBER(COMPARE_SWAP);
-SAME_NUMBER(ADD);
-SAME_NUMBER(AND);
-SAME_NUMBER(OR);
-SAME_NUMBER(XOR);
-
 /* The GPU of `pe`, which changes its words where this PE's does not; that one has come to the end
  * of what may have to come before. */
 static const struct weft_gpu_agent *must_change(int pe, const char *call) {
@@ -69,8 +58,8 @@ struct atomic {
 };
 
 static void enqueue(const struct atomic *atomic, void *fetched, const char *call) {
-    weft_device_must(weft_gpu_amo((enum weft_gpu_amo_op)atomic->op, atomic->bytes, atomic->word,
-                                  atomic->value, atomic->cond, fetched, weft_gpu.stream, call));
+    weft_device_must(weft_gpu_amo(atomic->op, atomic->bytes, atomic->word, atomic->value,
+                                  atomic->cond, fetched, weft_gpu.stream, call));
     weft_device_note();
 }
 
@@ -110,8 +99,8 @@ static void execute_by_agent(const struct atomic *atomic, void *fetched, int pe,
     const struct weft_gpu_agent *agent = must_change(pe, call);
     void *bounce = fetched ? must_bounce(call) : NULL;
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
-    weft_device_must(weft_gpu_amo((enum weft_gpu_amo_op)atomic->op, atomic->bytes, atomic->word,
-                                  atomic->value, atomic->cond, bounce, agent->stream, call));
+    weft_device_must(weft_gpu_amo(atomic->op, atomic->bytes, atomic->word, atomic->value,
+                                  atomic->cond, bounce, agent->stream, call));
     weft_gpu_leave(scope);
     weft_device_agent_complete(agent, call);
     if (!fetched)

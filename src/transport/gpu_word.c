@@ -20,7 +20,7 @@ static unsigned whole_warps(size_t threads, unsigned most) {
 
 /* --- Words of users --------------------------------------------------------------------------- */
 
-int weft_gpu_amo(enum weft_gpu_amo_op op, size_t bytes, void *word, uint64_t value, uint64_t cond,
+int weft_gpu_amo(enum weft_amo_op op, size_t bytes, void *word, uint64_t value, uint64_t cond,
                  void *fetched, weft_cu_stream stream, const char *call) {
     assert(bytes == 4 || bytes == 8);
     int number = (int)op, width = (int)bytes;

@@ -7,24 +7,13 @@
 #ifndef WEFT_TRANSPORT_GPU_WORD_H
 #define WEFT_TRANSPORT_GPU_WORD_H
 
+#include "base/amo_op.h"
 #include "transport/gpu.h"
 #include "weft/addr.h"
 
-/* Same numbers as enum weft_amo_op (core/amo.h), which cannot be included from here. */
-enum weft_gpu_amo_op {
-    WEFT_GPU_FETCH,
-    WEFT_GPU_SET,
-    WEFT_GPU_SWAP,
-    WEFT_GPU_COMPARE_SWAP,
-    WEFT_GPU_ADD,
-    WEFT_GPU_AND,
-    WEFT_GPU_OR,
-    WEFT_GPU_XOR,
-};
-
 /* An atomic of the whole system on a word of `bytes`, 4 or 8. The word before goes to *fetched,
  * memory within the GPU's reach; NULL: nobody wants it. */
-int weft_gpu_amo(enum weft_gpu_amo_op op, size_t bytes, void *word, uint64_t value, uint64_t cond,
+int weft_gpu_amo(enum weft_amo_op op, size_t bytes, void *word, uint64_t value, uint64_t cond,
                  void *fetched, weft_cu_stream stream, const char *call);
 
 /* Sets the word, or adds to it, behind all earlier work of the stream. */

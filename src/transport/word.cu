@@ -9,21 +9,21 @@
 /* The word before; of SET nothing. */
 template <class Word> WEFT_DEVICE Word amo(int op, Word *word, Word value, Word cond) {
     switch (op) {
-    case WEFT_GPU_FETCH:
+    case WEFT_AMO_FETCH:
         return weft_ld_acquire_sys(word);
-    case WEFT_GPU_SET:
+    case WEFT_AMO_SET:
         weft_st_release_sys(word, value);
         return 0; /* not value: gcc 12 then has it and the results of AND, OR and XOR in one
                      register, and makes word & word of the first */
-    case WEFT_GPU_SWAP:
+    case WEFT_AMO_SWAP:
         return weft_atom_exch_sys(word, value);
-    case WEFT_GPU_COMPARE_SWAP:
+    case WEFT_AMO_COMPARE_SWAP:
         return weft_atom_cas_sys(word, cond, value);
-    case WEFT_GPU_ADD:
+    case WEFT_AMO_ADD:
         return weft_atom_add_sys(word, value);
-    case WEFT_GPU_AND:
+    case WEFT_AMO_AND:
         return weft_atom_and_sys(word, value);
-    case WEFT_GPU_OR:
+    case WEFT_AMO_OR:
         return weft_atom_or_sys(word, value);
     default:
         return weft_atom_xor_sys(word, value);

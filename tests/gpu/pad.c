@@ -82,7 +82,7 @@ static void round_of_barriers(void) {
     barrier(0);
     INSIDE(weft_gpu_copy(snapshot, board, (size_t)npes * 8, WEFT_WITHIN, stream, "copy"));
     barrier(CHANNELS - 1);
-    INSIDE(weft_gpu_amo(WEFT_GPU_ADD, 8, count, 1, 0, NULL, stream, "amo"));
+    INSIDE(weft_gpu_amo(WEFT_AMO_ADD, 8, count, 1, 0, NULL, stream, "amo"));
 }
 
 static void check_round(uint64_t round) {

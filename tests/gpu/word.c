@@ -32,20 +32,20 @@ static void write_word(uint64_t *word, uint64_t value) {
 
 /* --- Atomics ---------------------------------------------------------------------------------- */
 
-static uint64_t model(enum weft_gpu_amo_op op, uint64_t word, uint64_t value, uint64_t cond) {
+static uint64_t model(enum weft_amo_op op, uint64_t word, uint64_t value, uint64_t cond) {
     switch (op) {
-    case WEFT_GPU_FETCH:
+    case WEFT_AMO_FETCH:
         return word;
-    case WEFT_GPU_SET:
-    case WEFT_GPU_SWAP:
+    case WEFT_AMO_SET:
+    case WEFT_AMO_SWAP:
         return value;
-    case WEFT_GPU_COMPARE_SWAP:
+    case WEFT_AMO_COMPARE_SWAP:
         return word == cond ? value : word;
-    case WEFT_GPU_ADD:
+    case WEFT_AMO_ADD:
         return word + value;
-    case WEFT_GPU_AND:
+    case WEFT_AMO_AND:
         return word & value;
-    case WEFT_GPU_OR:
+    case WEFT_AMO_OR:
         return word | value;
     default:
         return word ^ value;
@@ -53,12 +53,12 @@ static uint64_t model(enum weft_gpu_amo_op op, uint64_t word, uint64_t value, ui
 }
 
 /* Words of the host are the processors' to change, unless the link has atomics of its own. */
-static bool is_allowed(enum weft_gpu_amo_op op, const uint64_t *word) {
-    return word != host || op == WEFT_GPU_FETCH || op == WEFT_GPU_SET || weft_gpu.host_atomics;
+static bool is_allowed(enum weft_amo_op op, const uint64_t *word) {
+    return word != host || op == WEFT_AMO_FETCH || op == WEFT_AMO_SET || weft_gpu.host_atomics;
 }
 
 /* The word beside a narrow one stays as it is. */
-static void amo_once(enum weft_gpu_amo_op op, size_t bytes, uint64_t *word, uint64_t *fetched) {
+static void amo_once(enum weft_amo_op op, size_t bytes, uint64_t *word, uint64_t *fetched) {
     uint64_t mask = bytes == 4 ? UINT32_MAX : UINT64_MAX;
     uint64_t before = draw(UINT64_MAX), value = draw(UINT64_MAX), poison = 0;
     uint64_t cond = draw(2) ? before : draw(UINT64_MAX);
@@ -71,7 +71,7 @@ static void amo_once(enum weft_gpu_amo_op op, size_t bytes, uint64_t *word, uint
     INSIDE(weft_gpu_amo(op, bytes, word, value, cond, fetched, streams[0], "amo"));
     inside_synchronize(streams[0]);
     gpu_expect(word, &after, sizeof after, "operation %d of %zu bytes", (int)op, bytes);
-    if (!fetched || op == WEFT_GPU_SET)
+    if (!fetched || op == WEFT_AMO_SET)
         return;
     uint64_t seen = (poison & ~mask) | (before & mask);
     gpu_expect(fetched, &seen, sizeof seen, "fetched by operation %d of %zu bytes", (int)op, bytes);
@@ -81,12 +81,12 @@ static void amos(void) {
     tap_case("atomics of 4 and 8 bytes, on words of GPUs, fetching to any memory");
     uint64_t *peer = weft_device_near(lent, sizeof *lent, next);
     uint64_t *words[] = {own, peer, host}, *fetched[] = {NULL, own + 1, host + 1};
-    for (int op = WEFT_GPU_FETCH; op <= WEFT_GPU_XOR; op++)
+    for (int op = WEFT_AMO_FETCH; op <= WEFT_AMO_XOR; op++)
         for (int word = 0; word < 3; word++)
             for (int to = 0; to < 3; to++)
                 for (size_t bytes = 4; bytes <= 8; bytes += 4)
-                    if (is_allowed((enum weft_gpu_amo_op)op, words[word]))
-                        amo_once((enum weft_gpu_amo_op)op, bytes, words[word], fetched[to]);
+                    if (is_allowed((enum weft_amo_op)op, words[word]))
+                        amo_once((enum weft_amo_op)op, bytes, words[word], fetched[to]);
 }
 
 static void amos_at_once(void) {
@@ -97,7 +97,7 @@ static void amos_at_once(void) {
     static uint64_t sums[BOARD_MAX];
     for (int i = 0; i < ADDS; i++)
         for (int s = 0; s < STREAMS; s++)
-            INSIDE(weft_gpu_amo(WEFT_GPU_ADD, 8, word, 1, 0, &tickets[s * ADDS + i], streams[s],
+            INSIDE(weft_gpu_amo(WEFT_AMO_ADD, 8, word, 1, 0, &tickets[s * ADDS + i], streams[s],
                                 "amo"));
     for (int s = 0; s < STREAMS; s++)
         inside_synchronize(streams[s]);
@@ -254,7 +254,7 @@ static void team_round(void) {
     come_together(WEFT_GPU_DONE);
     INSIDE(weft_gpu_copy(team.snapshot, team.board, (size_t)npes * 8, WEFT_WITHIN, streams[0],
                          "copy"));
-    INSIDE(weft_gpu_amo(WEFT_GPU_ADD, 8, team.count, 1, 0, NULL, streams[0], "amo"));
+    INSIDE(weft_gpu_amo(WEFT_AMO_ADD, 8, team.count, 1, 0, NULL, streams[0], "amo"));
 }
 
 static void check_round(uint64_t round, const char *what) {
