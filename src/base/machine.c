@@ -12,10 +12,11 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "base/align.h"
 #include "base/cgroup.h"
 
 size_t weft_machine_memory_total(void) {
-    return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    return (size_t)sysconf(_SC_PHYS_PAGES) * weft_page_bytes();
 }
 
 /* What one cgroup grants, SIZE_MAX without a limit; `name` receives the file that says so. */

@@ -4,10 +4,10 @@
 #include "coll/alltoallv.h"
 #include <errno.h>
 #include <string.h>
+#include "base/align.h"
 #include "coll/band.h"
 #include "coll/elements.h"
 
-enum { PAGE_BYTES = 4096 };
 enum { DTYPE, NPARTS, ROW }; /* facts of an offer */
 
 /* What a member says of a part to another member, and of the part that comes back. In elements. */
@@ -26,12 +26,12 @@ static struct entry *entry_of(const struct weft_meeting *meeting, const struct w
 /* Where the row is in a workspace, and how much of it in one band: the same on all members. */
 static size_t row_at(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t list = (size_t)meeting->team->npes * p->nparts * sizeof(struct entry);
-    return (list + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    return weft_page_up(list);
 }
 
 size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting) {
     size_t half = weft_team_workspace_capacity() / 2;
-    return (half - half % PAGE_BYTES) / sizeof(struct entry) / (size_t)meeting->team->npes;
+    return weft_page_down(half) / sizeof(struct entry) / (size_t)meeting->team->npes;
 }
 
 static size_t band_nelems(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {

@@ -11,12 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 #include <shmem.h>
+#include "base/align.h"
 #include "base/clock.h"
 #include "base/crash.h"
 #include "base/env.h"
 #include "base/log.h"
-#include "base/size.h"
 #include "base/machine.h"
+#include "base/size.h"
 #include "base/thread.h"
 #include "boot/boot.h"
 #include "core/ctx.h"
@@ -52,13 +53,6 @@ struct facts {
     uint64_t checked;
 };
 
-static size_t power_of_two_above(size_t bytes) {
-    size_t power = 1;
-    while (power < bytes)
-        power *= 2;
-    return power;
-}
-
 static const char *remedy_of(int error) {
     if (error == -ENOMEM || error == -EFBIG)
         return "raise the limits on address space (ulimit -v) and file size (ulimit -f)";
@@ -79,7 +73,7 @@ static int make_segment(struct weft_segment *segment, const char *name, size_t s
 
 /* This PE's memory. A heap slot is as large as the machine's memory: nobody has to guess a size. */
 static int make_own_memory(struct facts *mine, int *fds) {
-    size_t heap_bytes = power_of_two_above(weft_machine_memory_total());
+    size_t heap_bytes = weft_power_of_two_up(weft_machine_memory_total());
     int result = make_segment(&weft_windows.heap, "weft-heap", heap_bytes, heap_slot_bytes_min);
     if (result == 0)
         result = make_segment(&weft_windows.scratch, "weft-scratch", scratch_slot_bytes,

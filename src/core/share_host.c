@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
+#include "base/align.h"
 #include "base/log.h"
-#include "base/size.h"
 #include "base/machine.h"
+#include "base/size.h"
 #include "core/heap.h"
 #include "core/job.h"
 #include "core/share_space.h"
@@ -28,11 +28,6 @@ static struct weft_segment *segment_of(struct weft_block *block) {
 
 static struct weft_segment *share_segment(struct weft_share *share) {
     return &((struct host_share *)share)->segment;
-}
-
-static size_t whole_pages(size_t bytes) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (bytes + page - 1) / page * page;
 }
 
 enum { STEP = 32 << 20 };
@@ -81,7 +76,7 @@ static int make_segment(struct weft_segment *segment, size_t bytes) {
 }
 
 static int host_alloc(struct weft_block *block, const char *call) {
-    size_t bytes = whole_pages(block->range.bytes);
+    size_t bytes = weft_page_up(block->range.bytes);
     struct weft_segment *segment = segment_of(block);
     int error = check_room(block, bytes, call);
     if (error)

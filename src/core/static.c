@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/align.h"
 #include "base/hash.h"
 #include "boot/boot.h"
 #include "core/job.h"
@@ -92,23 +93,15 @@ static uint64_t fingerprint(const struct executable *e) {
     return sum;
 }
 
-static uintptr_t page_down(uintptr_t address) {
-    return address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-}
-
-static uintptr_t page_up(uintptr_t address) {
-    return page_down(address + (uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-}
-
 /* The writable pages of one loadable segment, without what the loader has made read-only. */
 static void writable_range(const struct executable *e, const ElfW(Phdr) * load, uintptr_t *begin,
                            uintptr_t *end) {
     const ElfW(Phdr) *relro = find_header(e, PT_GNU_RELRO);
-    *begin = page_down(e->base + load->p_vaddr);
-    *end = page_up(e->base + load->p_vaddr + load->p_memsz);
+    *begin = weft_page_down(e->base + load->p_vaddr);
+    *end = weft_page_up(e->base + load->p_vaddr + load->p_memsz);
     if (!relro || relro->p_vaddr < load->p_vaddr || relro->p_vaddr >= load->p_vaddr + load->p_memsz)
         return;
-    uintptr_t protected_end = page_down(e->base + relro->p_vaddr + relro->p_memsz);
+    uintptr_t protected_end = weft_page_down(e->base + relro->p_vaddr + relro->p_memsz);
     if (protected_end > *begin)
         *begin = protected_end < *end ? protected_end : *end;
 }
@@ -175,7 +168,7 @@ static int scan_run(int pagemap, uintptr_t begin, uintptr_t end, struct run *run
 static void read_run(int pagemap, uintptr_t begin, uintptr_t end, struct run *run) {
     enum { PAGES_AT_ONCE = 512 };
     uint64_t entry[PAGES_AT_ONCE];
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), npages = (end - begin) / page, i = 0, stop;
+    size_t page = weft_page_bytes(), npages = (end - begin) / page, i = 0, stop;
     npages = npages < PAGES_AT_ONCE ? npages : PAGES_AT_ONCE;
     ssize_t bytes = (ssize_t)(npages * sizeof *entry);
     if (pread(pagemap, entry, (size_t)bytes, (off_t)(begin / page * sizeof *entry)) != bytes) {
@@ -205,7 +198,7 @@ static bool copy_run(const struct weft_static *from, struct run run) {
 static bool copy_pages(const struct weft_static *from, size_t file_bytes) {
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     uintptr_t end = from->begin + from->bytes;
-    struct run run = {from->begin, page_up(from->begin + file_bytes)};
+    struct run run = {from->begin, weft_page_up(from->begin + file_bytes)};
     bool complete = copy_run(from, run);
     while (complete && run.end < end) {
         if (scan_run(pagemap, run.end, end, &run) < 0)

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/align.h"
 #include "base/machine.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -16,11 +17,6 @@
 #endif
 
 struct weft_windows weft_windows;
-
-static size_t page_round_up(size_t bytes) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (bytes + page - 1) / page * page;
-}
 
 /* A file beyond RLIMIT_FSIZE would kill the process with SIGXFSZ instead of failing. */
 static size_t file_size_limit(void) {
@@ -50,7 +46,7 @@ int weft_memfd_create(const char *name, size_t bytes) {
 
 /* `alignment` is a power of two and at least a page; what it takes too much goes back. */
 static void *reserve(size_t bytes, size_t alignment) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), spare = alignment - page;
+    size_t spare = alignment - weft_page_bytes();
     char *base =
         mmap(NULL, bytes + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
@@ -112,8 +108,8 @@ int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t 
 int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
                           uintptr_t local, size_t bytes, int fd) {
     *segment = (struct weft_segment){.fd = -1}; /* the memory is not its own */
-    size_t stride = page_round_up(bytes);
-    void *base = reserve(count * stride, page_round_up(1));
+    size_t stride = weft_page_up(bytes);
+    void *base = reserve(count * stride, weft_page_bytes());
     if (!base)
         return -ENOMEM;
     segment->window = weft_window_make((uintptr_t)base, stride, count, local);
@@ -175,8 +171,8 @@ int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once
 }
 
 int weft_segment_return(struct weft_segment *segment, size_t offset, size_t bytes) {
-    size_t begin = page_round_up(offset);
-    size_t end = (offset + bytes) / page_round_up(1) * page_round_up(1);
+    size_t begin = weft_page_up(offset);
+    size_t end = weft_page_down(offset + bytes);
     while (begin < end && fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                     (off_t)begin, (off_t)(end - begin)) != 0)
         if (errno != EINTR)

@@ -4,6 +4,7 @@
 #include "device/stage.h"
 #include <pthread.h>
 #include <stdlib.h>
+#include "base/align.h"
 #include "base/log.h"
 #include "core/job.h"
 #include "core/rma.h"
@@ -52,7 +53,7 @@ void weft_stage_get(void *to, const void *from, size_t bytes, int pe, const char
 
 /* Where blocks lie side by side on their way. One call at a time: threads that stage at once would
  * share the same bus anyway. */
-enum { BOX_BYTES = 1 << 20, PAGE_BYTES = 4096 };
+enum { BOX_BYTES = 1 << 20 };
 
 static struct {
     pthread_mutex_t taken;
@@ -64,7 +65,7 @@ static void take_box(const char *call) {
     pthread_mutex_lock(&box.taken);
     if (box.at)
         return;
-    box.at = aligned_alloc(PAGE_BYTES, BOX_BYTES);
+    box.at = aligned_alloc(weft_page_bytes(), BOX_BYTES);
     if (!box.at)
         weft_job_panic("%s: no memory for copies through memory of the host", call);
     box.registered = weft_gpu_register(box.at, BOX_BYTES) == 0;

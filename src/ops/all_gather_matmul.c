@@ -9,6 +9,7 @@
  * at once. A private shard is copied to the workspace once, in bands of rows if it is larger. */
 #include <errno.h>
 #include <sched.h>
+#include "base/align.h"
 #include "base/clock.h"
 #include <weft.h>
 #include "coll/band.h"
@@ -18,7 +19,7 @@
 #include "ops/scaling.h"
 
 enum { DTYPE, COLS, ROWS, LD, CLAIM }; /* facts of an offer */
-enum { PAGE_BYTES = 4096, EARLY_ROWS = 256 };
+enum { EARLY_ROWS = 256 };
 #define NO_CLAIM UINT64_MAX /* a member without outputs claims no number of rows */
 
 struct gather {
@@ -134,10 +135,6 @@ static int check_claims(const struct gather *g) {
 
 /* --- The shards, as peers see them ----------------------------------------------------------- */
 
-static size_t whole_pages(size_t bytes) {
-    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-}
-
 static char *workspace(const struct gather *g) {
     return weft_team_workspace_of(g->meeting.team, g->meeting.team->my_pe);
 }
@@ -175,7 +172,7 @@ static void offer_shard(struct gather *g) {
     if (shard->rows > 0 && rows == 0)
         weft_meeting_refuse(&g->meeting, -ENOMEM, "a row of a_shard is more than a workspace");
     weft_meeting_commit(&g->meeting, g->free_at + rows * row_bytes);
-    g->free_at = whole_pages(g->free_at + rows * row_bytes);
+    g->free_at = weft_page_up(g->free_at + rows * row_bytes);
     if (!weft_meeting_refused(&g->meeting))
         stage_shard(g, 0);
 }
@@ -191,8 +188,8 @@ static weft_matrix shown_scales(const struct gather *g, int member) {
  * found later. */
 static void offer_scales(struct gather *g) {
     size_t rows = g->shard->rows, claim = g->meeting.mine.facts[CLAIM];
-    size_t all = claim == NO_CLAIM ? 0 : claim, bytes = whole_pages(rows * sizeof(float));
-    size_t most = (weft_team_workspace_capacity() / 4 - PAGE_BYTES) / sizeof(float);
+    size_t all = claim == NO_CLAIM ? 0 : claim, bytes = weft_page_up(rows * sizeof(float));
+    size_t most = (weft_team_workspace_capacity() / 4 - weft_page_bytes()) / sizeof(float);
     g->row_scales = *g->scales->a;
     if (g->meeting.team->npes == 1)
         return;
@@ -203,7 +200,7 @@ static void offer_scales(struct gather *g) {
     weft_meeting_commit(&g->meeting, bytes + all * sizeof(float));
     if (weft_meeting_refused(&g->meeting))
         return;
-    g->free_at = whole_pages(bytes + all * sizeof(float));
+    g->free_at = weft_page_up(bytes + all * sizeof(float));
     weft_matrix mine = shown_scales(g, g->meeting.team->my_pe);
     for (size_t row = 0; row < rows; row++)
         *(float *)weft_matrix_at(&mine, row, 0) =
@@ -214,7 +211,7 @@ static void gather_scales(struct gather *g) {
     int npes = g->meeting.team->npes;
     if (!g->scales || npes == 1 || g->nb == 0)
         return;
-    size_t first = whole_pages(g->shard->rows * sizeof(float));
+    size_t first = weft_page_up(g->shard->rows * sizeof(float));
     g->row_scales = (weft_matrix){workspace(g) + first, first_row(g, npes), 1, 1, WEFT_F32};
     for (int member = 0; member < npes; member++) {
         weft_matrix from = shown_scales(g, member);
@@ -287,7 +284,7 @@ static size_t cols_of_all_b(const struct gather *g) {
 static size_t early_bytes(const struct gather *g, size_t j) {
     size_t bytes = 0;
     for (size_t i = 0; i < j; i++)
-        bytes += whole_pages(g->shard->rows * g->c[i].cols * weft_element_bytes(g->c[i].dtype));
+        bytes += weft_page_up(g->shard->rows * g->c[i].cols * weft_element_bytes(g->c[i].dtype));
     return bytes;
 }
 

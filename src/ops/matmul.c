@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/align.h"
 #include "base/log.h"
 #include "coll/elements.h"
 #include "core/job.h"
@@ -42,7 +43,7 @@ static float *scratch_floats(size_t nelems) {
     free(scratch.memory);
     scratch.memory = NULL;
     scratch.bytes = 0;
-    if (posix_memalign(&scratch.memory, 4096, bytes) == 0)
+    if (posix_memalign(&scratch.memory, weft_page_bytes(), bytes) == 0)
         scratch.bytes = bytes;
     else
         scratch.memory = NULL;

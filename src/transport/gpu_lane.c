@@ -9,12 +9,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include "base/align.h"
 #include "base/log.h"
 #include "transport/gpu_copy.h"
 #include "transport/gpu_slice.h"
 #include "transport/gpu_word.h"
 
-enum { PIECE_BYTES = 1 << 20, PIECES = 2, JOINT = PIECES, EVENTS, PAGE_BYTES = 4096 };
+enum { PIECE_BYTES = 1 << 20, PIECES = 2, JOINT = PIECES, EVENTS };
 #define STREAM_PER_THREAD ((weft_cu_stream)2) /* one handle for a stream of each thread */
 
 struct lane {
@@ -41,10 +42,10 @@ static struct buffer *buffers;
 
 static char *new_buffer(size_t bytes, const char *call) {
     struct buffer *buffer = malloc(sizeof *buffer);
-    char *at = aligned_alloc(PAGE_BYTES, (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
+    char *at = aligned_alloc(weft_page_bytes(), weft_page_up(bytes));
     if (!buffer || !at)
         weft_fail(-ENOMEM, "%s: no memory to copy through", call);
-    else if (weft_gpu_register(at, (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES) == 0) {
+    else if (weft_gpu_register(at, weft_page_up(bytes)) == 0) {
         *buffer = (struct buffer){at, buffers};
         buffers = buffer;
         return at;

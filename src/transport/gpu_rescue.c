@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "base/align.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/log.h"
@@ -38,10 +39,6 @@ static struct {
     struct words *list;
     size_t nlist;
 } rescue = {.changing = PTHREAD_MUTEX_INITIALIZER};
-
-static size_t page_bytes(void) {
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
 
 /* The context is dead then, or will be at this PE's turn: each of its calls fails, and nothing of
  * it runs. */
@@ -147,15 +144,16 @@ static void end_watch(void) {
 /* Kernels that cannot see the word never give up, and their process ends hard. gave_up has a page
  * that a fork does not copy. */
 static void register_words(_Atomic uint32_t *abort) {
-    void *page = (void *)((uintptr_t)abort & ~(page_bytes() - 1));
-    void *own = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *page = (void *)weft_page_down((uintptr_t)abort);
+    void *own =
+        mmap(NULL, weft_page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (own == MAP_FAILED)
         return;
-    if (weft_gpu_register(page, page_bytes()) != 0) {
-        munmap(own, page_bytes());
-    } else if (weft_gpu_register(own, page_bytes()) != 0) {
+    if (weft_gpu_register(page, weft_page_bytes()) != 0) {
+        munmap(own, weft_page_bytes());
+    } else if (weft_gpu_register(own, weft_page_bytes()) != 0) {
         weft_gpu_unregister(page);
-        munmap(own, page_bytes());
+        munmap(own, weft_page_bytes());
     } else {
         weft_gpu_abort = (struct weft_gpu_abort){(const uint32_t *)abort, own};
         rescue.registered = true;
@@ -165,9 +163,9 @@ static void register_words(_Atomic uint32_t *abort) {
 static void unregister_words(void) {
     if (!rescue.registered)
         return;
-    weft_gpu_unregister((void *)((uintptr_t)rescue.abort & ~(page_bytes() - 1)));
+    weft_gpu_unregister((void *)weft_page_down((uintptr_t)rescue.abort));
     weft_gpu_unregister(weft_gpu_abort.gave_up);
-    munmap(weft_gpu_abort.gave_up, page_bytes());
+    munmap(weft_gpu_abort.gave_up, weft_page_bytes());
     weft_gpu_abort = (struct weft_gpu_abort){NULL, NULL};
     rescue.registered = false;
 }

@@ -4,21 +4,15 @@
  */
 #include "transport/gpu_window.h"
 #include <errno.h>
+#include "base/align.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "transport/gpu_memory.h"
 
-static size_t power_of_two_above(size_t bytes) {
-    size_t power = 1;
-    while (power < bytes)
-        power *= 2;
-    return power;
-}
-
 int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32_t mine,
                           size_t slot_bytes, const char *call) {
     *window = (struct weft_gpu_window){.mine = mine};
-    size_t stride = power_of_two_above(weft_gpu_memory_granules(slot_bytes));
+    size_t stride = weft_power_of_two_up(weft_gpu_memory_granules(slot_bytes));
     weft_cu_address base;
     int error = weft_cuda_check(weft_cuda.cuMemAddressReserve(&base, count * stride, stride, 0, 0),
                                 call, "cuMemAddressReserve");
