@@ -3,9 +3,6 @@
  * first use (0.2 ms, too much for every start) and takes locks that the crash may have left closed:
  * the line with the signal goes first, a second crash is final, and an alarm ends what hangs. */
 #include "base/crash.h"
-#include "base/env.h"
-#include "base/log.h"
-#include "base/privilege.h"
 #include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +13,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "base/env.h"
+#include "base/log.h"
+#include "base/privilege.h"
 
 enum {
     FRAMES_MAX = 32,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The standard's names win over the deprecated SMA_ ones where both are set. */
 #include "base/env.h"
-#include "base/log.h"
-#include "base/size.h"
 #include <ctype.h>
 #include <errno.h>
 #include <locale.h>
@@ -10,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
+#include "base/size.h"
 
 #define PRESET(kind, field, name, old, preset, meaning) .field = (preset),
 struct weft_env weft_env = {WEFT_ENV(PRESET)};

@@ -2,8 +2,6 @@
 /* Who holds: `holder` is the process, and the keeper thread if it runs, otherwise the first thread.
  * A forked child inherits these variables but not the mutex, so the process id decides. */
 #include "boot/alive.h"
-#include "base/clock.h"
-#include "base/thread.h"
 #include <errno.h>
 #include <semaphore.h>
 #include <stdbool.h>
@@ -11,6 +9,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "base/clock.h"
+#include "base/thread.h"
 
 static pid_t holder;
 static pthread_mutex_t as_taken; /* what the mutex was when it had been taken */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Three ways: inherited from oshrun, met with the others, or alone. */
 #include "boot/attach.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/privilege.h"
@@ -12,11 +17,6 @@
 #include "boot/inherit.h"
 #include "boot/meet.h"
 #include "boot/source.h"
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static bool forked; /* this is a child of an attached process */
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Joining and leaving: once attached to its job, a process may do so as often as it likes. */
 #include "boot/boot.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "boot/alive.h"
 #include "boot/attach.h"
 #include "boot/attachment.h"
 #include "boot/control.h"
 #include "boot/wire.h"
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 struct weft_boot weft_boot;
 

@@ -2,10 +2,6 @@
 /* The control page: its making, and its abort fields in words. Sealed against resizing, so that no
  * PE can pull the memory from under the others. */
 #include "boot/control.h"
-#include "base/clock.h"
-#include "base/futex.h"
-#include "base/log.h"
-#include "boot/alive.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +10,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/log.h"
+#include "boot/alive.h"
 
 static int memfd_of(size_t bytes) {
     struct rlimit limit;

@@ -2,12 +2,12 @@
 /* Under oshrun the abort word is its to write, as long as it does; elsewhere the PE that knows
  * first does. */
 #include "boot/end.h"
+#include <unistd.h>
 #include "base/log.h"
 #include "boot/attachment.h"
 #include "boot/control.h"
 #include "boot/source.h"
 #include "boot/wire.h"
-#include <unistd.h>
 
 struct weft_attachment weft_attachment = {.hub = -1, .life = -1};
 

@@ -2,6 +2,13 @@
 /* The PE's side of an exchange: give once, then take until every PE's contribution is here. Where
  * PE 0 is the root of the hub, it serves the others in between. */
 #include "boot/exchange.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -12,13 +19,6 @@
 #include "boot/notice.h"
 #include "boot/root.h"
 #include "boot/wire.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program itself says who it is: with a job key that it has handed round, or with a function
  * that gathers bytes of all PEs. */
-#include "base/log.h"
-#include "boot/boot.h"
-#include "boot/source.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
+#include "boot/boot.h"
+#include "boot/source.h"
 
 _Static_assert(WEFT_BOOT_KEY_BYTES == sizeof(struct weft_job_key),
                "opaque to the program, and as large");

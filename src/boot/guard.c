@@ -5,6 +5,12 @@
  * should have noticed may be stopped, and at the hub's sockets, because a PE may have overwritten
  * the page with the mutexes. */
 #include "boot/guard.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -13,12 +19,6 @@
 #include "boot/control.h"
 #include "boot/end.h"
 #include "boot/hub.h"
-#include <errno.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { TICK_MS = 100, GRACE_MS = 500 };
 

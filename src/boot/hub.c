@@ -3,13 +3,13 @@
  * give to round k + 1, which cannot be complete before the slow one has given too. So a round lives
  * in the slot of its parity, and a PE is in the round that it gave to last. */
 #include "boot/hub.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "boot/wire.h"
 
 struct hub_round {
     size_t bytes; /* of one contribution */

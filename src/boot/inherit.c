@@ -2,11 +2,6 @@
 /* oshrun as a source: everything is inherited. Nothing of the environment is believed: numbers and
  * kinds of descriptors are checked, and what is wrong gets one line. */
 #include "boot/inherit.h"
-#include "base/log.h"
-#include "boot/attachment.h"
-#include "boot/control.h"
-#include "boot/source.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +12,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/log.h"
+#include "boot/attachment.h"
+#include "boot/control.h"
+#include "boot/source.h"
+#include "boot/wire.h"
 
 static int read_number(const char *name, int max, int *value) {
     const char *text = getenv(name);

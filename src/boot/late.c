@@ -2,14 +2,14 @@
 /* Nobody tells a PE that waits in an exchange who else is in it. But each shows its wait in time,
  * so that whoever shows none, twice in a row, is late. */
 #include "boot/late.h"
+#include <stdio.h>
+#include <string.h>
 #include "base/clock.h"
 #include "base/log.h"
 #include "boot/attachment.h"
 #include "boot/control.h"
 #include "boot/stall.h"
 #include "boot/tally.h"
-#include <stdio.h>
-#include <string.h>
 
 #define NS_PER_MS UINT64_C(1000000)
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A peer of ours speaks at once, so that most are heard as they come in and take up no room. */
 #include "boot/listener.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/machine.h"
-#include "boot/rendezvous.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/rendezvous.h"
 
 enum { CONNECTIONS_A_TURN = 64, SILENT_MS_MAX = 1000, REST_MS_MIN = 10, REST_MS_MAX = 200 };
 

@@ -2,12 +2,6 @@
 /* The peer's part: look for PE 0's listening socket until it is there, go in, and wait for the
  * page. */
 #include "boot/meet.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/machine.h"
-#include "boot/control.h"
-#include "boot/rendezvous.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -15,6 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <weft/version.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/control.h"
+#include "boot/rendezvous.h"
+#include "boot/wire.h"
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
 

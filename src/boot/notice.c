@@ -3,15 +3,15 @@
  * soon: then the kernel hands it on, and the launcher, when it goes on, finds it as if nobody had
  * looked. In a large job a look is at some of the PEs, and the next one at others. */
 #include "boot/notice.h"
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include "base/clock.h"
 #include "base/futex.h"
 #include "boot/alive.h"
 #include "boot/attachment.h"
 #include "boot/control.h"
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 enum { LOOK_EVERY_MS = 100, PES_A_LOOK = 64, LAUNCHER_MS = 500 };
 

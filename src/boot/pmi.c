@@ -2,9 +2,6 @@
 /* The socket is duplicated: an MPI library in this process may use and close the same one. So no
  * more is read than belongs to an answer. */
 #include "boot/pmi.h"
-#include "base/log.h"
-#include "boot/source.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/log.h"
+#include "boot/source.h"
+#include "boot/wire.h"
 
 enum { LENGTH_DIGITS = 6 };
 

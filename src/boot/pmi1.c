@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PMI version 1, as MPICH's mpiexec (hydra), Slurm's pmi2 plugin, Flux and others speak it. */
+#include <errno.h>
+#include <stdio.h>
 #include "base/log.h"
 #include "boot/pmi.h"
 #include "boot/source.h"
-#include <errno.h>
-#include <stdio.h>
 
 static char store_name[256];
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PMI version 2, as Slurm (srun --mpi=pmi2) and hydra speak it. */
-#include "base/log.h"
-#include "boot/pmi.h"
-#include "boot/source.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
+#include "boot/pmi.h"
+#include "boot/source.h"
+#include "boot/wire.h"
 
 static char job_id[256];
 

@@ -3,14 +3,14 @@
  * libpmix's own affair, so it is opened at run time, where the environment speaks of PMIx. What is
  * declared here is the interface that libpmix.so.2 has kept since version 2 (PMIx Standard 2.0:
  * chapters "Data Structures", "Initialization and Finalization", "Key-Value Management"). */
-#include "base/log.h"
-#include "boot/source.h"
-#include "boot/wire.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
+#include "boot/source.h"
+#include "boot/wire.h"
 
 enum {
     PMIX_NAMESPACE_BYTES = 256,

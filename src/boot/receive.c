@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PE 0's part of the meeting. Whoever comes has to belong to this user; says in one message which
  * PE it is; and waits for the page. Nothing here blocks on a single peer. */
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/machine.h"
-#include "boot/control.h"
-#include "boot/rendezvous.h"
-#include "boot/hub.h"
-#include "boot/listener.h"
-#include "boot/meet.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -20,6 +11,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <weft/version.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "boot/control.h"
+#include "boot/hub.h"
+#include "boot/listener.h"
+#include "boot/meet.h"
+#include "boot/rendezvous.h"
+#include "boot/wire.h"
 
 enum { MANY_PEERS = 512, MESSAGE_MAX = 4096 };
 

@@ -2,8 +2,6 @@
 /* Names of other users may look like ours; they are tried and left. A connect never waits: a
  * listening socket with a queue is tried again on the next round. */
 #include "boot/rendezvous.h"
-#include "base/hash.h"
-#include "boot/source.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -12,6 +10,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "base/hash.h"
+#include "boot/source.h"
 
 enum { PREFIX_BYTES = 32, NAME_BYTES = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 

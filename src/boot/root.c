@@ -2,12 +2,12 @@
 /* A PE whose socket closes is dead, unless it has left in order and nobody waits for it. The guards
  * would find a death too, but not before the PE has joined. */
 #include "boot/root.h"
+#include <poll.h>
+#include <stdbool.h>
 #include "base/log.h"
 #include "boot/attachment.h"
 #include "boot/control.h"
 #include "boot/hub.h"
-#include <poll.h>
-#include <stdbool.h>
 
 enum { LOOK_AT_ABORT_MS = 20 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of the sources, and PE 0's job key through a store: as hexadecimal text. */
 #include "boot/source.h"
-#include "base/hash.h"
-#include "base/log.h"
-#include "base/privilege.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/privilege.h"
+#include "boot/wire.h"
 
 /* What the program itself says comes first, then what was made for us, then what more can be asked
  * of. PMI-2 servers speak PMI-1 too, so PMI-2 comes into play only when it is named. */

@@ -2,9 +2,9 @@
 /* The state of an entry counts up: FREE -> FILLED (its owner writes) -> SHOWN -> FREE. What was
  * read counts if the entry was shown all the time, in the same count. */
 #include "boot/stall.h"
-#include "base/log.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/log.h"
 
 enum { FREE, FILLED, SHOWN, STATES };
 

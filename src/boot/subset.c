@@ -9,6 +9,13 @@
  * A peer believes the page no more than any other memory of the job: what is behind the listening
  * socket has to be this user's, and the root wants to hear the subset's number from whoever comes.
  */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/hash.h"
@@ -17,19 +24,12 @@
 #include "boot/attachment.h"
 #include "boot/boot.h"
 #include "boot/control.h"
-#include "boot/rendezvous.h"
 #include "boot/exchange.h"
 #include "boot/late.h"
 #include "boot/listener.h"
 #include "boot/notice.h"
+#include "boot/rendezvous.h"
 #include "boot/wire.h"
-#include <errno.h>
-#include <limits.h>
-#include <poll.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum { LOOK_MS = 20, LAST_WORDS_MS = 2000 };
 

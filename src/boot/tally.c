@@ -2,11 +2,11 @@
 /* The turn is a word of the control page, with 1 + the PE that has it. Two PEs may think so where
  * one has lost it and goes on: then there are two lines, and no harm is done. */
 #include "boot/tally.h"
-#include "base/env.h"
-#include "boot/stall.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/env.h"
+#include "boot/stall.h"
 
 enum {
     NAMES_MAX = 4,      /* of a group */

@@ -2,14 +2,14 @@
 /* Launchers that leave nothing but variables: torchrun, and srun without a PMI. The key of the job
  * is made of what all its PEs find alike. It keeps jobs apart and no stranger out: that is done by
  * the kernel's word for the user of a socket (boot/meet.c). MASTER_PORT is read, never bound. */
-#include "base/hash.h"
-#include "base/log.h"
-#include "boot/source.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/hash.h"
+#include "base/log.h"
+#include "boot/source.h"
+#include "boot/wire.h"
 
 enum { FACTS_MAX = 5 };
 

@@ -4,10 +4,10 @@
  * gets all parts of the --bind-to level that its units lie in. Without a word each PE gets a
  * contiguous share of the processors, because neighbours in number are neighbours in cache. */
 #include "launch/bind.h"
-#include "base/machine.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/machine.h"
 
 enum { WIDTH_MAX = CPU_SETSIZE };
 

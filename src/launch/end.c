@@ -2,13 +2,13 @@
 /* The abort word is written at the first sign of a death, so that nobody waits in vain; how the
  * culprit died is known only when its process has been taken down, and so the line comes later. */
 #include "launch/end.h"
-#include "boot/hub.h"
-#include "launch/family.h"
-#include "launch/spawn.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "boot/hub.h"
+#include "launch/family.h"
+#include "launch/spawn.h"
 
 enum {
     TOLD_MS = 1000, /* for the PEs' own handlers of a deadly signal */

@@ -2,7 +2,6 @@
 /* An executable that calls shmem_init has that name among its symbols; one that has been linked
  * with Weft, in either way, has Weft's name in it, too. */
 #include "launch/foreign.h"
-#include "boot/wire.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "boot/wire.h"
 
 /* The file that a word of the command line names, as execvp would find it. */
 static bool find_file(const char *folder, const char *word, char path[PATH_MAX]) {

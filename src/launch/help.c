@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of options, as a person reads it. */
 #include "launch/help.h"
-#include "launch/known.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weft/version.h>
+#include "launch/known.h"
 
 enum { COLUMN = 26, WIDTH = 96 };
 

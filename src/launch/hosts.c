@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every word of a host list must mean this host: several hosts are refused by name. */
 #include "launch/hosts.h"
-#include "boot/wire.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "boot/wire.h"
 
 static bool is_this_host(const char *name, size_t length) {
     static const char *const always[] = {"localhost", "127.0.0.1", "::1", "[::1]"};

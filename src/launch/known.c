@@ -2,12 +2,12 @@
 /* The acts of options, then the table, then how names are found in it. An act gets the words of the
  * command line, which live as long as the process, and may keep them. */
 #include "launch/known.h"
-#include "boot/wire.h"
-#include "launch/hosts.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "boot/wire.h"
+#include "launch/hosts.h"
 
 typedef struct weft_options options_t;
 typedef const struct weft_known_use use_t;

@@ -4,19 +4,6 @@
  * It makes one control page, and for each PE a socket for messages and one for its life; then it
  * sleeps in poll until something happens. All of it is inherited memory and descriptors: there is
  * no port and no name in any file system, so nothing can be left behind. */
-#include "base/machine.h"
-#include "boot/hub.h"
-#include "launch/catch.h"
-#include "launch/end.h"
-#include "launch/family.h"
-#include "launch/reap.h"
-#include "launch/foreign.h"
-#include "launch/help.h"
-#include "launch/parse.h"
-#include "launch/output.h"
-#include "launch/run.h"
-#include "launch/signals.h"
-#include "launch/spawn.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,6 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/machine.h"
+#include "boot/hub.h"
+#include "launch/catch.h"
+#include "launch/end.h"
+#include "launch/family.h"
+#include "launch/foreign.h"
+#include "launch/help.h"
+#include "launch/output.h"
+#include "launch/parse.h"
+#include "launch/reap.h"
+#include "launch/run.h"
+#include "launch/signals.h"
+#include "launch/spawn.h"
 
 enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
 

@@ -3,14 +3,14 @@
  * as Open MPI's and MPICH's launchers have them, -np 2, --np=2 or -n2, and stand in one table
  * (launch/known.h). What follows a colon is another program with options of its own. */
 #include "launch/parse.h"
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
 #include "base/machine.h"
 #include "boot/wire.h"
 #include "launch/help.h"
 #include "launch/hosts.h"
 #include "launch/known.h"
-#include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIRST_LONG = 256 };
 

@@ -4,11 +4,11 @@
  * first sign of one comes from the alive mutex, or else from the socket, or else from waitpid. What
  * a PE has sent before it died is read first: it may have been shmem_global_exit. */
 #include "launch/reap.h"
-#include "boot/hub.h"
-#include "launch/end.h"
 #include <errno.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include "boot/hub.h"
+#include "launch/end.h"
 
 static void drain(struct weft_run *run, int pe) {
     while (weft_reap_serve(run, pe))

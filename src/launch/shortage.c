@@ -4,11 +4,11 @@
  * limit was met is then the innermost one, up from there, that has one and is near it. Only without
  * such a count the machine's own is read, which the kernel takes longer for. */
 #include "launch/shortage.h"
-#include "base/cgroup.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/cgroup.h"
 
 /* UINT64_MAX: the kernel has no such count for this group. */
 static uint64_t read_kills(const struct weft_cgroup *cgroup) {

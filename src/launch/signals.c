@@ -2,10 +2,10 @@
 /* A signal that the kernel sends on behalf of the terminal goes to our whole process group, in
  * which the PEs are, and is not sent to them again. */
 #include "launch/signals.h"
+#include <unistd.h>
 #include "launch/catch.h"
 #include "launch/end.h"
 #include "launch/reap.h"
-#include <unistd.h>
 
 static void forward(struct weft_run *run, int signal, bool group_has_it) {
     if (group_has_it)

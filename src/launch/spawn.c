@@ -3,12 +3,6 @@
  * needs, moved to numbers that shell scripts do not use. PEs stay in our process group, so that the
  * terminal treats the job as the one command that it is. */
 #include "launch/spawn.h"
-#include "boot/hub.h"
-#include "boot/wire.h"
-#include "launch/bind.h"
-#include "launch/catch.h"
-#include "launch/files.h"
-#include "launch/output.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +11,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "boot/hub.h"
+#include "boot/wire.h"
+#include "launch/bind.h"
+#include "launch/catch.h"
+#include "launch/files.h"
+#include "launch/output.h"
 
 enum {
     FIRST_DESCRIPTOR = 200, /* scripts use 3 to 9, shells 10 and up and 255 */

@@ -2,8 +2,8 @@
 /* The kernel walks a dying thread's robust mutexes before it frees the memory of its process: this
  * notice takes about 0.1 ms where the end of the process takes 60 ms for 2 GiB. */
 #include "launch/watch.h"
-#include "boot/alive.h"
 #include <unistd.h>
+#include "boot/alive.h"
 
 enum { STACK_BYTES = 128 * 1024 };
 

@@ -7,8 +7,8 @@
 #define WEFT_TRANSPORT_GPU_SLICE_H
 
 #include <shmemx.h>
-#include "weft/addr.h"
 #include "transport/gpu_copy.h"
+#include "weft/addr.h"
 
 /* Shared with kernels. */
 struct weft_gpu_slices {

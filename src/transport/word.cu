@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One word, one thread: atomics, signals and waits. What a stream did before is visible to whoever
  * sees what these store, and what these saw is visible to the stream's work behind. */
+#include <shmem.h>
 #include "base/gpu.cuh"
 #include "transport/gpu_spin.cuh"
 #include "transport/gpu_word.h"
-#include <shmem.h>
 
 /* The word before; of SET nothing. */
 template <class Word> WEFT_DEVICE Word amo(int op, Word *word, Word value, Word cond) {

@@ -13,6 +13,7 @@ import tap  # noqa: E402
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 500
 MEDIAN_FUNCTION_LINES_MAX = 13
+ROOMS_OF_ORDER = ["base", "boot", "transport", "core", "device", "launch"]
 
 
 def sources(*folders):
@@ -66,6 +67,16 @@ def licence_lines(problems):
             problems.append(f"{path.relative_to(ROOT)} does not open with its licence line")
 
 
+def include_order(problems):
+    """A source includes its own header first, then those of the system, then those of the rooms."""
+    for path in sources(*(f"src/{room}" for room in ROOMS_OF_ORDER)):
+        own = f'"{path.parent.name}/{path.stem}.h'
+        names = re.findall(r'^#include (["<][^">]+)', path.read_text(), re.M)
+        places = [0 if name == own else 1 if name[0] == "<" else 2 for name in names]
+        if places != sorted(places):
+            problems.append(f"{path.relative_to(ROOT)}: own header, system headers, headers of rooms")
+
+
 def leftover_words(problems):
     words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
     for path in sources("src", "include", "examples", "python", "tests", "bench"):
@@ -93,6 +104,7 @@ tap.run([
     (f"functions have at most {FUNCTION_LINES_MAX} lines", function_lengths),
     (f"files have at most {FILE_LINES_MAX} lines", file_lengths),
     ("every file opens with its licence", licence_lines),
+    ("includes are the own header, the system's, the rooms'", include_order),
     ("no promise is left in a comment", leftover_words),
     ("clang-format changes nothing", formatting),
 ])
