@@ -12,7 +12,7 @@ struct weft_cuda weft_cuda;
 /* What the first load came to; later ones repeat it. */
 static struct {
     pthread_once_t once;
-    int result;
+    int error;
     char text[256];
 } loaded = {.once = PTHREAD_ONCE_INIT};
 
@@ -56,12 +56,12 @@ static int start(void) {
 }
 
 static void load(void) {
-    loaded.result = start();
+    loaded.error = start();
 }
 
 int weft_cuda_load(void) {
     pthread_once(&loaded.once, load);
-    return loaded.result < 0 ? weft_fail(loaded.result, "%s", loaded.text) : 0;
+    return loaded.error < 0 ? weft_fail(loaded.error, "%s", loaded.text) : 0;
 }
 
 const char *weft_cuda_error(int error) {

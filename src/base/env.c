@@ -102,14 +102,14 @@ static int env_read_text(const char *name, const char *old, const char **text) {
 }
 
 int weft_env_read(void) {
-    int result = 0;
+    int error = 0;
 #define READ(kind, field, name, old, preset, meaning) \
     weft_env.field = (preset);                        \
-    if (result == 0)                                  \
-        result = env_read_##kind(name, old, &weft_env.field);
+    if (error == 0)                                   \
+        error = env_read_##kind(name, old, &weft_env.field);
     WEFT_ENV(READ)
 #undef READ
-    return result;
+    return error;
 }
 
 /* A setting as a person reads it. */

@@ -12,11 +12,11 @@ int weft_thread_start(pthread_t *thread, void *(*body)(void *), void *argument) 
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(thread, NULL, body, argument);
+    int result = pthread_create(thread, NULL, body, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc == 0)
+    if (result == 0)
         running++;
-    return -rc;
+    return -result;
 }
 
 void weft_thread_join(pthread_t thread) {

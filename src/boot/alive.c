@@ -20,7 +20,7 @@ static struct {
     bool running;
     pthread_t thread;
     pthread_mutex_t *alive;
-    int result;
+    int error;
     sem_t taken, release;
 } keeper;
 
@@ -68,12 +68,12 @@ static bool is_as_taken(const pthread_mutex_t *alive) {
  * unless another process is this PE already. */
 static int take(pthread_mutex_t *alive) {
     struct timespec until = weft_clock_deadline_ms(1000);
-    int rc = weft_alive_whole(alive) ? pthread_mutex_timedlock(alive, &until) : EINVAL;
-    if (rc == EOWNERDEAD)
-        rc = pthread_mutex_consistent(alive);
-    if (rc == 0)
+    int result = weft_alive_whole(alive) ? pthread_mutex_timedlock(alive, &until) : EINVAL;
+    if (result == EOWNERDEAD)
+        result = pthread_mutex_consistent(alive);
+    if (result == 0)
         as_taken = *alive;
-    return -rc;
+    return -result;
 }
 
 static void wait_for(sem_t *event) {
@@ -92,9 +92,9 @@ static void end_after_others(void) {
 
 static void *keeper_main(void *unused) {
     (void)unused;
-    keeper.result = take(keeper.alive);
+    keeper.error = take(keeper.alive);
     sem_post(&keeper.taken);
-    if (keeper.result != 0)
+    if (keeper.error != 0)
         return NULL;
     if (first_ended)
         end_after_others();
@@ -114,15 +114,15 @@ static int keeper_start(pthread_mutex_t *alive) {
 
 static int keeper_wait(void) {
     wait_for(&keeper.taken);
-    keeper.running = keeper.result == 0;
+    keeper.running = keeper.error == 0;
     if (!keeper.running)
         weft_thread_join(keeper.thread);
-    return keeper.result;
+    return keeper.error;
 }
 
 static int keep(pthread_mutex_t *alive) {
-    int rc = keeper_start(alive);
-    return rc ? rc : keeper_wait();
+    int error = keeper_start(alive);
+    return error ? error : keeper_wait();
 }
 
 /* The first thread ends by pthread_exit while others go on: the keeper queues for the mutex before
@@ -140,11 +140,11 @@ static void hand_over(void *alive) {
 static int take_until_exit(pthread_mutex_t *alive) {
     static pthread_key_t end;
     static bool watched;
-    int rc = watched ? 0 : -pthread_key_create(&end, hand_over);
-    watched = rc == 0;
-    if (rc == 0)
-        rc = take(alive);
-    return rc ? rc : -pthread_setspecific(end, alive);
+    int error = watched ? 0 : -pthread_key_create(&end, hand_over);
+    watched = error == 0;
+    if (error == 0)
+        error = take(alive);
+    return error ? error : -pthread_setspecific(end, alive);
 }
 
 int weft_alive_hold(pthread_mutex_t *alive) {
@@ -152,10 +152,10 @@ int weft_alive_hold(pthread_mutex_t *alive) {
     if (holder == self)
         return 0;
     bool first_thread = syscall(SYS_gettid) == self;
-    int rc = first_thread ? take_until_exit(alive) : keep(alive);
-    if (rc == 0)
+    int error = first_thread ? take_until_exit(alive) : keep(alive);
+    if (error == 0)
         holder = self;
-    return rc;
+    return error;
 }
 
 void weft_alive_end_if_last(void) {

@@ -51,27 +51,27 @@ static int attach_alone(void) {
     weft_attachment.pe = 0;
     weft_attachment.npes = 1;
     weft_attachment.hub = -1;
-    int rc = weft_control_create(1, &weft_attachment.control, NULL);
-    if (rc == 0)
+    int error = weft_control_create(1, &weft_attachment.control, NULL);
+    if (error == 0)
         weft_attachment.control->cores = weft_machine_cores();
     else
-        weft_log("no memory for the control page: %s", strerror(-rc));
-    return rc;
+        weft_log("no memory for the control page: %s", strerror(-error));
+    return error;
 }
 
 static int attach_by_meeting(const struct weft_source *source) {
     struct weft_identity self;
     struct weft_met met;
-    int rc = weft_source_identify(source, &self);
-    if (rc)
-        return rc;
+    int error = weft_source_identify(source, &self);
+    if (error)
+        return error;
     weft_attachment.source = source;
     atexit(weft_boot_close_source);
     if (self.npes == 1)
         return attach_alone();
-    rc = weft_meet(&self, &met);
-    if (rc)
-        return rc;
+    error = weft_meet(&self, &met);
+    if (error)
+        return error;
     weft_attachment.pe = self.pe;
     weft_attachment.npes = self.npes;
     weft_attachment.hub = met.hub;
@@ -81,12 +81,12 @@ static int attach_by_meeting(const struct weft_source *source) {
 }
 
 static int find_source(const struct weft_source **source) {
-    int rc = weft_source_find(source);
-    if (rc)
+    int error = weft_source_find(source);
+    if (error)
         weft_log("WEFT_LAUNCHER=%s names no way to be started: set it to auto, oshrun, pmix, pmi, "
                  "pmi2, torchrun, slurm, init_attr or none",
                  getenv("WEFT_LAUNCHER"));
-    return rc;
+    return error;
 }
 
 /* It would give all PEs of the job its memory to write to. Where the program itself has asked for
@@ -111,16 +111,16 @@ int weft_attach(void) {
         weft_log("a forked child of a PE is no PE: start programs with exec");
         return -EPERM;
     }
-    int rc = refuse_job();
-    rc = rc ? rc : find_source(&source);
-    if (rc)
-        return rc;
+    int error = refuse_job();
+    error = error ? error : find_source(&source);
+    if (error)
+        return error;
     if (!source)
-        rc = attach_alone();
+        error = attach_alone();
     else
-        rc = source == &weft_source_oshrun ? weft_inherit() : attach_by_meeting(source);
-    if (rc == 0)
-        rc = -pthread_atfork(NULL, NULL, forget_in_child);
-    weft_attachment.valid = rc == 0;
-    return rc;
+        error = source == &weft_source_oshrun ? weft_inherit() : attach_by_meeting(source);
+    if (error == 0)
+        error = -pthread_atfork(NULL, NULL, forget_in_child);
+    weft_attachment.valid = error == 0;
+    return error;
 }

@@ -27,21 +27,21 @@ static int announce(void) {
     if (!weft_attachment.launched)
         return 0;
     struct weft_wire_header hello = {.kind = WEFT_WIRE_JOIN};
-    int rc = weft_wire_send(weft_attachment.hub, &hello, NULL, 0, NULL, 0, 0);
-    if (rc == -EPIPE)
+    int error = weft_wire_send(weft_attachment.hub, &hello, NULL, 0, NULL, 0, 0);
+    if (error == -EPIPE)
         weft_boot_lost();
-    if (rc)
-        weft_log("cannot reach the launcher: %s", strerror(-rc));
-    return rc;
+    if (error)
+        weft_log("cannot reach the launcher: %s", strerror(-error));
+    return error;
 }
 
 static int enter(void) {
     struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
-    int rc = weft_alive_hold(&me->alive);
-    if (rc) {
+    int error = weft_alive_hold(&me->alive);
+    if (error) {
         weft_log("cannot become PE %d, which process %d is: %s", weft_attachment.pe,
-                 atomic_load(&me->pid), strerror(-rc));
-        return rc;
+                 atomic_load(&me->pid), strerror(-error));
+        return error;
     }
     atomic_store(&me->pid, (int32_t)getpid());
     atomic_store(&me->state, WEFT_PE_JOINED);
@@ -49,13 +49,13 @@ static int enter(void) {
 }
 
 int weft_boot_join(void) {
-    int rc = weft_attach();
-    if (rc == 0)
-        rc = enter();
-    if (rc == 0)
+    int error = weft_attach();
+    if (error == 0)
+        error = enter();
+    if (error == 0)
         weft_boot =
             (struct weft_boot){weft_attachment.pe, weft_attachment.npes, weft_attachment.control};
-    return rc;
+    return error;
 }
 
 /* The state before the release: the launcher judges the release by it. */

@@ -54,14 +54,14 @@ int weft_control_create(int npes, struct weft_control **control, int *memfd) {
     int file = memfd ? memfd_of(bytes) : -1;
     if (memfd && file < 0)
         return file;
-    int rc = page_of(file, bytes, control);
-    if (rc == 0)
+    int error = page_of(file, bytes, control);
+    if (error == 0)
         page_fill(*control, npes);
     else if (memfd)
         close(file);
-    if (rc == 0 && memfd)
+    if (error == 0 && memfd)
         *memfd = file;
-    return rc;
+    return error;
 }
 
 static int check_page(const struct weft_control *page, size_t bytes, int npes) {
@@ -90,17 +90,17 @@ int weft_control_map(int fd, int npes, struct weft_control **control) {
     }
     struct weft_control *page = NULL;
     size_t bytes = (size_t)stat.st_size;
-    int rc = page_of(fd, bytes, &page);
-    if (rc) {
-        weft_log("cannot map the control page: %s", strerror(-rc));
-        return rc;
+    int error = page_of(fd, bytes, &page);
+    if (error) {
+        weft_log("cannot map the control page: %s", strerror(-error));
+        return error;
     }
-    rc = check_page(page, bytes, npes);
-    if (rc == 0)
+    error = check_page(page, bytes, npes);
+    if (error == 0)
         *control = page;
     else
         munmap(page, bytes);
-    return rc;
+    return error;
 }
 
 /* A PE that is killed between its claim and the word would leave the word unwritten for ever: who

@@ -27,12 +27,12 @@ static int exchange_give(const struct weft_exchange *exchange, const void *mine,
                                       .bytes = (uint32_t)exchange->bytes,
                                       .nfds = (uint32_t)exchange->nfds};
     for (;;) {
-        int rc = weft_wire_send(weft_attachment.hub, &header, mine, exchange->bytes, fds,
-                                exchange->nfds, 0);
-        if (rc == -EPIPE)
+        int error = weft_wire_send(weft_attachment.hub, &header, mine, exchange->bytes, fds,
+                                   exchange->nfds, 0);
+        if (error == -EPIPE)
             weft_boot_lost();
-        if (rc != -ETOOMANYREFS)
-            return rc;
+        if (error != -ETOOMANYREFS)
+            return error;
         /* Too many descriptors are under way; the kernel counts them against the limit on open
          * ones. Others will take theirs. */
         weft_machine_raise_descriptors();
@@ -103,10 +103,10 @@ int weft_exchange_check(const struct weft_exchange *exchange) {
 }
 
 static int take_from_hub(struct weft_exchange *exchange, int flags) {
-    int rc = weft_exchange_take(exchange, weft_attachment.hub, flags);
-    if (rc == -EPIPE)
+    int error = weft_exchange_take(exchange, weft_attachment.hub, flags);
+    if (error == -EPIPE)
         weft_boot_lost();
-    return rc;
+    return error;
 }
 
 /* Until there is something to take, or a moment is over: a launcher that is stopped sends nothing,
@@ -126,11 +126,11 @@ static int exchange_as_root(struct weft_exchange *exchange, struct weft_late *la
     while (exchange->arrived < exchange->members) {
         if (weft_control_aborted(weft_attachment.control))
             weft_boot_lost();
-        int rc = take_from_hub(exchange, MSG_DONTWAIT);
-        if (rc == -EAGAIN)
+        int error = take_from_hub(exchange, MSG_DONTWAIT);
+        if (error == -EAGAIN)
             weft_root_turn();
-        else if (rc)
-            return rc;
+        else if (error)
+            return error;
         weft_late_turn(late);
     }
     weft_root_finish();
@@ -142,20 +142,20 @@ static int exchange_all(struct weft_exchange *exchange, const char *call, const 
     struct weft_late late = {.call = call,
                              .count = exchange->members,
                              .server = weft_attachment.launched ? "oshrun" : "PE 0"};
-    int rc = exchange_give(exchange, mine, fds);
-    if (rc == 0 && weft_attachment.served)
-        rc = exchange_as_root(exchange, &late);
-    while (rc == 0 && exchange->arrived < exchange->members) {
-        rc = take_from_hub(exchange, MSG_DONTWAIT);
-        if (rc == -EAGAIN) {
+    int error = exchange_give(exchange, mine, fds);
+    if (error == 0 && weft_attachment.served)
+        error = exchange_as_root(exchange, &late);
+    while (error == 0 && exchange->arrived < exchange->members) {
+        error = take_from_hub(exchange, MSG_DONTWAIT);
+        if (error == -EAGAIN) {
             await_hub(&late);
-            rc = 0;
+            error = 0;
         }
     }
     weft_late_end(&late);
-    if (rc)
+    if (error)
         weft_exchange_drop(exchange);
-    return rc;
+    return error;
 }
 
 int weft_boot_exchange(const char *call, const void *mine, size_t bytes, void *all, const int *fds,
@@ -165,12 +165,12 @@ int weft_boot_exchange(const char *call, const void *mine, size_t bytes, void *a
                                      .nfds = nfds,
                                      .all = all,
                                      .all_fds = all_fds};
-    int rc = weft_exchange_check(&exchange);
-    if (rc == 0)
-        rc = exchange.members == 1 ? weft_exchange_alone(&exchange, mine, fds)
-                                   : exchange_all(&exchange, call, mine, fds);
-    if (rc)
+    int error = weft_exchange_check(&exchange);
+    if (error == 0)
+        error = exchange.members == 1 ? weft_exchange_alone(&exchange, mine, fds)
+                                      : exchange_all(&exchange, call, mine, fds);
+    if (error)
         weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", call, bytes, nfds,
-                 weft_attachment.npes, strerror(-rc));
-    return rc;
+                 weft_attachment.npes, strerror(-error));
+    return error;
 }

@@ -19,10 +19,10 @@ void weft_boot_give(const struct weft_boot_given *what) {
 
 int weft_boot_key(unsigned char bytes[WEFT_BOOT_KEY_BYTES]) {
     struct weft_job_key job_key;
-    int rc = weft_job_key_draw(&job_key);
-    if (rc == 0)
+    int error = weft_job_key_draw(&job_key);
+    if (error == 0)
         memcpy(bytes, &job_key, sizeof job_key);
-    return rc;
+    return error;
 }
 
 static int given_promises(void) {
@@ -62,14 +62,14 @@ static int gather(struct weft_job_key *job_key) {
     struct given_entry *all = calloc((size_t)given.npes, sizeof *all);
     if (!all)
         return -ENOMEM;
-    int rc = given.allgather(&mine, all, sizeof mine, given.context);
-    if (rc) {
-        weft_log("shmemx_init_attr: argument attr: allgather returns %d", rc);
-        rc = -EIO;
+    int error = given.allgather(&mine, all, sizeof mine, given.context);
+    if (error) {
+        weft_log("shmemx_init_attr: argument attr: allgather returns %d", error);
+        error = -EIO;
     }
-    rc = rc ? rc : pick(all, job_key);
+    error = error ? error : pick(all, job_key);
     free(all);
-    return rc;
+    return error;
 }
 
 static int given_share(int pe, int npes, struct weft_job_key *job_key) {

@@ -122,10 +122,10 @@ static void *guard_main(void *unused) {
 int weft_guard_start(void) {
     pthread_t thread;
     open_lines();
-    int rc = weft_thread_start(&thread, guard_main, NULL);
-    if (rc)
-        weft_log("cannot start the thread that watches over the job: %s", strerror(-rc));
+    int error = weft_thread_start(&thread, guard_main, NULL);
+    if (error)
+        weft_log("cannot start the thread that watches over the job: %s", strerror(-error));
     else
         pthread_detach(thread);
-    return rc;
+    return error;
 }

@@ -33,7 +33,7 @@ struct weft_hub {
     struct hub_pe *pe;
 };
 
-int weft_hub_open(struct weft_hub **result, const int sockets[], int npes) {
+int weft_hub_open(struct weft_hub **opened, const int sockets[], int npes) {
     struct weft_hub *hub = calloc(1, sizeof *hub);
     struct hub_pe *pes = calloc((size_t)npes, sizeof *pes);
     if (!hub || !pes) {
@@ -49,7 +49,7 @@ int weft_hub_open(struct weft_hub **result, const int sockets[], int npes) {
     }
     hub->npes = npes;
     hub->pe = pes;
-    *result = hub;
+    *opened = hub;
     return 0;
 }
 
@@ -140,9 +140,9 @@ static void deliver(struct weft_hub *hub, struct hub_pe *pe) {
         return;
     while (pe->position < hub->npes) {
         int count = weft_wire_batch(round->bytes, round->nfds, hub->npes - pe->position);
-        int rc = send_share(round, pe, count);
-        pe->crowded = rc == -ETOOMANYREFS;
-        if (rc)
+        int error = send_share(round, pe, count);
+        pe->crowded = error == -ETOOMANYREFS;
+        if (error)
             return;
         pe->position += count;
     }

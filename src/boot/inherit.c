@@ -40,17 +40,17 @@ static int promises(void) {
 const struct weft_source weft_source_oshrun = {.name = "oshrun", .promises = promises};
 
 static int read_environment(int *control_fd) {
-    int rc = read_number(WEFT_BOOT_ENV_NPES, WEFT_WIRE_PES_MAX, &weft_attachment.npes);
-    rc = rc ? rc : read_number(WEFT_BOOT_ENV_PE, WEFT_WIRE_PES_MAX, &weft_attachment.pe);
-    rc = rc ? rc : read_number(WEFT_BOOT_ENV_HUB, INT_MAX, &weft_attachment.hub);
-    rc = rc ? rc : read_number(WEFT_BOOT_ENV_CONTROL, INT_MAX, control_fd);
-    rc = rc ? rc : read_number(WEFT_BOOT_ENV_LIFE, INT_MAX, &weft_attachment.life);
-    if (rc == 0 && weft_attachment.pe >= weft_attachment.npes) {
+    int error = read_number(WEFT_BOOT_ENV_NPES, WEFT_WIRE_PES_MAX, &weft_attachment.npes);
+    error = error ? error : read_number(WEFT_BOOT_ENV_PE, WEFT_WIRE_PES_MAX, &weft_attachment.pe);
+    error = error ? error : read_number(WEFT_BOOT_ENV_HUB, INT_MAX, &weft_attachment.hub);
+    error = error ? error : read_number(WEFT_BOOT_ENV_CONTROL, INT_MAX, control_fd);
+    error = error ? error : read_number(WEFT_BOOT_ENV_LIFE, INT_MAX, &weft_attachment.life);
+    if (error == 0 && weft_attachment.pe >= weft_attachment.npes) {
         weft_log("%s=%d in the environment does not fit %s=%d", WEFT_BOOT_ENV_PE,
                  weft_attachment.pe, WEFT_BOOT_ENV_NPES, weft_attachment.npes);
-        rc = -EINVAL;
+        error = -EINVAL;
     }
-    return rc;
+    return error;
 }
 
 static bool is_launcher_socket(int fd) {
@@ -96,14 +96,15 @@ static void close_on_exec(int fd) {
 }
 
 int weft_inherit(void) {
-    int control_fd = -1, rc = read_environment(&control_fd);
-    if (rc == 0 && weft_attachment.npes > 1)
+    int control_fd = -1, error = read_environment(&control_fd);
+    if (error == 0 && weft_attachment.npes > 1)
         weft_log_set_pe(weft_attachment.pe);
-    rc = rc ? rc : check_sockets();
-    rc = rc ? rc : weft_control_map(control_fd, weft_attachment.npes, &weft_attachment.control);
-    rc = rc ? rc : arm_life();
-    if (rc)
-        return rc;
+    error = error ? error : check_sockets();
+    error = error ? error
+                  : weft_control_map(control_fd, weft_attachment.npes, &weft_attachment.control);
+    error = error ? error : arm_life();
+    if (error)
+        return error;
     weft_attachment.launched = true;
     close_on_exec(weft_attachment.hub);
     close_on_exec(weft_attachment.life);

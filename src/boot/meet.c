@@ -54,26 +54,26 @@ static int hear_answer(int root, const struct weft_identity *self, struct weft_m
         weft_log("PE 0 is gone before all PEs had come: %s", strerror((int)-bytes));
         return (int)bytes;
     }
-    int rc = -EPROTO;
+    int error = -EPROTO;
     if (header.kind == WEFT_WIRE_WELCOME)
-        rc = welcomed(self, &extra, met);
+        error = welcomed(self, &extra, met);
     else if (header.kind == WEFT_WIRE_REFUSAL)
-        rc = refused(why, (size_t)bytes);
+        error = refused(why, (size_t)bytes);
     else
         weft_log("PE 0 answers with a message of no known kind (%u)", header.kind);
     weft_wire_close(&extra);
-    return rc;
+    return error;
 }
 
 static int enter(int root, const struct weft_identity *self, struct weft_met *met) {
     struct timeval patience = {.tv_sec = WEFT_MEET_LIMIT_MS / 1000};
     fcntl(root, F_SETFL, 0); /* from here on it may block */
     setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    int rc = send_hello(root, self);
-    rc = rc ? -EAGAIN : hear_answer(root, self, met);
-    if (rc) {
+    int error = send_hello(root, self);
+    error = error ? -EAGAIN : hear_answer(root, self, met);
+    if (error) {
         close(root);
-        return rc;
+        return error;
     }
     setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof patience);
     met->hub = root;
@@ -88,15 +88,15 @@ static int try_listeners(const struct weft_identity *self, struct weft_met *met)
         weft_log("cannot look for PE 0 in /proc/net/unix: %s", strerror(-code));
         return code;
     }
-    int rc = -EAGAIN, root;
-    while (rc == -EAGAIN && (root = weft_rendezvous_connect(listing, self->job_key.secret)) >= 0)
-        rc = enter(root, self, met);
+    int error = -EAGAIN, root;
+    while (error == -EAGAIN && (root = weft_rendezvous_connect(listing, self->job_key.secret)) >= 0)
+        error = enter(root, self, met);
     fclose(listing);
-    if (rc == -EAGAIN && root != -ENOENT) {
+    if (error == -EAGAIN && root != -ENOENT) {
         weft_log("cannot go to PE 0: %s", strerror(-root));
         return root;
     }
-    return rc;
+    return error;
 }
 
 void weft_meet_hint(const struct weft_identity *self, const char *missing) {
@@ -113,10 +113,10 @@ static int look_for_root(const struct weft_identity *self, struct weft_met *met)
     bool hinted = false;
     for (long pause_ms = 1;;
          pause_ms = pause_ms * 2 < LOOK_AGAIN_MS_MAX ? pause_ms * 2 : LOOK_AGAIN_MS_MAX) {
-        int rc = try_listeners(self, met);
+        int error = try_listeners(self, met);
         uint64_t waited_ms = (weft_clock_ns() - begin_ns) / 1000000;
-        if (rc != -EAGAIN)
-            return rc;
+        if (error != -EAGAIN)
+            return error;
         if (waited_ms >= WEFT_MEET_LIMIT_MS)
             break;
         if (waited_ms >= WEFT_MEET_HINT_MS && !hinted) {

@@ -70,9 +70,9 @@ static int send_message(const char *text) {
 
 static int receive_line(char *line) {
     for (size_t at = 0; at < WEFT_PMI_MESSAGE_MAX; at++) {
-        int rc = receive_all(line + at, 1);
-        if (rc)
-            return rc;
+        int error = receive_all(line + at, 1);
+        if (error)
+            return error;
         if (line[at] == '\n') {
             line[at] = '\0';
             return 0;
@@ -83,10 +83,10 @@ static int receive_line(char *line) {
 
 static int receive_prefixed(char *message) {
     char digits[LENGTH_DIGITS + 1] = "";
-    int rc = receive_all(digits, LENGTH_DIGITS);
+    int error = receive_all(digits, LENGTH_DIGITS);
     int length = weft_source_number(digits + strspn(digits, " "), WEFT_PMI_MESSAGE_MAX - 1);
-    if (rc || length < 0)
-        return rc ? rc : -EPROTO;
+    if (error || length < 0)
+        return error ? error : -EPROTO;
     message[length] = '\0';
     return receive_all(message, (size_t)length);
 }
@@ -121,16 +121,17 @@ static bool is_answer(const char *answer, const char *expected) {
 }
 
 int weft_pmi_ask(const char *question, const char *expected, char answer[WEFT_PMI_MESSAGE_MAX]) {
-    int rc = send_message(question);
-    rc = rc ? rc : receive_message(answer);
-    if (rc)
+    int error = send_message(question);
+    error = error ? error : receive_message(answer);
+    if (error)
         weft_log("PMI: no answer to '%.60s': %s", question,
-                 rc == -EPIPE ? "the process manager has closed the connection" : strerror(-rc));
+                 error == -EPIPE ? "the process manager has closed the connection"
+                                 : strerror(-error));
     else if (!is_answer(answer, expected)) {
         weft_log("PMI: the process manager answers '%.100s' to '%.60s'", answer, question);
-        rc = -EPROTO;
+        error = -EPROTO;
     }
-    return rc;
+    return error;
 }
 
 void weft_pmi_close(const char *question) {
@@ -196,13 +197,13 @@ static int connect_to_port(const char *text) {
 /* "cmd=set KEY=number" */
 static int receive_setting(const char *key, int *number) {
     char line[WEFT_PMI_MESSAGE_MAX], value[16] = "";
-    int rc = receive_line(line);
-    if (rc == 0 && is_answer(line, "set") && weft_pmi_value(line, key, value, sizeof value))
+    int error = receive_line(line);
+    if (error == 0 && is_answer(line, "set") && weft_pmi_value(line, key, value, sizeof value))
         *number = weft_source_number(value, WEFT_WIRE_PES_MAX);
-    if (rc == 0 && *number >= 0)
+    if (error == 0 && *number >= 0)
         return 0;
     weft_log("PMI_PORT: the process manager does not say its '%s'", key);
-    return rc ? rc : -EPROTO;
+    return error ? error : -EPROTO;
 }
 
 /* Through a port the server has to be told who connects, and tells what variables tell otherwise.
@@ -211,21 +212,21 @@ static int introduce(const char *id, int *pe, int *npes) {
     char question[64], answer[WEFT_PMI_MESSAGE_MAX];
     int debug = -1;
     snprintf(question, sizeof question, "cmd=initack pmiid=%.20s", id);
-    int rc = weft_pmi_ask(question, "initack", answer);
-    rc = rc ? rc : receive_setting("size", npes);
-    rc = rc ? rc : receive_setting("rank", pe);
-    return rc ? rc : receive_setting("debug", &debug);
+    int error = weft_pmi_ask(question, "initack", answer);
+    error = error ? error : receive_setting("size", npes);
+    error = error ? error : receive_setting("rank", pe);
+    return error ? error : receive_setting("debug", &debug);
 }
 
 static int agree_on_version(int version) {
     char question[64], answer[WEFT_PMI_MESSAGE_MAX], theirs[16] = "", code[16] = "0";
     snprintf(question, sizeof question, "cmd=init pmi_version=%d pmi_subversion=%d", version,
              version == 1);
-    int rc = send_message(question);
-    rc = rc ? rc : receive_message(answer);
-    if (rc) {
-        weft_log("PMI: the process manager does not answer: %s", strerror(-rc));
-        return rc;
+    int error = send_message(question);
+    error = error ? error : receive_message(answer);
+    if (error) {
+        weft_log("PMI: the process manager does not answer: %s", strerror(-error));
+        return error;
     }
     weft_pmi_value(answer, "rc", code, sizeof code);
     if (!weft_pmi_value(answer, "pmi_version", theirs, sizeof theirs) ||
@@ -247,8 +248,8 @@ int weft_pmi_connect(int version, int *pe, int *npes) {
         weft_log("PMI: neither PMI_FD nor PMI_PORT and PMI_ID are in the environment");
         return -EINVAL;
     }
-    int rc = fd ? take_descriptor(fd) : connect_to_port(port);
-    if (rc == 0 && !fd)
-        rc = introduce(id, pe, npes);
-    return rc ? rc : agree_on_version(version);
+    int error = fd ? take_descriptor(fd) : connect_to_port(port);
+    if (error == 0 && !fd)
+        error = introduce(id, pe, npes);
+    return error ? error : agree_on_version(version);
 }

@@ -10,17 +10,17 @@ static char store_name[256];
 
 static int ask_store_name(void) {
     char answer[WEFT_PMI_MESSAGE_MAX];
-    int rc = weft_pmi_ask("cmd=get_my_kvsname", "my_kvsname", answer);
-    if (rc == 0 && !weft_pmi_value(answer, "kvsname", store_name, sizeof store_name)) {
+    int error = weft_pmi_ask("cmd=get_my_kvsname", "my_kvsname", answer);
+    if (error == 0 && !weft_pmi_value(answer, "kvsname", store_name, sizeof store_name)) {
         weft_log("PMI: the process manager's store has no name: '%.100s'", answer);
-        rc = -EPROTO;
+        error = -EPROTO;
     }
-    return rc;
+    return error;
 }
 
 static int pmi1_open(int *pe, int *npes) {
-    int rc = weft_pmi_connect(1, pe, npes);
-    return rc ? rc : ask_store_name();
+    int error = weft_pmi_connect(1, pe, npes);
+    return error ? error : ask_store_name();
 }
 
 static int pmi1_put(const char *key, const char *value) {
@@ -40,12 +40,12 @@ static int pmi1_get(int pe, const char *key, char *value, size_t bytes) {
     char question[WEFT_PMI_MESSAGE_MAX], answer[WEFT_PMI_MESSAGE_MAX];
     (void)pe;
     snprintf(question, sizeof question, "cmd=get kvsname=%s key=%s", store_name, key);
-    int rc = weft_pmi_ask(question, "get_result", answer);
-    if (rc == 0 && !weft_pmi_value(answer, "value", value, bytes)) {
+    int error = weft_pmi_ask(question, "get_result", answer);
+    if (error == 0 && !weft_pmi_value(answer, "value", value, bytes)) {
         weft_log("PMI: the process manager's store has no '%s'", key);
-        rc = -ENOENT;
+        error = -ENOENT;
     }
-    return rc;
+    return error;
 }
 
 static void pmi1_close(void) {

@@ -26,25 +26,25 @@ static int enter_job(int *pe, int *npes) {
     const char *job = getenv("PMI_JOBID");
     snprintf(question, sizeof question, "cmd=fullinit;%s%.200s%spmirank=%d;threaded=FALSE;",
              job ? "pmijobid=" : "", job ? job : "", job ? ";" : "", *pe);
-    int rc = weft_pmi_ask(question, "fullinit-response", answer);
-    rc = rc ? rc : ask_number(answer, "rank", pe);
-    return rc ? rc : ask_number(answer, "size", npes);
+    int error = weft_pmi_ask(question, "fullinit-response", answer);
+    error = error ? error : ask_number(answer, "rank", pe);
+    return error ? error : ask_number(answer, "size", npes);
 }
 
 static int ask_job_id(void) {
     char answer[WEFT_PMI_MESSAGE_MAX];
-    int rc = weft_pmi_ask("cmd=job-getid;", "job-getid-response", answer);
-    if (rc == 0 && !weft_pmi_value(answer, "jobid", job_id, sizeof job_id)) {
+    int error = weft_pmi_ask("cmd=job-getid;", "job-getid-response", answer);
+    if (error == 0 && !weft_pmi_value(answer, "jobid", job_id, sizeof job_id)) {
         weft_log("PMI: the process manager has no name for the job: '%.100s'", answer);
-        rc = -EPROTO;
+        error = -EPROTO;
     }
-    return rc;
+    return error;
 }
 
 static int pmi2_open(int *pe, int *npes) {
-    int rc = weft_pmi_connect(2, pe, npes);
-    rc = rc ? rc : enter_job(pe, npes);
-    return rc ? rc : ask_job_id();
+    int error = weft_pmi_connect(2, pe, npes);
+    error = error ? error : enter_job(pe, npes);
+    return error ? error : ask_job_id();
 }
 
 static int pmi2_put(const char *key, const char *value) {
@@ -63,12 +63,12 @@ static int pmi2_get(int pe, const char *key, char *value, size_t bytes) {
     char question[WEFT_PMI_MESSAGE_MAX], answer[WEFT_PMI_MESSAGE_MAX];
     (void)pe;
     snprintf(question, sizeof question, "cmd=kvs-get;jobid=%s;srcid=-1;key=%s;", job_id, key);
-    int rc = weft_pmi_ask(question, "kvs-get-response", answer);
-    if (rc == 0 && !weft_pmi_value(answer, "value", value, bytes)) {
+    int error = weft_pmi_ask(question, "kvs-get-response", answer);
+    if (error == 0 && !weft_pmi_value(answer, "value", value, bytes)) {
         weft_log("PMI: the process manager's store has no '%s'", key);
-        rc = -ENOENT;
+        error = -ENOENT;
     }
-    return rc;
+    return error;
 }
 
 static void pmi2_close(void) {

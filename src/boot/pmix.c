@@ -124,9 +124,9 @@ static int ask_size(int *npes) {
 }
 
 static int pmix_open(int *pe, int *npes) {
-    int rc = load_library();
-    if (rc)
-        return rc;
+    int error = load_library();
+    if (error)
+        return error;
     int status = pmix.init(&pmix.self, NULL, 0);
     if (status)
         return fail("PMIx_Init", status);
@@ -153,13 +153,13 @@ static int pmix_get(int pe, const char *key, char *text, size_t bytes) {
     if (!value)
         return -EPROTO;
     bool is_text = value->type == PMIX_STRING && value->data.string;
-    int rc = is_text && strlen(value->data.string) < bytes ? 0 : -EPROTO;
-    if (rc == 0)
+    int error = is_text && strlen(value->data.string) < bytes ? 0 : -EPROTO;
+    if (error == 0)
         strcpy(text, value->data.string);
     else
         weft_log("PMIx: what PE %d has put as '%s' is no text of ours", pe, key);
     release(value);
-    return rc;
+    return error;
 }
 
 static void pmix_close(void) {

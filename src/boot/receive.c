@@ -178,9 +178,9 @@ static int turn(struct reception *reception) {
             reception->polls[seated++] =
                 (struct pollfd){.fd = reception->pe[pe].socket, .events = POLLIN};
     weft_listener_poll(&reception->listener, reception->polls, seated, WEFT_MEET_HINT_MS);
-    int rc = check_present(reception);
-    if (rc)
-        return rc;
+    int error = check_present(reception);
+    if (error)
+        return error;
     weft_listener_turn(&reception->listener, reception->polls + seated, hear, reception);
     return reception->failed ? reception->failed : check_time(reception);
 }
@@ -190,10 +190,11 @@ static int turn(struct reception *reception) {
 static int welcome_all(struct reception *reception, int page) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
     for (int pe = 1; pe < reception->self->npes; pe++) {
-        int rc = weft_wire_send(reception->pe[pe].socket, &header, NULL, 0, &page, 1, 0);
-        if (rc) {
-            weft_log("cannot welcome PE %d (pid %d): %s", pe, reception->pe[pe].pid, strerror(-rc));
-            return rc;
+        int error = weft_wire_send(reception->pe[pe].socket, &header, NULL, 0, &page, 1, 0);
+        if (error) {
+            weft_log("cannot welcome PE %d (pid %d): %s", pe, reception->pe[pe].pid,
+                     strerror(-error));
+            return error;
         }
     }
     return 0;
@@ -209,27 +210,27 @@ static int open_hub(struct reception *reception, struct weft_met *met) {
         sockets[pe] = reception->pe[pe].socket;
         reception->pe[pe].socket = -1; /* the hub's now */
     }
-    int rc = weft_hub_open(&met->served, sockets, npes);
+    int error = weft_hub_open(&met->served, sockets, npes);
     met->hub = own[1];
-    return rc;
+    return error;
 }
 
 static int begin_job(struct reception *reception, struct weft_met *met) {
     int page, granted = weft_machine_quota();
-    int rc = weft_control_create(reception->self->npes, &met->control, &page);
-    if (rc) {
-        weft_log("cannot make the control page: %s", strerror(-rc));
-        return rc;
+    int error = weft_control_create(reception->self->npes, &met->control, &page);
+    if (error) {
+        weft_log("cannot make the control page: %s", strerror(-error));
+        return error;
     }
     int processors = CPU_COUNT(&reception->processors);
     met->control->cores = granted < processors ? granted : processors;
     for (int pe = 1; pe < reception->self->npes; pe++) /* for a death before it says so itself */
         atomic_store(&met->control->pe[pe].pid, reception->pe[pe].pid);
-    rc = welcome_all(reception, page);
+    error = welcome_all(reception, page);
     close(page);
-    if (rc == 0 && (rc = open_hub(reception, met)) != 0)
-        weft_log("cannot make the hub: %s", strerror(-rc));
-    return rc;
+    if (error == 0 && (error = open_hub(reception, met)) != 0)
+        weft_log("cannot make the hub: %s", strerror(-error));
+    return error;
 }
 
 static int open_reception(struct reception *reception) {
@@ -242,13 +243,13 @@ static int open_reception(struct reception *reception) {
     reception->polls = calloc(WEFT_LISTENER_POLLS + npes, sizeof *reception->polls);
     for (size_t pe = 0; reception->pe && pe < npes; pe++)
         reception->pe[pe].socket = -1;
-    int rc = reception->pe && reception->polls ? 0 : -ENOMEM;
-    if (rc == 0)
-        rc = weft_listener_open(&reception->listener,
-                                weft_rendezvous_listen(reception->self->job_key.secret));
-    if (rc)
-        weft_log("cannot wait for the other PEs: %s", strerror(-rc));
-    return rc;
+    int error = reception->pe && reception->polls ? 0 : -ENOMEM;
+    if (error == 0)
+        error = weft_listener_open(&reception->listener,
+                                   weft_rendezvous_listen(reception->self->job_key.secret));
+    if (error)
+        weft_log("cannot wait for the other PEs: %s", strerror(-error));
+    return error;
 }
 
 static void close_reception(struct reception *reception) {
@@ -262,11 +263,11 @@ static void close_reception(struct reception *reception) {
 
 int weft_meet_receive(const struct weft_identity *self, struct weft_met *met) {
     struct reception reception = {.self = self, .listener.listening = -1};
-    int rc = open_reception(&reception);
-    while (rc == 0 && reception.arrived < self->npes - 1)
-        rc = turn(&reception);
-    if (rc == 0)
-        rc = begin_job(&reception, met);
+    int error = open_reception(&reception);
+    while (error == 0 && reception.arrived < self->npes - 1)
+        error = turn(&reception);
+    if (error == 0)
+        error = begin_job(&reception, met);
     close_reception(&reception);
-    return rc;
+    return error;
 }

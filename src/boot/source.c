@@ -102,17 +102,17 @@ static int share_through_store(const struct weft_source *source, int pe,
     _Static_assert(2 * sizeof *job_key < sizeof text && SHOWN_BYTES <= sizeof text,
                    "the text of a key fits");
     job_key_write(job_key, text);
-    int rc = pe == 0 ? source->put(key, text) : 0;
-    rc = rc ? rc : source->fence();
-    rc = rc ? rc : source->get(0, key, text, sizeof text);
-    if (rc == 0 && (rc = job_key_read(text, job_key)) != 0) {
+    int error = pe == 0 ? source->put(key, text) : 0;
+    error = error ? error : source->fence();
+    error = error ? error : source->get(0, key, text, sizeof text);
+    if (error == 0 && (error = job_key_read(text, job_key)) != 0) {
         weft_log_make_printable(text, SHOWN_BYTES);
         weft_log("%s: what PE 0 has put is '%s', and no key of a job of ours: do all PEs run "
                  "the same "
                  "version of Weft?",
                  source->name, text);
     }
-    return rc;
+    return error;
 }
 
 static int check_host(const struct weft_source *source, const struct weft_identity *identity) {
@@ -135,19 +135,19 @@ static int check_place(const struct weft_source *source, const struct weft_ident
 
 int weft_source_identify(const struct weft_source *source, struct weft_identity *identity) {
     *identity = (struct weft_identity){.pe = -1};
-    int rc = source->open(&identity->pe, &identity->npes);
-    rc = rc ? rc : check_place(source, identity);
-    if (rc == 0 && identity->npes > 1)
+    int error = source->open(&identity->pe, &identity->npes);
+    error = error ? error : check_place(source, identity);
+    if (error == 0 && identity->npes > 1)
         weft_log_set_pe(identity->pe);
-    if (rc || identity->npes == 1)
-        return rc;
+    if (error || identity->npes == 1)
+        return error;
     if (source->describe)
         source->describe(identity->because, sizeof identity->because);
     if (identity->pe == 0)
-        rc = weft_job_key_draw(&identity->job_key);
-    if (rc == 0 && source->share)
-        rc = source->share(identity->pe, identity->npes, &identity->job_key);
-    else if (rc == 0)
-        rc = share_through_store(source, identity->pe, &identity->job_key);
-    return rc ? rc : check_host(source, identity);
+        error = weft_job_key_draw(&identity->job_key);
+    if (error == 0 && source->share)
+        error = source->share(identity->pe, identity->npes, &identity->job_key);
+    else if (error == 0)
+        error = share_through_store(source, identity->pe, &identity->job_key);
+    return error ? error : check_host(source, identity);
 }

@@ -168,8 +168,8 @@ static bool hear(void *owner, int peer, pid_t pid) {
     if (bytes == -EAGAIN)
         return false;
     if (belongs(root, &header, &call, bytes)) {
-        int rc = keep(root, &header, &call, bytes, &extra);
-        root->status = root->status ? root->status : rc;
+        int error = keep(root, &header, &call, bytes, &extra);
+        root->status = root->status ? root->status : error;
         root->peer[header.first] = peer;
         root->seated++;
     } else {
@@ -187,21 +187,21 @@ static void gather_turn(struct root *root) {
 }
 
 static int gather(struct root *root) {
-    int rc = 0;
-    while (rc == 0 && root->seated < root->subset->count - 1) {
+    int error = 0;
+    while (error == 0 && root->seated < root->subset->count - 1) {
         look_at_abort(root->subset);
-        rc = check_present(root->subset);
-        if (rc == 0)
+        error = check_present(root->subset);
+        if (error == 0)
             gather_turn(root);
     }
-    return rc;
+    return error;
 }
 
 /* The others can't be told: they would wait for ever. */
-static int give_up(const struct weft_boot_subset *subset, int rc, const char *what) {
-    weft_log("%s: cannot %s: %s", subset->call, what, strerror(-rc));
+static int give_up(const struct weft_boot_subset *subset, int error, const char *what) {
+    weft_log("%s: cannot %s: %s", subset->call, what, strerror(-error));
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
-    return rc;
+    return error;
 }
 
 /* What a peer can take now. *position: how many contributions it has. One that is gone is no
@@ -210,10 +210,10 @@ static bool serve(const struct root *root, int peer, int *position) {
     const struct weft_exchange *exchange = root->exchange;
     struct weft_wire_header header = {.kind = WEFT_WIRE_FAIL, .status = root->status};
     if (root->status) {
-        int rc = weft_wire_send(peer, &header, NULL, 0, NULL, 0, MSG_DONTWAIT);
-        if (rc && rc != -EAGAIN && rc != -EPIPE)
-            give_up(root->subset, rc, "refuse a member");
-        return rc != -EAGAIN;
+        int error = weft_wire_send(peer, &header, NULL, 0, NULL, 0, MSG_DONTWAIT);
+        if (error && error != -EAGAIN && error != -EPIPE)
+            give_up(root->subset, error, "refuse a member");
+        return error != -EAGAIN;
     }
     while (*position < exchange->members) {
         size_t at = (size_t)*position;
@@ -223,14 +223,14 @@ static bool serve(const struct root *root, int peer, int *position) {
                                            .nfds = (uint32_t)exchange->nfds,
                                            .first = (uint32_t)at,
                                            .count = (uint32_t)count};
-        int rc = weft_wire_send(
+        int error = weft_wire_send(
             peer, &header, exchange->all + at * exchange->bytes, (size_t)count * exchange->bytes,
             exchange->all_fds + at * (size_t)exchange->nfds, count * exchange->nfds, MSG_DONTWAIT);
-        if (rc == -EAGAIN || rc == -ETOOMANYREFS)
+        if (error == -EAGAIN || error == -ETOOMANYREFS)
             return false;
-        if (rc && rc != -EPIPE)
-            give_up(root->subset, rc, "answer a member");
-        *position = rc ? exchange->members : *position + count;
+        if (error && error != -EPIPE)
+            give_up(root->subset, error, "answer a member");
+        *position = error ? exchange->members : *position + count;
     }
     return true;
 }
@@ -256,10 +256,10 @@ static void distribute(struct root *root) {
 static int seat_self(const struct weft_exchange *exchange, const void *mine, const int *fds) {
     for (int i = 0; i < exchange->members * exchange->nfds; i++)
         exchange->all_fds[i] = -1;
-    int rc = weft_exchange_alone(exchange, mine, fds);
-    for (int i = 0; rc && i < exchange->nfds; i++)
+    int error = weft_exchange_alone(exchange, mine, fds);
+    for (int i = 0; error && i < exchange->nfds; i++)
         exchange->all_fds[i] = -1;
-    return rc;
+    return error;
 }
 
 static void drop(const struct weft_exchange *exchange) {
@@ -271,20 +271,20 @@ static void drop(const struct weft_exchange *exchange) {
 static int run_root(struct root *root, const void *mine, const int *fds) {
     uint64_t name;
     root->status = seat_self(root->exchange, mine, fds);
-    int rc = weft_listener_open(&root->listener, weft_rendezvous_listen_private(&name));
-    if (rc)
-        return give_up(root->subset, rc, "open a socket for the other members");
+    int error = weft_listener_open(&root->listener, weft_rendezvous_listen_private(&name));
+    if (error)
+        return give_up(root->subset, error, "open a socket for the other members");
     root->place = claim(root->subset);
     post(root->place, root->number, name);
-    rc = gather(root);
+    error = gather(root);
     unpost(root->place);
     weft_listener_close(&root->listener);
-    if (rc == 0)
+    if (error == 0)
         distribute(root);
     for (int i = 0; i < root->subset->count; i++)
         if (root->peer[i] >= 0)
             close(root->peer[i]);
-    return rc ? rc : root->status;
+    return error ? error : root->status;
 }
 
 static int be_root(const struct weft_boot_subset *subset, uint64_t number,
@@ -292,10 +292,10 @@ static int be_root(const struct weft_boot_subset *subset, uint64_t number,
     int peer[subset->count];
     memset(peer, 0xff, sizeof peer);
     struct root root = {.subset = subset, .number = number, .exchange = exchange, .peer = peer};
-    int rc = run_root(&root, mine, fds);
-    if (rc)
+    int error = run_root(&root, mine, fds);
+    if (error)
         drop(exchange);
-    return rc;
+    return error;
 }
 
 /* --- A peer ---------------------------------------------------------------------------------- */
@@ -308,10 +308,10 @@ static int send_call(const struct weft_boot_subset *subset, int root, uint64_t n
     if (exchange->bytes)
         memcpy(call.mine, mine, exchange->bytes);
     for (;;) {
-        int rc = weft_wire_send(root, &header, &call, CALL_BYTES(exchange->bytes), fds,
-                                exchange->nfds, MSG_DONTWAIT);
-        if (rc != -ETOOMANYREFS && rc != -EAGAIN)
-            return rc;
+        int error = weft_wire_send(root, &header, &call, CALL_BYTES(exchange->bytes), fds,
+                                   exchange->nfds, MSG_DONTWAIT);
+        if (error != -ETOOMANYREFS && error != -EAGAIN)
+            return error;
         look_at_abort(subset);
         weft_machine_raise_descriptors();
         weft_clock_sleep_ms(1);
@@ -322,14 +322,14 @@ static int send_call(const struct weft_boot_subset *subset, int root, uint64_t n
 static int take_all(const struct weft_boot_subset *subset, int root,
                     struct weft_exchange *exchange) {
     struct pollfd line = {.fd = root, .events = POLLIN};
-    int rc = 0;
-    while (rc == 0 && exchange->arrived < exchange->members) {
+    int error = 0;
+    while (error == 0 && exchange->arrived < exchange->members) {
         look_at_abort(subset);
         poll(&line, 1, LOOK_MS);
-        rc = weft_exchange_take(exchange, root, MSG_DONTWAIT);
-        rc = rc == -EAGAIN ? 0 : rc;
+        error = weft_exchange_take(exchange, root, MSG_DONTWAIT);
+        error = error == -EAGAIN ? 0 : error;
     }
-    return rc;
+    return error;
 }
 
 /* Sleeps until the root opens another listening socket than those of `seen`, or a moment is over.
@@ -342,15 +342,15 @@ static int enter(const struct weft_boot_subset *subset, uint64_t number) {
     for (;;) {
         uint64_t name;
         uint32_t seen = atomic_load(&entry_of(subset->pes[0])->openings);
-        int rc = -EACCES;
+        int socket = -EACCES;
         look_at_abort(subset);
         if (find_listener(subset->pes[0], number, &name))
-            rc = weft_rendezvous_connect_private(name);
-        if (rc != -EACCES)
-            return rc < 0 ? give_up(subset, rc, "go to the first member") : rc;
-        rc = check_present(subset);
-        if (rc)
-            return rc;
+            socket = weft_rendezvous_connect_private(name);
+        if (socket != -EACCES)
+            return socket < 0 ? give_up(subset, socket, "go to the first member") : socket;
+        int error = check_present(subset);
+        if (error)
+            return error;
         await_opening(subset->pes[0], seen);
     }
 }
@@ -372,16 +372,16 @@ static int be_peer(const struct weft_boot_subset *subset, uint64_t number, uint3
         if (root < 0)
             return root;
         int sent = send_call(subset, root, number, member, exchange, mine, fds);
-        int rc = sent ? sent : take_all(subset, root, exchange);
+        int error = sent ? sent : take_all(subset, root, exchange);
         close(root);
-        if (rc == 0)
+        if (error == 0)
             return 0;
-        bool begun = exchange->arrived > 0, no_room = exchange->nfds > 0 && rc == -EMFILE;
+        bool begun = exchange->arrived > 0, no_room = exchange->nfds > 0 && error == -EMFILE;
         weft_exchange_drop(exchange);
         if (exchange->refused || (sent == 0 && no_room))
-            return rc;
-        if (rc != -EPIPE)
-            return give_up(subset, rc, "hear the first member");
+            return error;
+        if (error != -EPIPE)
+            return give_up(subset, error, "hear the first member");
         if (begun)
             return await_abort(subset);
         weft_clock_sleep_ms(1);
@@ -416,9 +416,10 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *
                              void *all, const int *fds, int nfds, int *all_fds) {
     struct weft_exchange exchange = {
         .members = subset->count, .bytes = bytes, .nfds = nfds, .all = all, .all_fds = all_fds};
-    int rc = weft_exchange_check(&exchange), member = rc ? rc : check_subset(subset);
-    if (rc || member < 0)
-        return rc ? weft_fail(rc, "%s: an exchange: %s", subset->call, strerror(-rc)) : member;
+    int error = weft_exchange_check(&exchange), member = error ? error : check_subset(subset);
+    if (error || member < 0)
+        return error ? weft_fail(error, "%s: an exchange: %s", subset->call, strerror(-error))
+                     : member;
     uint64_t number = number_of(subset);
     late = (struct weft_late){.call = subset->call,
                               .pes = subset->pes,
@@ -426,25 +427,25 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *
                               .which = (uint32_t)number,
                               .server = "its first PE"};
     if (subset->count == 1)
-        rc = weft_exchange_alone(&exchange, mine, fds);
+        error = weft_exchange_alone(&exchange, mine, fds);
     else if (member == 0)
-        rc = be_root(subset, number, &exchange, mine, fds);
+        error = be_root(subset, number, &exchange, mine, fds);
     else
-        rc = be_peer(subset, number, (uint32_t)member, &exchange, mine, fds);
+        error = be_peer(subset, number, (uint32_t)member, &exchange, mine, fds);
     weft_late_end(&late);
-    if (rc && rc != -ECONNABORTED)
-        weft_fail(rc, "%s: an exchange among %d PEs: %s", subset->call, subset->count,
-                  strerror(-rc));
-    return rc;
+    if (error && error != -ECONNABORTED)
+        weft_fail(error, "%s: an exchange among %d PEs: %s", subset->call, subset->count,
+                  strerror(-error));
+    return error;
 }
 
 int weft_boot_agree_among(const struct weft_boot_subset *subset, int own) {
     int all[subset->count], first = 0;
-    int rc = weft_boot_exchange_among(subset, &own, sizeof own, all, NULL, 0, NULL);
-    while (rc == 0 && first < subset->count && all[first] == 0)
+    int error = weft_boot_exchange_among(subset, &own, sizeof own, all, NULL, 0, NULL);
+    while (error == 0 && first < subset->count && all[first] == 0)
         first++;
-    if (rc || first == subset->count)
-        return rc;
+    if (error || first == subset->count)
+        return error;
     if (own == 0)
         weft_fail(all[first], "%s: PE %d could not: %s", subset->call, subset->pes[first],
                   strerror(-all[first]));

@@ -83,11 +83,11 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *pay
     if (received < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;
     collect_extra(&message, extra);
-    int rc = refusal(received, message.msg_flags);
-    if (rc == 0)
+    int error = refusal(received, message.msg_flags);
+    if (error == 0)
         return received - (ssize_t)sizeof *header;
     weft_wire_close(extra);
-    return rc;
+    return error;
 }
 
 static int smaller(int a, int b) {

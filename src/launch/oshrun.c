@@ -67,13 +67,13 @@ static int open_run(struct weft_run *run, const struct weft_options *options) {
     assign_programs(run, options);
     fill_standard_streams();
     raise_descriptor_limit(run);
-    int rc = weft_control_create(run->npes, &run->control, &run->control_fd);
-    if (rc == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
-        rc = -errno;
-    if (rc == 0 && options->tag_output)
-        rc = weft_output_open(&run->output, run->npes);
-    if (rc)
-        return rc;
+    int error = weft_control_create(run->npes, &run->control, &run->control_fd);
+    if (error == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
+        error = -errno;
+    if (error == 0 && options->tag_output)
+        error = weft_output_open(&run->output, run->npes);
+    if (error)
+        return error;
     if (options->timeout_s)
         run->time_is_up_ms = weft_run_now_ms() + (int64_t)options->timeout_s * 1000;
     run->control->cores = weft_machine_cores();
@@ -127,22 +127,22 @@ static void watch_over(struct weft_run *run) {
 }
 
 static int run_job(struct weft_run *run) {
-    int rc = weft_spawn_all(run);
-    if (rc == 0 && run->output)
-        rc = weft_output_start(run->output);
-    if (rc) {
+    int error = weft_spawn_all(run);
+    if (error == 0 && run->output)
+        error = weft_output_start(run->output);
+    if (error) {
         weft_family_signal(SIGKILL);
         return STATUS_SYSTEM;
     }
     weft_shortage_note(&run->before);
     watch_over(run);
-    rc = 0;
+    error = 0;
     if (run->output)
-        rc = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
+        error = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
     weft_end_tell_status(run);
     weft_foreign_tell(run);
     int status = weft_end_status(run);
-    return rc && status == 0 ? WEFT_STATUS_OUTPUT : status;
+    return error && status == 0 ? WEFT_STATUS_OUTPUT : status;
 }
 
 /* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
@@ -160,9 +160,9 @@ int main(int argc, char **argv) {
     int status = weft_parse_options(argc, argv, &options);
     if (status >= 0)
         return status;
-    int rc = open_run(&run, &options);
-    if (rc) {
-        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-rc));
+    int error = open_run(&run, &options);
+    if (error) {
+        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
         return STATUS_SYSTEM;
     }
     status = run_job(&run);

@@ -42,7 +42,7 @@ struct weft_output {
     struct stream stream[];
 };
 
-int weft_output_open(struct weft_output **result, int npes) {
+int weft_output_open(struct weft_output **opened, int npes) {
     size_t nstreams = 2 * (size_t)npes;
     struct weft_output *output = calloc(1, sizeof *output + nstreams * sizeof *output->stream);
     struct pollfd *polls = calloc(nstreams + 1, sizeof *polls);
@@ -64,7 +64,7 @@ int weft_output_open(struct weft_output **result, int npes) {
         stream->pe = (int)i / 2;
         fcntl(stream->source, F_SETFL, O_NONBLOCK); /* of our end only */
     }
-    *result = output;
+    *opened = output;
     return 0;
 }
 
@@ -188,9 +188,9 @@ static void *output_main(void *argument) {
 int weft_output_start(struct weft_output *output) {
     for (int i = 0; i < output->nstreams; i++)
         close(output->stream[i].feed);
-    int rc = pthread_create(&output->thread, NULL, output_main, output);
-    output->running = rc == 0;
-    return -rc;
+    int result = pthread_create(&output->thread, NULL, output_main, output);
+    output->running = result == 0;
+    return -result;
 }
 
 int weft_output_finish(struct weft_output *output, int patience_ms) {

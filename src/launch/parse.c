@@ -83,11 +83,11 @@ static int unknown(const char *word) {
 }
 
 /* getopt has returned '?' or ':' for this word. */
-static int refuse(int result, const char *word) {
+static int refuse(int option, const char *word) {
     const struct weft_known_row *row = row_of(optopt);
     if (!row)
         return unknown(word);
-    if (result == ':')
+    if (option == ':')
         return weft_options_error("a value is missing after %s, which takes %s", word,
                                   row->arguments);
     return weft_options_error("no value belongs to %.*s", (int)strcspn(word, "="), word);
@@ -112,16 +112,16 @@ static int act(const struct weft_known_row *row, const char *word, int argc, cha
 /* Options of one program, up to where it is named; *plain: "--" stood there. */
 static int parse_options(int argc, char **argv, struct weft_options *options, bool *plain) {
     const struct grammar *grammar = grammar_make();
-    int result, status = -1, at = 1;
+    int option, status = -1, at = 1;
     if (!grammar)
         return weft_options_error("no memory for the options");
     optind = 0; /* begin anew, and forget the last program's */
     opterr = 0;
     while (status < 0 &&
-           (result = getopt_long_only(argc, argv, grammar->letters, grammar->names, NULL)) != -1) {
+           (option = getopt_long_only(argc, argv, grammar->letters, grammar->names, NULL)) != -1) {
         const char *word = argv[at];
-        bool wrong = result == '?' || result == ':';
-        status = wrong ? refuse(result, word) : act(row_of(result), word, argc, argv, options);
+        bool wrong = option == '?' || option == ':';
+        status = wrong ? refuse(option, word) : act(row_of(option), word, argc, argv, options);
         at = optind;
     }
     *plain = optind > at;

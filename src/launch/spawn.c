@@ -126,16 +126,16 @@ static int make_lines(struct lines *lines) {
 
 static int make_all_lines(struct weft_run *run, struct lines *lines) {
     int *sockets = calloc((size_t)run->npes, sizeof *sockets);
-    int rc = sockets ? 0 : -ENOMEM;
-    for (int pe = 0; rc == 0 && pe < run->npes; pe++) {
-        rc = make_lines(&lines[pe]);
+    int error = sockets ? 0 : -ENOMEM;
+    for (int pe = 0; error == 0 && pe < run->npes; pe++) {
+        error = make_lines(&lines[pe]);
         sockets[pe] = lines[pe].hub[0];
         run->pe[pe].life = lines[pe].life[0];
     }
-    if (rc == 0)
-        rc = weft_hub_open(&run->hub, sockets, run->npes);
+    if (error == 0)
+        error = weft_hub_open(&run->hub, sockets, run->npes);
     free(sockets);
-    return rc;
+    return error;
 }
 
 /* The page shows the child's number until the PE, which may be another process, writes its own. */
@@ -147,9 +147,9 @@ static void enter_child(struct weft_run *run, int pe, pid_t child) {
 
 static int fork_one(struct weft_run *run, struct birth *birth) {
     const char *folder = run->options->output_folder;
-    int rc = folder ? weft_files_open(folder, birth->pe, birth->files) : 0;
-    if (rc)
-        return rc;
+    int error = folder ? weft_files_open(folder, birth->pe, birth->files) : 0;
+    if (error)
+        return error;
     pid_t child = fork();
     if (child < 0)
         return -errno;
@@ -167,32 +167,32 @@ static int fork_all(struct weft_run *run, const struct lines *lines) {
         return -ENOMEM;
     bool bind = weft_bind_plan(&run->options->binding, run->npes, run->control->cores, sets);
     struct birth birth = {.launcher = getpid()};
-    int rc = 0;
-    for (; rc == 0 && birth.pe < run->npes; birth.pe++) {
+    int error = 0;
+    for (; error == 0 && birth.pe < run->npes; birth.pe++) {
         birth.lines = &lines[birth.pe];
         birth.processors = bind ? &sets[birth.pe] : NULL;
-        rc = fork_one(run, &birth);
+        error = fork_one(run, &birth);
     }
     free(sets);
-    return rc;
+    return error;
 }
 
 int weft_spawn_all(struct weft_run *run) {
     struct lines *lines = calloc((size_t)run->npes, sizeof *lines);
     if (!lines)
         return say(-ENOMEM, "cannot start the PEs");
-    int rc = make_all_lines(run, lines);
-    if (rc == 0 && pipe2(run->exec_failures, O_CLOEXEC | O_NONBLOCK) < 0)
-        rc = -errno;
-    if (rc == 0)
-        rc = fork_all(run, lines);
-    if (rc == 0)
+    int error = make_all_lines(run, lines);
+    if (error == 0 && pipe2(run->exec_failures, O_CLOEXEC | O_NONBLOCK) < 0)
+        error = -errno;
+    if (error == 0)
+        error = fork_all(run, lines);
+    if (error == 0)
         for (int pe = 0; pe < run->npes; pe++) {
             close(lines[pe].hub[1]);
             close(lines[pe].life[1]);
         }
     free(lines);
-    return rc ? say(rc, "cannot start the PEs") : 0;
+    return error ? say(error, "cannot start the PEs") : 0;
 }
 
 bool weft_spawn_failure(const struct weft_run *run, struct weft_spawn_failure *failure) {

@@ -183,10 +183,10 @@ int weft_gpu_rescue_open(_Atomic uint32_t *abort) {
     rescue.process = getpid();
     rescue.stopping = rescue.noted = rescue.drained = rescue.over = false;
     register_words(abort);
-    int rc = weft_thread_start(&rescue.watcher, watch_main, NULL);
-    if (rc) {
+    int error = weft_thread_start(&rescue.watcher, watch_main, NULL);
+    if (error) {
         unregister_words();
-        return weft_fail(rc, "no thread to watch over the GPU");
+        return weft_fail(error, "no thread to watch over the GPU");
     }
     rescue.watching = true;
     watch_exit();

@@ -14,6 +14,7 @@ FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 500
 MEDIAN_FUNCTION_LINES_MAX = 13
 ROOMS_OF_ORDER = ["base", "boot", "transport", "core", "device", "launch"]
+ROOMS_OF_ERRORS = ["base", "boot", "transport", "launch"]
 
 
 def sources(*folders):
@@ -77,6 +78,14 @@ def include_order(problems):
             problems.append(f"{path.relative_to(ROOT)}: own header, system headers, headers of rooms")
 
 
+def names_of_errors(problems):
+    """A negative errno is called `error`, so that grep finds it."""
+    for path in sources(*(f"src/{room}" for room in ROOMS_OF_ERRORS)):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r"\brc\b", re.sub(r'"[^"]*"', "", line.split("/*")[0].split(" * ")[0])):
+                problems.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+
+
 def leftover_words(problems):
     words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
     for path in sources("src", "include", "examples", "python", "tests", "bench"):
@@ -105,6 +114,7 @@ tap.run([
     (f"files have at most {FILE_LINES_MAX} lines", file_lengths),
     ("every file opens with its licence", licence_lines),
     ("includes are the own header, the system's, the rooms'", include_order),
+    ("a negative errno is called error", names_of_errors),
     ("no promise is left in a comment", leftover_words),
     ("clang-format changes nothing", formatting),
 ])
