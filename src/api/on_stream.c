@@ -7,6 +7,7 @@
 #include "coll/on_stream.h"
 #include "core/job.h"
 #include "core/team.h"
+#include "device/begin.h"
 #include "device/stream.h"
 #include "api/refuse.h"
 

@@ -5,6 +5,7 @@
 #include <shmemx.h>
 #include "base/log.h"
 #include "core/job.h"
+#include "device/begin.h"
 #include "device/slice.h"
 
 /* --- Arguments -------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "coll/split.h"
 #include "core/team.h"
+#include "device/words.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
 #include "transport/gpu_side.h"

@@ -2,6 +2,7 @@
 /* Of a GPU that is visible the driver tells whether the link to it carries atomics. Of others only
  * the links themselves can: there this PE and the owner add to one word of the owner's, at the same
  * time, in rounds in which each PE tries one other and is tried by one. */
+#include "device/atomics.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

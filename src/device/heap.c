@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Symmetric objects in GPU memory: how the memory grows, is cleared and is copied. */
+#include "device/heap.h"
 #include <errno.h>
 #include <stdint.h>
 #include "base/log.h"
@@ -9,6 +10,7 @@
 #include "core/job.h"
 #include "core/team.h"
 #include "device/device.h"
+#include "device/extent.h"
 #include "transport/gpu_memory.h"
 
 enum { GROWTH_STEP = 2 << 20 }; /* what GPUs map at least */
@@ -99,14 +101,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
     return error;
 }
 
-void weft_device_clear(void *p, size_t bytes, const char *call) {
-    if (weft_gpu_memory_clear((uintptr_t)p, bytes, call))
-        weft_job_panic("%s: cannot clear GPU memory: %s", call, weft_fail_text());
-}
-
 void *weft_device_malloc(size_t bytes, size_t alignment, bool zero, const char *call) {
-    if (weft_device_open(call) < 0)
-        return NULL;
     struct weft_gpu_scope scope = weft_gpu_enter();
     void *p = weft_arena_malloc(&heap, bytes, alignment, zero, call);
     weft_gpu_leave(scope);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The host's symmetric memory, own and peers', within the GPU's reach: registered piece by piece as
  * it is committed. What CUDA refuses is copied by copy engines, and out of kernels' reach. */
+#include "device/host.h"
 #include <stdbool.h>
 #include <string.h>
 #include "base/log.h"
 #include "core/pin.h"
 #include "core/window.h"
-#include "device/device.h"
+#include "transport/gpu.h"
 
 /* Pieces of each slot of the host heap that are registered, and whether the statics are. */
 static struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/pad.h"
-#include "device/device.h"
+#include "device/begin.h"
+#include "transport/gpu_word.h"
 
 static int enqueue(enum weft_pad_op op, const struct weft_pad *pad, int peer,
                    weft_cu_stream stream) {

@@ -8,8 +8,7 @@
 #include "device/queue.h"
 #include "device/stage.h"
 
-/* A copy between addresses as this PE's GPU has them. */
-static void enqueue(void *to, const void *from, size_t bytes, int pe, const char *call) {
+void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe, const char *call) {
     enum weft_direction direction = weft_device_direction(to, from, pe);
     weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_gpu.stream, call));
     weft_device_note();
@@ -25,7 +24,7 @@ static bool put_bounced(void *to, const void *from, size_t bytes, int pe, const 
     if (!bounce)
         return false;
     memcpy(bounce, from, bytes);
-    enqueue(to, bounce, bytes, pe, call);
+    weft_device_enqueue(to, bounce, bytes, pe, call);
     weft_device_complete(call);
     weft_device_bounce_give();
     return true;
@@ -35,7 +34,7 @@ static bool get_bounced(void *to, const void *from, size_t bytes, int pe, const 
     void *bounce = weft_device_bounce_take();
     if (!bounce)
         return false;
-    enqueue(bounce, from, bytes, pe, call);
+    weft_device_enqueue(bounce, from, bytes, pe, call);
     weft_device_complete(call);
     memcpy(to, bounce, bytes);
     weft_device_bounce_give();
@@ -46,7 +45,7 @@ static void put_to(void *to, const void *from, size_t bytes, int pe, bool nbi, c
     if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && out_of_reach(from) &&
         put_bounced(to, from, bytes, pe, call))
         return;
-    enqueue(to, from, bytes, pe, call);
+    weft_device_enqueue(to, from, bytes, pe, call);
     if (!nbi)
         weft_device_complete(call);
 }
@@ -55,7 +54,7 @@ static void get_from(void *to, const void *from, size_t bytes, int pe, bool nbi,
     if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && out_of_reach(to) &&
         get_bounced(to, from, bytes, pe, call))
         return;
-    enqueue(to, from, bytes, pe, call);
+    weft_device_enqueue(to, from, bytes, pe, call);
     if (!nbi)
         weft_device_complete(call);
 }
@@ -137,7 +136,7 @@ static void enqueue_blocks(const struct weft_device_blocks *b, const char *call)
 
 static void copy_each(const struct weft_device_blocks *b, int pe, const char *call) {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
-        enqueue(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe, call);
+        weft_device_enqueue(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe, call);
     weft_device_complete(call);
 }
 
@@ -251,79 +250,6 @@ int weft_device_get_strided(void *dest, const void *source, const struct weft_st
         weft_stage_get_blocks(&blocks, pe, call);
     else
         copy_blocks(&blocks, pe, call);
-    weft_gpu_leave(scope);
-    return 0;
-}
-
-/* --- Announced puts -------------------------------------------------------------------------- */
-
-/* A small payload and its signal are one kernel, where the kernel reaches the source. */
-static void announce(void *to, const void *from, size_t bytes, uint64_t *word, uint64_t signal,
-                     bool add, int pe, const char *call) {
-    if (bytes <= WEFT_GPU_SMALL) {
-        weft_device_must(
-            weft_gpu_put_signal(to, from, bytes, word, signal, add, weft_gpu.stream, call));
-    } else {
-        enqueue(to, from, bytes, pe, call);
-        weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
-    }
-    weft_device_note();
-}
-
-/* What the kernels cannot read passes through the bounce buffer, or goes by a copy engine. */
-static void announce_private(void *to, const void *from, size_t bytes, uint64_t *word,
-                             uint64_t signal, bool add, int pe, const char *call) {
-    void *bounce = bytes <= WEFT_DEVICE_BOUNCE_BYTES ? weft_device_bounce_take() : NULL;
-    if (bounce) {
-        memcpy(bounce, from, bytes);
-        announce(to, bounce, bytes, word, signal, add, pe, call);
-        weft_device_complete(call);
-        weft_device_bounce_give();
-        return;
-    }
-    enqueue(to, from, bytes, pe, call);
-    weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
-    weft_device_note();
-}
-
-/* Where it is not the same GPU that brings the payload and changes the word: that of the host is
- * for processors to change, that of a GPU which is staged is for that GPU. When the payload has
- * arrived.
- */
-static int put_then_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                           uint64_t signal, enum weft_signal_op op, int pe, const char *call) {
-    int error = weft_device_concerns(dest, source)
-                    ? weft_device_put(dest, source, bytes, pe, true, call)
-                    : weft_rma_put(dest, source, bytes, pe);
-    if (error)
-        return error;
-    weft_device_quiet(call);
-    return weft_device_signal(sig_addr, signal, op, pe, call);
-}
-
-int weft_device_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                           uint64_t signal, enum weft_signal_op op, int pe, bool nbi,
-                           const char *call) {
-    uint64_t *word = weft_device_near(sig_addr, sizeof *sig_addr, pe);
-    void *to = weft_device_near(dest, bytes, pe);
-    bool add = op == WEFT_SIGNAL_ADD;
-    if (!word || (!to && bytes != 0))
-        return weft_near_error(word ? bytes : sizeof *sig_addr, pe);
-    if (!weft_device_holds(sig_addr) || !weft_device_changes(pe, add))
-        return put_then_signal(dest, source, bytes, sig_addr, signal, op, pe, call);
-    if (bytes != 0 && !weft_device_concerns(dest, source)) {
-        weft_rma_put(dest, source, bytes, pe); /* by this processor, and seen before the signal */
-        bytes = 0;
-    }
-    if (bytes == 0)
-        return weft_device_signal(sig_addr, signal, op, pe, call);
-    struct weft_gpu_scope scope = weft_gpu_enter();
-    if (out_of_reach(source) || out_of_reach(to))
-        announce_private(to, source, bytes, word, signal, add, pe, call);
-    else
-        announce(to, source, bytes, word, signal, add, pe, call);
-    if (!nbi)
-        weft_device_drain(call);
     weft_gpu_leave(scope);
     return 0;
 }

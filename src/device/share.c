@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/job.h"
 #include "core/share.h"
+#include "device/begin.h"
 #include "device/device.h"
 #include "device/links.h"
 #include "transport/gpu_memory.h"

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/space.h"
 #include "core/rma_space.h"
+#include "device/begin.h"
 #include "device/device.h"
+#include "device/heap.h"
+#include "device/open.h"
 #include "device/pad.h"
+#include "device/put_signal.h"
 #include "device/rma.h"
 #include "device/share.h"
+#include "device/word.h"
+#include "device/words.h"
 
 static void space_close(void) {
     weft_device_rma_close();
     weft_device_close();
+}
+
+static void *space_malloc(size_t bytes, size_t alignment, bool zero, const char *call) {
+    return weft_device_open(call) < 0 ? NULL : weft_device_malloc(bytes, alignment, zero, call);
 }
 
 static const struct weft_rma_space rma = {
@@ -33,7 +43,7 @@ static const struct weft_memory_space space = {
     .close = space_close,
     .team_ended = weft_device_words_reset,
     .window = &weft_device.heap.window,
-    .malloc = weft_device_malloc,
+    .malloc = space_malloc,
     .realloc = weft_device_realloc,
     .free = weft_device_free,
     .check = weft_device_check,

@@ -7,6 +7,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "base/log.h"
+#include "device/begin.h"
+#include "device/open.h"
+#include "device/words.h"
 #include "transport/gpu_lane.h"
 
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Signals, atomics and looks at words in GPU memory, and the end of what has been begun. */
+#include "device/word.h"
 #include <stdatomic.h>
 #include <string.h>
 #include "core/job.h"

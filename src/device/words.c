@@ -2,6 +2,7 @@
 /* Every pair of GPUs is tried with data among these words, which nobody uses yet. Those in GPU
  * memory are there in any case; where GPUs have to meet in memory of the host, there is a segment
  * of it, which the GPUs of all PEs reach. */
+#include "device/words.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +14,9 @@
 #include "core/job.h"
 #include "core/team.h"
 #include "core/window.h"
+#include "device/atomics.h"
 #include "device/device.h"
+#include "device/extent.h"
 #include "device/links.h"
 #include "transport/gpu_memory.h"
 

@@ -38,9 +38,11 @@ RANKS = {
         {"lock"},
     ],
     "device": [
-        {"device", "queue", "heap", "host", "links", "words", "atomics"},
-        {"rma", "stage", "word", "share", "pad"},
-        {"stream"},
+        {"device", "host", "queue"},
+        {"begin", "extent", "links", "atomics", "stage"},
+        {"heap", "words", "rma", "share", "pad"},
+        {"open", "word"},
+        {"stream", "put_signal"},
         {"slice", "space"},
     ],
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <weft.h>
 #include "command.h"
+#include "device/begin.h"
 #include "device/device.h"
 
 /* What a PE knows of its GPU; without a name it has none, and says why. */

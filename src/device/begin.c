@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "device/begin.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/env.h"
+#include "base/log.h"
+#include "core/job.h"
+#include "device/host.h"
+#include "transport/gpu_kernel.h"
+#include "transport/gpu_rescue.h"
+#include "transport/gpu_side.h"
+
+static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool begun; /* this PE's GPU is open, with all that calls of any thread need */
+
+/* -1: whichever. */
+static int wanted_ordinal(int *ordinal, const char *call) {
+    *ordinal = -1;
+    if (strcmp(weft_env.device, "auto") == 0)
+        return 0;
+    char *end;
+    long number = strtol(weft_env.device, &end, 10);
+    if (end == weft_env.device || *end || number < 0 || number > INT16_MAX)
+        return weft_fail(-EINVAL,
+                         "%s: SHMEMX_DEVICE is '%s': set it to auto or to the number of a GPU",
+                         call, weft_env.device);
+    *ordinal = (int)number;
+    return 0;
+}
+
+static int check_peer_access(const char *call) {
+    if (strcmp(weft_env.peer_access, "auto") == 0 || strcmp(weft_env.peer_access, "off") == 0)
+        return 0;
+    return weft_fail(-EINVAL, "%s: SHMEMX_PEER_ACCESS is '%s': set it to auto or off", call,
+                     weft_env.peer_access);
+}
+
+int weft_device_inspect(const char *call) {
+    int wanted, error = check_peer_access(call);
+    error = error ? error : wanted_ordinal(&wanted, call);
+    return error ? error : weft_gpu_inspect(wanted, weft_job.pe);
+}
+
+static int begin(const char *call) {
+    int wanted, error = check_peer_access(call);
+    if (error || (error = wanted_ordinal(&wanted, call)) ||
+        (error = weft_gpu_open(wanted, weft_job.pe)))
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if ((error = weft_gpu_kernels_open()) == 0)
+        error = weft_gpu_rescue_open(&weft_job.control->abort);
+    if (error == 0) {
+        weft_device_register_statics();
+        weft_device_register_heap(call);
+    } else {
+        weft_gpu_kernels_close();
+    }
+    weft_gpu_leave(scope);
+    if (error)
+        weft_gpu_close();
+    return error;
+}
+
+int weft_device_begin(const char *call) {
+    int error = 0;
+    if (atomic_load(&begun))
+        return 0;
+    pthread_mutex_lock(&beginning);
+    if (!atomic_load(&begun) && (error = begin(call)) == 0)
+        atomic_store(&begun, true);
+    pthread_mutex_unlock(&beginning);
+    return error;
+}
+
+void weft_device_heap_grown(const char *call) {
+    pthread_mutex_lock(&beginning);
+    if (atomic_load(&begun))
+        weft_device_register_heap(call);
+    pthread_mutex_unlock(&beginning);
+}
+
+void weft_device_end(void) {
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_device_unregister_all();
+    weft_gpu_sides_close();
+    weft_gpu_kernels_close();
+    weft_gpu_leave(scope);
+    atomic_store(&begun, false);
+    weft_gpu_close();
+}

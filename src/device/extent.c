@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An agreement: each PE does its own part, then all hear whether all could. A PE that fails says
+ * why; the others say which PE it was. */
+#include "device/extent.h"
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "boot/boot.h"
+#include "core/job.h"
+#include "core/team.h"
+#include "device/device.h"
+
+static struct weft_team *world(void) {
+    return weft_team_find(SHMEM_TEAM_WORLD);
+}
+
+int weft_device_agree(int error, const char *call) {
+    uint64_t culprit = error ? (uint64_t)weft_job.pe : UINT64_MAX;
+    culprit = weft_sync_min(world(), culprit, call);
+    if (error || culprit == UINT64_MAX)
+        return error;
+    return weft_fail(-ENODEV, "%s: PE %d could not, and says why in its weft_last_error()", call,
+                     (int)culprit);
+}
+
+/* What the driver says of memory that it cannot give to this PE's GPU is not enough. */
+static int explain(int error, int pe, const char *call) {
+    char text[256];
+    snprintf(text, sizeof text, "%s", weft_fail_text());
+    if (weft_device.peers[pe].ordinal >= 0)
+        return error;
+    return weft_fail(error,
+                     "%s: the GPU of PE %d is hidden from this PE (CUDA_VISIBLE_DEVICES), and its "
+                     "memory seems to be out of reach: show all GPUs to all PEs, then what cannot "
+                     "go directly goes through memory of the host (%s)",
+                     call, pe, text);
+}
+
+static int attach_peers(struct weft_gpu_window *window, const int *fds, const char *call) {
+    int error = 0;
+    for (int pe = 0; pe < weft_job.npes; pe++) {
+        const struct weft_gpu_peer *peer = &weft_device.peers[pe];
+        if (pe != weft_job.pe && error == 0 &&
+            (error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe], peer, call)) != 0)
+            error = explain(error, pe, call);
+        close(fds[pe]);
+    }
+    return error;
+}
+
+/* Every PE's extent to every PE. The own memory is there on all. */
+static int exchange_extent(struct weft_gpu_window *window, int fd, const char *call) {
+    size_t npes = (size_t)weft_job.npes;
+    int *fds = calloc(npes, sizeof *fds);
+    char mine = 0, *all = malloc(npes); /* a message has something in it */
+    int error = weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call), call);
+    if (error == 0)
+        error = weft_boot_exchange(call, &mine, sizeof mine, all, &fd, 1, fds);
+    if (error == 0)
+        error = weft_device_agree(attach_peers(window, fds, call), call);
+    free(fds);
+    free(all);
+    return error;
+}
+
+int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char *call) {
+    int fd = -1, own = weft_gpu_window_commit(window, bytes, &fd, call);
+    int error = weft_device_agree(own, call);
+    if (error == 0)
+        error = exchange_extent(window, fd, call);
+    if (error && own == 0)
+        weft_gpu_window_retract(window);
+    if (error == 0)
+        weft_gpu_window_show(window);
+    if (fd >= 0)
+        close(fd);
+    return error;
+}

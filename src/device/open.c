@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "device/open.h"
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include "base/log.h"
+#include "boot/boot.h"
+#include "core/job.h"
+#include "core/team.h"
+#include "device/begin.h"
+#include "device/device.h"
+#include "device/extent.h"
+#include "device/heap.h"
+#include "device/words.h"
+#include "transport/gpu_lane.h"
+#include "transport/gpu_rescue.h"
+
+/* What PEs tell each other of their GPUs. */
+struct device_facts {
+    struct weft_cu_uuid uuid;
+    uint64_t memory_bytes, granularity;
+};
+
+/* The largest memory makes the slots, the largest granule the extents: they are alike on all PEs.
+ */
+static void take_facts(const struct device_facts *all, size_t *slot_bytes) {
+    int before = 0; /* of the PEs on this GPU */
+    *slot_bytes = 0;
+    weft_device.neighbours = 0;
+    for (int pe = 0; pe < weft_job.npes; pe++) {
+        weft_device.peers[pe] = weft_gpu_peer_of(&all[pe].uuid);
+        weft_device.neighbours += weft_device.peers[pe].same;
+        before += weft_device.peers[pe].same && pe < weft_job.pe;
+        if (all[pe].memory_bytes > *slot_bytes)
+            *slot_bytes = all[pe].memory_bytes;
+        if (all[pe].granularity > weft_gpu.granularity)
+            weft_gpu.granularity = all[pe].granularity;
+    }
+    weft_gpu_rescue_take_turns(before, weft_device.neighbours);
+}
+
+/* Those that this PE cannot do without. */
+static int open_agents(const char *call) {
+    int error = 0;
+    for (int pe = 0; pe < weft_job.npes && error == 0; pe++)
+        if (weft_gpu_peer_staged(&weft_device.peers[pe]) && !weft_device_agent(pe, call))
+            error = -ENODEV;
+    return error;
+}
+
+static bool has_staged(void) {
+    bool has = false;
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        has |= weft_gpu_peer_staged(&weft_device.peers[pe]);
+    return has;
+}
+
+static int meet(size_t *slot_bytes, const char *call) {
+    size_t npes = (size_t)weft_job.npes;
+    struct device_facts mine = {weft_gpu.uuid, weft_gpu.memory_bytes, weft_gpu.granularity};
+    struct device_facts *all = calloc(npes, sizeof *all);
+    weft_device.peers = calloc(npes, sizeof *weft_device.peers);
+    int error = all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
+    error = weft_device_agree(error, call);
+    if (error == 0 &&
+        (error = weft_boot_exchange(call, &mine, sizeof mine, all, NULL, 0, NULL)) == 0)
+        take_facts(all, slot_bytes);
+    free(all);
+    if (error)
+        return error;
+    weft_device.staged = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), !has_staged(), call) == 0;
+    return weft_device_agree(open_agents(call), call);
+}
+
+static int agree_in_world(const void *call, int own) {
+    return weft_device_agree(own, call);
+}
+
+static int open_windows(size_t slot_bytes, const char *call) {
+    int error = weft_gpu_window_alloc(&weft_device.heap, (uint32_t)weft_job.npes,
+                                      (uint32_t)weft_job.pe, slot_bytes, call);
+    error = weft_device_agree(error, call);
+    if (error == 0)
+        error = weft_device_words_open(agree_in_world, call);
+    return error ? error : weft_device_agree(weft_device_heap_open(call), call);
+}
+
+/* What bring_up made. */
+static void take_down(void) {
+    weft_device_words_close();
+    weft_gpu_window_free(&weft_device.heap);
+    weft_device_heap_close();
+    weft_gpu_lanes_close();
+    weft_gpu_agents_close();
+    free(weft_device.peers);
+    weft_device = (struct weft_device){.open = false};
+}
+
+static int bring_up(const char *call) {
+    size_t slot_bytes = 0;
+    int error = weft_device_agree(weft_device_begin(call), call);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    if ((error = meet(&slot_bytes, call)) == 0)
+        error = open_windows(slot_bytes, call);
+    if (error) /* the GPU stays open: this PE may use it alone, on streams and in graphs */
+        take_down();
+    weft_gpu_leave(scope);
+    return error;
+}
+
+int weft_device_open(const char *call) {
+    if (weft_device.open)
+        return 0;
+    int error = bring_up(call);
+    if (error)
+        return error;
+    weft_device.open = true;
+    weft_job.devices = true;
+    weft_job_set_detour();
+    return 0;
+}
+
+void weft_device_close(void) {
+    if (!weft_gpu.open)
+        return;
+    struct weft_gpu_scope scope = weft_gpu_enter();
+    weft_gpu_rescue_close(); /* before anything is freed or waited for */
+    weft_cuda.cuStreamSynchronize(weft_gpu.stream);
+    take_down();
+    weft_gpu_leave(scope);
+    weft_job.devices = false;
+    weft_job_set_detour();
+    weft_device_end();
+}

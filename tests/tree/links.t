@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the objects need of each other goes down only, as includes do (floors.t): a function that is declared
+in one place and defined in another, above, is found here. Inside core, device, coll and transport no two
+files need each other, not even by way of others.
+"""
+import collections
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OBJECTS = ROOT / "build/obj/src"
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+ROOMS = ["base", "boot", "transport", "core", "device", "coll", ("api", "ops")]
+RANK = {name: rank for rank, names in enumerate(ROOMS) for name in ([names] if isinstance(names, str) else names)}
+WHOLE = ["core", "device", "coll", "transport"]  # rooms without a circle of files
+
+
+def symbols(option):
+    """Of each object: the names that it defines, or needs."""
+    found = collections.defaultdict(set)
+    paths = [path for room in RANK for path in sorted((OBJECTS / room).glob("*.o"))
+             if (ROOT / "src" / room / path.name).with_suffix(".c").exists()]
+    lines = subprocess.run(["nm", "-A", option, *paths], text=True, capture_output=True, check=True).stdout
+    for line in lines.splitlines():
+        path, rest = line.split(":", 1)
+        kind, name = rest.split()[-2:]
+        if kind.isupper() or kind == "w":
+            found[str(pathlib.Path(path).relative_to(OBJECTS))[:-2]].add(name)
+    return found
+
+
+def edges():
+    owner = {name: path for path, names in symbols("--defined-only").items() for name in names}
+    return {path: {owner[name]: name for name in sorted(names) if owner.get(name, path) != path}
+            for path, names in symbols("-u").items()}
+
+
+def check_rooms(problems):
+    for path, needed in EDGES.items():
+        room = path.split("/")[0]
+        for other, name in needed.items():
+            target = other.split("/")[0]
+            if room != target and RANK[target] >= RANK[room]:
+                problems.append(f"{path} needs {name} of {other}: {room} is not above {target}")
+
+
+def check_circles(problems):
+    """A walk in depth: an edge to a file whose walk has not ended closes a circle."""
+    seen, stack = {}, []
+
+    def visit(path):
+        seen[path] = "open"
+        stack.append(path)
+        for other in sorted(EDGES.get(path, ())):
+            if other.split("/")[0] != path.split("/")[0]:
+                continue
+            if seen.get(other) == "open":
+                problems.append("circle: " + " -> ".join(stack[stack.index(other):] + [other]))
+            elif other not in seen:
+                visit(other)
+        stack.pop()
+        seen[path] = "done"
+
+    for path in sorted(EDGES):
+        if path.split("/")[0] in WHOLE and path not in seen:
+            visit(path)
+
+
+if not OBJECTS.is_dir():
+    print("1..0 # SKIP nothing is built here: make")
+    sys.exit(0)
+EDGES = edges()
+tap.run([
+    ("no object needs what is above its room", check_rooms),
+    (f"there is no circle of files in {', '.join(WHOLE)}", check_circles),
+])
