@@ -10,7 +10,7 @@
 #define MOUNT "/sys/fs/cgroup"
 
 /* Whether a comma-separated list has `word`. */
-static bool list_has(const char *list, const char *word) {
+static bool controllers_have(const char *list, const char *word) {
     size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, ',')) {
         at += *at == ',';
@@ -28,7 +28,8 @@ static bool line_match(struct weft_cgroup *cgroup, char *line, const char *contr
     *names++ = *path++ = '\0';
     path[strcspn(path, "\n")] = '\0';
     bool of_version_2 = *names == '\0';
-    if (of_version_2 != cgroup->version_2 || (!of_version_2 && !list_has(names, controller)))
+    if (of_version_2 != cgroup->version_2 ||
+        (!of_version_2 && !controllers_have(names, controller)))
         return false;
     int mount = snprintf(cgroup->folder, sizeof cgroup->folder, "%s%s%s", MOUNT,
                          of_version_2 ? "" : "/", of_version_2 ? "" : controller);

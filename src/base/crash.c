@@ -41,31 +41,31 @@ static volatile int crash_of; /* which signal it had */
 extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
 
-static const char *name_of(int signal) {
+static const char *signal_name(int signal) {
     for (int i = 0; i < CRASHES; i++)
         if (crashes[i].signal == signal)
             return crashes[i].name;
     return "unknown";
 }
 
-static void set_default(int number) {
+static void signal_reset(int number) {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(number, &standard, NULL);
 }
 
 /* Telling hangs, in a lock that the crash left closed. */
-static void hung(int alarm) {
+static void alarm_handle(int alarm) {
     (void)alarm;
     sigset_t its;
     sigemptyset(&its);
     sigaddset(&its, crash_of);
-    set_default(crash_of);
+    signal_reset(crash_of);
     raise(crash_of);
     sigprocmask(SIG_UNBLOCK, &its, NULL);
 }
 
-static void limit_telling(void) {
-    struct sigaction action = {.sa_handler = hung};
+static void alarm_set(void) {
+    struct sigaction action = {.sa_handler = alarm_handle};
     sigset_t its;
     sigemptyset(&its);
     sigaddset(&its, SIGALRM);
@@ -74,19 +74,19 @@ static void limit_telling(void) {
     alarm(HANG_SECONDS);
 }
 
-static void tell_signal(int signal, const siginfo_t *info) {
+static void crash_tell_signal(int signal, const siginfo_t *info) {
     if (info->si_code > 0)
-        weft_note("crashed by signal %d (%s) at address %p; it was in", signal, name_of(signal),
+        weft_note("crashed by signal %d (%s) at address %p; it was in", signal, signal_name(signal),
                   info->si_addr);
     else if (info->si_pid != getpid())
-        weft_note("crashed by signal %d (%s) from process %d; it was in", signal, name_of(signal),
-                  (int)info->si_pid);
+        weft_note("crashed by signal %d (%s) from process %d; it was in", signal,
+                  signal_name(signal), (int)info->si_pid);
     else
-        weft_note("crashed by signal %d (%s); it was in", signal, name_of(signal));
+        weft_note("crashed by signal %d (%s); it was in", signal, signal_name(signal));
 }
 
 /* The frames go through a pipe, so that each line has its PE and is written as a whole. */
-static void tell_frames(void) {
+static void crash_tell_frames(void) {
     static void *frames[FRAMES_MAX];
     static char text[TEXT_BYTES];
     int ends[2], count = backtrace(frames, FRAMES_MAX) - FRAMES_OF_OURS;
@@ -103,13 +103,13 @@ static void tell_frames(void) {
 
 /* Whether no instruction of this thread has failed: the signal was sent, or the machine has lost a
  * page that the process may never look at again ("action optional"). */
-static bool is_news(int signal, const siginfo_t *info) {
+static bool signal_is_news(int signal, const siginfo_t *info) {
     return info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
 /* Once this returns the instruction faults again, or the signal is there again that came from
  * elsewhere, and the process dies where it was. */
-static void crashed(int signal, siginfo_t *info, void *context) {
+static void crash_handle(int signal, siginfo_t *info, void *context) {
     (void)context;
     pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
     if (getpid() == owner) {
@@ -118,19 +118,19 @@ static void crashed(int signal, siginfo_t *info, void *context) {
             pause(); /* the one that tells ends this thread, too */
         if (first) {
             crash_of = signal;
-            limit_telling();
-            tell_signal(signal, info);
-            tell_frames();
+            alarm_set();
+            crash_tell_signal(signal, info);
+            crash_tell_frames();
             alarm(0);
         }
     }
-    set_default(signal);
-    if (is_news(signal, info))
+    signal_reset(signal);
+    if (signal_is_news(signal, info))
         raise(signal);
 }
 
 /* For the overflow of the stack. Only of the thread that calls: others have to do without. */
-static void set_stack(void) {
+static void stack_set(void) {
     stack_t found, stack = {.ss_size = STACK_BYTES};
     if (sigaltstack(NULL, &found) < 0 || !(found.ss_flags & SS_DISABLE))
         return;
@@ -140,8 +140,9 @@ static void set_stack(void) {
         sigaltstack(&stack, NULL);
 }
 
-static void watch_signal(int signal) {
-    struct sigaction found, action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+static void signal_watch(int signal) {
+    struct sigaction found,
+        action = {.sa_sigaction = crash_handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     if (sigaction(signal, NULL, &found) == 0 && found.sa_handler == SIG_DFL)
         sigaction(signal, &action, NULL);
 }
@@ -152,7 +153,7 @@ void weft_crash_watch(void) {
     if (owner == getpid() || sanitized || !wanted)
         return;
     owner = getpid();
-    set_stack();
+    stack_set();
     for (int i = 0; i < CRASHES; i++)
-        watch_signal(crashes[i].signal);
+        signal_watch(crashes[i].signal);
 }

@@ -16,7 +16,7 @@ static struct {
     char text[256];
 } loaded = {.once = PTHREAD_ONCE_INIT};
 
-static int find_calls(void *driver, const char **missing) {
+static int driver_find_calls(void *driver, const char **missing) {
 #define FIND(name, exported, arguments)                  \
     *(void **)&weft_cuda.name = dlsym(driver, exported); \
     if (!weft_cuda.name) {                               \
@@ -28,14 +28,14 @@ static int find_calls(void *driver, const char **missing) {
     return 0;
 }
 
-static int start(void) {
+static int driver_start(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver) {
         snprintf(loaded.text, sizeof loaded.text, "there is no CUDA driver here (%s)", dlerror());
         return -ENODEV;
     }
     const char *missing = "";
-    if (find_calls(driver, &missing) < 0) {
+    if (driver_find_calls(driver, &missing) < 0) {
         snprintf(loaded.text, sizeof loaded.text,
                  "the CUDA driver lacks %s: install one for CUDA 12.4 or later", missing);
         return -ENOSYS;
@@ -55,12 +55,12 @@ static int start(void) {
     return -ENODEV;
 }
 
-static void load(void) {
-    loaded.error = start();
+static void driver_load(void) {
+    loaded.error = driver_start();
 }
 
 int weft_cuda_load(void) {
-    pthread_once(&loaded.once, load);
+    pthread_once(&loaded.once, driver_load);
     return loaded.error < 0 ? weft_fail(loaded.error, "%s", loaded.text) : 0;
 }
 

@@ -20,7 +20,7 @@ void weft_log_set_handler(weft_log_handler *to) {
     atomic_store(&handler, to);
 }
 
-static void write_line(const char *text) {
+static void line_write(const char *text) {
     char line[LINE_BYTES];
     int used = log_pe < 0
                    ? snprintf(line, sizeof line, "weft: ")
@@ -40,7 +40,7 @@ void weft_log(const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (!taker || !taker(text))
-        write_line(text);
+        line_write(text);
 }
 
 void weft_note(const char *format, ...) {
@@ -49,7 +49,7 @@ void weft_note(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    write_line(text);
+    line_write(text);
 }
 
 /* Bytes of the well-formed character of UTF-8 that begins here, 0 if none does that a line may have

@@ -51,7 +51,7 @@ static size_t machine_reserve(size_t total) {
     return total / RESERVE_SHARE < RESERVE_MAX ? total / RESERVE_SHARE : RESERVE_MAX;
 }
 
-static size_t subtract(size_t from, size_t bytes) {
+static size_t bytes_subtract(size_t from, size_t bytes) {
     return bytes < from ? from - bytes : 0;
 }
 
@@ -70,14 +70,14 @@ static size_t machine_memory_grant(const struct weft_cgroup *cgroup, char *name)
         weft_cgroup_number(folder, "memory.stat", v2 ? "inactive_file " : "total_inactive_file ");
     if (limit == SIZE_MAX || used == SIZE_MAX)
         return SIZE_MAX;
-    return subtract(limit, cache == SIZE_MAX ? used : subtract(used, cache));
+    return bytes_subtract(limit, cache == SIZE_MAX ? used : bytes_subtract(used, cache));
 }
 
 static size_t machine_memory_spare(const struct weft_cgroup *cgroup, char *name) {
     size_t granted = machine_memory_grant(cgroup, name);
     return granted == SIZE_MAX
                ? granted
-               : subtract(granted, machine_reserve(machine_memory_limit(cgroup, name)));
+               : bytes_subtract(granted, machine_reserve(machine_memory_limit(cgroup, name)));
 }
 
 /* What the machine has, or the cgroups by `grant`, whichever is less. */
@@ -99,7 +99,8 @@ size_t weft_machine_memory_available(const char **limit) {
 }
 
 size_t weft_machine_memory_room(const char **limit) {
-    size_t spare = subtract(machine_available(), machine_reserve(weft_machine_memory_total()));
+    size_t spare =
+        bytes_subtract(machine_available(), machine_reserve(weft_machine_memory_total()));
     return machine_memory_least(spare, machine_memory_spare, limit);
 }
 

@@ -13,7 +13,7 @@ static _Thread_local struct {
     uintptr_t low, high; /* empty where the system does not say */
 } stack;
 
-static void ask_stack(void) {
+static void stack_ask(void) {
     pthread_attr_t attributes;
     void *low;
     size_t bytes;
@@ -28,15 +28,15 @@ static void ask_stack(void) {
 }
 
 /* Between this frame and the end there is nothing but frames. */
-static bool in_stack(uintptr_t p) {
+static bool stack_has(uintptr_t p) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (!stack.asked)
-        ask_stack();
+        stack_ask();
     return here >= stack.low && p >= here && p < stack.high;
 }
 
 /* Where brk's memory begins, field 47 of the process's line; UINTPTR_MAX where it is not told. */
-static uintptr_t read_begin(void) {
+static uintptr_t brk_read(void) {
     enum { FIELDS_BEFORE = 46 };
     FILE *file = fopen("/proc/self/stat", "re");
     unsigned long begin = 0;
@@ -49,16 +49,16 @@ static uintptr_t read_begin(void) {
     return found && begin ? begin : UINTPTR_MAX;
 }
 
-static bool in_brk(uintptr_t p) {
+static bool brk_has(uintptr_t p) {
     static _Atomic uintptr_t known;
     uintptr_t begin = atomic_load_explicit(&known, memory_order_relaxed);
     if (begin == 0) {
-        begin = read_begin();
+        begin = brk_read();
         atomic_store_explicit(&known, begin, memory_order_relaxed);
     }
     return p >= begin && p < (uintptr_t)sbrk(0);
 }
 
 bool weft_private_holds(const void *p) {
-    return in_stack((uintptr_t)p) || in_brk((uintptr_t)p);
+    return stack_has((uintptr_t)p) || brk_has((uintptr_t)p);
 }

@@ -59,14 +59,14 @@ void weft_alive_let_go(pthread_mutex_t *alive, int found) {
 
 /* Of a held mutex others change the first word alone, to say that they wait. To unlock one that has
  * been written over is to follow wild pointers, with which it is in a list of this thread's. */
-static bool is_as_taken(const pthread_mutex_t *alive) {
+static bool alive_is_as_taken(const pthread_mutex_t *alive) {
     const unsigned char *now = (const unsigned char *)alive, *then = (const void *)&as_taken;
     return memcmp(now + sizeof(int), then + sizeof(int), sizeof *alive - sizeof(int)) == 0;
 }
 
 /* The launcher's watcher may hold the mutex for a moment after the last leaving; a second is ample
  * unless another process is this PE already. */
-static int take(pthread_mutex_t *alive) {
+static int alive_take(pthread_mutex_t *alive) {
     struct timespec until = weft_clock_deadline_ms(1000);
     int result = weft_alive_whole(alive) ? pthread_mutex_timedlock(alive, &until) : EINVAL;
     if (result == EOWNERDEAD)
@@ -76,12 +76,12 @@ static int take(pthread_mutex_t *alive) {
     return -result;
 }
 
-static void wait_for(sem_t *event) {
+static void event_await(sem_t *event) {
     while (sem_wait(event) < 0 && errno == EINTR)
         ;
 }
 
-static void end_after_others(void) {
+static void keeper_end_after_others(void) {
     enum { LOOK_MS = 10 };
     struct timespec until;
     do {
@@ -92,15 +92,15 @@ static void end_after_others(void) {
 
 static void *keeper_main(void *unused) {
     (void)unused;
-    keeper.error = take(keeper.alive);
+    keeper.error = alive_take(keeper.alive);
     sem_post(&keeper.taken);
     if (keeper.error != 0)
         return NULL;
     if (first_ended)
-        end_after_others();
+        keeper_end_after_others();
     else
-        wait_for(&keeper.release);
-    if (is_as_taken(keeper.alive))
+        event_await(&keeper.release);
+    if (alive_is_as_taken(keeper.alive))
         pthread_mutex_unlock(keeper.alive);
     return NULL;
 }
@@ -113,37 +113,37 @@ static int keeper_start(pthread_mutex_t *alive) {
 }
 
 static int keeper_wait(void) {
-    wait_for(&keeper.taken);
+    event_await(&keeper.taken);
     keeper.running = keeper.error == 0;
     if (!keeper.running)
         weft_thread_join(keeper.thread);
     return keeper.error;
 }
 
-static int keep(pthread_mutex_t *alive) {
+static int alive_keep(pthread_mutex_t *alive) {
     int error = keeper_start(alive);
     return error ? error : keeper_wait();
 }
 
 /* The first thread ends by pthread_exit while others go on: the keeper queues for the mutex before
  * it is free. A watcher that gets it in between finds a PE that has joined, and watches on. */
-static void hand_over(void *alive) {
+static void alive_hand_over(void *alive) {
     first_ended = true;
     if (holder != getpid() || keeper.running || keeper_start(alive) != 0)
         return;
-    if (is_as_taken(alive))
+    if (alive_is_as_taken(alive))
         pthread_mutex_unlock(alive);
     keeper_wait();
 }
 
 /* Destructors of a first thread run at its pthread_exit alone, not at the end of the process. */
-static int take_until_exit(pthread_mutex_t *alive) {
+static int alive_take_until_exit(pthread_mutex_t *alive) {
     static pthread_key_t end;
     static bool watched;
-    int error = watched ? 0 : -pthread_key_create(&end, hand_over);
+    int error = watched ? 0 : -pthread_key_create(&end, alive_hand_over);
     watched = error == 0;
     if (error == 0)
-        error = take(alive);
+        error = alive_take(alive);
     return error ? error : -pthread_setspecific(end, alive);
 }
 
@@ -152,7 +152,7 @@ int weft_alive_hold(pthread_mutex_t *alive) {
     if (holder == self)
         return 0;
     bool first_thread = syscall(SYS_gettid) == self;
-    int error = first_thread ? take_until_exit(alive) : keep(alive);
+    int error = first_thread ? alive_take_until_exit(alive) : alive_keep(alive);
     if (error == 0)
         holder = self;
     return error;
@@ -172,7 +172,7 @@ void weft_alive_release(pthread_mutex_t *alive) {
         weft_thread_join(keeper.thread);
         keeper.running = false;
         holder = 0;
-    } else if (is_as_taken(alive) && pthread_mutex_unlock(alive) == 0) {
+    } else if (alive_is_as_taken(alive) && pthread_mutex_unlock(alive) == 0) {
         holder = 0;
     }
 }

@@ -34,7 +34,7 @@ static void close_unless_none(int fd) {
 
 /* In a forked child, which is no PE. Closing here lets others see the end of the PE's sockets when
  * the PE dies, however long the child lives. */
-static void forget_in_child(void) {
+static void attachment_forget(void) {
     if (!weft_attachment.valid)
         return;
     forked = true;
@@ -80,7 +80,7 @@ static int attach_by_meeting(const struct weft_source *source) {
     return weft_guard_start();
 }
 
-static int find_source(const struct weft_source **source) {
+static int source_choose(const struct weft_source **source) {
     int error = weft_source_find(source);
     if (error)
         weft_log("WEFT_LAUNCHER=%s names no way to be started: set it to auto, oshrun, pmix, pmi, "
@@ -91,7 +91,7 @@ static int find_source(const struct weft_source **source) {
 
 /* It would give all PEs of the job its memory to write to. Where the program itself has asked for
  * others, it must not go on without them. */
-static int refuse_job(void) {
+static int job_refuse(void) {
     const struct weft_source *announced = weft_privileged() ? weft_source_announced() : NULL;
     const char *launcher = getenv("WEFT_LAUNCHER");
     bool asked = announced == &weft_source_given;
@@ -111,8 +111,8 @@ int weft_attach(void) {
         weft_log("a forked child of a PE is no PE: start programs with exec");
         return -EPERM;
     }
-    int error = refuse_job();
-    error = error ? error : find_source(&source);
+    int error = job_refuse();
+    error = error ? error : source_choose(&source);
     if (error)
         return error;
     if (!source)
@@ -120,7 +120,7 @@ int weft_attach(void) {
     else
         error = source == &weft_source_oshrun ? weft_inherit() : attach_by_meeting(source);
     if (error == 0)
-        error = -pthread_atfork(NULL, NULL, forget_in_child);
+        error = -pthread_atfork(NULL, NULL, attachment_forget);
     weft_attachment.valid = error == 0;
     return error;
 }

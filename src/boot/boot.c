@@ -23,7 +23,7 @@ bool weft_boot_attached(int *pe, int *npes) {
     return weft_attachment.valid;
 }
 
-static int announce(void) {
+static int launcher_greet(void) {
     if (!weft_attachment.launched)
         return 0;
     struct weft_wire_header hello = {.kind = WEFT_WIRE_JOIN};
@@ -35,7 +35,7 @@ static int announce(void) {
     return error;
 }
 
-static int enter(void) {
+static int job_enter(void) {
     struct weft_control_pe *me = &weft_attachment.control->pe[weft_attachment.pe];
     int error = weft_alive_hold(&me->alive);
     if (error) {
@@ -45,13 +45,13 @@ static int enter(void) {
     }
     atomic_store(&me->pid, (int32_t)getpid());
     atomic_store(&me->state, WEFT_PE_JOINED);
-    return announce();
+    return launcher_greet();
 }
 
 int weft_boot_join(void) {
     int error = weft_attach();
     if (error == 0)
-        error = enter();
+        error = job_enter();
     if (error == 0)
         weft_boot =
             (struct weft_boot){weft_attachment.pe, weft_attachment.npes, weft_attachment.control};

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "boot/alive.h"
 
-static int memfd_of(size_t bytes) {
+static int memfd_make(size_t bytes) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
         return -EFBIG; /* ftruncate would kill this process with SIGXFSZ */
@@ -30,7 +30,7 @@ static int memfd_of(size_t bytes) {
     return code;
 }
 
-static int page_of(int memfd, size_t bytes, struct weft_control **control) {
+static int page_map(int memfd, size_t bytes, struct weft_control **control) {
     int flags = memfd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
     void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, memfd, 0);
     if (page == MAP_FAILED)
@@ -51,10 +51,10 @@ static void page_fill(struct weft_control *control, int npes) {
 
 int weft_control_create(int npes, struct weft_control **control, int *memfd) {
     size_t bytes = weft_control_bytes(npes);
-    int file = memfd ? memfd_of(bytes) : -1;
+    int file = memfd ? memfd_make(bytes) : -1;
     if (memfd && file < 0)
         return file;
-    int error = page_of(file, bytes, control);
+    int error = page_map(file, bytes, control);
     if (error == 0)
         page_fill(*control, npes);
     else if (memfd)
@@ -64,7 +64,7 @@ int weft_control_create(int npes, struct weft_control **control, int *memfd) {
     return error;
 }
 
-static int check_page(const struct weft_control *page, size_t bytes, int npes) {
+static int page_check(const struct weft_control *page, size_t bytes, int npes) {
     if (bytes < sizeof *page || page->magic != WEFT_CONTROL_MAGIC) {
         weft_log("what should be the control page is none");
         return -EINVAL;
@@ -90,12 +90,12 @@ int weft_control_map(int fd, int npes, struct weft_control **control) {
     }
     struct weft_control *page = NULL;
     size_t bytes = (size_t)stat.st_size;
-    int error = page_of(fd, bytes, &page);
+    int error = page_map(fd, bytes, &page);
     if (error) {
         weft_log("cannot map the control page: %s", strerror(-error));
         return error;
     }
-    error = check_page(page, bytes, npes);
+    error = page_check(page, bytes, npes);
     if (error == 0)
         *control = page;
     else
@@ -130,7 +130,7 @@ struct weft_cause weft_control_cause(const struct weft_control *control, int npe
     return cause;
 }
 
-static const char *without_what(enum weft_pe_state state) {
+static const char *state_text(enum weft_pe_state state) {
     switch (state) {
     case WEFT_PE_ABSENT:
         return "before shmem_init";
@@ -164,7 +164,7 @@ static void deed_text(const struct weft_cause *cause, char *text, size_t bytes) 
             snprintf(text, bytes, "ended well without ever calling Weft's shmem_init");
         else
             snprintf(text, bytes, "exited with status %d %s", cause->detail,
-                     without_what(cause->state));
+                     state_text(cause->state));
         break;
     case WEFT_ABORT_GLOBAL_EXIT:
         snprintf(text, bytes, "called shmem_global_exit(%d)", cause->detail);

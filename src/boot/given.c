@@ -45,7 +45,7 @@ struct given_entry {
     struct weft_job_key job_key;
 };
 
-static int pick(const struct given_entry *all, struct weft_job_key *job_key) {
+static int given_pick(const struct given_entry *all, struct weft_job_key *job_key) {
     for (int pe = 0; pe < given.npes; pe++)
         if (all[pe].pe != pe || all[pe].npes != given.npes) {
             weft_log("shmemx_init_attr: argument attr: allgather has brought the data of PE %d of "
@@ -57,7 +57,7 @@ static int pick(const struct given_entry *all, struct weft_job_key *job_key) {
     return 0;
 }
 
-static int gather(struct weft_job_key *job_key) {
+static int given_gather(struct weft_job_key *job_key) {
     struct given_entry mine = {.pe = given.pe, .npes = given.npes, .job_key = *job_key};
     struct given_entry *all = calloc((size_t)given.npes, sizeof *all);
     if (!all)
@@ -67,7 +67,7 @@ static int gather(struct weft_job_key *job_key) {
         weft_log("shmemx_init_attr: argument attr: allgather returns %d", error);
         error = -EIO;
     }
-    error = error ? error : pick(all, job_key);
+    error = error ? error : given_pick(all, job_key);
     free(all);
     return error;
 }
@@ -76,7 +76,7 @@ static int given_share(int pe, int npes, struct weft_job_key *job_key) {
     (void)pe;
     (void)npes;
     if (given.allgather)
-        return gather(job_key);
+        return given_gather(job_key);
     memcpy(job_key, given.job_key, sizeof *job_key);
     return 0;
 }

@@ -26,65 +26,65 @@ static struct pollfd *lines;
 static nfds_t nlines;
 
 /* Every state but these two means that the PE is in: the PE itself may have overwritten it. */
-static bool is_in(int pe) {
+static bool pe_is_in(int pe) {
     uint32_t state = atomic_load(&weft_attachment.control->pe[pe].state);
     return state != WEFT_PE_ABSENT && state != WEFT_PE_LEFT;
 }
 
-static bool has_left(int pe) {
+static bool pe_has_left(int pe) {
     return atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
 }
 
 /* The next PE of the ring that has joined and not left, or -1. */
-static int next_joined(void) {
+static int neighbour_find(void) {
     int npes = weft_attachment.npes;
     for (int distance = 1; distance < npes; distance++)
-        if (is_in((weft_attachment.pe + distance) % npes))
+        if (pe_is_in((weft_attachment.pe + distance) % npes))
             return (weft_attachment.pe + distance) % npes;
     return -1;
 }
 
 /* One that has left may end as it likes. */
-static void tell_death(int pe) {
+static void death_report(int pe) {
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
-    if (!has_left(pe))
+    if (!pe_has_left(pe))
         weft_control_abort(weft_attachment.control, &death);
 }
 
 /* What comes of an attempt to lock a PE's mutex: the dead one is told of, the mutex let go. */
-static void judge(int pe, int result) {
+static void neighbour_judge(int pe, int result) {
     pthread_mutex_t *alive = &weft_attachment.control->pe[pe].alive;
     if (result == EOWNERDEAD)
-        tell_death(pe);
+        death_report(pe);
     weft_alive_let_go(alive, result);
 }
 
-static void watch(int pe) {
+static void neighbour_watch(int pe) {
     struct timespec until = weft_clock_deadline_ms(TICK_MS);
     int result = weft_alive_await(&weft_attachment.control->pe[pe].alive, &until);
-    judge(pe, result);
+    neighbour_judge(pe, result);
     if (result == 0)
         weft_clock_sleep_ms(1); /* it leaves or comes back just now */
     else if (result != EOWNERDEAD && result != ETIMEDOUT)
         weft_clock_sleep_ms(TICK_MS); /* its mutex is none any more */
 }
 
-static void look_at_mutexes(void) {
+static void mutexes_check(void) {
     for (int pe = 0; pe < weft_attachment.npes; pe++)
-        if (pe != weft_attachment.pe && is_in(pe))
-            judge(pe, weft_alive_try(&weft_attachment.control->pe[pe].alive));
+        if (pe != weft_attachment.pe && pe_is_in(pe))
+            neighbour_judge(pe, weft_alive_try(&weft_attachment.control->pe[pe].alive));
 }
 
 /* PE 0 has a socket to each PE, the others have one to PE 0. */
-static void look_at_sockets(void) {
+static void hub_sockets_check(void) {
     if (poll(lines, nlines, 0) <= 0)
         return;
     for (nfds_t i = 0; i < nlines; i++)
         if (lines[i].revents & (POLLHUP | POLLRDHUP))
-            tell_death((int)i);
+            death_report((int)i);
 }
 
-static void open_lines(void) {
+static void sockets_open(void) {
     bool root = weft_attachment.served != NULL;
     lines = calloc((size_t)weft_attachment.npes, sizeof *lines);
     nlines = !lines ? 0 : root ? (nfds_t)weft_attachment.npes : 1;
@@ -95,25 +95,25 @@ static void open_lines(void) {
 }
 
 /* The program did not see the end of the job within the grace. */
-static void end_self(void) {
+static void guard_end_self(void) {
     weft_boot_tell_end();
     weft_clock_sleep_ms(GRACE_MS);
-    if (!has_left(weft_attachment.pe) && !weft_boot_is_alone())
+    if (!pe_has_left(weft_attachment.pe) && !weft_boot_is_alone())
         weft_boot_end_self("");
 }
 
 static void *guard_main(void *unused) {
     (void)unused;
     for (;;) {
-        int pe = next_joined();
+        int pe = neighbour_find();
         if (pe >= 0 && !weft_control_aborted(weft_attachment.control))
-            watch(pe);
+            neighbour_watch(pe);
         else
             weft_clock_sleep_ms(TICK_MS);
-        look_at_mutexes();
-        look_at_sockets();
-        if (weft_control_aborted(weft_attachment.control) && !has_left(weft_attachment.pe))
-            end_self();
+        mutexes_check();
+        hub_sockets_check();
+        if (weft_control_aborted(weft_attachment.control) && !pe_has_left(weft_attachment.pe))
+            guard_end_self();
         weft_alive_end_if_last();
     }
     return NULL;
@@ -121,7 +121,7 @@ static void *guard_main(void *unused) {
 
 int weft_guard_start(void) {
     pthread_t thread;
-    open_lines();
+    sockets_open();
     int error = weft_thread_start(&thread, guard_main, NULL);
     if (error)
         weft_log("cannot start the thread that watches over the job: %s", strerror(-error));

@@ -91,7 +91,7 @@ void weft_hub_close(struct weft_hub *hub) {
 }
 
 /* The round that this PE gave to last. */
-static struct hub_round *round_of(struct weft_hub *hub, const struct hub_pe *pe) {
+static struct hub_round *round_current(struct weft_hub *hub, const struct hub_pe *pe) {
     return &hub->round[(pe->rounds - 1) & 1];
 }
 
@@ -117,7 +117,7 @@ bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
     return !it->receiving && hub->round[it->rounds & 1].given > 0;
 }
 
-static int send_share(const struct hub_round *round, const struct hub_pe *pe, int count) {
+static int share_send(const struct hub_round *round, const struct hub_pe *pe, int count) {
     size_t first = (size_t)pe->position;
     struct weft_wire_header header = {.kind = WEFT_WIRE_SHARE,
                                       .bytes = (uint32_t)round->bytes,
@@ -131,16 +131,16 @@ static int send_share(const struct hub_round *round, const struct hub_pe *pe, in
 
 /* Sends to one PE what it can take now. Failures other than "later" are left to reading, which will
  * find the socket closed. */
-static void deliver(struct weft_hub *hub, struct hub_pe *pe) {
+static void share_deliver(struct weft_hub *hub, struct hub_pe *pe) {
     pe->crowded = false;
     if (!pe->receiving || pe->socket < 0)
         return;
-    struct hub_round *round = round_of(hub, pe);
+    struct hub_round *round = round_current(hub, pe);
     if (round->given < hub->npes)
         return;
     while (pe->position < hub->npes) {
         int count = weft_wire_batch(round->bytes, round->nfds, hub->npes - pe->position);
-        int error = send_share(round, pe, count);
+        int error = share_send(round, pe, count);
         pe->crowded = error == -ETOOMANYREFS;
         if (error)
             return;
@@ -154,12 +154,13 @@ static void deliver(struct weft_hub *hub, struct hub_pe *pe) {
 void weft_hub_retry(struct weft_hub *hub) {
     for (int pe = 0; pe < hub->npes; pe++)
         if (hub->pe[pe].crowded)
-            deliver(hub, &hub->pe[pe]);
+            share_deliver(hub, &hub->pe[pe]);
 }
 
 /* The reason why a contribution can't be accepted, or NULL. */
-static const char *objection(const struct weft_hub *hub, const struct hub_pe *pe,
-                             const struct weft_wire_header *header, size_t payload, int nfds) {
+static const char *contribution_objection(const struct weft_hub *hub, const struct hub_pe *pe,
+                                          const struct weft_wire_header *header, size_t payload,
+                                          int nfds) {
     const struct hub_round *round = &hub->round[pe->rounds & 1];
     if (header->bytes > WEFT_BOOT_BLOB_MAX || header->bytes != payload ||
         header->nfds > WEFT_BOOT_FDS_MAX || header->nfds != (uint32_t)nfds)
@@ -171,11 +172,12 @@ static const char *objection(const struct weft_hub *hub, const struct hub_pe *pe
     return NULL;
 }
 
-static const char *gather(struct weft_hub *hub, int pe, const struct weft_wire_header *header,
-                          const void *payload, size_t bytes, struct weft_wire_extra *extra) {
+static const char *contribution_store(struct weft_hub *hub, int pe,
+                                      const struct weft_wire_header *header, const void *payload,
+                                      size_t bytes, struct weft_wire_extra *extra) {
     struct hub_pe *it = &hub->pe[pe];
     struct hub_round *round = &hub->round[it->rounds & 1];
-    const char *why = objection(hub, it, header, bytes, extra->nfds);
+    const char *why = contribution_objection(hub, it, header, bytes, extra->nfds);
     if (!why && !round->given && round_begin(round, hub->npes, bytes, extra->nfds))
         why = "more than the launcher has memory for";
     if (why)
@@ -189,17 +191,18 @@ static const char *gather(struct weft_hub *hub, int pe, const struct weft_wire_h
     it->receiving = true;
     if (++round->given == hub->npes)
         for (int each = 0; each < hub->npes; each++)
-            deliver(hub, &hub->pe[each]);
+            share_deliver(hub, &hub->pe[each]);
     return NULL;
 }
 
-static enum weft_hub_news judge(struct weft_hub *hub, int pe, const struct weft_wire_header *header,
-                                const void *payload, size_t bytes, struct weft_wire_extra *extra,
-                                struct weft_hub_report *report) {
+static enum weft_hub_news message_judge(struct weft_hub *hub, int pe,
+                                        const struct weft_wire_header *header, const void *payload,
+                                        size_t bytes, struct weft_wire_extra *extra,
+                                        struct weft_hub_report *report) {
     report->pid = extra->sender;
     report->status = header->status;
     if (header->kind == WEFT_WIRE_GIVE) {
-        report->why = gather(hub, pe, header, payload, bytes, extra);
+        report->why = contribution_store(hub, pe, header, payload, bytes, extra);
         return report->why ? WEFT_HUB_JUNK : WEFT_HUB_GAVE;
     }
     if (bytes == 0 && extra->nfds == 0) {
@@ -220,7 +223,8 @@ static enum weft_hub_news judge(struct weft_hub *hub, int pe, const struct weft_
     return WEFT_HUB_JUNK;
 }
 
-static enum weft_hub_news failure(struct hub_pe *pe, int code, struct weft_hub_report *report) {
+static enum weft_hub_news message_failure(struct hub_pe *pe, int code,
+                                          struct weft_hub_report *report) {
     if (code == -EAGAIN)
         return WEFT_HUB_NOTHING;
     report->why = code == -EMFILE ? "more descriptors than the launcher may have open (ulimit -n)"
@@ -237,15 +241,16 @@ enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_
     *report = (struct weft_hub_report){0};
     if (it->socket < 0)
         return WEFT_HUB_NOTHING;
-    deliver(hub, it);
+    share_deliver(hub, it);
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
     unsigned char payload[WEFT_BOOT_BLOB_MAX];
     ssize_t bytes =
         weft_wire_receive(it->socket, &header, payload, sizeof payload, &extra, MSG_DONTWAIT);
     if (bytes < 0)
-        return failure(it, (int)bytes, report);
-    enum weft_hub_news news = judge(hub, pe, &header, payload, (size_t)bytes, &extra, report);
+        return message_failure(it, (int)bytes, report);
+    enum weft_hub_news news =
+        message_judge(hub, pe, &header, payload, (size_t)bytes, &extra, report);
     weft_wire_close(&extra);
     return news;
 }

@@ -18,7 +18,7 @@
 #include "boot/source.h"
 #include "boot/wire.h"
 
-static int read_number(const char *name, int max, int *value) {
+static int variable_read(const char *name, int max, int *value) {
     const char *text = getenv(name);
     *value = weft_source_number(text, max);
     if (*value >= 0)
@@ -29,7 +29,7 @@ static int read_number(const char *name, int max, int *value) {
     return -EINVAL;
 }
 
-static int promises(void) {
+static int oshrun_promises(void) {
     bool named = getenv(WEFT_BOOT_ENV_PE) || getenv(WEFT_BOOT_ENV_NPES) ||
                  getenv(WEFT_BOOT_ENV_HUB) || getenv(WEFT_BOOT_ENV_CONTROL) ||
                  getenv(WEFT_BOOT_ENV_LIFE);
@@ -37,14 +37,14 @@ static int promises(void) {
     return !named ? 0 : npes > 1 && getenv(WEFT_BOOT_ENV_HUB) ? npes : 1;
 }
 
-const struct weft_source weft_source_oshrun = {.name = "oshrun", .promises = promises};
+const struct weft_source weft_source_oshrun = {.name = "oshrun", .promises = oshrun_promises};
 
-static int read_environment(int *control_fd) {
-    int error = read_number(WEFT_BOOT_ENV_NPES, WEFT_WIRE_PES_MAX, &weft_attachment.npes);
-    error = error ? error : read_number(WEFT_BOOT_ENV_PE, WEFT_WIRE_PES_MAX, &weft_attachment.pe);
-    error = error ? error : read_number(WEFT_BOOT_ENV_HUB, INT_MAX, &weft_attachment.hub);
-    error = error ? error : read_number(WEFT_BOOT_ENV_CONTROL, INT_MAX, control_fd);
-    error = error ? error : read_number(WEFT_BOOT_ENV_LIFE, INT_MAX, &weft_attachment.life);
+static int environment_read(int *control_fd) {
+    int error = variable_read(WEFT_BOOT_ENV_NPES, WEFT_WIRE_PES_MAX, &weft_attachment.npes);
+    error = error ? error : variable_read(WEFT_BOOT_ENV_PE, WEFT_WIRE_PES_MAX, &weft_attachment.pe);
+    error = error ? error : variable_read(WEFT_BOOT_ENV_HUB, INT_MAX, &weft_attachment.hub);
+    error = error ? error : variable_read(WEFT_BOOT_ENV_CONTROL, INT_MAX, control_fd);
+    error = error ? error : variable_read(WEFT_BOOT_ENV_LIFE, INT_MAX, &weft_attachment.life);
     if (error == 0 && weft_attachment.pe >= weft_attachment.npes) {
         weft_log("%s=%d in the environment does not fit %s=%d", WEFT_BOOT_ENV_PE,
                  weft_attachment.pe, WEFT_BOOT_ENV_NPES, weft_attachment.npes);
@@ -62,7 +62,7 @@ static bool is_launcher_socket(int fd) {
 
 /* A program that closes what it inherited (Python's subprocess does, unless close_fds=False), or a
  * program started by a PE: what the environment names is then no longer there. */
-static int check_sockets(void) {
+static int sockets_check(void) {
     if (is_launcher_socket(weft_attachment.hub) && is_launcher_socket(weft_attachment.life))
         return 0;
     weft_log(
@@ -76,7 +76,7 @@ static int check_sockets(void) {
 
 /* Has the kernel kill this process when the launcher's end of the life socket closes. The launcher
  * may be gone already: nothing would fire any more, so look once after arming. */
-static int arm_life(void) {
+static int life_arm(void) {
     int life = weft_attachment.life;
     if (fcntl(life, F_SETOWN, getpid()) < 0 || fcntl(life, F_SETSIG, SIGKILL) < 0 ||
         fcntl(life, F_SETFL, fcntl(life, F_GETFL) | O_ASYNC) < 0) {
@@ -96,13 +96,13 @@ static void close_on_exec(int fd) {
 }
 
 int weft_inherit(void) {
-    int control_fd = -1, error = read_environment(&control_fd);
+    int control_fd = -1, error = environment_read(&control_fd);
     if (error == 0 && weft_attachment.npes > 1)
         weft_log_set_pe(weft_attachment.pe);
-    error = error ? error : check_sockets();
+    error = error ? error : sockets_check();
     error = error ? error
                   : weft_control_map(control_fd, weft_attachment.npes, &weft_attachment.control);
-    error = error ? error : arm_life();
+    error = error ? error : life_arm();
     if (error)
         return error;
     weft_attachment.launched = true;

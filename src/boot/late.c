@@ -15,26 +15,26 @@
 
 enum look { SHOW, TELL, TELL_AGAIN, NEVER };
 
-static struct weft_control_pe *entry_of(int pe) {
+static struct weft_control_pe *late_entry(int pe) {
     return &weft_attachment.control->pe[pe];
 }
 
-static int member_of(const struct weft_late *late, int i) {
+static int late_member(const struct weft_late *late, int i) {
     return late->pes ? late->pes[i] : i;
 }
 
-static bool is_same(const struct weft_late *late, const struct weft_stall_facts *theirs) {
+static bool stall_is_same(const struct weft_late *late, const struct weft_stall_facts *theirs) {
     return theirs->team == WEFT_STALL_EXCHANGE && theirs->round == late->which &&
            strcmp(theirs->call, late->call) == 0;
 }
 
 /* What the PE shows: this wait, where it has come; another one; or, with NULL, none. */
-static struct weft_stall *find_stall(const struct weft_late *late, int pe,
+static struct weft_stall *stall_find(const struct weft_late *late, int pe,
                                      struct weft_stall_facts *facts) {
-    struct weft_stall *stall = entry_of(pe)->stall, *found = NULL;
+    struct weft_stall *stall = late_entry(pe)->stall, *found = NULL;
     for (struct weft_stall *end = stall + WEFT_STALLS; stall < end; stall++) {
         struct weft_stall_facts theirs;
-        if (!weft_stall_read(stall, &theirs) || (found && !is_same(late, &theirs)))
+        if (!weft_stall_read(stall, &theirs) || (found && !stall_is_same(late, &theirs)))
             continue;
         *facts = theirs;
         found = stall;
@@ -42,15 +42,15 @@ static struct weft_stall *find_stall(const struct weft_late *late, int pe,
     return found;
 }
 
-static void add_pe(struct weft_tally *tally, const struct weft_late *late, int pe) {
+static void late_add_pe(struct weft_tally *tally, const struct weft_late *late, int pe) {
     struct weft_stall_facts theirs;
     char what[WEFT_TALLY_WHAT_BYTES];
-    if (!find_stall(late, pe, &theirs)) {
+    if (!stall_find(late, pe, &theirs)) {
         weft_tally_add_silent(tally, weft_attachment.control, pe);
         return;
     }
-    const char *activity = weft_stall_activity(atomic_load(&entry_of(pe)->pid));
-    bool here = is_same(late, &theirs);
+    const char *activity = weft_stall_activity(atomic_load(&late_entry(pe)->pid));
+    bool here = stall_is_same(late, &theirs);
     if (here && strncmp(activity, "is stopped", 10) != 0)
         return;
     snprintf(what, sizeof what, "in %s%s%s%s%s", here ? "it, too, and " : theirs.call,
@@ -60,18 +60,19 @@ static void add_pe(struct weft_tally *tally, const struct weft_late *late, int p
 }
 
 /* Whether another PE that waits in this exchange has written the line. */
-static bool is_told(const struct weft_late *late) {
+static bool late_is_told(const struct weft_late *late) {
     struct weft_stall_facts theirs;
     for (int i = 0; i < late->count; i++) {
-        int pe = member_of(late, i);
-        struct weft_stall *stall = pe != weft_attachment.pe ? find_stall(late, pe, &theirs) : NULL;
-        if (stall && is_same(late, &theirs) && atomic_load(&stall->told))
+        int pe = late_member(late, i);
+        struct weft_stall *stall = pe != weft_attachment.pe ? stall_find(late, pe, &theirs) : NULL;
+        if (stall && stall_is_same(late, &theirs) && atomic_load(&stall->told))
             return true;
     }
     return false;
 }
 
-static void tell(const struct weft_late *late, const struct weft_tally *tally, uint64_t now_ns) {
+static void late_tell(const struct weft_late *late, const struct weft_tally *tally,
+                      uint64_t now_ns) {
     const char *where = late->stall ? late->stall->facts.where : "";
     char text[WEFT_TALLY_TEXT_BYTES] = "";
     weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s for ", late->call,
@@ -86,16 +87,16 @@ static void tell(const struct weft_late *late, const struct weft_tally *tally, u
 }
 
 /* False: another PE has its turn. */
-static bool try_tell(struct weft_late *late, uint64_t now_ns) {
+static bool late_try_tell(struct weft_late *late, uint64_t now_ns) {
     struct weft_tally tally = {.ngroups = 0};
     if (!weft_tally_begin(weft_attachment.control, weft_attachment.pe, &late->failures))
         return false;
     for (int i = 0; i < late->count; i++)
-        if (member_of(late, i) != weft_attachment.pe)
-            add_pe(&tally, late, member_of(late, i));
+        if (late_member(late, i) != weft_attachment.pe)
+            late_add_pe(&tally, late, late_member(late, i));
     bool told = late->looks == TELL_AGAIN || tally.silent == 0;
-    if (told && !is_told(late))
-        tell(late, &tally, now_ns);
+    if (told && !late_is_told(late))
+        late_tell(late, &tally, now_ns);
     if (told && late->stall)
         atomic_store(&late->stall->told, 1);
     weft_tally_end(weft_attachment.control, weft_attachment.pe);
@@ -103,20 +104,20 @@ static bool try_tell(struct weft_late *late, uint64_t now_ns) {
     return true;
 }
 
-static void show(struct weft_late *late) {
+static void late_show(struct weft_late *late) {
     struct weft_stall_facts facts = {.pe = -1, .team = WEFT_STALL_EXCHANGE, .round = late->which};
     snprintf(facts.call, sizeof facts.call, "%s", late->call);
     weft_stall_where(facts.where, sizeof facts.where);
     late->stall = weft_stall_show(weft_attachment.control, weft_attachment.pe, &facts);
 }
 
-static void look(struct weft_late *late, uint64_t now_ns) {
+static void late_look(struct weft_late *late, uint64_t now_ns) {
     uint64_t patience_ns = weft_tally_patience_ns();
     if (late->looks == SHOW) {
-        show(late);
+        late_show(late);
         late->looks = TELL;
         late->look_ns = late->since_ns + patience_ns;
-    } else if (!try_tell(late, now_ns)) {
+    } else if (!late_try_tell(late, now_ns)) {
         late->look_ns = now_ns + WEFT_TALLY_BUSY_MS * NS_PER_MS;
     } else {
         uint64_t again_ns = patience_ns / WEFT_TALLY_SHOWN_AFTER * 5 / 4;
@@ -132,7 +133,7 @@ void weft_late_turn(struct weft_late *late) {
         late->look_ns = patience_ns ? now_ns + patience_ns / WEFT_TALLY_SHOWN_AFTER : UINT64_MAX;
     }
     if (now_ns >= late->look_ns)
-        look(late, now_ns);
+        late_look(late, now_ns);
 }
 
 void weft_late_end(struct weft_late *late) {

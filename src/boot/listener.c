@@ -28,7 +28,7 @@ void weft_listener_close(struct weft_listener *listener) {
 }
 
 /* Milliseconds from now until then, rounded up, at most `limit_ms`. */
-static int wait_until(uint64_t then_ns, int limit_ms) {
+static int poll_limit_ms(uint64_t then_ns, int limit_ms) {
     uint64_t now_ns = weft_clock_ns();
     uint64_t left_ms = then_ns > now_ns ? (then_ns - now_ns) / NS_PER_MS + 1 : 0;
     return left_ms < (uint64_t)limit_ms ? (int)left_ms : limit_ms;
@@ -37,14 +37,15 @@ static int wait_until(uint64_t then_ns, int limit_ms) {
 /* poll(2) takes no more entries than the process may have descriptors. */
 void weft_listener_poll(const struct weft_listener *listener, struct pollfd *polls, nfds_t count,
                         int limit_ms) {
-    bool rests = listener->rest_ms && wait_until(listener->rests_until_ns, REST_MS_MAX) > 0;
+    bool rests = listener->rest_ms && poll_limit_ms(listener->rests_until_ns, REST_MS_MAX) > 0;
     polls[count++] = (struct pollfd){.fd = rests ? -1 : listener->listening, .events = POLLIN};
     for (int i = 0; i < listener->nsilent; i++)
         polls[count++] = (struct pollfd){.fd = listener->silent[i].socket, .events = POLLIN};
     if (rests)
-        limit_ms = wait_until(listener->rests_until_ns, limit_ms);
+        limit_ms = poll_limit_ms(listener->rests_until_ns, limit_ms);
     if (listener->nsilent)
-        limit_ms = wait_until(listener->silent[0].since_ns + SILENT_MS_MAX * NS_PER_MS, limit_ms);
+        limit_ms =
+            poll_limit_ms(listener->silent[0].since_ns + SILENT_MS_MAX * NS_PER_MS, limit_ms);
     int ready = poll(polls, count, limit_ms);
     if (ready < 0 && errno != EINTR)
         weft_clock_sleep_ms(REST_MS_MIN);
@@ -53,19 +54,21 @@ void weft_listener_poll(const struct weft_listener *listener, struct pollfd *pol
 }
 
 /* What a peer has said by now still counts, and it can say nothing from here on that is lost. */
-static void dismiss(const struct weft_connection *peer, weft_listener_hear *hear, void *owner) {
+static void peer_dismiss(const struct weft_connection *peer, weft_listener_hear *hear,
+                         void *owner) {
     shutdown(peer->socket, SHUT_RD);
     if (!hear(owner, peer->socket, peer->pid))
         close(peer->socket);
 }
 
-static void dismiss_oldest(struct weft_listener *listener, weft_listener_hear *hear, void *owner) {
-    dismiss(&listener->silent[0], hear, owner);
+static void peer_dismiss_oldest(struct weft_listener *listener, weft_listener_hear *hear,
+                                void *owner) {
+    peer_dismiss(&listener->silent[0], hear, owner);
     memmove(listener->silent, listener->silent + 1,
             (size_t)--listener->nsilent * sizeof *listener->silent);
 }
 
-static void hear_silent(struct weft_listener *listener, const struct pollfd *polls,
+static void silent_hear(struct weft_listener *listener, const struct pollfd *polls,
                         weft_listener_hear *hear, void *owner) {
     int kept = 0;
     for (int i = 0; i < listener->nsilent; i++) {
@@ -76,42 +79,43 @@ static void hear_silent(struct weft_listener *listener, const struct pollfd *pol
     listener->nsilent = kept;
     while (listener->nsilent &&
            weft_clock_ns() - listener->silent[0].since_ns > SILENT_MS_MAX * NS_PER_MS)
-        dismiss_oldest(listener, hear, owner);
+        peer_dismiss_oldest(listener, hear, owner);
 }
 
 /* Nobody can come in for a while. Those who say nothing give back what they hold. */
-static void rest(struct weft_listener *listener, int code, weft_listener_hear *hear, void *owner) {
+static void listener_rest(struct weft_listener *listener, int code, weft_listener_hear *hear,
+                          void *owner) {
     if (!listener->told)
         weft_log("cannot let another PE in: %s; trying again until it works", strerror(-code));
     listener->told = true;
     while (listener->nsilent)
-        dismiss_oldest(listener, hear, owner);
+        peer_dismiss_oldest(listener, hear, owner);
     weft_machine_raise_descriptors();
     long longer_ms = listener->rest_ms ? 2 * listener->rest_ms : REST_MS_MIN;
     listener->rest_ms = longer_ms < REST_MS_MAX ? longer_ms : REST_MS_MAX;
     listener->rests_until_ns = weft_clock_ns() + (uint64_t)listener->rest_ms * NS_PER_MS;
 }
 
-static void take_in(struct weft_listener *listener, const struct weft_connection *peer,
-                    weft_listener_hear *hear, void *owner) {
+static void peer_take_in(struct weft_listener *listener, const struct weft_connection *peer,
+                         weft_listener_hear *hear, void *owner) {
     listener->rest_ms = 0;
     if (hear(owner, peer->socket, peer->pid))
         return;
     if (listener->nsilent == WEFT_LISTENER_SILENT_MAX)
-        dismiss_oldest(listener, hear, owner);
+        peer_dismiss_oldest(listener, hear, owner);
     listener->silent[listener->nsilent++] = *peer;
 }
 
-static void let_in(struct weft_listener *listener, weft_listener_hear *hear, void *owner) {
+static void peer_let_in(struct weft_listener *listener, weft_listener_hear *hear, void *owner) {
     for (int come = 0; come < CONNECTIONS_A_TURN; come++) {
         struct weft_connection peer = {.since_ns = weft_clock_ns()};
         peer.socket = weft_rendezvous_accept(listener->listening, &peer.pid);
         if (peer.socket == -EAGAIN)
             return;
         if (peer.socket >= 0) {
-            take_in(listener, &peer, hear, owner);
+            peer_take_in(listener, &peer, hear, owner);
         } else if (peer.socket != -EACCES) {
-            rest(listener, peer.socket, hear, owner);
+            listener_rest(listener, peer.socket, hear, owner);
             return;
         }
     }
@@ -119,7 +123,7 @@ static void let_in(struct weft_listener *listener, weft_listener_hear *hear, voi
 
 void weft_listener_turn(struct weft_listener *listener, const struct pollfd *polls,
                         weft_listener_hear *hear, void *owner) {
-    hear_silent(listener, polls, hear, owner);
+    silent_hear(listener, polls, hear, owner);
     if (polls[0].revents)
-        let_in(listener, hear, owner);
+        peer_let_in(listener, hear, owner);
 }

@@ -18,7 +18,7 @@
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
 
-static int send_hello(int root, const struct weft_identity *self) {
+static int hello_send(int root, const struct weft_identity *self) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_HELLO};
     struct weft_hello hello = {.magic = WEFT_HELLO_MAGIC,
                                .version = WEFT_VERSION_STRING,
@@ -30,22 +30,22 @@ static int send_hello(int root, const struct weft_identity *self) {
 }
 
 /* -EAGAIN: another job's listening socket. */
-static int refused(const char *why, size_t bytes) {
+static int answer_refused(const char *why, size_t bytes) {
     if (bytes == 0)
         return -EAGAIN;
     weft_log("%.*s", (int)bytes, why);
     return -EPROTO;
 }
 
-static int welcomed(const struct weft_identity *self, const struct weft_wire_extra *extra,
-                    struct weft_met *met) {
+static int answer_welcomed(const struct weft_identity *self, const struct weft_wire_extra *extra,
+                           struct weft_met *met) {
     if (extra->nfds == 1)
         return weft_control_map(extra->fd[0], self->npes, &met->control);
     weft_log("PE 0 has sent %d descriptors in place of the control page", extra->nfds);
     return -EPROTO;
 }
 
-static int hear_answer(int root, const struct weft_identity *self, struct weft_met *met) {
+static int answer_hear(int root, const struct weft_identity *self, struct weft_met *met) {
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
     char why[WEFT_REFUSAL_BYTES];
@@ -56,21 +56,21 @@ static int hear_answer(int root, const struct weft_identity *self, struct weft_m
     }
     int error = -EPROTO;
     if (header.kind == WEFT_WIRE_WELCOME)
-        error = welcomed(self, &extra, met);
+        error = answer_welcomed(self, &extra, met);
     else if (header.kind == WEFT_WIRE_REFUSAL)
-        error = refused(why, (size_t)bytes);
+        error = answer_refused(why, (size_t)bytes);
     else
         weft_log("PE 0 answers with a message of no known kind (%u)", header.kind);
     weft_wire_close(&extra);
     return error;
 }
 
-static int enter(int root, const struct weft_identity *self, struct weft_met *met) {
+static int hello_exchange(int root, const struct weft_identity *self, struct weft_met *met) {
     struct timeval patience = {.tv_sec = WEFT_MEET_LIMIT_MS / 1000};
     fcntl(root, F_SETFL, 0); /* from here on it may block */
     setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    int error = send_hello(root, self);
-    error = error ? -EAGAIN : hear_answer(root, self, met);
+    int error = hello_send(root, self);
+    error = error ? -EAGAIN : answer_hear(root, self, met);
     if (error) {
         close(root);
         return error;
@@ -81,7 +81,7 @@ static int enter(int root, const struct weft_identity *self, struct weft_met *me
 }
 
 /* Through all listening sockets that there are now. -EAGAIN: none of them was the right one. */
-static int try_listeners(const struct weft_identity *self, struct weft_met *met) {
+static int listeners_try(const struct weft_identity *self, struct weft_met *met) {
     FILE *listing = fopen("/proc/net/unix", "re");
     if (!listing) {
         int code = -errno;
@@ -90,7 +90,7 @@ static int try_listeners(const struct weft_identity *self, struct weft_met *met)
     }
     int error = -EAGAIN, root;
     while (error == -EAGAIN && (root = weft_rendezvous_connect(listing, self->job_key.secret)) >= 0)
-        error = enter(root, self, met);
+        error = hello_exchange(root, self, met);
     fclose(listing);
     if (error == -EAGAIN && root != -ENOENT) {
         weft_log("cannot go to PE 0: %s", strerror(-root));
@@ -108,12 +108,12 @@ void weft_meet_hint(const struct weft_identity *self, const char *missing) {
         weft_note("waiting for PE %s of %d to call shmem_init", missing, self->npes);
 }
 
-static int look_for_root(const struct weft_identity *self, struct weft_met *met) {
+static int root_find(const struct weft_identity *self, struct weft_met *met) {
     uint64_t begin_ns = weft_clock_ns();
     bool hinted = false;
     for (long pause_ms = 1;;
          pause_ms = pause_ms * 2 < LOOK_AGAIN_MS_MAX ? pause_ms * 2 : LOOK_AGAIN_MS_MAX) {
-        int error = try_listeners(self, met);
+        int error = listeners_try(self, met);
         uint64_t waited_ms = (weft_clock_ns() - begin_ns) / 1000000;
         if (error != -EAGAIN)
             return error;
@@ -132,5 +132,5 @@ static int look_for_root(const struct weft_identity *self, struct weft_met *met)
 
 int weft_meet(const struct weft_identity *self, struct weft_met *met) {
     *met = (struct weft_met){.hub = -1};
-    return self->pe == 0 ? weft_meet_receive(self, met) : look_for_root(self, met);
+    return self->pe == 0 ? weft_meet_receive(self, met) : root_find(self, met);
 }

@@ -17,7 +17,7 @@ enum { LOOK_EVERY_MS = 100, PES_A_LOOK = 64, LAUNCHER_MS = 500 };
 
 #define NS_PER_MS UINT64_C(1000000)
 
-static void tell(int pe) {
+static void death_tell(int pe) {
     struct weft_control *control = weft_attachment.control;
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
     uint64_t until_ns = weft_clock_ns() + LAUNCHER_MS * NS_PER_MS;
@@ -27,7 +27,7 @@ static void tell(int pe) {
 }
 
 /* Whether it has died as a PE; one that has left may end as it likes. */
-static bool is_dead(int pe) {
+static bool pe_is_dead(int pe) {
     struct weft_control_pe *entry = &weft_attachment.control->pe[pe];
     if (atomic_load(&entry->state) == WEFT_PE_ABSENT || atomic_load(&entry->state) == WEFT_PE_LEFT)
         return false;
@@ -50,8 +50,8 @@ void weft_notice_deaths(void) {
         return;
     for (int looks = 0; looks < PES_A_LOOK && looks < npes; looks++) {
         int pe = (int)(atomic_fetch_add(&next_pe, 1) % (uint32_t)npes);
-        if (pe != weft_attachment.pe && is_dead(pe)) {
-            tell(pe);
+        if (pe != weft_attachment.pe && pe_is_dead(pe)) {
+            death_tell(pe);
             return;
         }
     }

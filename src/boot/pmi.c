@@ -31,7 +31,7 @@ int weft_pmi_promises(void) {
 
 /* --- Bytes ----------------------------------------------------------------------------------- */
 
-static int send_all(const char *text, size_t bytes) {
+static int bytes_send(const char *text, size_t bytes) {
     while (bytes > 0) {
         ssize_t sent = send(server.fd, text, bytes, MSG_NOSIGNAL);
         if (sent < 0 && errno == ENOTSOCK)
@@ -46,7 +46,7 @@ static int send_all(const char *text, size_t bytes) {
     return 0;
 }
 
-static int receive_all(char *text, size_t bytes) {
+static int bytes_receive(char *text, size_t bytes) {
     while (bytes > 0) {
         ssize_t received = read(server.fd, text, bytes);
         if (received < 0 && errno == EINTR)
@@ -59,18 +59,18 @@ static int receive_all(char *text, size_t bytes) {
     return 0;
 }
 
-static int send_message(const char *text) {
+static int message_send(const char *text) {
     char message[WEFT_PMI_MESSAGE_MAX];
     size_t length = strlen(text);
     int bytes = server.prefixed
                     ? snprintf(message, sizeof message, "%*zu%s", LENGTH_DIGITS, length, text)
                     : snprintf(message, sizeof message, "%s\n", text);
-    return bytes < (int)sizeof message ? send_all(message, (size_t)bytes) : -EMSGSIZE;
+    return bytes < (int)sizeof message ? bytes_send(message, (size_t)bytes) : -EMSGSIZE;
 }
 
-static int receive_line(char *line) {
+static int line_receive(char *line) {
     for (size_t at = 0; at < WEFT_PMI_MESSAGE_MAX; at++) {
-        int error = receive_all(line + at, 1);
+        int error = bytes_receive(line + at, 1);
         if (error)
             return error;
         if (line[at] == '\n') {
@@ -81,18 +81,18 @@ static int receive_line(char *line) {
     return -EMSGSIZE;
 }
 
-static int receive_prefixed(char *message) {
+static int prefixed_receive(char *message) {
     char digits[LENGTH_DIGITS + 1] = "";
-    int error = receive_all(digits, LENGTH_DIGITS);
+    int error = bytes_receive(digits, LENGTH_DIGITS);
     int length = weft_source_number(digits + strspn(digits, " "), WEFT_PMI_MESSAGE_MAX - 1);
     if (error || length < 0)
         return error ? error : -EPROTO;
     message[length] = '\0';
-    return receive_all(message, (size_t)length);
+    return bytes_receive(message, (size_t)length);
 }
 
-static int receive_message(char *message) {
-    return server.prefixed ? receive_prefixed(message) : receive_line(message);
+static int message_receive(char *message) {
+    return server.prefixed ? prefixed_receive(message) : line_receive(message);
 }
 
 /* --- Questions and answers ------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ bool weft_pmi_value(const char *answer, const char *key, char *value, size_t byt
     return false;
 }
 
-static bool is_answer(const char *answer, const char *expected) {
+static bool message_is_answer(const char *answer, const char *expected) {
     char command[64], code[16];
     return weft_pmi_value(answer, "cmd", command, sizeof command) &&
            strcmp(command, expected) == 0 &&
@@ -121,13 +121,13 @@ static bool is_answer(const char *answer, const char *expected) {
 }
 
 int weft_pmi_ask(const char *question, const char *expected, char answer[WEFT_PMI_MESSAGE_MAX]) {
-    int error = send_message(question);
-    error = error ? error : receive_message(answer);
+    int error = message_send(question);
+    error = error ? error : message_receive(answer);
     if (error)
         weft_log("PMI: no answer to '%.60s': %s", question,
                  error == -EPIPE ? "the process manager has closed the connection"
                                  : strerror(-error));
-    else if (!is_answer(answer, expected)) {
+    else if (!message_is_answer(answer, expected)) {
         weft_log("PMI: the process manager answers '%.100s' to '%.60s'", answer, question);
         error = -EPROTO;
     }
@@ -138,15 +138,15 @@ void weft_pmi_close(const char *question) {
     char ignored[WEFT_PMI_MESSAGE_MAX];
     if (server.fd < 0)
         return;
-    if (send_message(question) == 0)
-        receive_message(ignored); /* once it has answered, it knows before we exit */
+    if (message_send(question) == 0)
+        message_receive(ignored); /* once it has answered, it knows before we exit */
     close(server.fd);
     server.fd = -1;
 }
 
 /* --- Connecting ------------------------------------------------------------------------------ */
 
-static int take_descriptor(const char *text) {
+static int descriptor_take(const char *text) {
     int fd = weft_source_number(text, INT_MAX);
     server.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (server.fd >= 0)
@@ -157,7 +157,7 @@ static int take_descriptor(const char *text) {
     return -EBADF;
 }
 
-static int connect_to(const char *host, const char *port) {
+static int address_connect(const char *host, const char *port) {
     struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM};
     int failed = getaddrinfo(host, port, &hints, &found);
     if (failed) {
@@ -182,7 +182,7 @@ static int connect_to(const char *host, const char *port) {
     return code;
 }
 
-static int connect_to_port(const char *text) {
+static int port_connect(const char *text) {
     char host[256];
     const char *colon = strrchr(text, ':');
     if (!colon || (size_t)(colon - text) >= sizeof host) {
@@ -191,14 +191,15 @@ static int connect_to_port(const char *text) {
     }
     memcpy(host, text, (size_t)(colon - text));
     host[colon - text] = '\0';
-    return connect_to(host, colon + 1);
+    return address_connect(host, colon + 1);
 }
 
 /* "cmd=set KEY=number" */
-static int receive_setting(const char *key, int *number) {
+static int setting_receive(const char *key, int *number) {
     char line[WEFT_PMI_MESSAGE_MAX], value[16] = "";
-    int error = receive_line(line);
-    if (error == 0 && is_answer(line, "set") && weft_pmi_value(line, key, value, sizeof value))
+    int error = line_receive(line);
+    if (error == 0 && message_is_answer(line, "set") &&
+        weft_pmi_value(line, key, value, sizeof value))
         *number = weft_source_number(value, WEFT_WIRE_PES_MAX);
     if (error == 0 && *number >= 0)
         return 0;
@@ -208,22 +209,22 @@ static int receive_setting(const char *key, int *number) {
 
 /* Through a port the server has to be told who connects, and tells what variables tell otherwise.
  */
-static int introduce(const char *id, int *pe, int *npes) {
+static int process_introduce(const char *id, int *pe, int *npes) {
     char question[64], answer[WEFT_PMI_MESSAGE_MAX];
     int debug = -1;
     snprintf(question, sizeof question, "cmd=initack pmiid=%.20s", id);
     int error = weft_pmi_ask(question, "initack", answer);
-    error = error ? error : receive_setting("size", npes);
-    error = error ? error : receive_setting("rank", pe);
-    return error ? error : receive_setting("debug", &debug);
+    error = error ? error : setting_receive("size", npes);
+    error = error ? error : setting_receive("rank", pe);
+    return error ? error : setting_receive("debug", &debug);
 }
 
-static int agree_on_version(int version) {
+static int version_agree(int version) {
     char question[64], answer[WEFT_PMI_MESSAGE_MAX], theirs[16] = "", code[16] = "0";
     snprintf(question, sizeof question, "cmd=init pmi_version=%d pmi_subversion=%d", version,
              version == 1);
-    int error = send_message(question);
-    error = error ? error : receive_message(answer);
+    int error = message_send(question);
+    error = error ? error : message_receive(answer);
     if (error) {
         weft_log("PMI: the process manager does not answer: %s", strerror(-error));
         return error;
@@ -248,8 +249,8 @@ int weft_pmi_connect(int version, int *pe, int *npes) {
         weft_log("PMI: neither PMI_FD nor PMI_PORT and PMI_ID are in the environment");
         return -EINVAL;
     }
-    int error = fd ? take_descriptor(fd) : connect_to_port(port);
+    int error = fd ? descriptor_take(fd) : port_connect(port);
     if (error == 0 && !fd)
-        error = introduce(id, pe, npes);
-    return error ? error : agree_on_version(version);
+        error = process_introduce(id, pe, npes);
+    return error ? error : version_agree(version);
 }

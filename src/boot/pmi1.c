@@ -8,7 +8,7 @@
 
 static char store_name[256];
 
-static int ask_store_name(void) {
+static int store_ask_name(void) {
     char answer[WEFT_PMI_MESSAGE_MAX];
     int error = weft_pmi_ask("cmd=get_my_kvsname", "my_kvsname", answer);
     if (error == 0 && !weft_pmi_value(answer, "kvsname", store_name, sizeof store_name)) {
@@ -20,7 +20,7 @@ static int ask_store_name(void) {
 
 static int pmi1_open(int *pe, int *npes) {
     int error = weft_pmi_connect(1, pe, npes);
-    return error ? error : ask_store_name();
+    return error ? error : store_ask_name();
 }
 
 static int pmi1_put(const char *key, const char *value) {

@@ -11,7 +11,7 @@
 
 static char job_id[256];
 
-static int ask_number(const char *answer, const char *key, int *number) {
+static int number_ask(const char *answer, const char *key, int *number) {
     char value[16] = "";
     weft_pmi_value(answer, key, value, sizeof value);
     *number = weft_source_number(value, WEFT_WIRE_PES_MAX);
@@ -21,17 +21,17 @@ static int ask_number(const char *answer, const char *key, int *number) {
     return -EPROTO;
 }
 
-static int enter_job(int *pe, int *npes) {
+static int job_enter_pmi2(int *pe, int *npes) {
     char question[WEFT_PMI_MESSAGE_MAX], answer[WEFT_PMI_MESSAGE_MAX];
     const char *job = getenv("PMI_JOBID");
     snprintf(question, sizeof question, "cmd=fullinit;%s%.200s%spmirank=%d;threaded=FALSE;",
              job ? "pmijobid=" : "", job ? job : "", job ? ";" : "", *pe);
     int error = weft_pmi_ask(question, "fullinit-response", answer);
-    error = error ? error : ask_number(answer, "rank", pe);
-    return error ? error : ask_number(answer, "size", npes);
+    error = error ? error : number_ask(answer, "rank", pe);
+    return error ? error : number_ask(answer, "size", npes);
 }
 
-static int ask_job_id(void) {
+static int job_ask_id(void) {
     char answer[WEFT_PMI_MESSAGE_MAX];
     int error = weft_pmi_ask("cmd=job-getid;", "job-getid-response", answer);
     if (error == 0 && !weft_pmi_value(answer, "jobid", job_id, sizeof job_id)) {
@@ -43,8 +43,8 @@ static int ask_job_id(void) {
 
 static int pmi2_open(int *pe, int *npes) {
     int error = weft_pmi_connect(2, pe, npes);
-    error = error ? error : enter_job(pe, npes);
-    return error ? error : ask_job_id();
+    error = error ? error : job_enter_pmi2(pe, npes);
+    return error ? error : job_ask_id();
 }
 
 static int pmi2_put(const char *key, const char *value) {

@@ -55,24 +55,25 @@ static int pmix_promises(void) {
     return npes > 0 ? npes : WEFT_NPES_UNKNOWN;
 }
 
-static int fail(const char *call, int status) {
+static int pmix_fail(const char *call, int status) {
     const char *text = pmix.error_string(status);
     weft_log("PMIx: %s: %s (status %d)", call, text ? text : "unknown status", status);
     return -EPROTO;
 }
 
 /* What PMIx_Get brings, which is the caller's to free; NULL: it failed, logged as `what`. */
-static struct pmix_value *ask(const struct pmix_process *of, const char *key, const char *what) {
+static struct pmix_value *pmix_ask(const struct pmix_process *of, const char *key,
+                                   const char *what) {
     struct pmix_value *value = NULL;
     int status = pmix.get(of, key, NULL, 0, &value);
     if (status)
-        fail(what, status);
+        pmix_fail(what, status);
     else if (!value)
         weft_log("PMIx: %s: it succeeds, and brings nothing", what);
     return status ? NULL : value;
 }
 
-static int load_calls(void) {
+static int pmix_load_calls(void) {
     const struct {
         void *call;
         const char *name;
@@ -94,62 +95,62 @@ static int load_calls(void) {
     return 0;
 }
 
-static int load_library(void) {
+static int pmix_load(void) {
     static const char *const names[] = {"libpmix.so.2", "libpmix.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names && !pmix.handle; i++)
         pmix.handle = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL); /* its plugins want its symbols */
     if (pmix.handle)
-        return load_calls();
+        return pmix_load_calls();
     weft_log("PMIx: this process was started through PMIx, but libpmix.so.2 cannot be opened (%s): "
              "install it, such as Debian's libpmix2, or name another way in WEFT_LAUNCHER",
              dlerror());
     return -ENOENT;
 }
 
-static void release(struct pmix_value *value) {
+static void pmix_release(struct pmix_value *value) {
     if (value->type == PMIX_STRING)
         free(value->data.string);
     free(value);
 }
 
-static int ask_size(int *npes) {
+static int pmix_ask_size(int *npes) {
     struct pmix_process job = pmix.self;
     job.rank = (uint32_t)PMIX_RANK_OF_JOB;
-    struct pmix_value *value = ask(&job, "pmix.job.size", "PMIx_Get of the job's size");
+    struct pmix_value *value = pmix_ask(&job, "pmix.job.size", "PMIx_Get of the job's size");
     if (!value)
         return -EPROTO;
     *npes = value->type == PMIX_UINT32 ? (int)value->data.uint32 : -1;
-    release(value);
+    pmix_release(value);
     return 0;
 }
 
 static int pmix_open(int *pe, int *npes) {
-    int error = load_library();
+    int error = pmix_load();
     if (error)
         return error;
     int status = pmix.init(&pmix.self, NULL, 0);
     if (status)
-        return fail("PMIx_Init", status);
+        return pmix_fail("PMIx_Init", status);
     *pe = (int)pmix.self.rank;
-    return ask_size(npes);
+    return pmix_ask_size(npes);
 }
 
 static int pmix_put(const char *key, const char *text) {
     struct pmix_value value = {.type = PMIX_STRING, .data.string = (char *)text};
     int status = pmix.put(PMIX_GLOBAL, key, &value);
     status = status ? status : pmix.commit();
-    return status ? fail("PMIx_Put", status) : 0;
+    return status ? pmix_fail("PMIx_Put", status) : 0;
 }
 
 static int pmix_fence(void) {
     int status = pmix.fence(NULL, 0, NULL, 0);
-    return status ? fail("PMIx_Fence", status) : 0;
+    return status ? pmix_fail("PMIx_Fence", status) : 0;
 }
 
 static int pmix_get(int pe, const char *key, char *text, size_t bytes) {
     struct pmix_process owner = pmix.self;
     owner.rank = (uint32_t)pe;
-    struct pmix_value *value = ask(&owner, key, "PMIx_Get");
+    struct pmix_value *value = pmix_ask(&owner, key, "PMIx_Get");
     if (!value)
         return -EPROTO;
     bool is_text = value->type == PMIX_STRING && value->data.string;
@@ -158,7 +159,7 @@ static int pmix_get(int pe, const char *key, char *text, size_t bytes) {
         strcpy(text, value->data.string);
     else
         weft_log("PMIx: what PE %d has put as '%s' is no text of ours", pe, key);
-    release(value);
+    pmix_release(value);
     return error;
 }
 

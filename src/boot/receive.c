@@ -36,7 +36,7 @@ struct reception {
 
 /* --- Refusing -------------------------------------------------------------------------------- */
 
-static void refuse(const struct weft_connection *peer, const char *why) {
+static void peer_refuse(const struct weft_connection *peer, const char *why) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_REFUSAL};
     weft_wire_send(peer->socket, &header, why, strlen(why), NULL, 0, MSG_DONTWAIT);
 }
@@ -52,27 +52,27 @@ __attribute__((format(printf, 2, 3))) static int give_up(struct reception *recep
     weft_log("%s", why);
     for (int pe = 0; pe < reception->self->npes; pe++)
         if (reception->pe[pe].socket >= 0)
-            refuse(&reception->pe[pe], why);
+            peer_refuse(&reception->pe[pe], why);
     return -EPROTO;
 }
 
 /* --- Hearing a peer ------------------------------------------------------------------------- */
 
-static int seat(struct reception *reception, const struct weft_hello *hello,
-                const struct weft_connection *peer) {
+static int peer_seat(struct reception *reception, const struct weft_hello *hello,
+                     const struct weft_connection *peer) {
     const struct weft_identity *self = reception->self;
     char why[WEFT_REFUSAL_BYTES];
     if (hello->npes != self->npes || hello->pe < 1 || hello->pe >= self->npes) {
         snprintf(why, sizeof why, "process %d wants to be PE %d of %d in a job of %d PEs",
                  peer->pid, hello->pe, hello->npes, self->npes);
-        refuse(peer, why);
+        peer_refuse(peer, why);
         close(peer->socket);
         return give_up(reception, "%s", why);
     }
     struct weft_connection *place = &reception->pe[hello->pe];
     if (place->socket >= 0) {
         snprintf(why, sizeof why, "process %d is PE %d already", place->pid, hello->pe);
-        refuse(peer, why);
+        peer_refuse(peer, why);
         close(peer->socket);
         return 0;
     }
@@ -82,8 +82,8 @@ static int seat(struct reception *reception, const struct weft_hello *hello,
     return 0;
 }
 
-static int judge(struct reception *reception, const struct weft_hello *hello, size_t bytes,
-                 const struct weft_connection *peer) {
+static int hello_judge(struct reception *reception, const struct weft_hello *hello, size_t bytes,
+                       const struct weft_connection *peer) {
     static const size_t fixed = offsetof(struct weft_hello, version) + sizeof hello->version;
     if (bytes < fixed || hello->magic != WEFT_HELLO_MAGIC) {
         close(peer->socket); /* nobody of ours */
@@ -96,19 +96,19 @@ static int judge(struct reception *reception, const struct weft_hello *hello, si
                  "process %d runs Weft %.15s and PE 0 (pid %d) %s: install the same version "
                  "everywhere",
                  peer->pid, hello->version, (int)getpid(), WEFT_VERSION_STRING);
-        refuse(peer, why);
+        peer_refuse(peer, why);
         close(peer->socket);
         return give_up(reception, "%s", why);
     }
     if (memcmp(hello->key, reception->self->job_key.secret, sizeof hello->key) != 0) {
-        refuse(peer, "");
+        peer_refuse(peer, "");
         close(peer->socket);
         return 0;
     }
-    return seat(reception, hello, peer);
+    return peer_seat(reception, hello, peer);
 }
 
-static bool hear(void *owner, int socket, pid_t pid) {
+static bool hello_hear(void *owner, int socket, pid_t pid) {
     struct reception *reception = owner;
     union {
         struct weft_hello hello;
@@ -126,14 +126,14 @@ static bool hear(void *owner, int socket, pid_t pid) {
     if (bytes < 0 || header.kind != WEFT_WIRE_HELLO || reception->failed)
         close(socket);
     else
-        reception->failed = judge(reception, &message.hello, (size_t)bytes, &peer);
+        reception->failed = hello_judge(reception, &message.hello, (size_t)bytes, &peer);
     return true;
 }
 
 /* --- Waiting --------------------------------------------------------------------------------- */
 
 /* "1, 3 and 5 more" */
-static void list_missing(const struct reception *reception, char *text, size_t bytes) {
+static void missing_list(const struct reception *reception, char *text, size_t bytes) {
     enum { NAMED = 8 };
     int missing = 0;
     size_t at = 0;
@@ -144,12 +144,12 @@ static void list_missing(const struct reception *reception, char *text, size_t b
         snprintf(text + at, bytes - at, " and %d more", missing - NAMED);
 }
 
-static int check_time(struct reception *reception) {
+static int reception_check_time(struct reception *reception) {
     char missing[128];
     uint64_t waited_ms = (weft_clock_ns() - reception->begin_ns) / 1000000;
     if (waited_ms < WEFT_MEET_HINT_MS || (reception->hinted && waited_ms < WEFT_MEET_LIMIT_MS))
         return 0;
-    list_missing(reception, missing, sizeof missing);
+    missing_list(reception, missing, sizeof missing);
     if (waited_ms >= WEFT_MEET_LIMIT_MS) {
         give_up(reception, "PE %s of %d not here after %d s", missing, reception->self->npes,
                 WEFT_MEET_LIMIT_MS / 1000);
@@ -161,7 +161,7 @@ static int check_time(struct reception *reception) {
 }
 
 /* Guests have nothing more to say, so what can be read of one is its end. */
-static int check_present(struct reception *reception) {
+static int reception_check_peers(struct reception *reception) {
     const struct pollfd *line = reception->polls;
     for (int pe = 1; pe < reception->self->npes; pe++)
         if (reception->pe[pe].socket >= 0 && line++->revents)
@@ -171,23 +171,23 @@ static int check_present(struct reception *reception) {
 }
 
 /* One look at the seated, and at the listener behind them. */
-static int turn(struct reception *reception) {
+static int reception_turn(struct reception *reception) {
     nfds_t seated = 0;
     for (int pe = 1; pe < reception->self->npes; pe++)
         if (reception->pe[pe].socket >= 0)
             reception->polls[seated++] =
                 (struct pollfd){.fd = reception->pe[pe].socket, .events = POLLIN};
     weft_listener_poll(&reception->listener, reception->polls, seated, WEFT_MEET_HINT_MS);
-    int error = check_present(reception);
+    int error = reception_check_peers(reception);
     if (error)
         return error;
-    weft_listener_turn(&reception->listener, reception->polls + seated, hear, reception);
-    return reception->failed ? reception->failed : check_time(reception);
+    weft_listener_turn(&reception->listener, reception->polls + seated, hello_hear, reception);
+    return reception->failed ? reception->failed : reception_check_time(reception);
 }
 
 /* --- All are here ---------------------------------------------------------------------------- */
 
-static int welcome_all(struct reception *reception, int page) {
+static int peers_welcome(struct reception *reception, int page) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
     for (int pe = 1; pe < reception->self->npes; pe++) {
         int error = weft_wire_send(reception->pe[pe].socket, &header, NULL, 0, &page, 1, 0);
@@ -201,7 +201,7 @@ static int welcome_all(struct reception *reception, int page) {
 }
 
 /* Our own line to the hub, and the hub on everybody's other end. */
-static int open_hub(struct reception *reception, struct weft_met *met) {
+static int reception_open_hub(struct reception *reception, struct weft_met *met) {
     int npes = reception->self->npes, own[2], sockets[npes];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0)
         return -errno;
@@ -215,7 +215,7 @@ static int open_hub(struct reception *reception, struct weft_met *met) {
     return error;
 }
 
-static int begin_job(struct reception *reception, struct weft_met *met) {
+static int reception_begin_job(struct reception *reception, struct weft_met *met) {
     int page, granted = weft_machine_quota();
     int error = weft_control_create(reception->self->npes, &met->control, &page);
     if (error) {
@@ -226,14 +226,14 @@ static int begin_job(struct reception *reception, struct weft_met *met) {
     met->control->cores = granted < processors ? granted : processors;
     for (int pe = 1; pe < reception->self->npes; pe++) /* for a death before it says so itself */
         atomic_store(&met->control->pe[pe].pid, reception->pe[pe].pid);
-    error = welcome_all(reception, page);
+    error = peers_welcome(reception, page);
     close(page);
-    if (error == 0 && (error = open_hub(reception, met)) != 0)
+    if (error == 0 && (error = reception_open_hub(reception, met)) != 0)
         weft_log("cannot make the hub: %s", strerror(-error));
     return error;
 }
 
-static int open_reception(struct reception *reception) {
+static int reception_open(struct reception *reception) {
     size_t npes = (size_t)reception->self->npes;
     reception->begin_ns = weft_clock_ns();
     weft_machine_processors(&reception->processors);
@@ -252,7 +252,7 @@ static int open_reception(struct reception *reception) {
     return error;
 }
 
-static void close_reception(struct reception *reception) {
+static void reception_close(struct reception *reception) {
     weft_listener_close(&reception->listener);
     for (int pe = 0; reception->pe && pe < reception->self->npes; pe++)
         if (reception->pe[pe].socket >= 0)
@@ -263,11 +263,11 @@ static void close_reception(struct reception *reception) {
 
 int weft_meet_receive(const struct weft_identity *self, struct weft_met *met) {
     struct reception reception = {.self = self, .listener.listening = -1};
-    int error = open_reception(&reception);
+    int error = reception_open(&reception);
     while (error == 0 && reception.arrived < self->npes - 1)
-        error = turn(&reception);
+        error = reception_turn(&reception);
     if (error == 0)
-        error = begin_job(&reception, met);
-    close_reception(&reception);
+        error = reception_begin_job(&reception, met);
+    reception_close(&reception);
     return error;
 }

@@ -15,20 +15,20 @@
 
 enum { PREFIX_BYTES = 32, NAME_BYTES = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
-static void write_prefix(const unsigned char *key, char *prefix) {
+static void name_write_prefix(const unsigned char *key, char *prefix) {
     uint64_t sum = weft_hash(WEFT_HASH_BASIS, key, WEFT_JOB_KEY_BYTES);
     snprintf(prefix, PREFIX_BYTES, "weft-%016" PRIx64 "-", sum);
 }
 
 /* An abstract name: a zero byte in front, and as long as it is. */
-static socklen_t fill_address(struct sockaddr_un *address, const char *name) {
+static socklen_t address_fill(struct sockaddr_un *address, const char *name) {
     size_t length = strlen(name);
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(address->sun_path + 1, name, length);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
-static bool same_user(int socket, pid_t *pid) {
+static bool socket_is_own_user(int socket, pid_t *pid) {
     struct ucred peer;
     socklen_t size = sizeof peer;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid())
@@ -37,12 +37,12 @@ static bool same_user(int socket, pid_t *pid) {
     return true;
 }
 
-static int listen_as(const char *name) {
+static int name_listen(const char *name) {
     struct sockaddr_un address;
     int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listening < 0)
         return -errno;
-    socklen_t bytes = fill_address(&address, name);
+    socklen_t bytes = address_fill(&address, name);
     if (bind(listening, (struct sockaddr *)&address, bytes) == 0 &&
         listen(listening, SOMAXCONN) == 0)
         return listening;
@@ -56,29 +56,29 @@ int weft_rendezvous_listen(const unsigned char *key) {
     uint64_t noise;
     if (getrandom(&noise, sizeof noise, 0) != sizeof noise)
         return -EIO;
-    write_prefix(key, prefix);
+    name_write_prefix(key, prefix);
     snprintf(name, sizeof name, "%s%016" PRIx64, prefix, noise);
-    return listen_as(name);
+    return name_listen(name);
 }
 
 int weft_rendezvous_accept(int listening, pid_t *pid) {
     int peer = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
     if (peer < 0)
         return errno == ECONNABORTED || errno == EINTR ? -EACCES : -errno;
-    if (same_user(peer, pid))
+    if (socket_is_own_user(peer, pid))
         return peer;
     close(peer);
     return -EACCES;
 }
 
-static int knock(const char *name) {
+static int name_connect(const char *name) {
     struct sockaddr_un address;
     pid_t pid;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    socklen_t bytes = fill_address(&address, name);
-    if (connect(fd, (struct sockaddr *)&address, bytes) == 0 && same_user(fd, &pid))
+    socklen_t bytes = address_fill(&address, name);
+    if (connect(fd, (struct sockaddr *)&address, bytes) == 0 && socket_is_own_user(fd, &pid))
         return fd;
     close(fd);
     return -EACCES;
@@ -86,20 +86,20 @@ static int knock(const char *name) {
 
 int weft_rendezvous_connect(FILE *listing, const unsigned char *key) {
     char prefix[PREFIX_BYTES], line[512];
-    write_prefix(key, prefix);
+    name_write_prefix(key, prefix);
     while (fgets(line, sizeof line, listing)) {
         char *name = strchr(line, '@');
         if (!name || strncmp(name + 1, prefix, strlen(prefix)) != 0)
             continue;
         name[1 + strcspn(name + 1, " \n")] = '\0';
-        int fd = strlen(name + 1) < NAME_BYTES ? knock(name + 1) : -EACCES;
+        int fd = strlen(name + 1) < NAME_BYTES ? name_connect(name + 1) : -EACCES;
         if (fd != -EACCES)
             return fd;
     }
     return -ENOENT;
 }
 
-static void write_private(uint64_t name, char *text) {
+static void name_write_private(uint64_t name, char *text) {
     snprintf(text, PREFIX_BYTES, "weft-%016" PRIx64, name);
 }
 
@@ -107,12 +107,12 @@ int weft_rendezvous_listen_private(uint64_t *name) {
     char text[PREFIX_BYTES];
     if (getrandom(name, sizeof *name, 0) != sizeof *name)
         return -EIO;
-    write_private(*name, text);
-    return listen_as(text);
+    name_write_private(*name, text);
+    return name_listen(text);
 }
 
 int weft_rendezvous_connect_private(uint64_t name) {
     char text[PREFIX_BYTES];
-    write_private(name, text);
-    return knock(text);
+    name_write_private(name, text);
+    return name_connect(text);
 }

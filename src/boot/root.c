@@ -11,14 +11,14 @@
 
 enum { LOOK_AT_ABORT_MS = 20 };
 
-static void check_lost(int pe) {
+static void pe_check_lost(int pe) {
     struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
     bool left = atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
     if (!left || weft_hub_awaits(weft_attachment.served, pe))
         weft_control_abort(weft_attachment.control, &death);
 }
 
-static void junk(int pe, const char *why) {
+static void pe_end_for_junk(int pe, const char *why) {
     struct weft_cause error = {.kind = WEFT_ABORT_ERROR, .pe = pe};
     if (!weft_control_aborted(weft_attachment.control))
         weft_log("PE %d sent %s; ending the job", pe, why ? why : "what only goes to a launcher");
@@ -26,7 +26,7 @@ static void junk(int pe, const char *why) {
 }
 
 /* All that one PE has sent. */
-static void serve(int pe) {
+static void root_serve_pe(int pe) {
     struct weft_hub_report report;
     for (;;)
         switch (weft_hub_serve(weft_attachment.served, pe, &report)) {
@@ -36,7 +36,7 @@ static void serve(int pe) {
         case WEFT_HUB_GAVE:
             break;
         default:
-            junk(pe, report.why);
+            pe_end_for_junk(pe, report.why);
             return;
         }
 }
@@ -52,14 +52,14 @@ void weft_root_turn(void) {
     int ready = poll(polls, (nfds_t)npes + 1, weft_hub_crowded(hub) ? 1 : LOOK_AT_ABORT_MS);
     for (int pe = 0; ready > 0 && pe < npes; pe++)
         if (polls[pe].revents)
-            serve(pe);
+            root_serve_pe(pe);
     weft_hub_retry(hub);
     for (int pe = 0; pe < npes; pe++)
         if (weft_hub_socket(hub, pe) < 0)
-            check_lost(pe);
+            pe_check_lost(pe);
 }
 
-static bool is_delivering(void) {
+static bool root_is_delivering(void) {
     for (int pe = 0; pe < weft_attachment.npes; pe++)
         if (weft_hub_socket(weft_attachment.served, pe) >= 0 &&
             weft_hub_events(weft_attachment.served, pe) & POLLOUT)
@@ -68,6 +68,6 @@ static bool is_delivering(void) {
 }
 
 void weft_root_finish(void) {
-    while (is_delivering() && !weft_control_aborted(weft_attachment.control))
+    while (root_is_delivering() && !weft_control_aborted(weft_attachment.control))
         weft_root_turn();
 }

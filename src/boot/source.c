@@ -57,7 +57,7 @@ const struct weft_source *weft_source_announced(void) {
 }
 
 /* This host, or rather its part where abstract sockets of one reach the other; never 0. */
-static uint64_t this_host(void) {
+static uint64_t host_read(void) {
     char boot_id[64] = "";
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (file && !fgets(boot_id, sizeof boot_id, file))
@@ -71,7 +71,7 @@ static uint64_t this_host(void) {
 }
 
 int weft_job_key_draw(struct weft_job_key *job_key) {
-    job_key->host = this_host();
+    job_key->host = host_read();
     if (getrandom(job_key->secret, sizeof job_key->secret, 0) == sizeof job_key->secret)
         return 0;
     weft_log("no random numbers to make a key of: %s", strerror(errno));
@@ -94,8 +94,7 @@ static int job_key_read(const char *text, struct weft_job_key *job_key) {
     return 0;
 }
 
-static int share_through_store(const struct weft_source *source, int pe,
-                               struct weft_job_key *job_key) {
+static int store_share_key(const struct weft_source *source, int pe, struct weft_job_key *job_key) {
     static const char key[] = "weft-key";
     enum { SHOWN_BYTES = 81 };
     char text[WEFT_STORE_VALUE_MAX];
@@ -115,8 +114,8 @@ static int share_through_store(const struct weft_source *source, int pe,
     return error;
 }
 
-static int check_host(const struct weft_source *source, const struct weft_identity *identity) {
-    if (!identity->job_key.host || identity->job_key.host == this_host())
+static int host_check(const struct weft_source *source, const struct weft_identity *identity) {
+    if (!identity->job_key.host || identity->job_key.host == host_read())
         return 0;
     weft_log("%s: PE 0 runs on another host or in another network namespace than PE %d, and "
              "several hosts are not supported yet: start all PEs on one",
@@ -124,7 +123,7 @@ static int check_host(const struct weft_source *source, const struct weft_identi
     return -EHOSTUNREACH;
 }
 
-static int check_place(const struct weft_source *source, const struct weft_identity *identity) {
+static int place_check(const struct weft_source *source, const struct weft_identity *identity) {
     if (identity->npes >= 1 && identity->npes <= WEFT_WIRE_PES_MAX && identity->pe >= 0 &&
         identity->pe < identity->npes)
         return 0;
@@ -136,7 +135,7 @@ static int check_place(const struct weft_source *source, const struct weft_ident
 int weft_source_identify(const struct weft_source *source, struct weft_identity *identity) {
     *identity = (struct weft_identity){.pe = -1};
     int error = source->open(&identity->pe, &identity->npes);
-    error = error ? error : check_place(source, identity);
+    error = error ? error : place_check(source, identity);
     if (error == 0 && identity->npes > 1)
         weft_log_set_pe(identity->pe);
     if (error || identity->npes == 1)
@@ -148,6 +147,6 @@ int weft_source_identify(const struct weft_source *source, struct weft_identity 
     if (error == 0 && source->share)
         error = source->share(identity->pe, identity->npes, &identity->job_key);
     else if (error == 0)
-        error = share_through_store(source, identity->pe, &identity->job_key);
-    return error ? error : check_host(source, identity);
+        error = store_share_key(source, identity->pe, &identity->job_key);
+    return error ? error : host_check(source, identity);
 }

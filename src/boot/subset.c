@@ -43,7 +43,7 @@ struct call {
 static _Thread_local struct weft_late late; /* a thread is in one exchange at a time */
 
 /* Every turn of every wait. */
-static void look_at_abort(const struct weft_boot_subset *subset) {
+static void abort_check(const struct weft_boot_subset *subset) {
     weft_late_turn(&late);
     weft_notice_deaths();
     if (!weft_control_aborted(weft_attachment.control))
@@ -53,13 +53,13 @@ static void look_at_abort(const struct weft_boot_subset *subset) {
     weft_boot_end_self("");
 }
 
-static struct weft_control_pe *entry_of(int pe) {
+static struct weft_control_pe *control_entry(int pe) {
     return &weft_attachment.control->pe[pe];
 }
 
-static int check_present(const struct weft_boot_subset *subset) {
+static int members_check(const struct weft_boot_subset *subset) {
     for (int i = 0; i < subset->count; i++)
-        if (atomic_load(&entry_of(subset->pes[i])->state) == WEFT_PE_LEFT)
+        if (atomic_load(&control_entry(subset->pes[i])->state) == WEFT_PE_LEFT)
             return weft_fail(-ECONNABORTED, "%s: PE %d has finalized and comes no more",
                              subset->call, subset->pes[i]);
     return 0;
@@ -71,7 +71,7 @@ static int check_present(const struct weft_boot_subset *subset) {
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static bool used[WEFT_CONTROL_LISTENERS];
 
-static int try_claim(void) {
+static int place_try_claim(void) {
     int found = -1;
     pthread_mutex_lock(&changing);
     for (int i = 0; i < WEFT_CONTROL_LISTENERS && found < 0; i++)
@@ -84,32 +84,32 @@ static int try_claim(void) {
 }
 
 /* More threads than places: somebody will be done. */
-static int claim(const struct weft_boot_subset *subset) {
+static int place_claim(const struct weft_boot_subset *subset) {
     int place;
-    while ((place = try_claim()) < 0) {
-        look_at_abort(subset);
+    while ((place = place_try_claim()) < 0) {
+        abort_check(subset);
         weft_clock_sleep_ms(1);
     }
     return place;
 }
 
-static void post(int place, uint64_t subset, uint64_t name) {
-    struct weft_control_pe *me = entry_of(weft_attachment.pe);
+static void place_post(int place, uint64_t subset, uint64_t name) {
+    struct weft_control_pe *me = control_entry(weft_attachment.pe);
     atomic_store(&me->listening[place].name, name);
     atomic_store(&me->listening[place].subset, subset);
     atomic_fetch_add(&me->openings, 1);
     weft_futex_wake(&me->openings, WEFT_FUTEX_ALL);
 }
 
-static void unpost(int place) {
-    atomic_store(&entry_of(weft_attachment.pe)->listening[place].subset, 0);
+static void place_unpost(int place) {
+    atomic_store(&control_entry(weft_attachment.pe)->listening[place].subset, 0);
     pthread_mutex_lock(&changing);
     used[place] = false;
     pthread_mutex_unlock(&changing);
 }
 
-static bool find_listener(int pe, uint64_t subset, uint64_t *name) {
-    struct weft_control_pe *entry = entry_of(pe);
+static bool listener_find(int pe, uint64_t subset, uint64_t *name) {
+    struct weft_control_pe *entry = control_entry(pe);
     for (int i = 0; i < WEFT_CONTROL_LISTENERS; i++)
         if (atomic_load(&entry->listening[i].subset) == subset) {
             *name = atomic_load(&entry->listening[i].name);
@@ -130,20 +130,20 @@ struct root {
     int *peer;  /* by member; -1: not here */
 };
 
-static bool is_missing(const struct root *root, uint32_t member) {
+static bool member_is_missing(const struct root *root, uint32_t member) {
     return member >= 1 && member < (uint32_t)root->subset->count && root->peer[member] < 0;
 }
 
 /* Nobody of this subset, or one too early for its next exchange: it will come again. */
-static bool belongs(const struct root *root, const struct weft_wire_header *header,
-                    const struct call *call, ssize_t bytes) {
+static bool call_belongs(const struct root *root, const struct weft_wire_header *header,
+                         const struct call *call, ssize_t bytes) {
     bool whole = bytes == -EMFILE || bytes >= (ssize_t)CALL_BYTES(0);
     return whole && header->kind == WEFT_WIRE_CALL && call->subset == root->number &&
-           is_missing(root, header->first);
+           member_is_missing(root, header->first);
 }
 
-static int keep(struct root *root, const struct weft_wire_header *header, const struct call *call,
-                ssize_t bytes, struct weft_wire_extra *extra) {
+static int call_keep(struct root *root, const struct weft_wire_header *header,
+                     const struct call *call, ssize_t bytes, struct weft_wire_extra *extra) {
     const struct weft_exchange *exchange = root->exchange;
     size_t at = header->first, nfds = (size_t)exchange->nfds;
     if (bytes < 0)
@@ -158,7 +158,7 @@ static int keep(struct root *root, const struct weft_wire_header *header, const 
     return 0;
 }
 
-static bool hear(void *owner, int peer, pid_t pid) {
+static bool call_hear(void *owner, int peer, pid_t pid) {
     struct root *root = owner;
     struct weft_wire_header header = {0};
     struct weft_wire_extra extra;
@@ -167,8 +167,8 @@ static bool hear(void *owner, int peer, pid_t pid) {
     ssize_t bytes = weft_wire_receive(peer, &header, &call, sizeof call, &extra, MSG_DONTWAIT);
     if (bytes == -EAGAIN)
         return false;
-    if (belongs(root, &header, &call, bytes)) {
-        int error = keep(root, &header, &call, bytes, &extra);
+    if (call_belongs(root, &header, &call, bytes)) {
+        int error = call_keep(root, &header, &call, bytes, &extra);
         root->status = root->status ? root->status : error;
         root->peer[header.first] = peer;
         root->seated++;
@@ -180,25 +180,25 @@ static bool hear(void *owner, int peer, pid_t pid) {
     return true;
 }
 
-static void gather_turn(struct root *root) {
+static void root_gather_turn(struct root *root) {
     struct pollfd polls[WEFT_LISTENER_POLLS];
     weft_listener_poll(&root->listener, polls, 0, LOOK_MS);
-    weft_listener_turn(&root->listener, polls, hear, root);
+    weft_listener_turn(&root->listener, polls, call_hear, root);
 }
 
-static int gather(struct root *root) {
+static int root_gather(struct root *root) {
     int error = 0;
     while (error == 0 && root->seated < root->subset->count - 1) {
-        look_at_abort(root->subset);
-        error = check_present(root->subset);
+        abort_check(root->subset);
+        error = members_check(root->subset);
         if (error == 0)
-            gather_turn(root);
+            root_gather_turn(root);
     }
     return error;
 }
 
 /* The others can't be told: they would wait for ever. */
-static int give_up(const struct weft_boot_subset *subset, int error, const char *what) {
+static int subset_give_up(const struct weft_boot_subset *subset, int error, const char *what) {
     weft_log("%s: cannot %s: %s", subset->call, what, strerror(-error));
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
     return error;
@@ -206,13 +206,13 @@ static int give_up(const struct weft_boot_subset *subset, int error, const char 
 
 /* What a peer can take now. *position: how many contributions it has. One that is gone is no
  * concern of the others: its death is noticed elsewhere. */
-static bool serve(const struct root *root, int peer, int *position) {
+static bool peer_serve(const struct root *root, int peer, int *position) {
     const struct weft_exchange *exchange = root->exchange;
     struct weft_wire_header header = {.kind = WEFT_WIRE_FAIL, .status = root->status};
     if (root->status) {
         int error = weft_wire_send(peer, &header, NULL, 0, NULL, 0, MSG_DONTWAIT);
         if (error && error != -EAGAIN && error != -EPIPE)
-            give_up(root->subset, error, "refuse a member");
+            subset_give_up(root->subset, error, "refuse a member");
         return error != -EAGAIN;
     }
     while (*position < exchange->members) {
@@ -229,7 +229,7 @@ static bool serve(const struct root *root, int peer, int *position) {
         if (error == -EAGAIN || error == -ETOOMANYREFS)
             return false;
         if (error && error != -EPIPE)
-            give_up(root->subset, error, "answer a member");
+            subset_give_up(root->subset, error, "answer a member");
         *position = error ? exchange->members : *position + count;
     }
     return true;
@@ -237,15 +237,15 @@ static bool serve(const struct root *root, int peer, int *position) {
 
 /* One that takes nothing holds up nobody else. That descriptors are no longer under way is nothing
  * to poll for. */
-static void distribute(struct root *root) {
+static void root_distribute(struct root *root) {
     int count = root->subset->count, position[count], waiting = count - 1;
     memset(position, 0, sizeof position);
     for (bool again = false; waiting > 0; again = true) {
-        look_at_abort(root->subset);
+        abort_check(root->subset);
         if (again)
             weft_clock_sleep_ms(1);
         for (int i = 1; i < count; i++)
-            if (root->peer[i] >= 0 && serve(root, root->peer[i], &position[i])) {
+            if (root->peer[i] >= 0 && peer_serve(root, root->peer[i], &position[i])) {
                 close(root->peer[i]);
                 root->peer[i] = -1;
                 waiting--;
@@ -253,7 +253,8 @@ static void distribute(struct root *root) {
     }
 }
 
-static int seat_self(const struct weft_exchange *exchange, const void *mine, const int *fds) {
+static int exchange_seat_self(const struct weft_exchange *exchange, const void *mine,
+                              const int *fds) {
     for (int i = 0; i < exchange->members * exchange->nfds; i++)
         exchange->all_fds[i] = -1;
     int error = weft_exchange_alone(exchange, mine, fds);
@@ -262,45 +263,45 @@ static int seat_self(const struct weft_exchange *exchange, const void *mine, con
     return error;
 }
 
-static void drop(const struct weft_exchange *exchange) {
+static void exchange_close_all(const struct weft_exchange *exchange) {
     for (int i = 0; i < exchange->members * exchange->nfds; i++)
         if (exchange->all_fds[i] >= 0)
             close(exchange->all_fds[i]);
 }
 
-static int run_root(struct root *root, const void *mine, const int *fds) {
+static int root_run(struct root *root, const void *mine, const int *fds) {
     uint64_t name;
-    root->status = seat_self(root->exchange, mine, fds);
+    root->status = exchange_seat_self(root->exchange, mine, fds);
     int error = weft_listener_open(&root->listener, weft_rendezvous_listen_private(&name));
     if (error)
-        return give_up(root->subset, error, "open a socket for the other members");
-    root->place = claim(root->subset);
-    post(root->place, root->number, name);
-    error = gather(root);
-    unpost(root->place);
+        return subset_give_up(root->subset, error, "open a socket for the other members");
+    root->place = place_claim(root->subset);
+    place_post(root->place, root->number, name);
+    error = root_gather(root);
+    place_unpost(root->place);
     weft_listener_close(&root->listener);
     if (error == 0)
-        distribute(root);
+        root_distribute(root);
     for (int i = 0; i < root->subset->count; i++)
         if (root->peer[i] >= 0)
             close(root->peer[i]);
     return error ? error : root->status;
 }
 
-static int be_root(const struct weft_boot_subset *subset, uint64_t number,
-                   struct weft_exchange *exchange, const void *mine, const int *fds) {
+static int root_exchange(const struct weft_boot_subset *subset, uint64_t number,
+                         struct weft_exchange *exchange, const void *mine, const int *fds) {
     int peer[subset->count];
     memset(peer, 0xff, sizeof peer);
     struct root root = {.subset = subset, .number = number, .exchange = exchange, .peer = peer};
-    int error = run_root(&root, mine, fds);
+    int error = root_run(&root, mine, fds);
     if (error)
-        drop(exchange);
+        exchange_close_all(exchange);
     return error;
 }
 
 /* --- A peer ---------------------------------------------------------------------------------- */
 
-static int send_call(const struct weft_boot_subset *subset, int root, uint64_t number,
+static int call_send(const struct weft_boot_subset *subset, int root, uint64_t number,
                      uint32_t member, const struct weft_exchange *exchange, const void *mine,
                      const int *fds) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_CALL, .first = member};
@@ -312,19 +313,19 @@ static int send_call(const struct weft_boot_subset *subset, int root, uint64_t n
                                    exchange->nfds, MSG_DONTWAIT);
         if (error != -ETOOMANYREFS && error != -EAGAIN)
             return error;
-        look_at_abort(subset);
+        abort_check(subset);
         weft_machine_raise_descriptors();
         weft_clock_sleep_ms(1);
     }
 }
 
 /* -EPIPE: the root has shut the listening socket before us, or refused us, or is dead. */
-static int take_all(const struct weft_boot_subset *subset, int root,
-                    struct weft_exchange *exchange) {
+static int peer_take_all(const struct weft_boot_subset *subset, int root,
+                         struct weft_exchange *exchange) {
     struct pollfd line = {.fd = root, .events = POLLIN};
     int error = 0;
     while (error == 0 && exchange->arrived < exchange->members) {
-        look_at_abort(subset);
+        abort_check(subset);
         poll(&line, 1, LOOK_MS);
         error = weft_exchange_take(exchange, root, MSG_DONTWAIT);
         error = error == -EAGAIN ? 0 : error;
@@ -334,45 +335,45 @@ static int take_all(const struct weft_boot_subset *subset, int root,
 
 /* Sleeps until the root opens another listening socket than those of `seen`, or a moment is over.
  */
-static void await_opening(int pe, uint32_t seen) {
-    weft_futex_sleep(&entry_of(pe)->openings, seen, WEFT_FUTEX_ALL, LOOK_MS);
+static void listener_await(int pe, uint32_t seen) {
+    weft_futex_sleep(&control_entry(pe)->openings, seen, WEFT_FUTEX_ALL, LOOK_MS);
 }
 
-static int enter(const struct weft_boot_subset *subset, uint64_t number) {
+static int root_reach(const struct weft_boot_subset *subset, uint64_t number) {
     for (;;) {
         uint64_t name;
-        uint32_t seen = atomic_load(&entry_of(subset->pes[0])->openings);
+        uint32_t seen = atomic_load(&control_entry(subset->pes[0])->openings);
         int socket = -EACCES;
-        look_at_abort(subset);
-        if (find_listener(subset->pes[0], number, &name))
+        abort_check(subset);
+        if (listener_find(subset->pes[0], number, &name))
             socket = weft_rendezvous_connect_private(name);
         if (socket != -EACCES)
-            return socket < 0 ? give_up(subset, socket, "go to the first member") : socket;
-        int error = check_present(subset);
+            return socket < 0 ? subset_give_up(subset, socket, "go to the first member") : socket;
+        int error = members_check(subset);
         if (error)
             return error;
-        await_opening(subset->pes[0], seen);
+        listener_await(subset->pes[0], seen);
     }
 }
 
 /* The root was in the middle of it: either the job is over, or something has become of the root
  * that nobody will ever notice. */
-static int await_abort(const struct weft_boot_subset *subset) {
+static int abort_await(const struct weft_boot_subset *subset) {
     for (int waited_ms = 0; waited_ms < LAST_WORDS_MS; waited_ms++) {
-        look_at_abort(subset);
+        abort_check(subset);
         weft_clock_sleep_ms(1);
     }
-    return give_up(subset, -EPIPE, "hear the first member to the end");
+    return subset_give_up(subset, -EPIPE, "hear the first member to the end");
 }
 
-static int be_peer(const struct weft_boot_subset *subset, uint64_t number, uint32_t member,
-                   struct weft_exchange *exchange, const void *mine, const int *fds) {
+static int peer_exchange(const struct weft_boot_subset *subset, uint64_t number, uint32_t member,
+                         struct weft_exchange *exchange, const void *mine, const int *fds) {
     for (;;) {
-        int root = enter(subset, number);
+        int root = root_reach(subset, number);
         if (root < 0)
             return root;
-        int sent = send_call(subset, root, number, member, exchange, mine, fds);
-        int error = sent ? sent : take_all(subset, root, exchange);
+        int sent = call_send(subset, root, number, member, exchange, mine, fds);
+        int error = sent ? sent : peer_take_all(subset, root, exchange);
         close(root);
         if (error == 0)
             return 0;
@@ -381,9 +382,9 @@ static int be_peer(const struct weft_boot_subset *subset, uint64_t number, uint3
         if (exchange->refused || (sent == 0 && no_room))
             return error;
         if (error != -EPIPE)
-            return give_up(subset, error, "hear the first member");
+            return subset_give_up(subset, error, "hear the first member");
         if (begun)
-            return await_abort(subset);
+            return abort_await(subset);
         weft_clock_sleep_ms(1);
     }
 }
@@ -391,7 +392,7 @@ static int be_peer(const struct weft_boot_subset *subset, uint64_t number, uint3
 /* --- All -------------------------------------------------------------------------------------- */
 
 /* The place of this PE in the list, or -EINVAL. */
-static int check_subset(const struct weft_boot_subset *subset) {
+static int subset_check(const struct weft_boot_subset *subset) {
     unsigned char named[WEFT_WIRE_PES_MAX / CHAR_BIT] = {0};
     int member = -EINVAL;
     for (int i = 0; i < subset->count; i++) {
@@ -406,7 +407,7 @@ static int check_subset(const struct weft_boot_subset *subset) {
     return member >= 0 ? member : weft_fail(member, "%s: this PE is no member", subset->call);
 }
 
-static uint64_t number_of(const struct weft_boot_subset *subset) {
+static uint64_t subset_number(const struct weft_boot_subset *subset) {
     uint64_t sum = weft_hash(WEFT_HASH_BASIS, &subset->tag, sizeof subset->tag);
     sum = weft_hash(sum, subset->pes, (size_t)subset->count * sizeof *subset->pes);
     return sum ? sum : 1;
@@ -416,11 +417,11 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *
                              void *all, const int *fds, int nfds, int *all_fds) {
     struct weft_exchange exchange = {
         .members = subset->count, .bytes = bytes, .nfds = nfds, .all = all, .all_fds = all_fds};
-    int error = weft_exchange_check(&exchange), member = error ? error : check_subset(subset);
+    int error = weft_exchange_check(&exchange), member = error ? error : subset_check(subset);
     if (error || member < 0)
         return error ? weft_fail(error, "%s: an exchange: %s", subset->call, strerror(-error))
                      : member;
-    uint64_t number = number_of(subset);
+    uint64_t number = subset_number(subset);
     late = (struct weft_late){.call = subset->call,
                               .pes = subset->pes,
                               .count = subset->count,
@@ -429,9 +430,9 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *
     if (subset->count == 1)
         error = weft_exchange_alone(&exchange, mine, fds);
     else if (member == 0)
-        error = be_root(subset, number, &exchange, mine, fds);
+        error = root_exchange(subset, number, &exchange, mine, fds);
     else
-        error = be_peer(subset, number, (uint32_t)member, &exchange, mine, fds);
+        error = peer_exchange(subset, number, (uint32_t)member, &exchange, mine, fds);
     weft_late_end(&late);
     if (error && error != -ECONNABORTED)
         weft_fail(error, "%s: an exchange among %d PEs: %s", subset->call, subset->count,

@@ -24,7 +24,7 @@ void weft_tally_append(char *text, size_t bytes, const char *format, ...) {
     va_end(arguments);
 }
 
-static void add_name(struct weft_tally_group *group, const struct weft_control *control, int pe) {
+static void names_add(struct weft_tally_group *group, const struct weft_control *control, int pe) {
     int pid = atomic_load((_Atomic int32_t *)&control->pe[pe].pid);
     weft_tally_append(group->names, sizeof group->names, "%sPE %d", group->count > 1 ? ", " : "",
                       pe);
@@ -47,7 +47,7 @@ void weft_tally_add(struct weft_tally *tally, const struct weft_control *control
         tally->ngroups++;
     }
     if (group->count++ < NAMES_MAX)
-        add_name(group, control, pe);
+        names_add(group, control, pe);
 }
 
 void weft_tally_add_silent(struct weft_tally *tally, const struct weft_control *control, int pe) {
@@ -67,7 +67,7 @@ void weft_tally_add_silent(struct weft_tally *tally, const struct weft_control *
     weft_tally_add(tally, control, pe, verb, text);
 }
 
-static const char *plural_of(const char *verb) {
+static const char *verb_plural(const char *verb) {
     return strcmp(verb, "is") == 0 ? "are" : "have";
 }
 
@@ -78,7 +78,7 @@ void weft_tally_write(const struct weft_tally *tally, char *text, size_t bytes) 
         if (group->count > NAMES_MAX)
             weft_tally_append(text, bytes, " and %d more", group->count - NAMES_MAX);
         weft_tally_append(text, bytes, ", which %s %s",
-                          group->count > 1 ? plural_of(group->verb) : group->verb, group->what);
+                          group->count > 1 ? verb_plural(group->verb) : group->verb, group->what);
     }
     if (tally->others)
         weft_tally_append(text, bytes, "; and %d other PEs", tally->others);

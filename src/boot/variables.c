@@ -36,24 +36,24 @@ static const struct dialect slurm = {
     .hosts = "SLURM_STEP_NUM_NODES",
     .facts = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}};
 
-static int number(const char *name) {
+static int variable_number(const char *name) {
     return name ? weft_source_number(getenv(name), WEFT_WIRE_PES_MAX) : -1;
 }
 
-static int promises(const struct dialect *dialect) {
-    int npes = number(dialect->npes);
-    return npes > 0 && number(dialect->pe) >= 0 && getenv(dialect->facts[0]) ? npes : 0;
+static int dialect_promises(const struct dialect *dialect) {
+    int npes = variable_number(dialect->npes);
+    return npes > 0 && variable_number(dialect->pe) >= 0 && getenv(dialect->facts[0]) ? npes : 0;
 }
 
-static int open_job(const struct dialect *dialect, int *pe, int *npes) {
-    *pe = number(dialect->pe);
-    *npes = number(dialect->npes);
-    if (!promises(dialect)) {
+static int dialect_open(const struct dialect *dialect, int *pe, int *npes) {
+    *pe = variable_number(dialect->pe);
+    *npes = variable_number(dialect->npes);
+    if (!dialect_promises(dialect)) {
         weft_log("%s: %s, %s and %s have to be in the environment", dialect->source, dialect->pe,
                  dialect->npes, dialect->facts[0]);
         return -EINVAL;
     }
-    int here = number(dialect->here), hosts = number(dialect->hosts);
+    int here = variable_number(dialect->here), hosts = variable_number(dialect->hosts);
     if ((here < 0 || here == *npes) && hosts <= 1)
         return 0;
     weft_log("%s: %s=%d says that not all of the %d PEs run on this host, and several hosts are "
@@ -64,7 +64,7 @@ static int open_job(const struct dialect *dialect, int *pe, int *npes) {
 }
 
 /* The hash of all facts and the size, anew for each byte of the key. */
-static int share(const struct dialect *dialect, int npes, struct weft_job_key *job_key) {
+static int dialect_share(const struct dialect *dialect, int npes, struct weft_job_key *job_key) {
     for (int at = 0; at < WEFT_JOB_KEY_BYTES; at++) {
         uint64_t sum = WEFT_HASH_BASIS + (uint64_t)at * 4096 + (uint64_t)npes;
         for (int i = 0; i < FACTS_MAX && dialect->facts[i]; i++) {
@@ -79,43 +79,44 @@ static int share(const struct dialect *dialect, int npes, struct weft_job_key *j
 }
 
 /* "RANK=0, WORLD_SIZE=2 and MASTER_PORT=29500" */
-static void describe(const struct dialect *dialect, char *text, size_t bytes) {
-    snprintf(text, bytes, "%s=%d, %s=%d and %s=%.40s", dialect->pe, number(dialect->pe),
-             dialect->npes, number(dialect->npes), dialect->facts[0], getenv(dialect->facts[0]));
+static void dialect_describe(const struct dialect *dialect, char *text, size_t bytes) {
+    snprintf(text, bytes, "%s=%d, %s=%d and %s=%.40s", dialect->pe, variable_number(dialect->pe),
+             dialect->npes, variable_number(dialect->npes), dialect->facts[0],
+             getenv(dialect->facts[0]));
 }
 
 static void torchrun_describe(char *text, size_t bytes) {
-    describe(&torchrun, text, bytes);
+    dialect_describe(&torchrun, text, bytes);
 }
 
 static void slurm_describe(char *text, size_t bytes) {
-    describe(&slurm, text, bytes);
+    dialect_describe(&slurm, text, bytes);
 }
 
 static int torchrun_promises(void) {
-    return promises(&torchrun);
+    return dialect_promises(&torchrun);
 }
 
 static int torchrun_open(int *pe, int *npes) {
-    return open_job(&torchrun, pe, npes);
+    return dialect_open(&torchrun, pe, npes);
 }
 
 static int torchrun_share(int pe, int npes, struct weft_job_key *job_key) {
     (void)pe;
-    return share(&torchrun, npes, job_key);
+    return dialect_share(&torchrun, npes, job_key);
 }
 
 static int slurm_promises(void) {
-    return promises(&slurm);
+    return dialect_promises(&slurm);
 }
 
 static int slurm_open(int *pe, int *npes) {
-    return open_job(&slurm, pe, npes);
+    return dialect_open(&slurm, pe, npes);
 }
 
 static int slurm_share(int pe, int npes, struct weft_job_key *job_key) {
     (void)pe;
-    return share(&slurm, npes, job_key);
+    return dialect_share(&slurm, npes, job_key);
 }
 
 const struct weft_source weft_source_torchrun = {.name = "torchrun",

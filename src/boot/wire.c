@@ -14,7 +14,7 @@ union ancillary {
     char bytes[CMSG_SPACE(WEFT_WIRE_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-static void attach_fds(struct msghdr *message, union ancillary *ancillary, const int *fds,
+static void fds_attach(struct msghdr *message, union ancillary *ancillary, const int *fds,
                        int nfds) {
     size_t bytes = (size_t)nfds * sizeof *fds;
     memset(ancillary, 0, CMSG_SPACE(bytes));
@@ -32,7 +32,7 @@ int weft_wire_send(int socket, const struct weft_wire_header *header, const void
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = bytes ? 2 : 1};
     union ancillary ancillary;
     if (nfds > 0)
-        attach_fds(&message, &ancillary, fds, nfds);
+        fds_attach(&message, &ancillary, fds, nfds);
     ssize_t sent;
     do {
         sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
@@ -42,7 +42,7 @@ int weft_wire_send(int socket, const struct weft_wire_header *header, const void
     return errno == ECONNRESET ? -EPIPE : -errno;
 }
 
-static void collect_extra(struct msghdr *message, struct weft_wire_extra *extra) {
+static void extra_collect(struct msghdr *message, struct weft_wire_extra *extra) {
     for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
         size_t bytes = part->cmsg_len - CMSG_LEN(0);
         if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
@@ -56,7 +56,7 @@ static void collect_extra(struct msghdr *message, struct weft_wire_extra *extra)
     }
 }
 
-static int refusal(ssize_t received, int flags) {
+static int message_refusal(ssize_t received, int flags) {
     if (received == 0)
         return -EPIPE;
     if (flags & MSG_CTRUNC)
@@ -82,24 +82,24 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *pay
     } while (received < 0 && errno == EINTR);
     if (received < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;
-    collect_extra(&message, extra);
-    int error = refusal(received, message.msg_flags);
+    extra_collect(&message, extra);
+    int error = message_refusal(received, message.msg_flags);
     if (error == 0)
         return received - (ssize_t)sizeof *header;
     weft_wire_close(extra);
     return error;
 }
 
-static int smaller(int a, int b) {
+static int int_min(int a, int b) {
     return a < b ? a : b;
 }
 
 int weft_wire_batch(size_t bytes, int nfds, int missing) {
     int count = missing;
     if (bytes)
-        count = smaller(count, (int)(WEFT_WIRE_PAYLOAD_MAX / bytes));
+        count = int_min(count, (int)(WEFT_WIRE_PAYLOAD_MAX / bytes));
     if (nfds)
-        count = smaller(count, WEFT_WIRE_FDS_MAX / nfds);
+        count = int_min(count, WEFT_WIRE_FDS_MAX / nfds);
     return count;
 }
 

@@ -15,30 +15,30 @@ static const char parts_known[] = "the parts of a machine are hwthread, core, l1
                                   "l3cache, numa, socket and slot";
 
 /* What stands between one colon and the next; *at moves behind it. */
-static size_t next_word(const char **at, const char **word) {
+static size_t word_next(const char **at, const char **word) {
     *word = *at;
     size_t length = strcspn(*at, ":");
     *at += length + ((*at)[length] == ':');
     return length;
 }
 
-static bool is_word(const char *word, size_t length, const char *other) {
+static bool word_is(const char *word, size_t length, const char *other) {
     return strlen(other) == length && strncasecmp(word, other, length) == 0;
 }
 
 /* What other launchers allow behind the part, and what changes nothing here. */
-static bool is_idle_modifier(const char *word, size_t length) {
+static bool modifier_is_idle(const char *word, size_t length) {
     static const char *const idle[] = {"oversubscribe",    "nooversubscribe", "span",
                                        "overload-allowed", "if-supported",    "hwtcpus",
                                        "corecpus",         "no-overload",     ""};
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
-        if (is_word(word, length, idle[i]))
+        if (word_is(word, length, idle[i]))
             return true;
     return false;
 }
 
 /* "PE=2", and with hydra's "core:2" the number alone. */
-static bool take_modifier(struct weft_binding *binding, const char *word, size_t length) {
+static bool modifier_take(struct weft_binding *binding, const char *word, size_t length) {
     bool named = length > 3 && strncasecmp(word, "pe=", 3) == 0;
     char *end;
     long width = strtol(named ? word + 3 : word, &end, 10);
@@ -46,14 +46,14 @@ static bool take_modifier(struct weft_binding *binding, const char *word, size_t
         binding->width = (int)width;
         return true;
     }
-    return is_idle_modifier(word, length);
+    return modifier_is_idle(word, length);
 }
 
-static const char *take_modifiers(struct weft_binding *binding, const char *at) {
+static const char *modifiers_take(struct weft_binding *binding, const char *at) {
     const char *word;
     while (*at) {
-        size_t length = next_word(&at, &word);
-        if (!take_modifier(binding, word, length))
+        size_t length = word_next(&at, &word);
+        if (!modifier_take(binding, word, length))
             return "behind the part there may be :PE=N and :oversubscribe";
     }
     return NULL;
@@ -61,43 +61,43 @@ static const char *take_modifiers(struct weft_binding *binding, const char *at) 
 
 const char *weft_bind_parse_level(struct weft_binding *binding, const char *text) {
     const char *at = text, *word;
-    size_t length = next_word(&at, &word);
+    size_t length = word_next(&at, &word);
     int level = weft_level_find(word, length);
-    if (level < 0 && !is_word(word, length, "none"))
+    if (level < 0 && !word_is(word, length, "none"))
         return parts_known;
     binding->kind = level < 0 ? WEFT_BIND_NONE : WEFT_BIND_LEVEL;
     binding->level = level < 0 ? WEFT_LEVEL_HOST : (enum weft_level)level;
-    return take_modifiers(binding, at);
+    return modifiers_take(binding, at);
 }
 
 const char *weft_bind_parse_map(struct weft_binding *binding, const char *text) {
     const char *at = text, *word;
-    size_t length = next_word(&at, &word);
+    size_t length = word_next(&at, &word);
     binding->per = 0;
-    if (is_word(word, length, "ppr")) {
+    if (word_is(word, length, "ppr")) {
         char *end;
-        length = next_word(&at, &word);
+        length = word_next(&at, &word);
         long per = strtol(word, &end, 10);
         if (end != word + length || per < 1 || per > WIDTH_MAX)
             return "the form is ppr:N:part, such as ppr:2:socket";
         binding->per = (int)per;
-        length = next_word(&at, &word);
+        length = word_next(&at, &word);
     }
     int level = length == 0 ? WEFT_LEVEL_HOST : weft_level_find(word, length);
     if (level < 0)
         return parts_known;
     binding->map = (enum weft_level)level;
-    return take_modifiers(binding, at);
+    return modifiers_take(binding, at);
 }
 
 const char *weft_bind_parse_rank(struct weft_binding *binding, const char *text) {
-    bool as_placed = is_word(text, strlen(text), "fill") || is_word(text, strlen(text), "span");
+    bool as_placed = word_is(text, strlen(text), "fill") || word_is(text, strlen(text), "span");
     int level = as_placed ? WEFT_LEVEL_HOST : weft_level_find(text, strlen(text));
     binding->rank = (enum weft_level)level;
     return level < 0 ? parts_known : NULL;
 }
 
-static void find_allowed(const struct weft_binding *binding, cpu_set_t *allowed) {
+static void allowed_find(const struct weft_binding *binding, cpu_set_t *allowed) {
     cpu_set_t only;
     weft_machine_processors(allowed);
     if (!binding->only || !weft_topology_parse(binding->only, &only))
@@ -116,7 +116,7 @@ struct parts {
     cpu_set_t part[CPU_SETSIZE];
 };
 
-static void find_parts(enum weft_level level, const cpu_set_t *allowed, struct parts *parts) {
+static void parts_find(enum weft_level level, const cpu_set_t *allowed, struct parts *parts) {
     parts->count = weft_topology_parts(level, allowed, parts->part);
 }
 
@@ -125,13 +125,13 @@ int weft_bind_demand(const struct weft_binding *binding) {
     cpu_set_t allowed;
     if (binding->per == 0)
         return 0;
-    find_allowed(binding, &allowed);
-    find_parts(binding->map, &allowed, &parts);
+    allowed_find(binding, &allowed);
+    parts_find(binding->map, &allowed, &parts);
     return binding->per * parts.count;
 }
 
 /* Equal and contiguous shares. */
-static void share_out(int npes, const cpu_set_t *allowed, cpu_set_t *sets) {
+static void processors_share_out(int npes, const cpu_set_t *allowed, cpu_set_t *sets) {
     long count = CPU_COUNT(allowed);
     for (int pe = 0; pe < npes; pe++) {
         long begin = count * pe / npes, end = count * (pe + 1) / npes, seen = 0;
@@ -145,7 +145,7 @@ static void share_out(int npes, const cpu_set_t *allowed, cpu_set_t *sets) {
     }
 }
 
-static bool meet(const cpu_set_t *one, const cpu_set_t *other) {
+static bool sets_meet(const cpu_set_t *one, const cpu_set_t *other) {
     cpu_set_t both;
     CPU_AND(&both, one, other);
     return CPU_COUNT(&both) > 0;
@@ -153,28 +153,28 @@ static bool meet(const cpu_set_t *one, const cpu_set_t *other) {
 
 /* The unit that comes as number `place` in a part of the machine, by turns; NULL: the part has
  * fewer, and `by_turns` is not wanted. */
-static const cpu_set_t *unit_at(const struct parts *units, const cpu_set_t *part, int place,
-                                bool by_turns) {
+static const cpu_set_t *unit_find(const struct parts *units, const cpu_set_t *part, int place,
+                                  bool by_turns) {
     int inside = 0;
     for (int i = 0; i < units->count; i++)
-        inside += meet(&units->part[i], part);
+        inside += sets_meet(&units->part[i], part);
     if (place >= inside && !by_turns)
         return NULL;
     place %= inside;
     for (int i = 0; i < units->count; i++)
-        if (meet(&units->part[i], part) && place-- == 0)
+        if (sets_meet(&units->part[i], part) && place-- == 0)
             return &units->part[i];
     return NULL;
 }
 
 /* Everything of a level in which a unit lies. */
-static void add_around(const struct parts *around, const cpu_set_t *unit, cpu_set_t *set) {
+static void set_add_around(const struct parts *around, const cpu_set_t *unit, cpu_set_t *set) {
     for (int i = 0; i < around->count; i++)
-        if (meet(&around->part[i], unit))
+        if (sets_meet(&around->part[i], unit))
             CPU_OR(set, set, &around->part[i]);
 }
 
-static bool begins_in(const cpu_set_t *set, const cpu_set_t *part) {
+static bool set_begins_in(const cpu_set_t *set, const cpu_set_t *part) {
     int cpu = 0;
     while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, set))
         cpu++;
@@ -182,49 +182,50 @@ static bool begins_in(const cpu_set_t *set, const cpu_set_t *part) {
 }
 
 /* Gives numbers anew: the first PE of each part, then the second of each, and so on. */
-static void renumber(enum weft_level level, int npes, const cpu_set_t *allowed, cpu_set_t *sets) {
+static void parts_renumber(enum weft_level level, int npes, const cpu_set_t *allowed,
+                           cpu_set_t *sets) {
     static struct parts parts;
     cpu_set_t *placed = malloc((size_t)npes * sizeof *placed);
     if (!placed)
         return; /* then they stay as they were placed */
     memcpy(placed, sets, (size_t)npes * sizeof *placed);
-    find_parts(level, allowed, &parts);
+    parts_find(level, allowed, &parts);
     for (int next = 0, turn = 0; next < npes; turn++)
         for (int part = 0; part < parts.count; part++)
             for (int pe = 0, seen = 0; pe < npes; pe++)
-                if (begins_in(&placed[pe], &parts.part[part]) && seen++ == turn)
+                if (set_begins_in(&placed[pe], &parts.part[part]) && seen++ == turn)
                     sets[next++] = placed[pe];
     free(placed);
 }
 
 /* Whether every PE has units of its own, or is bound to more than units, which it may share. */
-static bool place_all(const struct weft_binding *binding, int npes, const cpu_set_t *allowed,
+static bool pes_place(const struct weft_binding *binding, int npes, const cpu_set_t *allowed,
                       cpu_set_t *sets) {
     static struct parts by, units, around;
     bool threads = binding->level == WEFT_LEVEL_HWTHREAD || binding->map == WEFT_LEVEL_HWTHREAD;
     int width = binding->width ? binding->width : 1, per = binding->per ? binding->per : 1;
-    find_parts(binding->map, allowed, &by);
-    find_parts(threads ? WEFT_LEVEL_HWTHREAD : WEFT_LEVEL_CORE, allowed, &units);
-    find_parts(binding->level, allowed, &around);
+    parts_find(binding->map, allowed, &by);
+    parts_find(threads ? WEFT_LEVEL_HWTHREAD : WEFT_LEVEL_CORE, allowed, &units);
+    parts_find(binding->level, allowed, &around);
     for (int pe = 0; pe < npes; pe++) {
         const cpu_set_t *part = &by.part[pe / per % by.count];
         int place = (pe / per / by.count * per + pe % per) * width;
         for (int i = 0; i < width; i++) {
             const cpu_set_t *unit =
-                unit_at(&units, part, place + i, binding->level > WEFT_LEVEL_CORE);
+                unit_find(&units, part, place + i, binding->level > WEFT_LEVEL_CORE);
             if (!unit)
                 return false;
-            add_around(&around, unit, &sets[pe]);
+            set_add_around(&around, unit, &sets[pe]);
         }
     }
     if (binding->rank != WEFT_LEVEL_HOST)
-        renumber(binding->rank, npes, allowed, sets);
+        parts_renumber(binding->rank, npes, allowed, sets);
     return true;
 }
 
 /* A part that was only mapped by is bound to, too; of several cores for each PE, or where PEs are
  * only numbered by a part, cores are. */
-static struct weft_binding complete(const struct weft_binding *asked) {
+static struct weft_binding binding_complete(const struct weft_binding *asked) {
     struct weft_binding binding = *asked;
     bool mapped = asked->map != WEFT_LEVEL_HOST, ranked = asked->rank != WEFT_LEVEL_HOST;
     if (asked->kind != WEFT_BIND_SHARE || (asked->width == 0 && !mapped && !ranked))
@@ -234,9 +235,9 @@ static struct weft_binding complete(const struct weft_binding *asked) {
     return binding;
 }
 
-static bool plan(const struct weft_binding *binding, int npes, int cores, const cpu_set_t *allowed,
-                 cpu_set_t *sets) {
-    if (binding->kind == WEFT_BIND_LEVEL && place_all(binding, npes, allowed, sets))
+static bool binding_plan(const struct weft_binding *binding, int npes, int cores,
+                         const cpu_set_t *allowed, cpu_set_t *sets) {
+    if (binding->kind == WEFT_BIND_LEVEL && pes_place(binding, npes, allowed, sets))
         return true;
     if (binding->kind == WEFT_BIND_LEVEL)
         fprintf(stderr,
@@ -246,13 +247,13 @@ static bool plan(const struct weft_binding *binding, int npes, int cores, const 
     bool shares =
         binding->kind == WEFT_BIND_SHARE && npes > 1 && npes <= cores && npes <= CPU_COUNT(allowed);
     if (shares)
-        share_out(npes, allowed, sets);
+        processors_share_out(npes, allowed, sets);
     for (int pe = 0; !shares && pe < npes; pe++)
         sets[pe] = *allowed; /* as a whole */
     return shares || binding->only;
 }
 
-static void report(int npes, bool bound, const cpu_set_t *sets) {
+static void binding_report(int npes, bool bound, const cpu_set_t *sets) {
     char list[512];
     for (int pe = 0; pe < npes; pe++) {
         weft_topology_format(&sets[pe], list, sizeof list);
@@ -262,12 +263,12 @@ static void report(int npes, bool bound, const cpu_set_t *sets) {
 }
 
 bool weft_bind_plan(const struct weft_binding *asked, int npes, int cores, cpu_set_t *sets) {
-    struct weft_binding binding = complete(asked);
+    struct weft_binding binding = binding_complete(asked);
     cpu_set_t allowed;
-    find_allowed(&binding, &allowed);
+    allowed_find(&binding, &allowed);
     memset(sets, 0, (size_t)npes * sizeof *sets);
-    bool bound = plan(&binding, npes, cores, &allowed, sets);
+    bool bound = binding_plan(&binding, npes, cores, &allowed, sets);
     if (binding.report)
-        report(npes, bound, sets);
+        binding_report(npes, bound, sets);
     return bound;
 }

@@ -23,15 +23,15 @@ bool weft_catch_is_deadly(int signal) {
 static pthread_t reader;
 
 /* In a thread that does not read. */
-static void hand_on(int signal, siginfo_t *info, void *context) {
+static void signal_hand_on(int signal, siginfo_t *info, void *context) {
     (void)context;
     pthread_sigqueue(reader, signal, (union sigval){.sival_int = info->si_code == SI_KERNEL});
 }
 
-static const struct sigaction handing_on = {.sa_sigaction = hand_on,
+static const struct sigaction handing_on = {.sa_sigaction = signal_hand_on,
                                             .sa_flags = SA_SIGINFO | SA_RESTART};
 
-static bool is_ignored(int signal) {
+static bool signal_is_ignored(int signal) {
     struct sigaction found;
     sigaction(signal, NULL, &found);
     return found.sa_handler == SIG_IGN;
@@ -42,7 +42,7 @@ int weft_catch_open(struct weft_run *run) {
     sigemptyset(&ours);
     sigaddset(&ours, SIGCHLD);
     for (int i = 0; i < TOLD; i++)
-        if (!is_ignored(told[i]))
+        if (!signal_is_ignored(told[i]))
             sigaddset(&ours, told[i]);
     run->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     reader = pthread_self();
@@ -59,13 +59,13 @@ int weft_catch_open(struct weft_run *run) {
 void weft_catch_restore(const struct weft_run *run) {
     const struct sigaction standard = {.sa_handler = SIG_DFL};
     for (int i = 0; i < TOLD; i++)
-        if (!is_ignored(told[i]))
+        if (!signal_is_ignored(told[i]))
             sigaction(told[i], &standard, NULL);
     sigaction(SIGCHLD, &run->sigchld, NULL);
     sigprocmask(SIG_SETMASK, &run->mask, NULL);
 }
 
-static bool is_of_kernel(const struct signalfd_siginfo *info) {
+static bool signal_is_of_kernel(const struct signalfd_siginfo *info) {
     bool handed_on = info->ssi_code == SI_QUEUE && info->ssi_pid == (uint32_t)getpid();
     return info->ssi_code == SI_KERNEL || (handed_on && info->ssi_int);
 }
@@ -75,6 +75,6 @@ bool weft_catch_next(const struct weft_run *run, int *signal, bool *from_kernel)
     if (read(run->signals, &info, sizeof info) != sizeof info)
         return false;
     *signal = (int)info.ssi_signo;
-    *from_kernel = is_of_kernel(&info);
+    *from_kernel = signal_is_of_kernel(&info);
     return true;
 }

@@ -20,13 +20,13 @@ enum {
     STATUS_NO_BETTER = WEFT_STATUS_ABORTED, /* the culprit exited with 0, or nobody knows */
 };
 
-static void enter_phase(struct weft_run *run, enum weft_phase phase, int lasts_ms) {
+static void phase_enter(struct weft_run *run, enum weft_phase phase, int lasts_ms) {
     run->phase = phase;
     run->phase_ends_ms = lasts_ms ? weft_run_now_ms() + lasts_ms : 0;
 }
 
 /* Whether a line of ours would only repeat what the person knows. */
-static bool said_already(const struct weft_run *run) {
+static bool end_is_known(const struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
     bool plain_program =
         run->npes == 1 && cause->kind == WEFT_ABORT_EXITED && cause->state == WEFT_PE_ABSENT;
@@ -35,7 +35,7 @@ static bool said_already(const struct weft_run *run) {
 }
 
 /* SIGKILL may be the kernel's, for want of memory. */
-static void tell_shortage(const struct weft_run *run) {
+static void shortage_tell(const struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
     char what[WEFT_SHORTAGE_TEXT_MAX];
     bool killed = cause->kind == WEFT_ABORT_DIED && (!cause->detail || cause->detail == SIGKILL);
@@ -46,7 +46,7 @@ static void tell_shortage(const struct weft_run *run) {
                 what);
 }
 
-static void announce(struct weft_run *run) {
+static void end_announce(struct weft_run *run) {
     char text[160];
     struct weft_spawn_failure failure;
     bool failed = weft_spawn_failure(run, &failure);
@@ -57,13 +57,13 @@ static void announce(struct weft_run *run) {
     if (failed)
         fprintf(stderr, "oshrun: cannot %s '%s': %s\n", failure.deed, failure.object,
                 strerror(failure.error));
-    else if (!said_already(run))
+    else if (!end_is_known(run))
         fprintf(stderr, "oshrun: %s; ending the job\n", text);
-    tell_shortage(run);
+    shortage_tell(run);
 }
 
 /* A death right after a deadly signal to all is not that PE's fault. */
-static void blame_signal(const struct weft_run *run, struct weft_cause *cause) {
+static void signal_blame(const struct weft_run *run, struct weft_cause *cause) {
     if (run->phase == WEFT_TOLD &&
         (cause->kind == WEFT_ABORT_DIED || cause->kind == WEFT_ABORT_EXITED))
         *cause =
@@ -73,20 +73,20 @@ static void blame_signal(const struct weft_run *run, struct weft_cause *cause) {
 void weft_end_begin(struct weft_run *run, struct weft_cause cause) {
     if (run->phase >= WEFT_GRACE)
         return;
-    blame_signal(run, &cause);
+    signal_blame(run, &cause);
     weft_control_abort(run->control, &cause);
     weft_hub_close(run->hub); /* wakes who waits in an exchange */
     run->hub = NULL;
     run->cause = cause;
-    enter_phase(run, WEFT_GRACE, GRACE_MS);
+    phase_enter(run, WEFT_GRACE, GRACE_MS);
     if (cause.kind != WEFT_ABORT_DIED || cause.detail)
-        announce(run);
+        end_announce(run);
     else if (run->pe[cause.pe].reaped)
         weft_end_learn(run);
 }
 
 /* A wrapper such as a shell reports the signal that killed the PE below it as 128 + signal. */
-static int fatal_signal(const struct weft_run_pe *pe) {
+static int pe_fatal_signal(const struct weft_run_pe *pe) {
     if (WIFSIGNALED(pe->wait))
         return WTERMSIG(pe->wait);
     bool below_wrapper = pe->self && pe->self != pe->child;
@@ -98,20 +98,20 @@ void weft_end_learn(struct weft_run *run) {
     if (run->announced || cause->kind != WEFT_ABORT_DIED || cause->detail)
         return;
     const struct weft_run_pe *culprit = &run->pe[cause->pe];
-    cause->detail = fatal_signal(culprit);
+    cause->detail = pe_fatal_signal(culprit);
     if (cause->detail) {
         atomic_store(&run->control->abort_detail, cause->detail);
     } else if (culprit->self == culprit->child) {
         cause->kind = WEFT_ABORT_EXITED;
         cause->detail = WEXITSTATUS(culprit->wait);
     }
-    announce(run);
+    end_announce(run);
 }
 
 /* The grace is over and the culprit's process is not: it may be one that became another program.
  * One that is being taken down, which a busy machine takes long for, still has to say how it died.
  */
-static void announce_unknown(struct weft_run *run) {
+static void end_announce_unknown(struct weft_run *run) {
     if (run->announced)
         return;
     const struct weft_run_pe *culprit = &run->pe[run->cause.pe];
@@ -119,15 +119,15 @@ static void announce_unknown(struct weft_run *run) {
         run->cause.kind = WEFT_ABORT_EXECED;
     else if (culprit->self == culprit->child)
         return;
-    announce(run);
+    end_announce(run);
 }
 
-static void be_over(struct weft_run *run) {
-    announce(run);
+static void run_finish(struct weft_run *run) {
+    end_announce(run);
     run->phase = WEFT_OVER;
 }
 
-static void kill_all(struct weft_run *run) {
+static void pes_kill(struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++) {
         if (!run->pe[pe].reaped)
             kill(run->pe[pe].child, SIGKILL);
@@ -142,25 +142,25 @@ void weft_end_told(struct weft_run *run, int signal, bool from_terminal) {
     if (run->phase == WEFT_RUNNING) {
         run->told_signal = signal;
         run->told_by_terminal = from_terminal;
-        enter_phase(run, WEFT_TOLD, from_terminal ? 2 * TOLD_MS : TOLD_MS);
+        phase_enter(run, WEFT_TOLD, from_terminal ? 2 * TOLD_MS : TOLD_MS);
         return;
     }
     weft_end_begin(run,
                    (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = signal});
     if (run->phase < WEFT_KILLING)
-        enter_phase(run, WEFT_KILLING, KILLING_MS);
-    kill_all(run);
+        phase_enter(run, WEFT_KILLING, KILLING_MS);
+    pes_kill(run);
 }
 
 /* Interactive programs handle Ctrl-C and go on; only a second one soon after means it. */
-static void told_in_vain(struct weft_run *run) {
+static void signal_was_in_vain(struct weft_run *run) {
     if (run->told_by_terminal)
-        enter_phase(run, WEFT_RUNNING, 0);
+        phase_enter(run, WEFT_RUNNING, 0);
     else
         weft_end_told(run, run->told_signal, false);
 }
 
-static void time_is_up(struct weft_run *run) {
+static void timeout_begin_end(struct weft_run *run) {
     weft_end_begin(run, (struct weft_cause){.kind = WEFT_ABORT_TIMEOUT,
                                             .pe = -1,
                                             .detail = run->options->timeout_s});
@@ -168,28 +168,28 @@ static void time_is_up(struct weft_run *run) {
 
 void weft_end_advance(struct weft_run *run) {
     if (run->phase >= WEFT_GRACE && run->childless)
-        be_over(run);
+        run_finish(run);
     if (run->phase == WEFT_KILLING)
-        kill_all(run);
+        pes_kill(run);
     if (run->time_is_up_ms && weft_run_now_ms() >= run->time_is_up_ms)
-        time_is_up(run);
+        timeout_begin_end(run);
     if (!run->phase_ends_ms || weft_run_now_ms() < run->phase_ends_ms)
         return;
     switch (run->phase) {
     case WEFT_TOLD:
-        told_in_vain(run);
+        signal_was_in_vain(run);
         break;
     case WEFT_GRACE:
-        announce_unknown(run);
+        end_announce_unknown(run);
         weft_family_signal(SIGTERM);
-        enter_phase(run, WEFT_TERMINATING, TERMINATING_MS);
+        phase_enter(run, WEFT_TERMINATING, TERMINATING_MS);
         break;
     case WEFT_TERMINATING:
-        enter_phase(run, WEFT_KILLING, KILLING_MS);
-        kill_all(run);
+        phase_enter(run, WEFT_KILLING, KILLING_MS);
+        pes_kill(run);
         break;
     default:
-        be_over(run);
+        run_finish(run);
     }
 }
 

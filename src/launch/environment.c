@@ -20,7 +20,7 @@ int weft_environment_note(struct weft_environment *environment, const char *name
 }
 
 /* Whether the names, which commas separate, have the one of this length. */
-static bool list_has(const char *names, const char *name, size_t length) {
+static bool names_have(const char *names, const char *name, size_t length) {
     for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',')
         if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
             return true;
@@ -28,10 +28,10 @@ static bool list_has(const char *names, const char *name, size_t length) {
 }
 
 /* Entries stay where they are: those that are kept move up. */
-static void keep_only(const char *names) {
+static void environment_keep(const char *names) {
     char **kept = environ;
     for (char **entry = environ; entry && *entry; entry++)
-        if (list_has(names, *entry, strcspn(*entry, "=")))
+        if (names_have(names, *entry, strcspn(*entry, "=")))
             *kept++ = *entry;
     if (kept)
         *kept = NULL;
@@ -43,6 +43,6 @@ void weft_environment_apply(const struct weft_environment *environment) {
         if (change->name)
             setenv(change->name, change->value, 1);
         else
-            keep_only(change->value);
+            environment_keep(change->value);
     }
 }

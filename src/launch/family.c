@@ -22,7 +22,7 @@ void weft_family_adopt(void) {
 
 /* Parent and flags out of /proc/PID/stat. The second field, in parentheses, may contain anything.
  */
-static bool read_stat(pid_t pid, pid_t *parent, unsigned *flags) {
+static bool stat_read(pid_t pid, pid_t *parent, unsigned *flags) {
     char path[32], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *file = fopen(path, "re");
@@ -38,10 +38,10 @@ bool weft_family_runs(pid_t pid) {
     enum { PF_EXITING = 4 }; /* of the kernel's include/linux/sched.h; unchanged since 1.0 */
     pid_t parent;
     unsigned flags;
-    return read_stat(pid, &parent, &flags) && !(flags & PF_EXITING);
+    return stat_read(pid, &parent, &flags) && !(flags & PF_EXITING);
 }
 
-static size_t list_processes(struct process **list) {
+static size_t processes_list(struct process **list) {
     DIR *directory = opendir("/proc");
     struct dirent *entry;
     size_t count = 0;
@@ -49,7 +49,7 @@ static size_t list_processes(struct process **list) {
     while (directory && (entry = readdir(directory))) {
         pid_t parent, pid = atoi(entry->d_name); /* 0 for what is no number */
         unsigned flags;
-        if (pid <= 0 || !read_stat(pid, &parent, &flags))
+        if (pid <= 0 || !stat_read(pid, &parent, &flags))
             continue;
         struct process *longer = realloc(*list, (count + 1) * sizeof **list);
         if (!longer)
@@ -62,7 +62,7 @@ static size_t list_processes(struct process **list) {
     return count;
 }
 
-static bool is_ours(const struct process *list, size_t count, pid_t pid) {
+static bool process_is_ours(const struct process *list, size_t count, pid_t pid) {
     if (pid == getpid())
         return true;
     for (size_t i = 0; i < count; i++)
@@ -73,11 +73,11 @@ static bool is_ours(const struct process *list, size_t count, pid_t pid) {
 
 void weft_family_signal(int signal) {
     struct process *list;
-    size_t count = list_processes(&list);
+    size_t count = processes_list(&list);
     for (bool found = true; found;) {
         found = false;
         for (size_t i = 0; i < count; i++)
-            if (!list[i].ours && is_ours(list, count, list[i].parent))
+            if (!list[i].ours && process_is_ours(list, count, list[i].parent))
                 found = list[i].ours = true;
     }
     for (size_t i = 0; i < count; i++)

@@ -11,18 +11,19 @@
 
 enum { FOLDER_MODE = 0777, FILE_MODE = 0666 }; /* less what umask takes away */
 
-static int cannot(const char *deed, const char *path) {
+static int file_refuse(const char *deed, const char *path) {
     int code = -errno;
     fprintf(stderr, "oshrun: cannot %s %s: %s\n", deed, path, strerror(-code));
     return code;
 }
 
 /* Every folder on the way to the last slash of `path`, which is the same again afterwards. */
-static int make_folders(char *path) {
+static int folders_make(char *path) {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        int code =
-            mkdir(path, FOLDER_MODE) < 0 && errno != EEXIST ? cannot("make the folder", path) : 0;
+        int code = mkdir(path, FOLDER_MODE) < 0 && errno != EEXIST
+                       ? file_refuse("make the folder", path)
+                       : 0;
         *slash = '/';
         if (code)
             return code;
@@ -36,10 +37,10 @@ int weft_files_open(const char *folder, int pe, int fds[2]) {
     int code = 0;
     for (int i = 0; code == 0 && i < 2; i++) {
         snprintf(path, sizeof path, "%s/rank.%d/%s", folder, pe, names[i]);
-        code = make_folders(path);
+        code = folders_make(path);
         fds[i] = code ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, FILE_MODE);
         if (code == 0 && fds[i] < 0)
-            code = cannot("write", path);
+            code = file_refuse("write", path);
     }
     return code;
 }

@@ -13,7 +13,7 @@
 #include "boot/wire.h"
 
 /* The file that a word of the command line names, as execvp would find it. */
-static bool find_file(const char *folder, const char *word, char path[PATH_MAX]) {
+static bool program_find(const char *folder, const char *word, char path[PATH_MAX]) {
     const char *places = getenv("PATH");
     if (strchr(word, '/')) {
         bool below = folder && *word != '/';
@@ -28,14 +28,14 @@ static bool find_file(const char *folder, const char *word, char path[PATH_MAX])
     return false;
 }
 
-static bool is_foreign(const char *image, size_t bytes) {
+static bool binary_is_foreign(const char *image, size_t bytes) {
     static const char called[] = "\0shmem_init"; /* with the zero behind it, too */
     return bytes > 4 && memcmp(image, "\177ELF", 4) == 0 &&
            memmem(image, bytes, called, sizeof called) && !memmem(image, bytes, "libweft.so", 10) &&
            !memmem(image, bytes, WEFT_BOOT_ENV_HUB, strlen(WEFT_BOOT_ENV_HUB));
 }
 
-static bool is_foreign_file(const char *path) {
+static bool file_is_foreign(const char *path) {
     struct stat stat;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool usable = file >= 0 && fstat(file, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size;
@@ -45,7 +45,7 @@ static bool is_foreign_file(const char *path) {
         close(file);
     if (image == MAP_FAILED)
         return false;
-    bool foreign = is_foreign(image, (size_t)stat.st_size);
+    bool foreign = binary_is_foreign(image, (size_t)stat.st_size);
     munmap(image, (size_t)stat.st_size);
     return foreign;
 }
@@ -56,7 +56,7 @@ static const char *foreign_word(const struct weft_program *program) {
     char path[PATH_MAX];
     for (char **word = program->argv; *word; word++) {
         bool named = word == program->argv || strchr(*word, '/');
-        if (named && find_file(program->folder, *word, path) && is_foreign_file(path))
+        if (named && program_find(program->folder, *word, path) && file_is_foreign(path))
             return *word;
     }
     return NULL;

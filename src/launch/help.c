@@ -35,7 +35,7 @@ static const char *const headings[] = {
 enum { KINDS = sizeof headings / sizeof *headings };
 
 /* Words from column `begin` on, where the line is; broken before the last column. */
-static void print_words(const char *text, int begin) {
+static void words_print(const char *text, int begin) {
     int at = begin;
     while (*text) {
         int length = (int)strcspn(text, " ");
@@ -50,7 +50,7 @@ static void print_words(const char *text, int begin) {
 }
 
 /* "-n, --np N" */
-static int print_names(const struct weft_known_row *row) {
+static int names_print(const struct weft_known_row *row) {
     char name[WEFT_KNOWN_NAME_BYTES];
     const char *at = row->names;
     int used = printf(" ");
@@ -59,18 +59,18 @@ static int print_names(const struct weft_known_row *row) {
     return used + (*row->arguments ? printf(" %s", row->arguments) : 0);
 }
 
-static void print_row(const struct weft_known_row *row) {
-    int at = print_names(row);
+static void row_print(const struct weft_known_row *row) {
+    int at = names_print(row);
     if (at >= COLUMN) {
         putchar('\n');
         at = 0;
     }
     printf("%*s", COLUMN - at, "");
-    print_words(row->text, COLUMN);
+    words_print(row->text, COLUMN);
 }
 
 /* Of options that do nothing the names are enough. */
-static void print_names_only(enum weft_known_kind kind) {
+static void names_print_only(enum weft_known_kind kind) {
     char name[WEFT_KNOWN_NAME_BYTES], line[4096] = "";
     size_t used = 0;
     for (int row = 0; row < weft_known_count; row++) {
@@ -80,25 +80,25 @@ static void print_names_only(enum weft_known_kind kind) {
                                      name[1] ? "--" : "-", name);
     }
     printf("  ");
-    print_words(line, 2);
+    words_print(line, 2);
 }
 
-static void print_help(void) {
+static void help_print(void) {
     fputs(opening, stdout);
     for (int kind = 0; kind < KINDS; kind++) {
         printf("\n%s:\n", headings[kind]);
         if (kind >= WEFT_KNOWN_HARMLESS)
-            print_names_only((enum weft_known_kind)kind);
+            names_print_only((enum weft_known_kind)kind);
         for (int row = 0; row < weft_known_count; row++)
             if (kind < WEFT_KNOWN_HARMLESS && (int)weft_known[row].kind == kind)
-                print_row(&weft_known[row]);
+                row_print(&weft_known[row]);
     }
     fputs(closing, stdout);
 }
 
 int weft_help_answer(int answer) {
     if (answer == WEFT_ANSWER_HELP)
-        print_help();
+        help_print();
     else
         puts("oshrun (Weft) " WEFT_VERSION_STRING);
     if (fflush(stdout) == 0 && !ferror(stdout))

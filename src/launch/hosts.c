@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "boot/wire.h"
 
-static bool is_this_host(const char *name, size_t length) {
+static bool host_is_this(const char *name, size_t length) {
     static const char *const always[] = {"localhost", "127.0.0.1", "::1", "[::1]"};
     char own[HOST_NAME_MAX + 1] = "";
     gethostname(own, sizeof own - 1);
@@ -22,10 +22,10 @@ static bool is_this_host(const char *name, size_t length) {
 }
 
 /* Adds one host with `slots` as the text has it; NULL: one. */
-static int take_host(struct weft_options *options, const char *option, const char *name,
+static int host_take(struct weft_options *options, const char *option, const char *name,
                      size_t length, const char *slots) {
     char text[16] = "1";
-    if (!is_this_host(name, length)) {
+    if (!host_is_this(name, length)) {
         char own[HOST_NAME_MAX + 1] = "";
         gethostname(own, sizeof own - 1);
         return weft_options_error(
@@ -48,7 +48,7 @@ int weft_hosts_take_list(struct weft_options *options, const char *option, const
         size_t length = strcspn(at, ",");
         const char *colon = memchr(at, ':', length);
         bool number = colon && *at != '[' && strncmp(at, "::1", 3) != 0;
-        int status = take_host(options, option, at, number ? (size_t)(colon - at) : length,
+        int status = host_take(options, option, at, number ? (size_t)(colon - at) : length,
                                number ? colon + 1 : NULL);
         if (status >= 0)
             return status;
@@ -58,14 +58,14 @@ int weft_hosts_take_list(struct weft_options *options, const char *option, const
 }
 
 /* "localhost slots=4 max_slots=8", "localhost:4" or "localhost"; "#" begins a comment. */
-static int take_line(struct weft_options *options, const char *option, char *line) {
+static int line_take(struct weft_options *options, const char *option, char *line) {
     line[strcspn(line, "#\n")] = '\0';
     const char *name = line + strspn(line, " \t");
     size_t length = strcspn(name, ": \t");
     const char *slots = name[length] == ':' ? name + length : strstr(name + length, " slots=");
     if (length == 0)
         return -1;
-    return take_host(options, option, name, length,
+    return host_take(options, option, name, length,
                      !slots ? NULL : slots + (*slots == ':' ? 1 : strlen(" slots=")));
 }
 
@@ -76,33 +76,33 @@ int weft_hosts_take_file(struct weft_options *options, const char *option, const
     if (!file)
         return weft_options_error("%s %s: %s", option, path, strerror(errno));
     while (status < 0 && fgets(line, sizeof line, file))
-        status = take_line(options, option, line);
+        status = line_take(options, option, line);
     fclose(file);
     if (status < 0 && options->slots == 0)
         return weft_options_error("%s %s names no host", option, path);
     return status;
 }
 
-static int variable(const char *name) {
+static int slurm_variable(const char *name) {
     const char *text = getenv(name);
     return text ? weft_options_number(text, 1, INT_MAX) : -1;
 }
 
 /* A task that srun has started beside others. The steps of batch scripts and of salloc's shell,
  * which are no tasks, have numbers above those of an int. */
-static bool is_slurm_task(void) {
+static bool slurm_is_task(void) {
     const char *step = getenv("SLURM_STEP_ID");
     return step && weft_options_number(step, 0, INT_MAX) >= 0;
 }
 
 /* How many tasks the allocation has on its hosts, of which there are *hosts; 0: we are in none. */
 static int slurm_tasks(int *hosts) {
-    int tasks = variable("SLURM_NTASKS");
-    if (!getenv("SLURM_JOB_ID") || is_slurm_task())
+    int tasks = slurm_variable("SLURM_NTASKS");
+    if (!getenv("SLURM_JOB_ID") || slurm_is_task())
         return 0;
-    *hosts = variable("SLURM_JOB_NUM_NODES");
-    *hosts = *hosts > 0 ? *hosts : variable("SLURM_NNODES");
-    tasks = tasks > 0 ? tasks : variable("SLURM_NPROCS");
+    *hosts = slurm_variable("SLURM_JOB_NUM_NODES");
+    *hosts = *hosts > 0 ? *hosts : slurm_variable("SLURM_NNODES");
+    tasks = tasks > 0 ? tasks : slurm_variable("SLURM_NPROCS");
     if (tasks < 0 && getenv("SLURM_TASKS_PER_NODE")) /* like 4 or 2(x3) */
         tasks = atoi(getenv("SLURM_TASKS_PER_NODE"));
     return tasks > 0 ? tasks : 0;

@@ -20,26 +20,26 @@ static int name_length(use_t *use) {
     return (int)length;
 }
 
-static int wrong_value(use_t *use, const char *reason) {
+static int value_refuse(use_t *use, const char *reason) {
     return weft_options_error("%.*s %s: %s", name_length(use), use->word, use->value, reason);
 }
 
-static int count_pes(use_t *use, int *number) {
+static int number_take(use_t *use, int *number) {
     char reason[64];
     *number = weft_options_number(use->value, 1, WEFT_WIRE_PES_MAX);
     if (*number > 0)
         return -1;
     snprintf(reason, sizeof reason, "the number of PEs must be 1 to %d", WEFT_WIRE_PES_MAX);
-    return wrong_value(use, reason);
+    return value_refuse(use, reason);
 }
 
 static int set_npes(options_t *options, use_t *use) {
     (void)options;
-    return count_pes(use, &use->program->npes);
+    return number_take(use, &use->program->npes);
 }
 
 static int set_per_host(options_t *options, use_t *use) {
-    return count_pes(use, &options->per_host);
+    return number_take(use, &options->per_host);
 }
 
 static int set_one_per_host(options_t *options, use_t *use) {
@@ -56,7 +56,7 @@ static int set_no_more(options_t *options, use_t *use) {
 
 static int set_per_socket(options_t *options, use_t *use) {
     options->binding.map = WEFT_LEVEL_SOCKET;
-    return count_pes(use, &options->binding.per);
+    return number_take(use, &options->binding.per);
 }
 
 static int set_hosts(options_t *options, use_t *use) {
@@ -75,22 +75,22 @@ static int set_folder(options_t *options, use_t *use) {
 
 static int set_bind(options_t *options, use_t *use) {
     const char *wrong = weft_bind_parse_level(&options->binding, use->value);
-    return wrong ? wrong_value(use, wrong) : -1;
+    return wrong ? value_refuse(use, wrong) : -1;
 }
 
 static int set_map(options_t *options, use_t *use) {
     const char *wrong = weft_bind_parse_map(&options->binding, use->value);
-    return wrong ? wrong_value(use, wrong) : -1;
+    return wrong ? value_refuse(use, wrong) : -1;
 }
 
 static int set_rank(options_t *options, use_t *use) {
     const char *wrong = weft_bind_parse_rank(&options->binding, use->value);
-    return wrong ? wrong_value(use, wrong) : -1;
+    return wrong ? value_refuse(use, wrong) : -1;
 }
 
 static int set_width(options_t *options, use_t *use) {
     options->binding.width = weft_options_number(use->value, 1, CPU_SETSIZE);
-    return options->binding.width > 0 ? -1 : wrong_value(use, "this is no number of processors");
+    return options->binding.width > 0 ? -1 : value_refuse(use, "this is no number of processors");
 }
 
 static int set_processors(options_t *options, use_t *use) {
@@ -98,7 +98,7 @@ static int set_processors(options_t *options, use_t *use) {
     options->binding.only = use->value;
     return weft_topology_parse(use->value, &ignored)
                ? -1
-               : wrong_value(use, "a list of processors is like 0-3,8");
+               : value_refuse(use, "a list of processors is like 0-3,8");
 }
 
 static int set_report(options_t *options, use_t *use) {
@@ -118,7 +118,7 @@ static int note_variable(struct weft_environment *environment, const char *name,
 static int set_pair(struct weft_environment *environment, use_t *use, const char *value) {
     char *equals = strchr(use->value, '=');
     if (equals == use->value || !*use->value)
-        return wrong_value(use, "a variable has a name");
+        return value_refuse(use, "a variable has a name");
     if (equals)
         *equals = '\0';
     return note_variable(environment, use->value, equals ? equals + 1 : value);
@@ -161,18 +161,18 @@ static int set_tag(options_t *options, use_t *use) {
 
 static int set_output(options_t *options, use_t *use) {
     if (strcasecmp(use->value, "tag") != 0)
-        return wrong_value(use, "only tag is known; for files there is --output-filename");
+        return value_refuse(use, "only tag is known; for files there is --output-filename");
     return set_tag(options, use);
 }
 
 static int set_output_folder(options_t *options, use_t *use) {
     options->output_folder = use->value;
-    return *use->value ? -1 : wrong_value(use, "a folder has a name");
+    return *use->value ? -1 : value_refuse(use, "a folder has a name");
 }
 
 static int set_timeout(options_t *options, use_t *use) {
     options->timeout_s = weft_options_number(use->value, 1, INT_MAX / 1000);
-    return options->timeout_s > 0 ? -1 : wrong_value(use, "this is no number of seconds from 1");
+    return options->timeout_s > 0 ? -1 : value_refuse(use, "this is no number of seconds from 1");
 }
 
 static int set_verbose(options_t *options, use_t *use) {
@@ -304,14 +304,14 @@ const struct weft_known_row *weft_known_find(const char *name) {
     return NULL;
 }
 
-static int least(int a, int b, int c) {
+static int int_min3(int a, int b, int c) {
     int smaller = a < b ? a : b;
     return smaller < c ? smaller : c;
 }
 
 /* How many letters must be put in, left out or changed to make one word of the other (Levenshtein).
  */
-static int distance(const char *from, size_t length, const char *to) {
+static int words_distance(const char *from, size_t length, const char *to) {
     int row[WEFT_KNOWN_NAME_BYTES + 1], width = (int)strlen(to);
     for (int j = 0; j <= width; j++)
         row[j] = j;
@@ -321,7 +321,7 @@ static int distance(const char *from, size_t length, const char *to) {
         for (int j = 1; j <= width; j++) {
             int changed = diagonal + (from[i] != to[j - 1]);
             diagonal = row[j];
-            row[j] = least(changed, row[j] + 1, row[j - 1] + 1);
+            row[j] = int_min3(changed, row[j] + 1, row[j - 1] + 1);
         }
     }
     return row[width];
@@ -335,7 +335,7 @@ const char *weft_known_nearest(const char *name) {
     near[0] = '\0';
     for (int row = 0; length > 1 && length < sizeof each && row < weft_known_count; row++)
         for (const char *at = weft_known[row].names; weft_known_next(&at, each);) {
-            int away = distance(name, length, each);
+            int away = words_distance(name, length, each);
             if (each[1] && away <= best && away < (int)length) {
                 best = away - 1;
                 memcpy(near, each, sizeof near);

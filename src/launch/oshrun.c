@@ -31,7 +31,7 @@ enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
 enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
 
 /* Were one of the three standard streams closed, a socket of ours would take its number. */
-static void fill_standard_streams(void) {
+static void streams_fill(void) {
     int nothing;
     do {
         nothing = open("/dev/null", O_RDWR);
@@ -40,14 +40,14 @@ static void fill_standard_streams(void) {
 }
 
 /* We keep up to two sockets a PE and all descriptors of two rounds of an exchange. */
-static void raise_descriptor_limit(struct weft_run *run) {
+static void descriptors_raise(struct weft_run *run) {
     getrlimit(RLIMIT_NOFILE, &run->descriptors);
     struct rlimit most = {run->descriptors.rlim_max, run->descriptors.rlim_max};
     setrlimit(RLIMIT_NOFILE, &most);
 }
 
 /* One program after the other, in the order of the command line. */
-static void assign_programs(struct weft_run *run, const struct weft_options *options) {
+static void programs_assign(struct weft_run *run, const struct weft_options *options) {
     int pe = 0;
     for (int i = 0; i < options->nprograms; i++) {
         struct weft_program *program = &options->program[i];
@@ -59,14 +59,14 @@ static void assign_programs(struct weft_run *run, const struct weft_options *opt
     }
 }
 
-static int open_run(struct weft_run *run, const struct weft_options *options) {
+static int run_open(struct weft_run *run, const struct weft_options *options) {
     *run = (struct weft_run){.options = options, .npes = options->npes};
     run->pe = calloc((size_t)run->npes, sizeof *run->pe);
     if (!run->pe)
         return -ENOMEM;
-    assign_programs(run, options);
-    fill_standard_streams();
-    raise_descriptor_limit(run);
+    programs_assign(run, options);
+    streams_fill();
+    descriptors_raise(run);
     int error = weft_control_create(run->npes, &run->control, &run->control_fd);
     if (error == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
         error = -errno;
@@ -84,7 +84,7 @@ static int open_run(struct weft_run *run, const struct weft_options *options) {
     return weft_catch_open(run);
 }
 
-static void fill_polls(const struct weft_run *run, struct pollfd *polls) {
+static void polls_fill(const struct weft_run *run, struct pollfd *polls) {
     polls[POLL_SIGNALS] = (struct pollfd){.fd = run->signals, .events = POLLIN};
     polls[POLL_NOTICES] = (struct pollfd){.fd = run->notices[0], .events = POLLIN};
     for (int pe = 0; run->hub && pe < run->npes; pe++)
@@ -92,41 +92,41 @@ static void fill_polls(const struct weft_run *run, struct pollfd *polls) {
                                                .events = weft_hub_events(run->hub, pe)};
 }
 
-static void serve_notice(struct weft_run *run) {
+static void notice_serve(struct weft_run *run) {
     struct weft_notice notice;
     if (read(run->notices[0], &notice, sizeof notice) == sizeof notice)
         weft_reap_noticed(run, &notice);
 }
 
 /* Signals first: the deaths that follow a Ctrl-C are not the fault of those who die. */
-static void serve_polls(struct weft_run *run, const struct pollfd *polls) {
+static void polls_serve(struct weft_run *run, const struct pollfd *polls) {
     if (polls[POLL_SIGNALS].revents)
         weft_signals_serve(run);
     for (int pe = 0; run->hub && pe < run->npes; pe++)
         if (polls[POLL_PES + pe].revents)
             weft_reap_serve(run, pe);
     if (polls[POLL_NOTICES].revents)
-        serve_notice(run);
+        notice_serve(run);
 }
 
-static bool is_over(const struct weft_run *run) {
+static bool run_is_over(const struct weft_run *run) {
     return run->phase == WEFT_OVER || (run->phase < WEFT_GRACE && weft_reap_all_over(run));
 }
 
-static void watch_over(struct weft_run *run) {
+static void run_watch(struct weft_run *run) {
     struct pollfd polls[POLL_PES + run->npes];
-    while (!is_over(run)) {
-        fill_polls(run, polls);
+    while (!run_is_over(run)) {
+        polls_fill(run, polls);
         nfds_t count = POLL_PES + (run->hub ? (nfds_t)run->npes : 0);
         if (poll(polls, count, weft_end_patience(run)) > 0)
-            serve_polls(run, polls);
+            polls_serve(run, polls);
         if (run->hub)
             weft_hub_retry(run->hub);
         weft_end_advance(run);
     }
 }
 
-static int run_job(struct weft_run *run) {
+static int run_execute(struct weft_run *run) {
     int error = weft_spawn_all(run);
     if (error == 0 && run->output)
         error = weft_output_start(run->output);
@@ -135,7 +135,7 @@ static int run_job(struct weft_run *run) {
         return STATUS_SYSTEM;
     }
     weft_shortage_note(&run->before);
-    watch_over(run);
+    run_watch(run);
     error = 0;
     if (run->output)
         error = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
@@ -146,7 +146,7 @@ static int run_job(struct weft_run *run) {
 }
 
 /* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
-static void die_as_told(const struct weft_run *run) {
+static void signal_die(const struct weft_run *run) {
     if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->told_by_terminal ||
         run->cause.detail != SIGINT)
         return;
@@ -160,12 +160,12 @@ int main(int argc, char **argv) {
     int status = weft_parse_options(argc, argv, &options);
     if (status >= 0)
         return status;
-    int error = open_run(&run, &options);
+    int error = run_open(&run, &options);
     if (error) {
         fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
         return STATUS_SYSTEM;
     }
-    status = run_job(&run);
-    die_as_told(&run);
+    status = run_execute(&run);
+    signal_die(&run);
     return status;
 }

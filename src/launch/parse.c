@@ -22,7 +22,7 @@ struct grammar {
 
 typedef char known_name[WEFT_KNOWN_NAME_BYTES];
 
-static int count_names(void) {
+static int grammar_count_names(void) {
     known_name name;
     int count = 0;
     for (int row = 0; row < weft_known_count; row++)
@@ -55,7 +55,7 @@ static const struct grammar *grammar_make(void) {
     static struct grammar grammar;
     if (grammar.letters)
         return &grammar;
-    size_t count = (size_t)count_names() + 1; /* and the end, which is empty */
+    size_t count = (size_t)grammar_count_names() + 1; /* and the end, which is empty */
     known_name *copies = calloc(count, sizeof *copies);
     grammar.names = calloc(count, sizeof *grammar.names);
     char *letters = calloc(count + 1, 2);
@@ -67,14 +67,14 @@ static const struct grammar *grammar_make(void) {
 }
 
 /* The row of what getopt returned or left in optopt; NULL: of no known option. */
-static const struct weft_known_row *row_of(int value) {
+static const struct weft_known_row *option_row(int value) {
     char letter[2] = {(char)value, '\0'};
     if (value >= FIRST_LONG)
         return &weft_known[value - FIRST_LONG];
     return value > 0 ? weft_known_find(letter) : NULL;
 }
 
-static int unknown(const char *word) {
+static int option_unknown(const char *word) {
     const char *name = word + strspn(word, "-"), *near = weft_known_nearest(name);
     if (near)
         return weft_options_error("unknown option %s; did you mean %s%s?", word,
@@ -83,10 +83,10 @@ static int unknown(const char *word) {
 }
 
 /* getopt has returned '?' or ':' for this word. */
-static int refuse(int option, const char *word) {
-    const struct weft_known_row *row = row_of(optopt);
+static int option_refuse(int option, const char *word) {
+    const struct weft_known_row *row = option_row(optopt);
     if (!row)
-        return unknown(word);
+        return option_unknown(word);
     if (option == ':')
         return weft_options_error("a value is missing after %s, which takes %s", word,
                                   row->arguments);
@@ -94,8 +94,8 @@ static int refuse(int option, const char *word) {
 }
 
 /* Acts on one option. Of two arguments getopt has taken the first, unless they are NAME=VALUE. */
-static int act(const struct weft_known_row *row, const char *word, int argc, char **argv,
-               struct weft_options *options) {
+static int option_act(const struct weft_known_row *row, const char *word, int argc, char **argv,
+                      struct weft_options *options) {
     struct weft_known_use use = {.word = word, .value = optarg};
     use.program = &options->program[options->nprograms - 1];
     bool two = weft_known_arguments(row) == 2 && !strchr(optarg, '=');
@@ -110,7 +110,7 @@ static int act(const struct weft_known_row *row, const char *word, int argc, cha
 }
 
 /* Options of one program, up to where it is named; *plain: "--" stood there. */
-static int parse_options(int argc, char **argv, struct weft_options *options, bool *plain) {
+static int options_parse(int argc, char **argv, struct weft_options *options, bool *plain) {
     const struct grammar *grammar = grammar_make();
     int option, status = -1, at = 1;
     if (!grammar)
@@ -121,14 +121,15 @@ static int parse_options(int argc, char **argv, struct weft_options *options, bo
            (option = getopt_long_only(argc, argv, grammar->letters, grammar->names, NULL)) != -1) {
         const char *word = argv[at];
         bool wrong = option == '?' || option == ':';
-        status = wrong ? refuse(option, word) : act(row_of(option), word, argc, argv, options);
+        status = wrong ? option_refuse(option, word)
+                       : option_act(option_row(option), word, argc, argv, options);
         at = optind;
     }
     *plain = optind > at;
     return status;
 }
 
-static int add_program(struct weft_options *options) {
+static int program_add(struct weft_options *options) {
     size_t count = (size_t)options->nprograms + 1;
     void *longer = realloc(options->program, count * sizeof *options->program);
     if (!longer)
@@ -139,11 +140,11 @@ static int add_program(struct weft_options *options) {
 }
 
 /* Reads from `argv`, whose first word is skipped, to the end or a colon; *next: how many words. */
-static int parse_program(int argc, char **argv, struct weft_options *options, int *next) {
+static int program_parse(int argc, char **argv, struct weft_options *options, int *next) {
     bool plain = false;
-    int status = add_program(options);
+    int status = program_add(options);
     if (status < 0)
-        status = parse_options(argc, argv, options, &plain);
+        status = options_parse(argc, argv, options, &plain);
     if (status >= 0)
         return status;
     int end = optind;
@@ -158,7 +159,7 @@ static int parse_program(int argc, char **argv, struct weft_options *options, in
 }
 
 /* How many PEs there are in all, and that they have room. */
-static int count_pes(struct weft_options *options) {
+static int options_count_pes(struct weft_options *options) {
     struct weft_program *first = options->program;
     int preset = options->per_host, status = -1;
     if (options->nprograms == 1 && first->npes == 0 && preset == 0)
@@ -189,9 +190,9 @@ int weft_parse_options(int argc, char **argv, struct weft_options *options) {
     *options = (struct weft_options){.binding = {.map = WEFT_LEVEL_HOST, .rank = WEFT_LEVEL_HOST}};
     int status = -1;
     for (int at = 0, next = 0; status < 0 && at < argc; at += next)
-        status = parse_program(argc - at, argv + at, options, &next);
+        status = program_parse(argc - at, argv + at, options, &next);
     if (status < 0)
-        status = count_pes(options);
+        status = options_count_pes(options);
     if (status < 0 && options->verbose)
         weft_known_show_notes();
     return status;

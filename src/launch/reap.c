@@ -10,25 +10,25 @@
 #include "boot/hub.h"
 #include "launch/end.h"
 
-static void drain(struct weft_run *run, int pe) {
+static void messages_drain(struct weft_run *run, int pe) {
     while (weft_reap_serve(run, pe))
         ;
 }
 
 /* The PE whose death the others have found and told each other, or -1: this process was stopped, or
  * got no processor (boot/notice.h). */
-static int told_dead(const struct weft_run *run) {
+static int death_told(const struct weft_run *run) {
     struct weft_cause told = weft_control_cause(run->control, run->npes);
     bool is_pe = told.pe >= 0 && told.pe < run->npes;
     return run->phase < WEFT_GRACE && told.kind == WEFT_ABORT_DIED && is_pe ? told.pe : -1;
 }
 
 /* Who has ended because of another's death is not the cause; what that one has sent comes first. */
-static void end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
+static void job_end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
     bool death = kind == WEFT_ABORT_DIED || kind == WEFT_ABORT_EXITED;
-    int culprit = death ? told_dead(run) : -1;
+    int culprit = death ? death_told(run) : -1;
     if (culprit >= 0 && culprit != pe) {
-        drain(run, culprit);
+        messages_drain(run, culprit);
         pe = culprit;
         kind = WEFT_ABORT_DIED;
         detail = 0;
@@ -41,23 +41,23 @@ static void end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int de
 }
 
 /* The child is over and that is a death: how, is known. */
-static void end_by_child(struct weft_run *run, int pe) {
+static void job_end_by_child(struct weft_run *run, int pe) {
     int wait = run->pe[pe].wait;
     if (WIFSIGNALED(wait))
-        end_by(run, pe, WEFT_ABORT_DIED, WTERMSIG(wait));
+        job_end_by(run, pe, WEFT_ABORT_DIED, WTERMSIG(wait));
     else
-        end_by(run, pe, WEFT_ABORT_EXITED, WEXITSTATUS(wait));
+        job_end_by(run, pe, WEFT_ABORT_EXITED, WEXITSTATUS(wait));
 }
 
-static void judge_absent(struct weft_run *run, int pe) {
+static void child_judge_absent(struct weft_run *run, int pe) {
     if (run->pe[pe].wait != 0 || weft_run_anyone_joined(run))
-        end_by_child(run, pe);
+        job_end_by_child(run, pe);
 }
 
-static void judge_left(struct weft_run *run, int pe) {
+static void child_judge_left(struct weft_run *run, int pe) {
     int wait = run->pe[pe].wait;
     if (run->hub && weft_hub_awaits(run->hub, pe))
-        end_by_child(run, pe);
+        job_end_by_child(run, pe);
     else if (!WIFSIGNALED(wait))
         run->failures += WEXITSTATUS(wait) != 0;
     else
@@ -66,37 +66,37 @@ static void judge_left(struct weft_run *run, int pe) {
 }
 
 /* Judges a PE whose child is over. */
-static void judge(struct weft_run *run, int pe) {
+static void child_judge(struct weft_run *run, int pe) {
     const struct weft_run_pe *it = &run->pe[pe];
-    drain(run, pe);
+    messages_drain(run, pe);
     if (weft_run_state(run, pe) == WEFT_PE_LEFT)
-        judge_left(run, pe);
+        child_judge_left(run, pe);
     else if (!it->self)
-        judge_absent(run, pe);
+        child_judge_absent(run, pe);
     else if (it->self == it->child || !it->watch.running)
-        end_by_child(run, pe); /* else the PE is below the child, and its mutex will tell */
+        job_end_by_child(run, pe); /* else the PE is below the child, and its mutex will tell */
 }
 
-static void joined(struct weft_run *run, int pe, pid_t self) {
+static void pe_joined(struct weft_run *run, int pe, pid_t self) {
     run->pe[pe].self = self ? self : run->pe[pe].child; /* 0: in a pid namespace not below ours */
     weft_watch_start(&run->pe[pe].watch);
     weft_shortage_note_other(&run->pe[pe].before, run->pe[pe].self, &run->before);
     for (int other = 0; other < run->npes; other++)
         if (run->pe[other].reaped && weft_run_state(run, other) == WEFT_PE_ABSENT)
-            judge(run, other); /* others will wait for it in vain */
+            child_judge(run, other); /* others will wait for it in vain */
 }
 
 /* A PE that others wait for in an exchange may be over already. */
-static void gave(struct weft_run *run) {
+static void pe_gave(struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++)
         if (run->pe[pe].reaped && run->hub && weft_hub_awaits(run->hub, pe))
-            judge(run, pe);
+            child_judge(run, pe);
 }
 
-static void send_junk(struct weft_run *run, int pe, const char *why) {
+static void pe_sent_junk(struct weft_run *run, int pe, const char *why) {
     fprintf(stderr, "oshrun: PE %d (pid %d) sent %s; ending the job\n", pe, weft_run_pid(run, pe),
             why);
-    end_by(run, pe, WEFT_ABORT_ERROR, 0);
+    job_end_by(run, pe, WEFT_ABORT_ERROR, 0);
 }
 
 bool weft_reap_serve(struct weft_run *run, int pe) {
@@ -106,26 +106,26 @@ bool weft_reap_serve(struct weft_run *run, int pe) {
     case WEFT_HUB_NOTHING:
         return false;
     case WEFT_HUB_GAVE:
-        gave(run);
+        pe_gave(run);
         break;
     case WEFT_HUB_JOINED:
-        joined(run, pe, report.pid);
+        pe_joined(run, pe, report.pid);
         break;
     case WEFT_HUB_EXIT:
-        end_by(run, pe, WEFT_ABORT_GLOBAL_EXIT, report.status);
+        job_end_by(run, pe, WEFT_ABORT_GLOBAL_EXIT, report.status);
         break;
     case WEFT_HUB_FAILED:
-        end_by(run, pe, WEFT_ABORT_ERROR, report.status);
+        job_end_by(run, pe, WEFT_ABORT_ERROR, report.status);
         break;
     case WEFT_HUB_BLAMED:
-        end_by(run, report.culprit, WEFT_ABORT_LEFT, report.status);
+        job_end_by(run, report.culprit, WEFT_ABORT_LEFT, report.status);
         break;
     case WEFT_HUB_LOST:
         if (weft_run_is_in(run, pe))
-            end_by(run, pe, WEFT_ABORT_DIED, 0);
+            job_end_by(run, pe, WEFT_ABORT_DIED, 0);
         break;
     case WEFT_HUB_JUNK:
-        send_junk(run, pe, report.why);
+        pe_sent_junk(run, pe, report.why);
         break;
     }
     return true;
@@ -134,29 +134,29 @@ bool weft_reap_serve(struct weft_run *run, int pe) {
 void weft_reap_noticed(struct weft_run *run, const struct weft_notice *notice) {
     int pe = notice->pe;
     run->pe[pe].watch.running = false;
-    drain(run, pe);
+    messages_drain(run, pe);
     if (notice->result == EOWNERDEAD && weft_run_is_in(run, pe))
-        end_by(run, pe, WEFT_ABORT_DIED, 0);
+        job_end_by(run, pe, WEFT_ABORT_DIED, 0);
     else if (notice->result == 0 && weft_run_state(run, pe) == WEFT_PE_JOINED)
         weft_watch_start(&run->pe[pe].watch); /* it left, and has come back since */
 }
 
 /* Whether it was dying before we began to kill. */
-static bool died_first(const struct weft_run *run, int pe) {
+static bool pe_died_first(const struct weft_run *run, int pe) {
     return run->cause.kind == WEFT_ABORT_DIED && run->cause.pe == pe &&
            run->pe[pe].self == run->pe[pe].child;
 }
 
-static void reaped(struct weft_run *run, int pe, int wait) {
+static void child_reaped(struct weft_run *run, int pe, int wait) {
     run->pe[pe].reaped = true;
     run->pe[pe].wait = wait;
-    run->pe[pe].killed = run->phase >= WEFT_TERMINATING && !died_first(run, pe);
+    run->pe[pe].killed = run->phase >= WEFT_TERMINATING && !pe_died_first(run, pe);
     if (!run->first_status) {
         run->first_status = weft_run_status(wait);
         run->first_pe = pe;
     }
     if (run->phase < WEFT_GRACE)
-        judge(run, pe);
+        child_judge(run, pe);
     else if (run->cause.pe == pe)
         weft_end_learn(run);
 }
@@ -167,13 +167,13 @@ void weft_reap_children(struct weft_run *run) {
     while ((pid = waitpid(-1, &wait, WNOHANG)) > 0)
         for (int pe = 0; pe < run->npes; pe++)
             if (run->pe[pe].child == pid && !run->pe[pe].reaped)
-                reaped(run, pe, wait);
+                child_reaped(run, pe, wait);
     run->childless = pid < 0 && errno == ECHILD;
 }
 
 /* Whether the process that joined outlives the child which was its wrapper; then it is our own
  * child by now, since we adopt orphans. */
-static bool lingers(const struct weft_run_pe *pe) {
+static bool pe_lingers(const struct weft_run_pe *pe) {
     siginfo_t info = {0};
     return pe->self && pe->self != pe->child &&
            waitid(P_PID, (id_t)pe->self, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -183,7 +183,7 @@ bool weft_reap_all_over(const struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++) {
         const struct weft_run_pe *it = &run->pe[pe];
         bool below = it->self && it->self != it->child;
-        if (!it->reaped || (below && weft_run_is_in(run, pe)) || lingers(it))
+        if (!it->reaped || (below && weft_run_is_in(run, pe)) || pe_lingers(it))
             return false;
     }
     return true;

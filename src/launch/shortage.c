@@ -11,12 +11,12 @@
 #include "base/cgroup.h"
 
 /* UINT64_MAX: the kernel has no such count for this group. */
-static uint64_t read_kills(const struct weft_cgroup *cgroup) {
+static uint64_t kills_read(const struct weft_cgroup *cgroup) {
     return weft_cgroup_number(
         cgroup->folder, cgroup->version_2 ? "memory.events" : "memory.oom_control", "oom_kill ");
 }
 
-static uint64_t read_kills_of_machine(void) {
+static uint64_t kills_read_machine(void) {
     return weft_cgroup_number("/proc", "vmstat", "oom_kill ");
 }
 
@@ -26,12 +26,12 @@ static void note_cgroup(struct weft_shortage *before, pid_t pid) {
     for (int version_2 = 0; version_2 <= 1 && !before->cgroup; version_2++) {
         if (!weft_cgroup_find(&found, pid, "memory", version_2))
             continue;
-        before->kills = read_kills(&found);
+        before->kills = kills_read(&found);
         if (before->kills != UINT64_MAX && (before->cgroup = malloc(sizeof found)) != NULL)
             *before->cgroup = found;
     }
     if (!before->cgroup)
-        before->kills = read_kills_of_machine();
+        before->kills = kills_read_machine();
 }
 
 void weft_shortage_note(struct weft_shortage *before) {
@@ -48,7 +48,7 @@ void weft_shortage_note_other(struct weft_shortage *before, pid_t pid,
 }
 
 /* The limit of one group in bytes if its usage came close to it; 0 otherwise. */
-static uint64_t limit_met(const char *folder) {
+static uint64_t limit_is_met(const char *folder) {
     uint64_t limit = weft_cgroup_number(folder, "memory.max", "");
     uint64_t most = weft_cgroup_number(folder, "memory.peak", "");
     if (limit == UINT64_MAX) {
@@ -62,22 +62,22 @@ static uint64_t limit_met(const char *folder) {
 
 /* The innermost cgroup from there up whose limit was met stays in it: the limit, or 0. The root is
  * one of them, for in a container it has the container's limit. */
-static uint64_t find_limit(struct weft_cgroup *cgroup) {
+static uint64_t limit_find(struct weft_cgroup *cgroup) {
     uint64_t limit;
     do
-        limit = limit_met(cgroup->folder);
+        limit = limit_is_met(cgroup->folder);
     while (!limit && weft_cgroup_ascend(cgroup));
     return limit;
 }
 
 int weft_shortage_text(const struct weft_shortage *before, char *text, size_t bytes) {
-    uint64_t kills = before->cgroup ? read_kills(before->cgroup) : read_kills_of_machine();
+    uint64_t kills = before->cgroup ? kills_read(before->cgroup) : kills_read_machine();
     if (kills == UINT64_MAX || kills <= before->kills)
         return 0;
     if (!before->cgroup)
         return snprintf(text, bytes, "the machine has no more");
     struct weft_cgroup cgroup = *before->cgroup;
-    uint64_t limit = find_limit(&cgroup);
+    uint64_t limit = limit_find(&cgroup);
     if (limit)
         return snprintf(text, bytes, "cgroup %s has its limit of %.4g MiB", cgroup.folder,
                         (double)limit / (1 << 20));

@@ -7,19 +7,19 @@
 #include "launch/end.h"
 #include "launch/reap.h"
 
-static void forward(struct weft_run *run, int signal, bool group_has_it) {
+static void signal_forward(struct weft_run *run, int signal, bool group_has_it) {
     if (group_has_it)
         return;
     for (int pe = 0; pe < run->npes; pe++)
         weft_run_signal(run, pe, signal);
 }
 
-static void serve_one(struct weft_run *run, int signal, bool group_has_it) {
+static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
     if (signal == SIGCHLD) {
         weft_reap_children(run);
         return;
     }
-    forward(run, signal, group_has_it);
+    signal_forward(run, signal, group_has_it);
     if (weft_catch_is_deadly(signal))
         weft_end_told(run, signal, group_has_it);
     else if (signal == SIGTSTP)
@@ -30,5 +30,5 @@ void weft_signals_serve(struct weft_run *run) {
     int signal;
     bool from_kernel;
     while (weft_catch_next(run, &signal, &from_kernel))
-        serve_one(run, signal, from_kernel);
+        signal_serve(run, signal, from_kernel);
 }

@@ -38,13 +38,13 @@ struct birth {
     int files[2];                /* for its output; only if the options name a folder */
 };
 
-static int say(int code, const char *what) {
+static int failure_say(int code, const char *what) {
     fprintf(stderr, "oshrun: %s: %s\n", what, strerror(-code));
     return code;
 }
 
 /* Leaves the descriptor to the program under the name of an environment variable. */
-static void hand_down(const char *name, int fd) {
+static void descriptor_hand_down(const char *name, int fd) {
     char number[16];
     int kept = fcntl(fd, F_DUPFD, FIRST_DESCRIPTOR);
     if (kept < 0) { /* the limit on descriptors is lower */
@@ -55,22 +55,22 @@ static void hand_down(const char *name, int fd) {
     setenv(name, number, 1);
 }
 
-static void set_number(const char *name, int value) {
+static void variable_set(const char *name, int value) {
     char number[16];
     snprintf(number, sizeof number, "%d", value);
     setenv(name, number, 1);
 }
 
-static void leave_environment(const struct weft_run *run, int pe, const struct lines *lines) {
-    set_number(WEFT_BOOT_ENV_PE, pe);
-    set_number(WEFT_BOOT_ENV_NPES, run->npes);
-    hand_down(WEFT_BOOT_ENV_HUB, lines->hub[1]);
-    hand_down(WEFT_BOOT_ENV_CONTROL, run->control_fd);
-    hand_down(WEFT_BOOT_ENV_LIFE, lines->life[1]);
+static void environment_clear(const struct weft_run *run, int pe, const struct lines *lines) {
+    variable_set(WEFT_BOOT_ENV_PE, pe);
+    variable_set(WEFT_BOOT_ENV_NPES, run->npes);
+    descriptor_hand_down(WEFT_BOOT_ENV_HUB, lines->hub[1]);
+    descriptor_hand_down(WEFT_BOOT_ENV_CONTROL, run->control_fd);
+    descriptor_hand_down(WEFT_BOOT_ENV_LIFE, lines->life[1]);
 }
 
 /* Only PE 0 may read what we could: several readers would share it by chance. */
-static void set_streams(const struct weft_run *run, const struct birth *birth) {
+static void child_set_streams(const struct weft_run *run, const struct birth *birth) {
     if (birth->pe > 0) {
         int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
         dup2(nothing, STDIN_FILENO);
@@ -81,25 +81,26 @@ static void set_streams(const struct weft_run *run, const struct birth *birth) {
         weft_files_redirect(birth->files);
 }
 
-static void restore_found(const struct weft_run *run) {
+static void child_restore_found(const struct weft_run *run) {
     setrlimit(RLIMIT_NOFILE, &run->descriptors);
     weft_catch_restore(run);
 }
 
 /* Parents and child are one program still: pointers hold in both. */
-static _Noreturn void give_up(const struct weft_run *run, const char *deed, const char *object) {
+static _Noreturn void child_give_up(const struct weft_run *run, const char *deed,
+                                    const char *object) {
     struct weft_spawn_failure failure = {.error = errno, .deed = deed, .object = object};
     ssize_t written = write(run->exec_failures[1], &failure, sizeof failure);
     (void)written;
     _exit(failure.error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN);
 }
 
-static _Noreturn void become_program(const struct weft_run *run, int pe) {
+static _Noreturn void child_exec(const struct weft_run *run, int pe) {
     const struct weft_program *program = run->pe[pe].program;
     if (program->folder && chdir(program->folder) < 0)
-        give_up(run, "start in", program->folder);
+        child_give_up(run, "start in", program->folder);
     execvp(program->argv[0], program->argv);
-    give_up(run, "run", program->argv[0]);
+    child_give_up(run, "run", program->argv[0]);
 }
 
 static _Noreturn void child_main(const struct weft_run *run, const struct birth *birth) {
@@ -108,15 +109,15 @@ static _Noreturn void child_main(const struct weft_run *run, const struct birth 
         _exit(STATUS_NOT_RUN); /* it died before the line above */
     if (birth->processors)
         sched_setaffinity(0, sizeof *birth->processors, birth->processors);
-    set_streams(run, birth);
+    child_set_streams(run, birth);
     weft_environment_apply(&run->options->environment);
     weft_environment_apply(&run->pe[birth->pe].program->environment);
-    leave_environment(run, birth->pe, birth->lines);
-    restore_found(run);
-    become_program(run, birth->pe);
+    environment_clear(run, birth->pe, birth->lines);
+    child_restore_found(run);
+    child_exec(run, birth->pe);
 }
 
-static int make_lines(struct lines *lines) {
+static int lines_make(struct lines *lines) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines->hub) < 0)
         return -errno;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines->life) < 0)
@@ -124,11 +125,11 @@ static int make_lines(struct lines *lines) {
     return 0;
 }
 
-static int make_all_lines(struct weft_run *run, struct lines *lines) {
+static int lines_make_all(struct weft_run *run, struct lines *lines) {
     int *sockets = calloc((size_t)run->npes, sizeof *sockets);
     int error = sockets ? 0 : -ENOMEM;
     for (int pe = 0; error == 0 && pe < run->npes; pe++) {
-        error = make_lines(&lines[pe]);
+        error = lines_make(&lines[pe]);
         sockets[pe] = lines[pe].hub[0];
         run->pe[pe].life = lines[pe].life[0];
     }
@@ -139,13 +140,13 @@ static int make_all_lines(struct weft_run *run, struct lines *lines) {
 }
 
 /* The page shows the child's number until the PE, which may be another process, writes its own. */
-static void enter_child(struct weft_run *run, int pe, pid_t child) {
+static void child_enter(struct weft_run *run, int pe, pid_t child) {
     int32_t nobody = 0;
     run->pe[pe].child = child;
     atomic_compare_exchange_strong(&run->control->pe[pe].pid, &nobody, (int32_t)child);
 }
 
-static int fork_one(struct weft_run *run, struct birth *birth) {
+static int child_fork(struct weft_run *run, struct birth *birth) {
     const char *folder = run->options->output_folder;
     int error = folder ? weft_files_open(folder, birth->pe, birth->files) : 0;
     if (error)
@@ -157,11 +158,11 @@ static int fork_one(struct weft_run *run, struct birth *birth) {
         child_main(run, birth);
     if (folder)
         weft_files_close(birth->files);
-    enter_child(run, birth->pe, child);
+    child_enter(run, birth->pe, child);
     return 0;
 }
 
-static int fork_all(struct weft_run *run, const struct lines *lines) {
+static int children_fork(struct weft_run *run, const struct lines *lines) {
     cpu_set_t *sets = calloc((size_t)run->npes, sizeof *sets);
     if (!sets)
         return -ENOMEM;
@@ -171,7 +172,7 @@ static int fork_all(struct weft_run *run, const struct lines *lines) {
     for (; error == 0 && birth.pe < run->npes; birth.pe++) {
         birth.lines = &lines[birth.pe];
         birth.processors = bind ? &sets[birth.pe] : NULL;
-        error = fork_one(run, &birth);
+        error = child_fork(run, &birth);
     }
     free(sets);
     return error;
@@ -180,19 +181,19 @@ static int fork_all(struct weft_run *run, const struct lines *lines) {
 int weft_spawn_all(struct weft_run *run) {
     struct lines *lines = calloc((size_t)run->npes, sizeof *lines);
     if (!lines)
-        return say(-ENOMEM, "cannot start the PEs");
-    int error = make_all_lines(run, lines);
+        return failure_say(-ENOMEM, "cannot start the PEs");
+    int error = lines_make_all(run, lines);
     if (error == 0 && pipe2(run->exec_failures, O_CLOEXEC | O_NONBLOCK) < 0)
         error = -errno;
     if (error == 0)
-        error = fork_all(run, lines);
+        error = children_fork(run, lines);
     if (error == 0)
         for (int pe = 0; pe < run->npes; pe++) {
             close(lines[pe].hub[1]);
             close(lines[pe].life[1]);
         }
     free(lines);
-    return error ? say(error, "cannot start the PEs") : 0;
+    return error ? failure_say(error, "cannot start the PEs") : 0;
 }
 
 bool weft_spawn_failure(const struct weft_run *run, struct weft_spawn_failure *failure) {

@@ -74,7 +74,7 @@ void weft_topology_format(const cpu_set_t *set, char *list, size_t bytes) {
     }
 }
 
-static bool read_list(const char *path, cpu_set_t *set) {
+static bool list_read(const char *path, cpu_set_t *set) {
     char text[4096] = "";
     FILE *file = fopen(path, "re");
     bool found = file && fgets(text, sizeof text, file) && weft_topology_parse(text, set);
@@ -84,25 +84,25 @@ static bool read_list(const char *path, cpu_set_t *set) {
 }
 
 /* The NUMA node with this processor. */
-static bool find_node(int cpu, cpu_set_t *part) {
+static bool node_find(int cpu, cpu_set_t *part) {
     cpu_set_t online;
     char path[64];
-    if (!read_list("/sys/devices/system/node/online", &online))
+    if (!list_read("/sys/devices/system/node/online", &online))
         return false;
     for (int node = 0; node < CPU_SETSIZE; node++) {
         snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
-        if (CPU_ISSET(node, &online) && read_list(path, part) && CPU_ISSET(cpu, part))
+        if (CPU_ISSET(node, &online) && list_read(path, part) && CPU_ISSET(cpu, part))
             return true;
     }
     return false;
 }
 
-static void find_part(enum weft_level level, int cpu, const cpu_set_t *allowed, cpu_set_t *part) {
+static void part_find(enum weft_level level, int cpu, const cpu_set_t *allowed, cpu_set_t *part) {
     char path[128];
-    bool found = level == WEFT_LEVEL_NUMA && find_node(cpu, part);
+    bool found = level == WEFT_LEVEL_NUMA && node_find(cpu, part);
     if (levels[level].file) {
         snprintf(path, sizeof path, levels[level].file, cpu);
-        found = read_list(path, part);
+        found = list_read(path, part);
     }
     if (!found && level > WEFT_LEVEL_CORE)
         *part = *allowed;
@@ -117,7 +117,7 @@ int weft_topology_parts(enum weft_level level, const cpu_set_t *allowed, cpu_set
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &left))
             continue;
-        find_part(level, cpu, allowed, &parts[count]);
+        part_find(level, cpu, allowed, &parts[count]);
         CPU_AND(&parts[count], &parts[count], &left);
         CPU_XOR(&left, &left, &parts[count]);
         count++;

@@ -7,7 +7,7 @@
 
 enum { STACK_BYTES = 128 * 1024 };
 
-static void *watch_main(void *argument) {
+static void *mutex_watch_main(void *argument) {
     struct weft_watch *watch = argument;
     struct weft_notice notice = {.pe = watch->pe};
     notice.result = weft_alive_await(watch->alive, NULL);
@@ -25,6 +25,6 @@ void weft_watch_start(struct weft_watch *watch) {
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread;
-    watch->running = pthread_create(&thread, &attributes, watch_main, watch) == 0;
+    watch->running = pthread_create(&thread, &attributes, mutex_watch_main, watch) == 0;
     pthread_attr_destroy(&attributes);
 }

@@ -11,14 +11,14 @@
 
 struct weft_gpu weft_gpu;
 
-static int attribute(int which, weft_cu_device device) {
+static int device_attribute(int which, weft_cu_device device) {
     int value = 0;
     weft_cuda.cuDeviceGetAttribute(&value, which, device);
     return value;
 }
 
 /* The ordinal of the GPU that the calling thread uses already; -1 when it uses none. */
-static int current_ordinal(int count) {
+static int ordinal_current(int count) {
     weft_cu_context context = NULL;
     weft_cu_device current, device;
     if (weft_cuda.cuCtxGetCurrent(&context) != 0 || !context ||
@@ -30,7 +30,7 @@ static int current_ordinal(int count) {
     return -1;
 }
 
-static int choose_ordinal(int wanted, int pe, int *ordinal) {
+static int ordinal_choose(int wanted, int pe, int *ordinal) {
     int count = 0;
     int error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), "cuDeviceGetCount", "GPUs");
     if (error)
@@ -38,15 +38,15 @@ static int choose_ordinal(int wanted, int pe, int *ordinal) {
     if (wanted >= count)
         return weft_fail(-ENODEV, "SHMEMX_DEVICE is %d, and CUDA sees %d GPUs here: set it below",
                          wanted, count);
-    int current = current_ordinal(count);
+    int current = ordinal_current(count);
     *ordinal = wanted >= 0 ? wanted : current >= 0 ? current : pe % count;
     return 0;
 }
 
 /* What a window needs; without it there is no GPU for us. */
-static int require_abilities(weft_cu_device device, const char *name) {
-    if (attribute(WEFT_CU_DEVICE_MAPS_MEMORY, device) &&
-        attribute(WEFT_CU_DEVICE_EXPORTS_DESCRIPTORS, device))
+static int device_require(weft_cu_device device, const char *name) {
+    if (device_attribute(WEFT_CU_DEVICE_MAPS_MEMORY, device) &&
+        device_attribute(WEFT_CU_DEVICE_EXPORTS_DESCRIPTORS, device))
         return 0;
     return weft_fail(-ENODEV,
                      "%s cannot map memory of other processes (virtual memory management and "
@@ -54,7 +54,7 @@ static int require_abilities(weft_cu_device device, const char *name) {
                      name);
 }
 
-static int describe(int ordinal) {
+static int device_describe(int ordinal) {
     weft_cu_device device;
     int error = weft_cuda.cuDeviceGet(&device, ordinal);
     if (error == 0)
@@ -67,17 +67,18 @@ static int describe(int ordinal) {
         return weft_cuda_check(error, "cuDeviceGet", "the GPU of this PE");
     weft_gpu.ordinal = ordinal;
     weft_gpu.device = device;
-    weft_gpu.capability = 10 * attribute(WEFT_CU_DEVICE_CAPABILITY_MAJOR, device) +
-                          attribute(WEFT_CU_DEVICE_CAPABILITY_MINOR, device);
-    weft_gpu.sms = attribute(WEFT_CU_DEVICE_SMS, device);
-    weft_gpu.sees_registered_memory = attribute(WEFT_CU_DEVICE_REGISTERS_HOST_MEMORY, device) &&
-                                      attribute(WEFT_CU_DEVICE_REGISTERED_AT_HOST_ADDRESS, device);
-    weft_gpu.host_atomics = attribute(WEFT_CU_DEVICE_HOST_ATOMICS, device);
-    return require_abilities(device, weft_gpu.name);
+    weft_gpu.capability = 10 * device_attribute(WEFT_CU_DEVICE_CAPABILITY_MAJOR, device) +
+                          device_attribute(WEFT_CU_DEVICE_CAPABILITY_MINOR, device);
+    weft_gpu.sms = device_attribute(WEFT_CU_DEVICE_SMS, device);
+    weft_gpu.sees_registered_memory =
+        device_attribute(WEFT_CU_DEVICE_REGISTERS_HOST_MEMORY, device) &&
+        device_attribute(WEFT_CU_DEVICE_REGISTERED_AT_HOST_ADDRESS, device);
+    weft_gpu.host_atomics = device_attribute(WEFT_CU_DEVICE_HOST_ATOMICS, device);
+    return device_require(device, weft_gpu.name);
 }
 
 /* The context is current. */
-static int open_streams(void) {
+static int streams_open(void) {
     int least = 0, greatest = 0;
     weft_cuda.cuCtxGetStreamPriorityRange(&least, &greatest);
     int error =
@@ -88,7 +89,7 @@ static int open_streams(void) {
     return weft_cuda_check(error, "cuStreamCreateWithPriority", "streams of the library");
 }
 
-static int find_granularity(void) {
+static int granularity_find(void) {
     struct weft_cu_memory_properties properties = weft_gpu_memory_properties();
     return weft_cuda_check(weft_cuda.cuMemGetAllocationGranularity(
                                &weft_gpu.granularity, &properties, WEFT_CU_GRANULARITY_RECOMMENDED),
@@ -99,8 +100,8 @@ int weft_gpu_inspect(int wanted, int pe) {
     int ordinal = 0, error = weft_cuda_load();
     if (weft_gpu.open || error)
         return error;
-    error = choose_ordinal(wanted, pe, &ordinal);
-    return error ? error : describe(ordinal);
+    error = ordinal_choose(wanted, pe, &ordinal);
+    return error ? error : device_describe(ordinal);
 }
 
 int weft_gpu_open(int wanted, int pe) {
@@ -113,8 +114,8 @@ int weft_gpu_open(int wanted, int pe) {
         return error;
     weft_gpu.open = true;
     struct weft_gpu_scope scope = weft_gpu_enter();
-    if ((error = open_streams()) == 0)
-        error = find_granularity();
+    if ((error = streams_open()) == 0)
+        error = granularity_find();
     weft_gpu_leave(scope);
     if (error)
         weft_gpu_close();
@@ -194,7 +195,7 @@ static struct {
     size_t count;
 } registrations = {.changing = PTHREAD_MUTEX_INITIALIZER};
 
-static int note_registration(void *at, size_t bytes) {
+static int registration_note(void *at, size_t bytes) {
     pthread_mutex_lock(&registrations.changing);
     struct registration *longer =
         realloc(registrations.list, (registrations.count + 1) * sizeof *longer);
@@ -206,7 +207,7 @@ static int note_registration(void *at, size_t bytes) {
     return longer ? 0 : weft_fail(-ENOMEM, "no memory to note what is registered");
 }
 
-static void forget_registration(const void *at) {
+static void registration_forget(const void *at) {
     pthread_mutex_lock(&registrations.changing);
     for (size_t i = 0; i < registrations.count; i++)
         if (registrations.list[i].at == (uintptr_t)at)
@@ -221,13 +222,13 @@ int weft_gpu_register(void *at, size_t bytes) {
     int error = weft_cuda_check(
         weft_cuda.cuMemHostRegister(at, bytes, WEFT_CU_HOST_PORTABLE | WEFT_CU_HOST_DEVICE_MAP),
         "cuMemHostRegister", "symmetric memory of the host");
-    if (error == 0 && (error = note_registration(at, bytes)))
+    if (error == 0 && (error = registration_note(at, bytes)))
         weft_cuda.cuMemHostUnregister(at);
     return error;
 }
 
 void weft_gpu_unregister(void *at) {
-    forget_registration(at);
+    registration_forget(at);
     weft_cuda.cuMemHostUnregister(at);
 }
 

@@ -10,7 +10,7 @@
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_gpu_agent *agents;
 
-static void end_work(struct weft_gpu_agent *agent) {
+static void agent_end_work(struct weft_gpu_agent *agent) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
     weft_gpu_kernels_close();
     if (agent->stream)
@@ -18,7 +18,7 @@ static void end_work(struct weft_gpu_agent *agent) {
     weft_gpu_leave(scope);
 }
 
-static int begin_work(struct weft_gpu_agent *agent, const char *call) {
+static int agent_begin_work(struct weft_gpu_agent *agent, const char *call) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
     int error = weft_cuda_check(
         weft_cuda.cuStreamCreateWithPriority(&agent->stream, WEFT_CU_STREAM_NON_BLOCKING, 0), call,
@@ -27,30 +27,30 @@ static int begin_work(struct weft_gpu_agent *agent, const char *call) {
         error = weft_gpu_kernels_open();
     weft_gpu_leave(scope);
     if (error)
-        end_work(agent);
+        agent_end_work(agent);
     return error;
 }
 
-static int begin(struct weft_gpu_agent *agent, const char *call) {
+static int agent_begin(struct weft_gpu_agent *agent, const char *call) {
     weft_cu_device device;
     int error =
         weft_cuda_check(weft_cuda.cuDeviceGet(&device, agent->ordinal), call, "cuDeviceGet");
     if (error == 0)
         error = weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&agent->context, device), call,
                                 "a context on the GPU of another PE");
-    if (error == 0 && (error = begin_work(agent, call)) != 0)
+    if (error == 0 && (error = agent_begin_work(agent, call)) != 0)
         weft_cuda.cuDevicePrimaryCtxRelease(device);
     return error;
 }
 
-static struct weft_gpu_agent *add(int ordinal, const char *call) {
+static struct weft_gpu_agent *agent_add(int ordinal, const char *call) {
     struct weft_gpu_agent *agent = calloc(1, sizeof *agent);
     if (!agent) {
         weft_fail(-ENOMEM, "%s: no memory", call);
         return NULL;
     }
     agent->ordinal = ordinal;
-    if (begin(agent, call) != 0) {
+    if (agent_begin(agent, call) != 0) {
         free(agent);
         return NULL;
     }
@@ -64,7 +64,7 @@ const struct weft_gpu_agent *weft_gpu_agent_of(int ordinal, const char *call) {
     while (agent && agent->ordinal != ordinal)
         agent = agent->next;
     if (!agent)
-        agent = add(ordinal, call);
+        agent = agent_add(ordinal, call);
     pthread_mutex_unlock(&changing);
     return agent;
 }
@@ -86,7 +86,7 @@ void weft_gpu_agents_close(void) {
         struct weft_gpu_agent *agent = agents;
         weft_cu_device device;
         agents = agent->next;
-        end_work(agent);
+        agent_end_work(agent);
         if (weft_cuda.cuDeviceGet(&device, agent->ordinal) == WEFT_CU_SUCCESS)
             weft_cuda.cuDevicePrimaryCtxRelease(device);
         free(agent);

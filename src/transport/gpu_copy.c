@@ -36,7 +36,7 @@ enum { ENGINES = sizeof engines / sizeof engines[0], NOT_READ_YET = -1 };
 
 static _Atomic int engine_in_use = NOT_READ_YET;
 
-static enum weft_engine read_setting(void) {
+static enum weft_engine setting_read(void) {
     for (int i = 0; i < ENGINES; i++)
         if (strcmp(weft_env.engine, engines[i]) == 0)
             return (enum weft_engine)i;
@@ -53,7 +53,7 @@ enum weft_engine weft_engine_get(void) {
     int engine = atomic_load_explicit(&engine_in_use, memory_order_relaxed);
     if (engine != NOT_READ_YET)
         return (enum weft_engine)engine;
-    enum weft_engine setting = read_setting();
+    enum weft_engine setting = setting_read();
     if (atomic_compare_exchange_strong(&engine_in_use, &engine, (int)setting))
         return setting;
     return (enum weft_engine)engine; /* another thread has been quicker */
@@ -94,7 +94,7 @@ static size_t word_bytes(const void *to, const void *from) {
     return word;
 }
 
-static bool reaches(const void *to, const void *from, enum weft_direction direction) {
+static bool kernel_reaches(const void *to, const void *from, enum weft_direction direction) {
     if (direction < WEFT_TO_HOST)
         return true;
     return weft_gpu_memory_kind(to) != WEFT_MEMORY_HOST &&
@@ -122,7 +122,8 @@ static int copy_by_engine(char *to, const char *from, size_t bytes, weft_cu_stre
 
 /* The host waits for its own copies one by one, and a kernel's launch costs it more (10.5 us) than
  * a copy engine's start (8). */
-static enum weft_engine choose(enum weft_direction direction, size_t bytes, weft_cu_stream stream) {
+static enum weft_engine engine_choose(enum weft_direction direction, size_t bytes,
+                                      weft_cu_stream stream) {
     if (stream == weft_gpu.stream && weft_engine_get() == WEFT_ENGINE_AUTO)
         return WEFT_ENGINE_COPY;
     return weft_engine_choose(direction, bytes);
@@ -134,8 +135,8 @@ int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction 
         return 0;
     /* What goes in small words costs the multiprocessors as much as so many more bytes. */
     size_t nwords = (bytes + word_bytes(to, from) - 1) / word_bytes(to, from);
-    enum weft_engine engine = choose(direction, nwords * WORD_BYTES, stream);
-    if (engine == WEFT_ENGINE_SM && reaches(to, from, direction))
+    enum weft_engine engine = engine_choose(direction, nwords * WORD_BYTES, stream);
+    if (engine == WEFT_ENGINE_SM && kernel_reaches(to, from, direction))
         return copy_by_threads(to, from, bytes, nwords, table[direction].blocks_max, stream, call);
     return copy_by_engine(to, from, bytes, stream, call);
 }

@@ -26,7 +26,7 @@ static const char *const names[WEFT_KERNELS] = {
 
 /* Loaded for good: a kernel that is loaded when it is first launched waits for all that the GPU has
  * under way, which may be a kernel that waits for what this one brings. */
-static int find_functions(struct loaded *loaded) {
+static int image_find_functions(struct loaded *loaded) {
     for (int kernel = 0; kernel < WEFT_KERNELS; kernel++) {
         weft_cu_function *function = &loaded->functions[kernel];
         int error = weft_cuda.cuModuleGetFunction(function, loaded->module, names[kernel]);
@@ -38,7 +38,7 @@ static int find_functions(struct loaded *loaded) {
     return 0;
 }
 
-static int load(struct loaded *loaded) {
+static int image_load(struct loaded *loaded) {
     void *library = weft_library_open_beside("libweft_cuda.so");
     const void *image = library ? dlsym(library, "weft_cuda_image") : NULL;
     if (!image)
@@ -49,10 +49,10 @@ static int load(struct loaded *loaded) {
     weft_cuda.cuCtxGetCurrent(&loaded->context);
     int error = weft_cuda_check(weft_cuda.cuModuleLoadData(&loaded->module, image),
                                 "cuModuleLoadData", "libweft_cuda.so");
-    return error ? error : find_functions(loaded);
+    return error ? error : image_find_functions(loaded);
 }
 
-static void drop(struct loaded *loaded) {
+static void image_drop(struct loaded *loaded) {
     if (loaded->module)
         weft_cuda.cuModuleUnload(loaded->module);
     free(loaded);
@@ -60,10 +60,11 @@ static void drop(struct loaded *loaded) {
 
 int weft_gpu_kernels_open(void) {
     struct loaded *loaded = calloc(1, sizeof *loaded), *_Atomic *at = &first_loaded;
-    int error = loaded ? load(loaded) : weft_fail(-ENOMEM, "no memory for the names of kernels");
+    int error =
+        loaded ? image_load(loaded) : weft_fail(-ENOMEM, "no memory for the names of kernels");
     if (error) {
         if (loaded)
-            drop(loaded);
+            image_drop(loaded);
         return error;
     }
     while (atomic_load(at))
@@ -81,11 +82,11 @@ void weft_gpu_kernels_close(void) {
     if (!loaded)
         return;
     atomic_store(at, atomic_load(&loaded->next));
-    drop(loaded);
+    image_drop(loaded);
 }
 
 /* The driver is not asked where there is one context only. */
-static const struct loaded *loaded_here(void) {
+static const struct loaded *image_current(void) {
     struct loaded *first = atomic_load_explicit(&first_loaded, memory_order_acquire),
                   *loaded = first;
     weft_cu_context context = NULL;
@@ -103,7 +104,7 @@ int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threa
     void *all[ARGUMENTS_MAX] = {&weft_gpu_abort};
     for (int i = 0; arguments[i]; i++)
         all[i + 1] = arguments[i];
-    return weft_cuda_check(weft_cuda.cuLaunchKernel(loaded_here()->functions[kernel], blocks, 1, 1,
-                                                    threads, 1, 1, 0, stream, all, NULL),
+    return weft_cuda_check(weft_cuda.cuLaunchKernel(image_current()->functions[kernel], blocks, 1,
+                                                    1, threads, 1, 1, 0, stream, all, NULL),
                            call, names[kernel]);
 }

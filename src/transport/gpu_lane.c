@@ -40,7 +40,7 @@ static struct buffer *buffers;
 
 /* --- Making ----------------------------------------------------------------------------------- */
 
-static char *new_buffer(size_t bytes, const char *call) {
+static char *buffer_make(size_t bytes, const char *call) {
     struct buffer *buffer = malloc(sizeof *buffer);
     char *at = aligned_alloc(weft_page_bytes(), weft_page_up(bytes));
     if (!buffer || !at)
@@ -55,59 +55,61 @@ static char *new_buffer(size_t bytes, const char *call) {
     return NULL;
 }
 
-static int create_events(weft_cu_event *events) {
+static int events_create(weft_cu_event *events) {
     int error = 0;
     for (int i = 0; i < EVENTS && error == 0; i++)
         error = weft_cuda.cuEventCreate(&events[i], WEFT_CU_EVENT_NO_TIMING);
     return error;
 }
 
-static void destroy_events(weft_cu_event *events) {
+static void events_destroy(weft_cu_event *events) {
     for (int i = 0; i < EVENTS; i++)
         if (events[i])
             weft_cuda.cuEventDestroy(events[i]);
 }
 
-static void destroy(struct lane *lane) {
-    destroy_events(lane->here);
+static void lane_destroy(struct lane *lane) {
+    events_destroy(lane->here);
     struct weft_gpu_scope scope = weft_gpu_agent_enter(lane->agent);
-    destroy_events(lane->there);
+    events_destroy(lane->there);
     if (lane->stream)
         weft_cuda.cuStreamDestroy(lane->stream);
     weft_gpu_leave(scope);
     free(lane);
 }
 
-static int create(struct lane *lane) {
+static int lane_create(struct lane *lane) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(lane->agent);
     int error = weft_cuda.cuStreamCreateWithPriority(&lane->stream, WEFT_CU_STREAM_NON_BLOCKING, 0);
     if (error == 0)
-        error = create_events(lane->there);
+        error = events_create(lane->there);
     weft_gpu_leave(scope);
-    return error ? error : create_events(lane->here);
+    return error ? error : events_create(lane->here);
 }
 
-static struct lane *add(const struct weft_gpu_agent *agent, weft_cu_stream of, const char *call) {
+static struct lane *lane_add(const struct weft_gpu_agent *agent, weft_cu_stream of,
+                             const char *call) {
     struct lane *lane = calloc(1, sizeof *lane);
     if (!lane) {
         weft_fail(-ENOMEM, "%s: no memory", call);
         return NULL;
     }
     *lane = (struct lane){.of = of, .agent = agent, .thread = pthread_self(), .next = lanes};
-    int error = weft_cuda_check(create(lane), call, "a stream on the GPU of another PE");
+    int error = weft_cuda_check(lane_create(lane), call, "a stream on the GPU of another PE");
     if (error) {
-        destroy(lane);
+        lane_destroy(lane);
         return NULL;
     }
     return lanes = lane;
 }
 
-static struct lane *find(const struct weft_gpu_agent *agent, weft_cu_stream of, const char *call) {
+static struct lane *lane_find(const struct weft_gpu_agent *agent, weft_cu_stream of,
+                              const char *call) {
     for (struct lane *lane = lanes; lane; lane = lane->next)
         if (lane->of == of && lane->agent == agent &&
             (of != STREAM_PER_THREAD || pthread_equal(lane->thread, pthread_self())))
             return lane;
-    return add(agent, of, call);
+    return lane_add(agent, of, call);
 }
 
 /* --- Steps ------------------------------------------------------------------------------------ */
@@ -120,88 +122,88 @@ struct passage {
     const char *call;
 };
 
-static void note(struct passage *p, int error) {
+static void passage_note(struct passage *p, int error) {
     if (p->error == 0)
         p->error = weft_cuda_check(error, p->call, "a copy through memory of the host");
 }
 
 /* The lane goes on behind what the program's stream has come to. */
-static void lead_there(struct passage *p, int event) {
-    note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
+static void passage_lead_there(struct passage *p, int event) {
+    passage_note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
-    note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
+    passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
     weft_gpu_leave(scope);
 }
 
 /* And the other way round. */
-static void lead_here(struct passage *p, int event) {
+static void passage_lead_here(struct passage *p, int event) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
-    note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
+    passage_note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
     weft_gpu_leave(scope);
-    note(p, weft_cuda.cuStreamWaitEvent(p->lane->of, p->lane->there[event], 0));
+    passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->of, p->lane->there[event], 0));
 }
 
-static void copy_here(struct passage *p, void *to, const void *from, size_t bytes,
-                      enum weft_direction direction) {
+static void passage_copy_here(struct passage *p, void *to, const void *from, size_t bytes,
+                              enum weft_direction direction) {
     if (p->error == 0)
         p->error = weft_gpu_copy(to, from, bytes, direction, p->lane->of, p->call);
 }
 
-static void copy_there(struct passage *p, void *to, const void *from, size_t bytes) {
+static void passage_copy_there(struct passage *p, void *to, const void *from, size_t bytes) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
     if (p->error == 0)
         p->error = weft_gpu_copy(to, from, bytes, WEFT_BY_AGENT, p->lane->stream, p->call);
     weft_gpu_leave(scope);
 }
 
-static char *piece_of(const struct passage *p, size_t turn) {
+static char *passage_piece(const struct passage *p, size_t turn) {
     return p->pieces + turn % PIECES * PIECE_BYTES;
 }
 
-static size_t part_of(size_t bytes, size_t at) {
+static size_t piece_part(size_t bytes, size_t at) {
     return bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
 }
 
 /* --- Passages --------------------------------------------------------------------------------- */
 
 /* A piece is filled here once it has been emptied there, two turns before. */
-static void pass_there(struct passage *p, char *to, const char *from, size_t bytes) {
+static void passage_pass_there(struct passage *p, char *to, const char *from, size_t bytes) {
     for (size_t at = 0, turn = 0; at < bytes && p->error == 0; at += PIECE_BYTES, turn++) {
         int event = (int)(turn % PIECES);
-        size_t part = part_of(bytes, at);
+        size_t part = piece_part(bytes, at);
         if (turn >= PIECES)
-            note(p, weft_cuda.cuStreamWaitEvent(p->lane->of, p->lane->there[event], 0));
-        copy_here(p, piece_of(p, turn), from + at, part, WEFT_TO_HOST);
-        lead_there(p, event);
-        copy_there(p, to + at, piece_of(p, turn), part);
+            passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->of, p->lane->there[event], 0));
+        passage_copy_here(p, passage_piece(p, turn), from + at, part, WEFT_TO_HOST);
+        passage_lead_there(p, event);
+        passage_copy_there(p, to + at, passage_piece(p, turn), part);
         struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
-        note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
+        passage_note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
         weft_gpu_leave(scope);
     }
 }
 
-static void pass_here(struct passage *p, char *to, const char *from, size_t bytes) {
+static void passage_pass_here(struct passage *p, char *to, const char *from, size_t bytes) {
     for (size_t at = 0, turn = 0; at < bytes && p->error == 0; at += PIECE_BYTES, turn++) {
         int event = (int)(turn % PIECES);
-        size_t part = part_of(bytes, at);
+        size_t part = piece_part(bytes, at);
         struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
         if (turn >= PIECES)
-            note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
+            passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
         weft_gpu_leave(scope);
-        copy_there(p, piece_of(p, turn), from + at, part);
-        lead_here(p, event);
-        copy_here(p, to + at, piece_of(p, turn), part, WEFT_FROM_HOST);
-        note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
+        passage_copy_there(p, passage_piece(p, turn), from + at, part);
+        passage_lead_here(p, event);
+        passage_copy_here(p, to + at, passage_piece(p, turn), part, WEFT_FROM_HOST);
+        passage_note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
     }
 }
 
 /* What is captured has pieces of its own. */
-static int take_pieces(struct passage *p, size_t bytes) {
+static int passage_take_pieces(struct passage *p, size_t bytes) {
     size_t whole = (size_t)PIECES * PIECE_BYTES;
     if (weft_gpu_capturing(p->lane->of))
-        p->pieces = new_buffer(bytes < whole ? bytes : whole, p->call);
+        p->pieces = buffer_make(bytes < whole ? bytes : whole, p->call);
     else if (!p->lane->pieces)
-        p->pieces = p->lane->pieces = new_buffer(whole, p->call);
+        p->pieces = p->lane->pieces = buffer_make(whole, p->call);
     else
         p->pieces = p->lane->pieces;
     return p->pieces ? 0 : -ENOMEM;
@@ -209,44 +211,44 @@ static int take_pieces(struct passage *p, size_t bytes) {
 
 /* One side is in the agent's memory; the other one is this GPU's, which needs pieces, or the
  * host's. Joined always, once forked: a capture has to be. */
-static int pass(struct passage *p, void *to, const void *from, size_t bytes, bool put) {
+static int passage_pass(struct passage *p, void *to, const void *from, size_t bytes, bool put) {
     bool through = weft_gpu_memory_kind(put ? from : to) == WEFT_MEMORY_DEVICE;
-    if (through && (p->error = take_pieces(p, bytes)) != 0)
+    if (through && (p->error = passage_take_pieces(p, bytes)) != 0)
         return p->error;
-    lead_there(p, JOINT);
+    passage_lead_there(p, JOINT);
     if (!through)
-        copy_there(p, to, from, bytes);
+        passage_copy_there(p, to, from, bytes);
     else
-        (put ? pass_there : pass_here)(p, to, from, bytes);
-    lead_here(p, JOINT);
+        (put ? passage_pass_there : passage_pass_here)(p, to, from, bytes);
+    passage_lead_here(p, JOINT);
     return p->error;
 }
 
-static int enqueue(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                   bool put, weft_cu_stream stream, const char *call) {
+static int lane_enqueue(const struct weft_gpu_agent *agent, void *to, const void *from,
+                        size_t bytes, bool put, weft_cu_stream stream, const char *call) {
     pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = find(agent, stream, call), .call = call};
-    int error = passage.lane ? pass(&passage, to, from, bytes, put) : -ENODEV;
+    struct passage passage = {.lane = lane_find(agent, stream, call), .call = call};
+    int error = passage.lane ? passage_pass(&passage, to, from, bytes, put) : -ENODEV;
     pthread_mutex_unlock(&changing);
     return error;
 }
 
 int weft_gpu_lane_put(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
                       weft_cu_stream stream, const char *call) {
-    return enqueue(agent, to, from, bytes, true, stream, call);
+    return lane_enqueue(agent, to, from, bytes, true, stream, call);
 }
 
 int weft_gpu_lane_get(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
                       weft_cu_stream stream, const char *call) {
-    return enqueue(agent, to, from, bytes, false, stream, call);
+    return lane_enqueue(agent, to, from, bytes, false, stream, call);
 }
 
 /* --- Signals ---------------------------------------------------------------------------------- */
 
 /* A write needs no multiprocessor, which a kernel of this process would have to take turns for with
  * the kernels of that GPU's PE. */
-static int change(const struct lane *lane, uint64_t *word, uint64_t value, bool add,
-                  const char *call) {
+static int lane_change_word(const struct lane *lane, uint64_t *word, uint64_t value, bool add,
+                            const char *call) {
     union weft_cu_word_op op = {.operation = WEFT_CU_OP_WRITE_64,
                                 .address = (weft_cu_address)word,
                                 .value64 = value,
@@ -257,42 +259,42 @@ static int change(const struct lane *lane, uint64_t *word, uint64_t value, bool 
     return weft_gpu_signal(word, value, add, lane->stream, call);
 }
 
-static int signal(struct passage *p, uint64_t *word, uint64_t value, bool add) {
-    lead_there(p, JOINT);
+static int passage_signal(struct passage *p, uint64_t *word, uint64_t value, bool add) {
+    passage_lead_there(p, JOINT);
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
     if (p->error == 0)
-        p->error = change(p->lane, word, value, add, p->call);
+        p->error = lane_change_word(p->lane, word, value, add, p->call);
     weft_gpu_leave(scope);
-    lead_here(p, JOINT);
+    passage_lead_here(p, JOINT);
     return p->error;
 }
 
 int weft_gpu_lane_signal(const struct weft_gpu_agent *agent, uint64_t *word, uint64_t value,
                          bool add, weft_cu_stream stream, const char *call) {
     pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = find(agent, stream, call), .call = call};
-    int error = passage.lane ? signal(&passage, word, value, add) : -ENODEV;
+    struct passage passage = {.lane = lane_find(agent, stream, call), .call = call};
+    int error = passage.lane ? passage_signal(&passage, word, value, add) : -ENODEV;
     pthread_mutex_unlock(&changing);
     return error;
 }
 
-static int signal32(struct passage *p, const struct weft_gpu_signal32 *s) {
-    lead_there(p, JOINT);
+static int passage_signal32(struct passage *p, const struct weft_gpu_signal32 *s) {
+    passage_lead_there(p, JOINT);
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
     if (p->error == 0)
         p->error = s->add ? weft_gpu_signal32(s, p->lane->stream, p->call)
                           : weft_gpu_write32(s->word.words + s->word.index.value,
                                              (int32_t)s->value.value, p->lane->stream, p->call);
     weft_gpu_leave(scope);
-    lead_here(p, JOINT);
+    passage_lead_here(p, JOINT);
     return p->error;
 }
 
 int weft_gpu_lane_signal32(const struct weft_gpu_agent *agent, const struct weft_gpu_signal32 *s,
                            weft_cu_stream stream, const char *call) {
     pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = find(agent, stream, call), .call = call};
-    int error = passage.lane ? signal32(&passage, s) : -ENODEV;
+    struct passage passage = {.lane = lane_find(agent, stream, call), .call = call};
+    int error = passage.lane ? passage_signal32(&passage, s) : -ENODEV;
     pthread_mutex_unlock(&changing);
     return error;
 }
@@ -301,7 +303,7 @@ void weft_gpu_lanes_close(void) {
     while (lanes) {
         struct lane *lane = lanes;
         lanes = lane->next;
-        destroy(lane);
+        lane_destroy(lane);
     }
     while (buffers) {
         struct buffer *buffer = buffers;

@@ -15,27 +15,27 @@ int weft_gpu_memory_create(weft_cu_memory *handle, size_t bytes, const char *cal
                            "cuMemCreate");
 }
 
-static struct weft_cu_access access_of(weft_cu_device device) {
+static struct weft_cu_access device_access(weft_cu_device device) {
     return (struct weft_cu_access){.location = {WEFT_CU_LOCATION_DEVICE, device},
                                    .flags = WEFT_CU_ACCESS_READ_WRITE};
 }
 
 /* At most two; how many. */
-static size_t find_workers(struct weft_cu_access *workers, const struct weft_gpu_peer *owner) {
+static size_t workers_find(struct weft_cu_access *workers, const struct weft_gpu_peer *owner) {
     weft_cu_device device = weft_gpu.device;
     size_t count = 0;
     if (!owner || !weft_gpu_peer_staged(owner))
-        workers[count++] = access_of(weft_gpu.device);
+        workers[count++] = device_access(weft_gpu.device);
     if (owner && owner->ordinal >= 0 && !owner->atomics &&
         weft_cuda.cuDeviceGet(&device, owner->ordinal) == WEFT_CU_SUCCESS)
-        workers[count++] = access_of(device);
+        workers[count++] = device_access(device);
     return count;
 }
 
 int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle,
                         const struct weft_gpu_peer *owner, const char *call) {
     struct weft_cu_access workers[2];
-    size_t count = find_workers(workers, owner);
+    size_t count = workers_find(workers, owner);
     int error = weft_cuda_check(weft_cuda.cuMemMap(at, bytes, 0, handle, 0), call, "cuMemMap");
     if (error)
         return error;
@@ -73,7 +73,7 @@ int weft_gpu_memory_import(weft_cu_memory *handle, int fd, const char *call) {
                            call, "cuMemImportFromShareableHandle");
 }
 
-static int place(struct weft_gpu_memory *memory, const char *call) {
+static int memory_place(struct weft_gpu_memory *memory, const char *call) {
     int error = weft_cuda_check(weft_cuda.cuMemAddressReserve(&memory->at, memory->bytes, 0, 0, 0),
                                 call, "cuMemAddressReserve");
     if (error)
@@ -89,7 +89,7 @@ int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, size_t bytes, const ch
     int error = weft_gpu_memory_create(&memory->handle, memory->bytes, call);
     if (error)
         return error;
-    error = place(memory, call);
+    error = memory_place(memory, call);
     if (error)
         weft_cuda.cuMemRelease(memory->handle);
     else if ((error = weft_gpu_memory_clear(memory->at, memory->bytes, call)) != 0)

@@ -42,14 +42,14 @@ static struct {
 
 /* The context is dead then, or will be at this PE's turn: each of its calls fails, and nothing of
  * it runs. */
-static bool has_trapped(void) {
+static bool kernel_has_trapped(void) {
     return weft_gpu_abort.gave_up &&
            atomic_load((_Atomic uint32_t *)&weft_gpu_abort.gave_up[WEFT_GPU_TIMED_OUT]) != 0;
 }
 
 /* --- When the job is over --------------------------------------------------------------------- */
 
-static int release(const struct words *words) {
+static int words_release(const struct words *words) {
     union weft_cu_word_op ops[BATCH_WORDS];
     for (size_t at = 0; at < words->count;) {
         unsigned n = 0;
@@ -65,13 +65,13 @@ static int release(const struct words *words) {
 }
 
 /* Streams reset words behind their waits, and graphs wait again: once is not enough. */
-static void *release_main(void *unused) {
+static void *rescue_release_main(void *unused) {
     weft_gpu_enter();
     while (!rescue.over) {
         pthread_mutex_lock(&rescue.changing);
         int error = 0;
         for (size_t i = 0; i < rescue.nlist && error == 0; i++)
-            error = release(&rescue.list[i]);
+            error = words_release(&rescue.list[i]);
         pthread_mutex_unlock(&rescue.changing);
         weft_clock_sleep_ms(1);
     }
@@ -79,38 +79,39 @@ static void *release_main(void *unused) {
 }
 
 /* Fails for as long as a stream is being captured. */
-static void *drain_main(void *unused) {
+static void *rescue_drain_main(void *unused) {
     weft_gpu_enter();
-    while (!rescue.over && weft_cuda.cuCtxSynchronize() != WEFT_CU_SUCCESS && !has_trapped())
+    while (!rescue.over && weft_cuda.cuCtxSynchronize() != WEFT_CU_SUCCESS && !kernel_has_trapped())
         weft_clock_sleep_ms(1);
     rescue.drained = true;
     return unused;
 }
 
-static bool has_passed(uint64_t since_ns, uint64_t milliseconds) {
+static bool time_has_passed(uint64_t since_ns, uint64_t milliseconds) {
     return weft_clock_ns() - since_ns >= milliseconds * 1000000;
 }
 
-static void drain(uint64_t since_ns) {
-    if (weft_thread_start(&rescue.releaser, release_main, NULL) != 0 ||
-        weft_thread_start(&rescue.drainer, drain_main, NULL) != 0)
+static void context_drain(uint64_t since_ns) {
+    if (weft_thread_start(&rescue.releaser, rescue_release_main, NULL) != 0 ||
+        weft_thread_start(&rescue.drainer, rescue_drain_main, NULL) != 0)
         weft_boot_end_self(", with no thread to stop the GPU");
-    while (!rescue.drained && !has_trapped() && !has_passed(since_ns, DRAIN_MS))
+    while (!rescue.drained && !kernel_has_trapped() && !time_has_passed(since_ns, DRAIN_MS))
         weft_clock_sleep_ms(1);
-    if (!rescue.drained && !has_trapped()) /* behind a trap the driver clears up for longer */
+    if (!rescue.drained &&
+        !kernel_has_trapped()) /* behind a trap the driver clears up for longer */
         weft_boot_end_self("; the GPU has not stopped within 100 ms");
 }
 
-static void save(void) {
+static void process_save(void) {
     uint64_t now_ns = weft_clock_ns(), since_ns = now_ns;
-    while (!rescue.noted && !rescue.stopping && !has_passed(since_ns, LEAVE_MS))
+    while (!rescue.noted && !rescue.stopping && !time_has_passed(since_ns, LEAVE_MS))
         weft_clock_sleep_ms(1);
     if (!rescue.noted)
         return;
-    drain(weft_clock_ns());
-    if (has_trapped())
+    context_drain(weft_clock_ns());
+    if (kernel_has_trapped())
         weft_boot_go_alone();
-    while (!rescue.stopping && !weft_boot_is_alone() && !has_passed(since_ns, LEAVE_MS))
+    while (!rescue.stopping && !weft_boot_is_alone() && !time_has_passed(since_ns, LEAVE_MS))
         weft_clock_sleep_ms(1);
     if (!rescue.stopping && !weft_boot_is_alone())
         weft_boot_end_self(", in the middle of GPU work");
@@ -121,16 +122,16 @@ static void save(void) {
 
 /* --- Watching --------------------------------------------------------------------------------- */
 
-static void *watch_main(void *unused) {
+static void *rescue_watch_main(void *unused) {
     while (!rescue.stopping && *rescue.abort == 0)
         weft_futex_sleep(rescue.abort, 0, WEFT_FUTEX_ALL, LOOK_MS);
     if (*rescue.abort != 0)
-        save();
+        process_save();
     return unused;
 }
 
 /* The peers' watchers wake up for nothing, and sleep again. */
-static void end_watch(void) {
+static void watch_end(void) {
     if (!rescue.watching || rescue.process != getpid())
         return;
     rescue.stopping = true;
@@ -143,7 +144,7 @@ static void end_watch(void) {
 
 /* Kernels that cannot see the word never give up, and their process ends hard. gave_up has a page
  * that a fork does not copy. */
-static void register_words(_Atomic uint32_t *abort) {
+static void words_register(_Atomic uint32_t *abort) {
     void *page = (void *)weft_page_down((uintptr_t)abort);
     void *own =
         mmap(NULL, weft_page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -160,7 +161,7 @@ static void register_words(_Atomic uint32_t *abort) {
     }
 }
 
-static void unregister_words(void) {
+static void words_unregister(void) {
     if (!rescue.registered)
         return;
     weft_gpu_unregister((void *)weft_page_down((uintptr_t)rescue.abort));
@@ -171,10 +172,10 @@ static void unregister_words(void) {
 }
 
 /* Registered behind the driver's own exit handlers, so called before them. */
-static void watch_exit(void) {
+static void exit_watch(void) {
     static bool watching;
     if (!watching)
-        atexit(end_watch);
+        atexit(watch_end);
     watching = true;
 }
 
@@ -182,22 +183,22 @@ int weft_gpu_rescue_open(_Atomic uint32_t *abort) {
     rescue.abort = abort;
     rescue.process = getpid();
     rescue.stopping = rescue.noted = rescue.drained = rescue.over = false;
-    register_words(abort);
-    int error = weft_thread_start(&rescue.watcher, watch_main, NULL);
+    words_register(abort);
+    int error = weft_thread_start(&rescue.watcher, rescue_watch_main, NULL);
     if (error) {
-        unregister_words();
+        words_unregister();
         return weft_fail(error, "no thread to watch over the GPU");
     }
     rescue.watching = true;
-    watch_exit();
+    exit_watch();
     return 0;
 }
 
 void weft_gpu_rescue_close(void) {
     if (rescue.process != getpid())
         return;
-    end_watch();
-    unregister_words();
+    watch_end();
+    words_unregister();
     free(rescue.list);
     rescue.list = NULL;
     rescue.nlist = 0;
@@ -213,7 +214,7 @@ void weft_gpu_rescue_take_turns(int turn, int turns) {
 
 /* --- What there is to release ----------------------------------------------------------------- */
 
-static struct words *entry_of(uint32_t *first) {
+static struct words *words_entry(uint32_t *first) {
     for (size_t i = 0; i < rescue.nlist; i++)
         if (rescue.list[i].first == first)
             return &rescue.list[i];
@@ -227,7 +228,7 @@ static struct words *entry_of(uint32_t *first) {
 
 int weft_gpu_rescue_add(uint32_t *first, size_t count) {
     pthread_mutex_lock(&rescue.changing);
-    struct words *entry = entry_of(first);
+    struct words *entry = words_entry(first);
     if (entry && entry->count < count)
         entry->count = count;
     pthread_mutex_unlock(&rescue.changing);

@@ -13,7 +13,7 @@ static struct {
     int count;
 } sides = {.changing = PTHREAD_MUTEX_INITIALIZER};
 
-static void destroy(const struct weft_gpu_side *side) {
+static void side_destroy(const struct weft_gpu_side *side) {
     weft_cuda.cuStreamDestroy(side->stream);
     if (side->forked)
         weft_cuda.cuEventDestroy(side->forked);
@@ -21,7 +21,7 @@ static void destroy(const struct weft_gpu_side *side) {
         weft_cuda.cuEventDestroy(side->joined);
 }
 
-static int create(struct weft_gpu_side *side, weft_cu_stream of, const char *call) {
+static int side_create(struct weft_gpu_side *side, weft_cu_stream of, const char *call) {
     *side = (struct weft_gpu_side){.of = of};
     int error = weft_cuda.cuStreamCreateWithPriority(&side->stream, WEFT_CU_STREAM_NON_BLOCKING, 0);
     if (error)
@@ -30,11 +30,11 @@ static int create(struct weft_gpu_side *side, weft_cu_stream of, const char *cal
     if (error == 0)
         error = weft_cuda.cuEventCreate(&side->joined, WEFT_CU_EVENT_NO_TIMING);
     if (error)
-        destroy(side);
+        side_destroy(side);
     return weft_cuda_check(error, call, "creating the events of a side stream");
 }
 
-static int find(struct weft_gpu_side *side, weft_cu_stream of, const char *call) {
+static int side_find(struct weft_gpu_side *side, weft_cu_stream of, const char *call) {
     for (int i = 0; i < sides.count; i++)
         if (sides.list[i].of == of) {
             *side = sides.list[i];
@@ -43,15 +43,15 @@ static int find(struct weft_gpu_side *side, weft_cu_stream of, const char *call)
     *side = (struct weft_gpu_side){.of = of, .stream = of};
     if (sides.count == SIDES_MAX)
         return 0;
-    int error = create(side, of, call);
+    int error = side_create(side, of, call);
     if (error == 0)
         sides.list[sides.count++] = *side;
     return error;
 }
 
 /* What comes on `stream` follows what is on `first` now. */
-static int follow(weft_cu_stream stream, weft_cu_stream first, weft_cu_event event,
-                  const char *call) {
+static int stream_follow(weft_cu_stream stream, weft_cu_stream first, weft_cu_event event,
+                         const char *call) {
     if (stream == first)
         return 0;
     int error = weft_cuda.cuEventRecord(event, first);
@@ -62,22 +62,22 @@ static int follow(weft_cu_stream stream, weft_cu_stream first, weft_cu_event eve
 
 int weft_gpu_fork(struct weft_gpu_side *side, weft_cu_stream stream, const char *call) {
     pthread_mutex_lock(&sides.changing);
-    int error = find(side, stream, call);
+    int error = side_find(side, stream, call);
     if (error == 0)
-        error = follow(side->stream, stream, side->forked, call);
+        error = stream_follow(side->stream, stream, side->forked, call);
     pthread_mutex_unlock(&sides.changing);
     return error;
 }
 
 int weft_gpu_join(const struct weft_gpu_side *side, const char *call) {
     pthread_mutex_lock(&sides.changing);
-    int error = follow(side->of, side->stream, side->joined, call);
+    int error = stream_follow(side->of, side->stream, side->joined, call);
     pthread_mutex_unlock(&sides.changing);
     return error;
 }
 
 void weft_gpu_sides_close(void) {
     for (int i = 0; i < sides.count; i++)
-        destroy(&sides.list[i]);
+        side_destroy(&sides.list[i]);
     sides.count = 0;
 }

@@ -12,26 +12,26 @@ enum {
     BLOCKS_MAX = 64, /* as copies to a peer have (transport/gpu_copy.c) */
 };
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
+static uint64_t nelems_min(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
 /* Threads that have a word each, in whole warps. */
-static uint64_t threads_for(const struct weft_gpu_slices *s) {
-    uint64_t nelems = smaller(s->to_nelems, s->from_nelems);
+static uint64_t slice_threads(const struct weft_gpu_slices *s) {
+    uint64_t nelems = nelems_min(s->to_nelems, s->from_nelems);
     if (!s->nelems.at)
-        nelems = smaller(nelems, (uint64_t)s->nelems.value);
+        nelems = nelems_min(nelems, (uint64_t)s->nelems.value);
     return (nelems * s->elem_bytes / WORD_BYTES / WARP + 1) * WARP;
 }
 
 int weft_gpu_copy_slice(void *to, const void *from, const struct weft_gpu_slices *slices,
                         weft_cu_stream stream, const char *call) {
     struct weft_gpu_slices s = *slices;
-    uint64_t threads = threads_for(slices);
-    uint64_t blocks = smaller((threads + THREADS - 1) / THREADS, BLOCKS_MAX);
+    uint64_t threads = slice_threads(slices);
+    uint64_t blocks = nelems_min((threads + THREADS - 1) / THREADS, BLOCKS_MAX);
     void *arguments[] = {&to, &from, &s, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_copy_slice, (unsigned)blocks,
-                           (unsigned)smaller(threads, THREADS), stream, arguments, call);
+                           (unsigned)nelems_min(threads, THREADS), stream, arguments, call);
 }
 
 int weft_gpu_put_slice_signal(void *to, const void *from, const struct weft_gpu_slices *slices,
@@ -41,7 +41,7 @@ int weft_gpu_put_slice_signal(void *to, const void *from, const struct weft_gpu_
     struct weft_gpu_signal32 given = *signal;
     void *arguments[] = {&to, &from, &s, &given, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_put_slice_signal, 1,
-                           (unsigned)smaller(threads_for(slices), THREADS), stream, arguments,
+                           (unsigned)nelems_min(slice_threads(slices), THREADS), stream, arguments,
                            call);
 }
 

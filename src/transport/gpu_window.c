@@ -23,11 +23,11 @@ int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32
     return 0;
 }
 
-static weft_cu_address slot_at(const struct weft_gpu_window *window, uint32_t slot) {
+static weft_cu_address slot_address(const struct weft_gpu_window *window, uint32_t slot) {
     return (weft_cu_address)weft_window_slot_begin(&window->window, slot);
 }
 
-static size_t committed(const struct weft_gpu_window *window) {
+static size_t window_committed(const struct weft_gpu_window *window) {
     if (window->nextents == 0)
         return 0;
     const struct weft_gpu_extent *last = &window->extents[window->nextents - 1];
@@ -36,7 +36,7 @@ static size_t committed(const struct weft_gpu_window *window) {
 
 int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd,
                            const char *call) {
-    size_t offset = committed(window);
+    size_t offset = window_committed(window);
     weft_cu_memory memory;
     if (bytes > window->slot_bytes - offset || window->nextents == WEFT_GPU_EXTENTS_MAX)
         return weft_fail(-ENOSPC,
@@ -48,7 +48,7 @@ int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd
     int error = weft_gpu_memory_create(&memory, bytes, call);
     if (error)
         return error;
-    weft_cu_address at = slot_at(window, window->mine) + offset;
+    weft_cu_address at = slot_address(window, window->mine) + offset;
     error = weft_gpu_memory_map(at, bytes, memory, NULL, call);
     if (error == 0) {
         window->extents[window->nextents++] = (struct weft_gpu_extent){offset, bytes};
@@ -69,26 +69,26 @@ int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd
     int error = weft_gpu_memory_import(&memory, fd, call);
     if (error)
         return error;
-    error =
-        weft_gpu_memory_map(slot_at(window, slot) + last->offset, last->bytes, memory, owner, call);
+    error = weft_gpu_memory_map(slot_address(window, slot) + last->offset, last->bytes, memory,
+                                owner, call);
     weft_cuda.cuMemRelease(memory);
     return error;
 }
 
 void weft_gpu_window_expect(struct weft_gpu_window *window, size_t bytes) {
-    size_t offset = committed(window);
+    size_t offset = window_committed(window);
     window->extents[window->nextents++] = (struct weft_gpu_extent){offset, bytes};
 }
 
 /* A slot whose member was never attached has nothing mapped; the driver then refuses, harmlessly.
  */
-static void unmap(struct weft_gpu_window *window, const struct weft_gpu_extent *extent) {
+static void extent_unmap(struct weft_gpu_window *window, const struct weft_gpu_extent *extent) {
     for (uint32_t slot = 0; slot < window->window.count; slot++)
-        weft_cuda.cuMemUnmap(slot_at(window, slot) + extent->offset, extent->bytes);
+        weft_cuda.cuMemUnmap(slot_address(window, slot) + extent->offset, extent->bytes);
 }
 
 void weft_gpu_window_retract(struct weft_gpu_window *window) {
-    unmap(window, &window->extents[--window->nextents]);
+    extent_unmap(window, &window->extents[--window->nextents]);
 }
 
 size_t weft_gpu_window_end_of(const struct weft_gpu_window *window, size_t used) {
@@ -98,17 +98,17 @@ size_t weft_gpu_window_end_of(const struct weft_gpu_window *window, size_t used)
     return end;
 }
 
-static void show(struct weft_gpu_window *window, size_t bytes) {
+static void window_show(struct weft_gpu_window *window, size_t bytes) {
     __atomic_store_n(&window->window.bytes, bytes, __ATOMIC_RELAXED);
 }
 
 void weft_gpu_window_show(struct weft_gpu_window *window) {
-    show(window, committed(window));
+    window_show(window, window_committed(window));
 }
 
 void weft_gpu_window_shrink(struct weft_gpu_window *window, size_t end) {
-    show(window, end);
-    while (committed(window) > end)
+    window_show(window, end);
+    while (window_committed(window) > end)
         weft_gpu_window_retract(window);
 }
 
@@ -116,7 +116,8 @@ void weft_gpu_window_free(struct weft_gpu_window *window) {
     if (window->slot_bytes) {
         while (window->nextents > 0)
             weft_gpu_window_retract(window);
-        weft_cuda.cuMemAddressFree(slot_at(window, 0), window->window.count * window->slot_bytes);
+        weft_cuda.cuMemAddressFree(slot_address(window, 0),
+                                   window->window.count * window->slot_bytes);
     }
     *window = (struct weft_gpu_window){.slot_bytes = 0};
 }

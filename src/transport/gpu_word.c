@@ -108,7 +108,7 @@ int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream, 
 
 /* --- Signal pads ------------------------------------------------------------------------------ */
 
-static int launch_pad(enum weft_gpu_kernel kernel, uint32_t *const *pads, int me, int n, int peer,
+static int pad_launch(enum weft_gpu_kernel kernel, uint32_t *const *pads, int me, int n, int peer,
                       int channel, uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
     weft_gpu_rescue_note();
     void *arguments[] = {&pads, &me, &n, &peer, &channel, &timeout_ms, NULL};
@@ -117,13 +117,13 @@ static int launch_pad(enum weft_gpu_kernel kernel, uint32_t *const *pads, int me
 
 int weft_gpu_pad_put(uint32_t *const *pads, int me, int n, int peer, int channel,
                      uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
-    return launch_pad(WEFT_KERNEL_weftk_pad_put, pads, me, n, peer, channel, timeout_ms, stream,
+    return pad_launch(WEFT_KERNEL_weftk_pad_put, pads, me, n, peer, channel, timeout_ms, stream,
                       call);
 }
 
 int weft_gpu_pad_wait(uint32_t *const *pads, int me, int n, int peer, int channel,
                       uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
-    return launch_pad(WEFT_KERNEL_weftk_pad_wait, pads, me, n, peer, channel, timeout_ms, stream,
+    return pad_launch(WEFT_KERNEL_weftk_pad_wait, pads, me, n, peer, channel, timeout_ms, stream,
                       call);
 }
 

@@ -6,7 +6,7 @@
 #include "transport/gpu_spin.cuh"
 
 /* Written by earlier work of this stream, or before what the stream has waited for. */
-WEFT_DEVICE int64_t number(shmemx_number_t n) {
+WEFT_DEVICE int64_t slice_number(shmemx_number_t n) {
     if (!n.at)
         return n.value;
     return n.bytes == sizeof(int32_t) ? *(const int32_t *)n.at : *(const int64_t *)n.at;
@@ -20,8 +20,8 @@ struct slice_run {
     size_t bytes;
 };
 
-WEFT_DEVICE bool fits(const char *side, int64_t begin, int64_t nelems, uint64_t array_nelems,
-                      int pe) {
+WEFT_DEVICE bool slice_side_fits(const char *side, int64_t begin, int64_t nelems,
+                                 uint64_t array_nelems, int pe) {
     if (weft_slice_fits(begin, nelems, array_nelems))
         return true;
     printf("weft: PE %d: the %s of a copy on a stream has %llu elements: the GPU finds that %lld "
@@ -31,15 +31,17 @@ WEFT_DEVICE bool fits(const char *side, int64_t begin, int64_t nelems, uint64_t 
 }
 
 /* What there is to copy. All threads come to the same, and one of them says what is wrong. */
-WEFT_DEVICE struct slice_run find_run(void *to, const void *from, const struct weft_gpu_slices *s) {
-    int64_t nelems = number(s->nelems), to_begin = number(s->to), from_begin = number(s->from);
+WEFT_DEVICE struct slice_run slice_find_run(void *to, const void *from,
+                                            const struct weft_gpu_slices *s) {
+    int64_t nelems = slice_number(s->nelems), to_begin = slice_number(s->to),
+            from_begin = slice_number(s->from);
     if (weft_slice_fits(to_begin, nelems, s->to_nelems) &&
         weft_slice_fits(from_begin, nelems, s->from_nelems))
         return {(char *)to + (uint64_t)to_begin * s->elem_bytes,
                 (const char *)from + (uint64_t)from_begin * s->elem_bytes,
                 (uint64_t)nelems * s->elem_bytes};
-    if (weft_thread_index() == 0 && fits("dest", to_begin, nelems, s->to_nelems, s->pe))
-        fits("source", from_begin, nelems, s->from_nelems, s->pe);
+    if (weft_thread_index() == 0 && slice_side_fits("dest", to_begin, nelems, s->to_nelems, s->pe))
+        slice_side_fits("source", from_begin, nelems, s->from_nelems, s->pe);
     if (weft_thread_index() == 0)
         weft_trap();
     return {};
@@ -48,14 +50,14 @@ WEFT_DEVICE struct slice_run find_run(void *to, const void *from, const struct w
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy_slice(struct weft_gpu_abort, void *to, const void *from,
                      struct weft_gpu_slices slices) {
-    struct slice_run run = find_run(to, from, &slices);
+    struct slice_run run = slice_find_run(to, from, &slices);
     weft_copy_run<8>(run.to, run.from, run.bytes, weft_thread_group_all());
 }
 
 /* --- Words ------------------------------------------------------------------------------------ */
 
-WEFT_DEVICE uint32_t *find_word(const struct weft_gpu_word32 *word) {
-    int64_t index = number(word->index);
+WEFT_DEVICE uint32_t *slice_find_word(const struct weft_gpu_word32 *word) {
+    int64_t index = slice_number(word->index);
     if (weft_slice_fits(index, 1, word->nelems))
         return (uint32_t *)word->words + index;
     printf("weft: PE %d: there are %llu signals: the GPU finds that number %lld is meant\n",
@@ -64,9 +66,9 @@ WEFT_DEVICE uint32_t *find_word(const struct weft_gpu_word32 *word) {
     return NULL;
 }
 
-WEFT_DEVICE void give(const struct weft_gpu_signal32 *signal) {
-    uint32_t *word = find_word(&signal->word);
-    int64_t value = number(signal->value);
+WEFT_DEVICE void slice_signal(const struct weft_gpu_signal32 *signal) {
+    uint32_t *word = slice_find_word(&signal->word);
+    int64_t value = slice_number(signal->value);
     if (value != (int32_t)value) {
         printf("weft: PE %d: a signal has 32 bits: the GPU finds a value of %lld\n",
                signal->word.pe, (long long)value);
@@ -80,7 +82,7 @@ WEFT_DEVICE void give(const struct weft_gpu_signal32 *signal) {
 
 extern "C" __global__ void weftk_signal32(struct weft_gpu_abort, struct weft_gpu_signal32 signal) {
     if (weft_thread_index() == 0)
-        give(&signal);
+        slice_signal(&signal);
 }
 
 /* One block: its barrier stands between the copy and the signal. */
@@ -89,14 +91,14 @@ extern "C" __global__ void __launch_bounds__(512, 1)
                            struct weft_gpu_slices slices, struct weft_gpu_signal32 signal) {
     if (weft_block_index() != 0)
         return;
-    struct slice_run run = find_run(to, from, &slices);
+    struct slice_run run = slice_find_run(to, from, &slices);
     weft_copy_run<8>(run.to, run.from, run.bytes, weft_thread_group_block());
     weft_block_sync();
     if (weft_block_thread() == 0)
-        give(&signal);
+        slice_signal(&signal);
 }
 
-WEFT_DEVICE bool compares(int cmp, int32_t word, int64_t value) {
+WEFT_DEVICE bool slice_compares(int cmp, int32_t word, int64_t value) {
     switch (cmp) {
     case SHMEM_CMP_EQ:
         return word == value;
@@ -117,9 +119,10 @@ extern "C" __global__ void weftk_wait32(struct weft_gpu_abort abort, struct weft
                                         int cmp, shmemx_number_t value) {
     if (weft_thread_index() != 0)
         return;
-    const uint32_t *at = find_word(&word);
-    int64_t bound = number(value);
+    const uint32_t *at = slice_find_word(&word);
+    int64_t bound = slice_number(value);
     struct weft_spin spin = {};
-    while (at && !compares(cmp, (int32_t)weft_ld_acquire_sys(at), bound) && weft_spin(&spin, abort))
+    while (at && !slice_compares(cmp, (int32_t)weft_ld_acquire_sys(at), bound) &&
+           weft_spin(&spin, abort))
         continue;
 }

@@ -16,7 +16,7 @@ WEFT_DEVICE bool trial_turn(struct weft_spin *spin, struct weft_gpu_abort abort)
     return weft_spin(spin, abort) && weft_spin_ns(spin) < WEFT_TRIAL_NS_MAX;
 }
 
-WEFT_DEVICE void add_at_home(struct weft_gpu_trial *trial, struct weft_gpu_abort abort) {
+WEFT_DEVICE void trial_add_at_home(struct weft_gpu_trial *trial, struct weft_gpu_abort abort) {
     struct weft_spin spin = {};
     uint32_t made = 0;
     weft_st_relaxed_sys(&trial->begun, 1u);
@@ -27,7 +27,7 @@ WEFT_DEVICE void add_at_home(struct weft_gpu_trial *trial, struct weft_gpu_abort
     weft_red_add_sys(&trial->made, made);
 }
 
-WEFT_DEVICE void add_from_afar(struct weft_gpu_trial *trial, struct weft_gpu_abort abort) {
+WEFT_DEVICE void trial_add_from_afar(struct weft_gpu_trial *trial, struct weft_gpu_abort abort) {
     struct weft_spin spin = {};
     uint32_t added = 0, meetings = 0, last = 0;
     while (weft_ld_relaxed_sys(&trial->begun) == 0)
@@ -47,7 +47,7 @@ WEFT_DEVICE void add_from_afar(struct weft_gpu_trial *trial, struct weft_gpu_abo
 extern "C" __global__ void weftk_try_atomics(struct weft_gpu_abort abort,
                                              struct weft_gpu_trial *trial, int owner) {
     if (owner)
-        add_at_home(trial, abort);
+        trial_add_at_home(trial, abort);
     else if (weft_thread_index() == 0)
-        add_from_afar(trial, abort);
+        trial_add_from_afar(trial, abort);
 }

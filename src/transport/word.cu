@@ -55,7 +55,7 @@ extern "C" __global__ void weftk_signal(struct weft_gpu_abort, uint64_t *word, u
         weft_st_release_sys(word, value);
 }
 
-WEFT_DEVICE bool compares(int cmp, uint64_t word, uint64_t value) {
+WEFT_DEVICE bool word_compares(int cmp, uint64_t word, uint64_t value) {
     switch (cmp) {
     case SHMEM_CMP_EQ:
         return word == value;
@@ -76,6 +76,6 @@ extern "C" __global__ void weftk_wait(struct weft_gpu_abort abort, const uint64_
                                       uint64_t value) {
     struct weft_spin spin = {};
     if (weft_thread_index() == 0)
-        while (!compares(cmp, weft_ld_acquire_sys(word), value) && weft_spin(&spin, abort)) {
+        while (!word_compares(cmp, weft_ld_acquire_sys(word), value) && weft_spin(&spin, abort)) {
         }
 }
