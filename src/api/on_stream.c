@@ -27,7 +27,7 @@ static int enter(const char *call, shmemx_stream_t stream, struct weft_gpu_scope
     int rc = check_stream(call, stream);
     rc = rc ? rc : weft_device_begin(call);
     if (rc == 0)
-        *scope = weft_gpu_enter();
+        *scope = weft_gpu_enter(weft_device.gpu);
     return rc;
 }
 
@@ -259,6 +259,6 @@ int shmemx_device(int *device) {
     rc = rc ? rc : weft_refuse_phase(__func__);
     rc = rc ? rc : weft_device_begin(__func__);
     if (rc == 0)
-        *device = weft_gpu.ordinal;
+        *device = weft_device.gpu->ordinal;
     return rc;
 }

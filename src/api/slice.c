@@ -65,7 +65,7 @@ static int enter(const char *call, struct weft_gpu_scope *scope) {
         weft_job_die_aborted(call);
     int rc = weft_device_begin(call);
     if (rc == 0)
-        *scope = weft_gpu_enter();
+        *scope = weft_gpu_enter(weft_device.gpu);
     return rc;
 }
 

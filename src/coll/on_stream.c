@@ -22,7 +22,7 @@ int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
                          on->call, (void *)team);
     int rc = weft_stream_begin(on->team, on->call);
     if (rc == 0)
-        on->scope = weft_gpu_enter();
+        on->scope = weft_gpu_enter(weft_device.gpu);
     return rc;
 }
 
@@ -204,7 +204,7 @@ static int launch_fold(const struct weft_on_stream *on, struct weft_fold_task *t
                        size_t elem_bytes) {
     size_t vectors = task->nelems * elem_bytes / 16 + 1;
     size_t blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
-    size_t most = 2 * (size_t)weft_gpu.sms;
+    size_t most = 2 * (size_t)weft_device.gpu->sms;
     void *arguments[] = {task, NULL};
     if (task->nelems == 0)
         return 0;
@@ -218,7 +218,7 @@ static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *
         return weft_fail(-ENOTSUP,
                          "%s: %s does not reach memory of the host: use arrays of "
                          "SHMEMX_SPACE_DEVICE",
-                         on->call, weft_gpu.name);
+                         on->call, weft_device.gpu->name);
     int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
     rc = rc ? rc : launch_fold(on, task, elem_bytes);
     return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);

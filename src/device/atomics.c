@@ -56,19 +56,21 @@ static struct weft_gpu_trial *trial_of(int pe) {
 static int run_round(const struct trials *trials, int tried, int trier) {
     int error = 0;
     if (wants(trials, trier, weft_job.pe))
-        error = weft_gpu_try_atomics(trial_of(weft_job.pe), true, weft_gpu.stream, trials->call);
+        error = weft_gpu_try_atomics(trial_of(weft_job.pe), true, weft_device.gpu->stream,
+                                     trials->call);
     if (error == 0 && wants(trials, weft_job.pe, tried))
         error = weft_gpu_try_atomics(trial_of(tried), false, trials->stream, trials->call);
     if (error == 0)
         error = weft_gpu_synchronize(trials->stream, trials->call);
-    return error ? error : weft_gpu_synchronize(weft_gpu.stream, trials->call);
+    return error ? error : weft_gpu_synchronize(weft_device.gpu->stream, trials->call);
 }
 
 static int take_result(const struct trials *trials, int tried) {
     struct weft_gpu_trial trial = {0};
     if (!wants(trials, weft_job.pe, tried))
         return 0;
-    int error = weft_gpu_memory_copy(&trial, trial_of(tried), sizeof trial, trials->call);
+    int error =
+        weft_gpu_memory_copy(weft_device.gpu, &trial, trial_of(tried), sizeof trial, trials->call);
     weft_device.peers[tried].atomics =
         error == 0 && trial.added > 0 && trial.word == trial.made + trial.added;
     return error;

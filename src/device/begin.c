@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "core/job.h"
+#include "device/device.h"
 #include "device/host.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
@@ -39,20 +40,30 @@ static int check_peer_access(const char *call) {
                      weft_env.peer_access);
 }
 
-int weft_device_inspect(const char *call) {
+static int choose_ordinal(int *ordinal, const char *call) {
     int wanted, error = check_peer_access(call);
     error = error ? error : wanted_ordinal(&wanted, call);
-    return error ? error : weft_gpu_inspect(wanted, weft_job.pe);
+    return error ? error : weft_gpu_choose(wanted, weft_job.pe, ordinal);
+}
+
+int weft_device_inspect(struct weft_gpu *gpu, const char *call) {
+    int ordinal, error = choose_ordinal(&ordinal, call);
+    return error ? error : weft_gpu_describe(gpu, ordinal);
+}
+
+static void drop_gpu(void) {
+    weft_gpu_close(weft_device.gpu);
+    weft_device.gpu = NULL;
 }
 
 static int begin(const char *call) {
-    int wanted, error = check_peer_access(call);
-    if (error || (error = wanted_ordinal(&wanted, call)) ||
-        (error = weft_gpu_open(wanted, weft_job.pe)))
+    int ordinal, error = choose_ordinal(&ordinal, call);
+    error = error ? error : weft_gpu_open(&weft_device.gpu, ordinal);
+    if (error)
         return error;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if ((error = weft_gpu_kernels_open()) == 0)
-        error = weft_gpu_rescue_open(&weft_job.control->abort);
+        error = weft_gpu_rescue_open(weft_device.gpu, &weft_job.control->abort);
     if (error == 0) {
         weft_device_register_statics();
         weft_device_register_heap(call);
@@ -61,7 +72,7 @@ static int begin(const char *call) {
     }
     weft_gpu_leave(scope);
     if (error)
-        weft_gpu_close();
+        drop_gpu();
     return error;
 }
 
@@ -84,11 +95,11 @@ void weft_device_heap_grown(const char *call) {
 }
 
 void weft_device_end(void) {
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_device_unregister_all();
     weft_gpu_sides_close();
     weft_gpu_kernels_close();
     weft_gpu_leave(scope);
     atomic_store(&begun, false);
-    weft_gpu_close();
+    drop_gpu();
 }

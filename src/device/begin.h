@@ -3,13 +3,15 @@
 #ifndef WEFT_DEVICE_BEGIN_H
 #define WEFT_DEVICE_BEGIN_H
 
+struct weft_gpu;
+
 /* Opens this PE's GPU, as SHMEMX_DEVICE says, unless it is open: it reaches the host heap and the
  * statics of all PEs then. Local, by any thread; 0 or -errno with text. Every entry that needs a
  * GPU begins with it, before weft_gpu_enter. */
 int weft_device_begin(const char *call);
 
-/* Fills in weft_gpu what can be known of this PE's GPU before it is opened. Local. */
-int weft_device_inspect(const char *call);
+/* Fills in what can be known of this PE's GPU before it is opened. Local. */
+int weft_device_inspect(struct weft_gpu *gpu, const char *call);
 
 /* The host heap has been committed up to here, on all PEs: a GPU that is open comes to reach it. */
 void weft_device_heap_grown(const char *call);

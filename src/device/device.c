@@ -14,15 +14,15 @@ const struct weft_gpu_agent *weft_device_agent(int pe, const char *call) {
 
 /* While a stream is being captured the driver refuses, and the program has given that work up. */
 void weft_device_finish(void) {
-    if (!weft_gpu.open)
+    if (!weft_device.gpu)
         return;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_cuda.cuCtxSynchronize();
     weft_gpu_leave(scope);
 }
 
 void weft_device_clear(void *p, size_t bytes, const char *call) {
-    if (weft_gpu_memory_clear((uintptr_t)p, bytes, call))
+    if (weft_gpu_memory_clear(weft_device.gpu, (uintptr_t)p, bytes, call))
         weft_job_panic("%s: cannot clear GPU memory: %s", call, weft_fail_text());
 }
 
@@ -38,7 +38,7 @@ void *weft_device_pointer(const void *p, int pe) {
     void *near = weft_device.open ? weft_device_near(p, 0, pe) : NULL;
     if (!near || weft_device_holds(p))
         return near && weft_device_staged(pe) ? NULL : near;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool reached = weft_gpu_memory_kind(near) != WEFT_MEMORY_HOST;
     weft_gpu_leave(scope);
     return reached ? near : NULL;
@@ -46,7 +46,7 @@ void *weft_device_pointer(const void *p, int pe) {
 
 /* GPU memory of the program's own: asked of the driver, which knows it by the current context. */
 static bool is_program_device(const void *p) {
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool device = weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
     weft_gpu_leave(scope);
     return device;

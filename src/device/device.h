@@ -17,6 +17,7 @@
 
 struct weft_device {
     bool open;
+    struct weft_gpu *gpu;         /* this PE's; NULL: not open yet (device/begin.h) */
     bool staged;                  /* the GPUs of some PEs do not reach each other's memory */
     struct weft_gpu_window heap;  /* SHMEMX_SPACE_DEVICE */
     struct weft_gpu_window words; /* WEFT_TEAMS_MAX times struct weft_gpu_team_words */

@@ -19,7 +19,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call);
 static bool heap_give_back(void);
 
 static void heap_copy(void *to, const void *from, size_t bytes, const char *call) {
-    if (weft_gpu_memory_copy(to, from, bytes, call))
+    if (weft_gpu_memory_copy(weft_device.gpu, to, from, bytes, call))
         weft_job_panic("%s", weft_fail_text());
 }
 
@@ -55,7 +55,7 @@ static bool heap_give_back(void) {
     if (weft_arena_limit(&heap) - end < WEFT_ARENA_IDLE_LEAST)
         return false;
     weft_device_finish();
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_gpu_window_shrink(&weft_device.heap, end);
     weft_blocks_shrink(heap.blocks, end);
     weft_gpu_leave(scope);
@@ -75,7 +75,8 @@ static size_t available(void) {
 }
 
 static size_t round_up_to_step(size_t bytes) {
-    size_t step = weft_gpu.granularity > GROWTH_STEP ? weft_gpu.granularity : GROWTH_STEP;
+    size_t step =
+        weft_device.gpu->granularity > GROWTH_STEP ? weft_device.gpu->granularity : GROWTH_STEP;
     return bytes > SIZE_MAX - step ? SIZE_MAX : (bytes + step - 1) / step * step;
 }
 
@@ -102,7 +103,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
 }
 
 void *weft_device_malloc(size_t bytes, size_t alignment, bool zero, const char *call) {
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     void *p = weft_arena_malloc(&heap, bytes, alignment, zero, call);
     weft_gpu_leave(scope);
     return p;
@@ -114,7 +115,7 @@ void weft_device_free(void *p, const char *call) {
 }
 
 void *weft_device_realloc(void *p, size_t bytes, const char *call) {
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     void *moved = weft_arena_realloc(&heap, p, bytes, call);
     weft_gpu_leave(scope);
     expect_return();

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "core/pin.h"
 #include "core/window.h"
-#include "transport/gpu.h"
+#include "device/device.h"
 
 /* Pieces of each slot of the host heap that are registered, and whether the statics are. */
 static struct {
@@ -44,7 +44,7 @@ void weft_device_register_heap(const char *call) {
                  registered.npieces);
         return;
     }
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     for (uint32_t slot = 0; slot < weft_windows.heap.window.count; slot++)
         if (!register_memory((char *)heap_slot(slot) + begin, now - begin))
             break;

@@ -19,7 +19,7 @@ static uint32_t token(int from, int to) {
 /* By the GPU that reaches the member's memory. */
 static int copy(const struct weft_device_links *links, int member, void *to, const void *from) {
     if (!links->staged || !weft_device_staged(member))
-        return weft_gpu_memory_copy(to, from, sizeof(uint32_t), links->call);
+        return weft_gpu_memory_copy(links->gpu, to, from, sizeof(uint32_t), links->call);
     return weft_gpu_agent_copy(weft_device_agent(member, links->call), to, from, sizeof(uint32_t),
                                links->call);
 }
@@ -61,12 +61,13 @@ int weft_device_links_try(const struct weft_device_links *links) {
     return error ? error : links->agree(links->context, check_tokens(links));
 }
 
-int weft_device_links_check(const struct weft_gpu_peer *peer, int pe, const char *call) {
+int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe,
+                            const char *call) {
     if (peer->ordinal < 0 || peer->access)
         return 0;
     return weft_fail(
         -ENOTSUP,
         "%s: GPU %d of this PE has no peer access to GPU %d, that of PE %d: start with "
         "GPUs that `nvidia-smi topo -p2p rw` shows as OK",
-        call, weft_gpu.ordinal, peer->ordinal, pe);
+        call, gpu->ordinal, peer->ordinal, pe);
 }

@@ -9,7 +9,8 @@
 /* The group. Both functions are given `context`; agree says whether all members have come so far:
  * 0, this PE's own error with its text, or that of another. */
 struct weft_device_links {
-    const int *pes; /* of members; NULL: member i is PE i */
+    const struct weft_gpu *gpu; /* who tries */
+    const int *pes;             /* of members; NULL: member i is PE i */
     int count, me;
     bool staged; /* members are PEs of WORLD, and may be staged */
     /* The word of PE `from` in the memory of a member, 4 bytes, as this PE's GPU finds it. */
@@ -22,7 +23,8 @@ struct weft_device_links {
 /* Collective over the group. 0 or -errno with text, the same on all members. */
 int weft_device_links_try(const struct weft_device_links *links);
 
-/* Whether this PE's GPU can map the memory of pe's: 0 or -ENOTSUP with text. */
-int weft_device_links_check(const struct weft_gpu_peer *peer, int pe, const char *call);
+/* Whether a GPU of this PE can map the memory of pe's: 0 or -ENOTSUP with text. */
+int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe,
+                            const char *call);
 
 #endif

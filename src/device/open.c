@@ -28,13 +28,13 @@ static void take_facts(const struct device_facts *all, size_t *slot_bytes) {
     *slot_bytes = 0;
     weft_device.neighbours = 0;
     for (int pe = 0; pe < weft_job.npes; pe++) {
-        weft_device.peers[pe] = weft_gpu_peer_of(&all[pe].uuid);
+        weft_device.peers[pe] = weft_gpu_peer_of(weft_device.gpu, &all[pe].uuid);
         weft_device.neighbours += weft_device.peers[pe].same;
         before += weft_device.peers[pe].same && pe < weft_job.pe;
         if (all[pe].memory_bytes > *slot_bytes)
             *slot_bytes = all[pe].memory_bytes;
-        if (all[pe].granularity > weft_gpu.granularity)
-            weft_gpu.granularity = all[pe].granularity;
+        if (all[pe].granularity > weft_device.gpu->granularity)
+            weft_device.gpu->granularity = all[pe].granularity;
     }
     weft_gpu_rescue_take_turns(before, weft_device.neighbours);
 }
@@ -57,7 +57,8 @@ static bool has_staged(void) {
 
 static int meet(size_t *slot_bytes, const char *call) {
     size_t npes = (size_t)weft_job.npes;
-    struct device_facts mine = {weft_gpu.uuid, weft_gpu.memory_bytes, weft_gpu.granularity};
+    struct device_facts mine = {weft_device.gpu->uuid, weft_device.gpu->memory_bytes,
+                                weft_device.gpu->granularity};
     struct device_facts *all = calloc(npes, sizeof *all);
     weft_device.peers = calloc(npes, sizeof *weft_device.peers);
     int error = all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
@@ -77,8 +78,9 @@ static int agree_in_world(const void *call, int own) {
 }
 
 static int open_windows(size_t slot_bytes, const char *call) {
-    int error = weft_gpu_window_alloc(&weft_device.heap, (uint32_t)weft_job.npes,
-                                      (uint32_t)weft_job.pe, slot_bytes, call);
+    weft_device.heap =
+        (struct weft_gpu_window){.gpu = weft_device.gpu, .mine = (uint32_t)weft_job.pe};
+    int error = weft_gpu_window_alloc(&weft_device.heap, (uint32_t)weft_job.npes, slot_bytes, call);
     error = weft_device_agree(error, call);
     if (error == 0)
         error = weft_device_words_open(agree_in_world, call);
@@ -93,7 +95,7 @@ static void take_down(void) {
     weft_gpu_lanes_close();
     weft_gpu_agents_close();
     free(weft_device.peers);
-    weft_device = (struct weft_device){.open = false};
+    weft_device = (struct weft_device){.gpu = weft_device.gpu};
 }
 
 static int bring_up(const char *call) {
@@ -101,7 +103,7 @@ static int bring_up(const char *call) {
     int error = weft_device_agree(weft_device_begin(call), call);
     if (error)
         return error;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if ((error = meet(&slot_bytes, call)) == 0)
         error = open_windows(slot_bytes, call);
     if (error) /* the GPU stays open: this PE may use it alone, on streams and in graphs */
@@ -123,11 +125,11 @@ int weft_device_open(const char *call) {
 }
 
 void weft_device_close(void) {
-    if (!weft_gpu.open)
+    if (!weft_device.gpu)
         return;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_gpu_rescue_close(); /* before anything is freed or waited for */
-    weft_cuda.cuStreamSynchronize(weft_gpu.stream);
+    weft_cuda.cuStreamSynchronize(weft_device.gpu->stream);
     take_down();
     weft_gpu_leave(scope);
     weft_job.devices = false;

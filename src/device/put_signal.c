@@ -15,10 +15,10 @@ static void announce(void *to, const void *from, size_t bytes, uint64_t *word, u
                      bool add, int pe, const char *call) {
     if (bytes <= WEFT_GPU_SMALL) {
         weft_device_must(
-            weft_gpu_put_signal(to, from, bytes, word, signal, add, weft_gpu.stream, call));
+            weft_gpu_put_signal(to, from, bytes, word, signal, add, weft_device.gpu->stream, call));
     } else {
         weft_device_enqueue(to, from, bytes, pe, call);
-        weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
+        weft_device_must(weft_gpu_signal(word, signal, add, weft_device.gpu->stream, call));
     }
     weft_device_note();
 }
@@ -35,7 +35,7 @@ static void announce_private(void *to, const void *from, size_t bytes, uint64_t 
         return;
     }
     weft_device_enqueue(to, from, bytes, pe, call);
-    weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
+    weft_device_must(weft_gpu_signal(word, signal, add, weft_device.gpu->stream, call));
     weft_device_note();
 }
 
@@ -70,7 +70,7 @@ int weft_device_put_signal(void *dest, const void *source, size_t bytes, uint64_
     }
     if (bytes == 0)
         return weft_device_signal(sig_addr, signal, op, pe, call);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (is_out_of_reach(source) || is_out_of_reach(to))
         announce_private(to, source, bytes, word, signal, add, pe, call);
     else

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "core/job.h"
 #include "core/wait.h"
-#include "transport/gpu.h"
+#include "device/device.h"
 
 enum {
     PAGE_BYTES = 4096,
@@ -41,7 +41,7 @@ static struct mail *open_mail(void) {
         weft_job_panic("no memory for what the GPU tells the host (%zu bytes)", sizeof *mail);
     atomic_init(&mail->completed, atomic_load(&queue.issued));
     queue.registered =
-        weft_gpu.sees_registered_memory && weft_gpu_register(mail, sizeof *mail) == 0;
+        weft_device.gpu->sees_registered_memory && weft_gpu_register(mail, sizeof *mail) == 0;
     atomic_store(&queue.mail, mail);
     return mail;
 }
@@ -83,7 +83,8 @@ uint32_t weft_device_ticket(const char *call) {
                  ticket);              /* before `noted` is cleared: who finds that waits for it */
     atomic_store(&queue.noted, false); /* before the write: what is noted later is not behind it */
     if (queue.registered)
-        error = weft_cuda.cuStreamWriteValue32(weft_gpu.stream, op.address, op.value, op.flags);
+        error =
+            weft_cuda.cuStreamWriteValue32(weft_device.gpu->stream, op.address, op.value, op.flags);
     pthread_mutex_unlock(&queue.changing);
     weft_device_must(weft_cuda_check(error, call, "writing a word in stream order"));
     return ticket;
@@ -100,8 +101,8 @@ bool weft_device_write_word(void *word, uint64_t value, size_t bytes, const char
                                      .flags = WEFT_CU_WRITE_ORDERED}};
     pthread_mutex_lock(&queue.changing);
     ops[1] = next_ticket(&ticket);
-    int error = queue.registered ? weft_cuda.cuStreamBatchMemOp(weft_gpu.stream, 2, ops, 0)
-                                 : weft_cuda.cuStreamBatchMemOp(weft_gpu.stream, 1, ops, 0);
+    int error = queue.registered ? weft_cuda.cuStreamBatchMemOp(weft_device.gpu->stream, 2, ops, 0)
+                                 : weft_cuda.cuStreamBatchMemOp(weft_device.gpu->stream, 1, ops, 0);
     if (error == WEFT_CU_SUCCESS)
         atomic_store(&queue.issued, ticket);
     pthread_mutex_unlock(&queue.changing);
@@ -115,7 +116,7 @@ bool weft_device_write_word(void *word, uint64_t value, size_t bytes, const char
 
 /* What the driver says of the stream: whether it has come to its end. */
 static bool stream_drained(const char *call) {
-    int error = weft_cuda.cuStreamQuery(weft_gpu.stream);
+    int error = weft_cuda.cuStreamQuery(weft_device.gpu->stream);
     if (error != WEFT_CU_NOT_READY)
         weft_device_must(weft_cuda_check(error, call, "waiting for the GPU"));
     return error == WEFT_CU_SUCCESS;

@@ -10,7 +10,7 @@
 
 void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe, const char *call) {
     enum weft_direction direction = weft_device_direction(to, from, pe);
-    weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_gpu.stream, call));
+    weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_device.gpu->stream, call));
     weft_device_note();
 }
 
@@ -75,7 +75,7 @@ int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool n
     void *to = weft_device_near(dest, bytes, pe);
     if (!to || bytes == 0)
         return weft_near_error(bytes, pe);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool is_word = bytes <= sizeof(uint64_t) && weft_gpu_memory_kind(source) != WEFT_MEMORY_DEVICE;
     if (weft_device_stages(dest, pe))
         weft_stage_put(to, source, bytes, pe, call);
@@ -89,7 +89,7 @@ int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe, c
     void *to = weft_device_near(dest, bytes, pe);
     if (!to)
         return weft_near_error(bytes, pe);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(dest, pe))
         weft_stage_put(to, value, bytes, pe, call);
     else if (!put_word(to, dest, value, bytes, call))
@@ -103,7 +103,7 @@ int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool n
     const void *from = weft_device_near(source, bytes, pe);
     if (!from || bytes == 0)
         return weft_near_error(bytes, pe);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
         weft_stage_get(dest, from, bytes, pe, call);
     else
@@ -116,7 +116,7 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe,
     const void *from = weft_device_near(source, bytes, pe);
     if (!from)
         return weft_near_error(bytes, pe);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
         weft_stage_get(value, from, bytes, pe, call);
     else if (!get_bounced(value, from, bytes, pe, call))
@@ -129,8 +129,8 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe,
 
 static void enqueue_blocks(const struct weft_device_blocks *b, const char *call) {
     weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
-                                          b->from_step, b->bytes, b->nblocks, weft_gpu.stream,
-                                          call));
+                                          b->from_step, b->bytes, b->nblocks,
+                                          weft_device.gpu->stream, call));
     weft_device_note();
 }
 
@@ -227,7 +227,7 @@ int weft_device_put_strided(void *dest, const void *source, const struct weft_st
     if (!to || !has_extent(shape, shape->source_stride))
         return to ? -EFAULT : error;
     struct weft_device_blocks blocks = blocks_of(to, source, shape);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(dest, pe))
         weft_stage_put_blocks(&blocks, pe, call);
     else
@@ -245,7 +245,7 @@ int weft_device_get_strided(void *dest, const void *source, const struct weft_st
     if (!from || !has_extent(shape, shape->dest_stride))
         return from ? -EFAULT : error;
     struct weft_device_blocks blocks = blocks_of(dest, from, shape);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
         weft_stage_get_blocks(&blocks, pe, call);
     else

@@ -19,9 +19,8 @@ enum { TRIED_MAX = 1024, TAIL_BYTES = TRIED_MAX * sizeof(uint32_t) };
 
 struct device_block {
     struct weft_block block;
+    struct weft_gpu *gpu; /* open for as long, behind shmem_finalize, too */
     struct weft_gpu_memory memory;
-    weft_cu_context context; /* kept alive as long, behind shmem_finalize, too */
-    weft_cu_device gpu;
 };
 
 struct device_share {
@@ -39,39 +38,31 @@ static struct weft_gpu_window *window_of(struct weft_share *share) {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-static int hold_context(struct device_block *own, const char *call) {
-    own->gpu = weft_gpu.device;
-    return weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&own->context, weft_gpu.device), call,
-                           "cuDevicePrimaryCtxRetain");
-}
-
 static int device_alloc(struct weft_block *block, const char *call) {
     struct device_block *own = own_of(block);
     int error = weft_device_begin(call);
-    error = error ? error : hold_context(own, call);
+    error = error ? error : weft_gpu_open(&own->gpu, weft_device.gpu->ordinal);
     if (error)
         return error;
-    struct weft_gpu_scope scope = weft_gpu_enter();
-    error = weft_gpu_memory_alloc(&own->memory, block->range.bytes + TAIL_BYTES, call);
+    struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);
+    error = weft_gpu_memory_alloc(&own->memory, own->gpu, block->range.bytes + TAIL_BYTES, call);
     weft_gpu_leave(scope);
-    if (error)
-        weft_cuda.cuDevicePrimaryCtxRelease(own->gpu);
     block->range.at = own->memory.at;
     block->whole_bytes = own->memory.bytes;
-    memcpy(block->gpu, &weft_gpu.uuid, sizeof block->gpu);
+    memcpy(block->gpu, &own->gpu->uuid, sizeof block->gpu);
+    if (error)
+        weft_gpu_close(own->gpu);
     return error;
 }
 
 /* The block may be of a job before this one. */
 static int device_show(struct weft_block *block, int *fd, const char *call) {
+    const struct device_block *own = own_of(block);
     int error = weft_device_begin(call);
-    if (error == 0 && memcmp(&weft_gpu.uuid, block->gpu, sizeof block->gpu) != 0)
-        error = weft_fail(-EINVAL, "%s: the block is not in the memory of this PE's GPU, %s", call,
-                          weft_gpu.name);
     if (error)
         return error;
-    struct weft_gpu_scope scope = weft_gpu_enter();
-    error = weft_gpu_memory_export(own_of(block)->memory.handle, fd, call);
+    struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);
+    error = weft_gpu_memory_export(own->memory.handle, fd, call);
     weft_gpu_leave(scope);
     return error;
 }
@@ -90,13 +81,13 @@ static int device_free(struct weft_block *block) {
     struct device_block *own = own_of(block);
     if (is_over())
         return 0;
-    struct weft_gpu_scope scope = weft_gpu_enter_context(own->context);
+    struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);
     bool idle = is_idle();
     if (idle)
         weft_gpu_memory_free(&own->memory);
     weft_gpu_leave(scope);
     if (idle)
-        weft_cuda.cuDevicePrimaryCtxRelease(own->gpu);
+        weft_gpu_close(own->gpu);
     return idle ? 0 : -EAGAIN;
 }
 
@@ -104,12 +95,13 @@ static int device_free(struct weft_block *block) {
 
 static int check_access(const struct weft_share *share, const struct weft_block_facts *facts,
                         const char *call) {
+    const struct device_block *own = own_of(share->block);
     int error = 0;
     for (int i = 0; i < share->count && error == 0; i++) {
         struct weft_cu_uuid uuid;
         memcpy(&uuid, facts[i].gpu, sizeof uuid);
-        struct weft_gpu_peer peer = weft_gpu_peer_of(&uuid);
-        error = weft_device_links_check(&peer, share->pes[i], call);
+        struct weft_gpu_peer peer = weft_gpu_peer_of(own->gpu, &uuid);
+        error = weft_device_links_check(own->gpu, &peer, share->pes[i], call);
     }
     return error;
 }
@@ -117,8 +109,9 @@ static int check_access(const struct weft_share *share, const struct weft_block_
 static int map_slots(struct weft_share *share, const int *fds, const char *call) {
     struct weft_gpu_window *window = window_of(share);
     size_t bytes = share->block->whole_bytes;
-    int error =
-        weft_gpu_window_alloc(window, (uint32_t)share->count, (uint32_t)share->member, bytes, call);
+    *window =
+        (struct weft_gpu_window){.gpu = own_of(share->block)->gpu, .mine = (uint32_t)share->member};
+    int error = weft_gpu_window_alloc(window, (uint32_t)share->count, bytes, call);
     if (error)
         return error;
     weft_gpu_window_expect(window, bytes);
@@ -133,7 +126,7 @@ static int device_map(struct weft_share *share, const struct weft_block_facts *f
     if (error)
         return error;
     struct weft_gpu_window *window = window_of(share);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(own_of(share->block)->gpu);
     error = map_slots(share, fds, call);
     weft_gpu_leave(scope);
     share->window = weft_window_make(weft_window_base(&window->window), window->window.stride,
@@ -145,7 +138,7 @@ static int device_map(struct weft_share *share, const struct weft_block_facts *f
 static int device_unmap(struct weft_share *share) {
     if (is_over())
         return 0;
-    struct weft_gpu_scope scope = weft_gpu_enter_context(own_of(share->block)->context);
+    struct weft_gpu_scope scope = weft_gpu_enter(own_of(share->block)->gpu);
     bool idle = is_idle();
     if (idle)
         weft_gpu_window_free(window_of(share));
@@ -176,7 +169,9 @@ static int agree(const void *context, int own) {
 
 static int device_prove(struct weft_share *share, const struct weft_boot_subset *subset) {
     struct trial trial = {share, subset};
-    struct weft_device_links links = {.pes = subset->pes,
+    const struct weft_gpu *gpu = own_of(share->block)->gpu;
+    struct weft_device_links links = {.gpu = gpu,
+                                      .pes = subset->pes,
                                       .count = subset->count,
                                       .me = share->member,
                                       .word = word_of,
@@ -185,7 +180,7 @@ static int device_prove(struct weft_share *share, const struct weft_boot_subset 
                                       .call = subset->call};
     if (weft_job.npes > TRIED_MAX)
         return 0;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
     int error = weft_device_links_try(&links);
     weft_gpu_leave(scope);
     return error;

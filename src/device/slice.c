@@ -19,7 +19,7 @@ static int check_number(const char *call, const char *argument, shmemx_number_t 
     return weft_fail(-ENOTSUP,
                      "%s: argument %s lies at %p, which %s does not reach: keep it in memory of "
                      "the GPU",
-                     call, argument, number.at, weft_gpu.name);
+                     call, argument, number.at, weft_device.gpu->name);
 }
 
 static int check_slice(const char *call, const char *argument, const shmemx_slice_t *slice,
@@ -85,7 +85,7 @@ static int check_reach(const struct task *task, int pe, const char *call) {
     return weft_fail(-ENOTSUP,
                      "%s: %s does not reach both arrays, which it has to where numbers lie in "
                      "memory: keep them in memory of the GPU",
-                     call, weft_gpu.name);
+                     call, weft_device.gpu->name);
 }
 
 static int find_task(struct task *task, const struct weft_slice_copy *copy, bool put) {
@@ -137,16 +137,16 @@ int weft_stream_get_slice(const struct weft_slice_copy *copy) {
 /* --- Signals ---------------------------------------------------------------------------------- */
 
 static int check_host_word(bool add, const char *call) {
-    if (!weft_gpu.sees_registered_memory)
+    if (!weft_device.gpu->sees_registered_memory)
         return weft_fail(-ENOTSUP,
                          "%s: %s sees no words in memory of the host: keep signals in memory of "
                          "SHMEMX_SPACE_DEVICE",
-                         call, weft_gpu.name);
-    if (add && !weft_gpu.host_atomics)
+                         call, weft_device.gpu->name);
+    if (add && !weft_device.gpu->host_atomics)
         return weft_fail(-ENOTSUP,
                          "%s: what %s adds to a word in memory of the host may be lost: set it, or "
                          "keep it in memory of SHMEMX_SPACE_DEVICE",
-                         call, weft_gpu.name);
+                         call, weft_device.gpu->name);
     return 0;
 }
 

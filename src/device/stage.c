@@ -39,13 +39,13 @@ void weft_device_agent_complete(const struct weft_gpu_agent *agent, const char *
 /* The stream of host calls has a lane, as any stream of the program's. */
 void weft_stage_put(void *to, const void *from, size_t bytes, int pe, const char *call) {
     const struct weft_gpu_agent *agent = weft_device_must_agent(pe, call);
-    weft_device_must(weft_gpu_lane_put(agent, to, from, bytes, weft_gpu.stream, call));
+    weft_device_must(weft_gpu_lane_put(agent, to, from, bytes, weft_device.gpu->stream, call));
     weft_device_complete(call);
 }
 
 void weft_stage_get(void *to, const void *from, size_t bytes, int pe, const char *call) {
     const struct weft_gpu_agent *agent = weft_device_must_agent(pe, call);
-    weft_device_must(weft_gpu_lane_get(agent, to, from, bytes, weft_gpu.stream, call));
+    weft_device_must(weft_gpu_lane_get(agent, to, from, bytes, weft_device.gpu->stream, call));
     weft_device_complete(call);
 }
 
@@ -87,10 +87,11 @@ static void pack_blocks(const struct weft_device_blocks *b, const struct weft_gp
         weft_rma_copy_blocks(b->to, b->to_step, b->from, b->from_step, b->bytes, b->nblocks);
         return;
     }
-    struct weft_gpu_scope scope = agent ? weft_gpu_agent_enter(agent) : weft_gpu_enter();
+    struct weft_gpu_scope scope =
+        agent ? weft_gpu_agent_enter(agent) : weft_gpu_enter(weft_device.gpu);
     weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
                                           b->from_step, b->bytes, b->nblocks,
-                                          agent ? agent->stream : weft_gpu.stream, call));
+                                          agent ? agent->stream : weft_device.gpu->stream, call));
     weft_gpu_leave(scope);
     if (agent)
         weft_device_agent_complete(agent, call);

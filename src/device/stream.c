@@ -117,7 +117,8 @@ struct signal {
 /* `sig_addr` is the symmetric address. */
 static bool needs_host_signal(const uint64_t *sig_addr, enum weft_signal_op op) {
     return !weft_device_holds(sig_addr) &&
-           (!weft_gpu.sees_registered_memory || (op == WEFT_SIGNAL_ADD && !weft_gpu.host_atomics));
+           (!weft_device.gpu->sees_registered_memory ||
+            (op == WEFT_SIGNAL_ADD && !weft_device.gpu->host_atomics));
 }
 
 static int find_agent(struct signal *signal, int pe, const char *call) {
@@ -192,11 +193,11 @@ int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft
     int rc = weft_stream_near(&word, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe, call);
     if (rc)
         return rc;
-    if (!weft_device_holds(sig_addr) && !weft_gpu.sees_registered_memory)
+    if (!weft_device_holds(sig_addr) && !weft_device.gpu->sees_registered_memory)
         return weft_fail(-ENOTSUP,
                          "%s: %s sees no words in memory of the host: wait for one in "
                          "memory of SHMEMX_SPACE_DEVICE",
-                         call, weft_gpu.name);
+                         call, weft_device.gpu->name);
     return weft_gpu_wait(word, cmp, cmp_value, stream, call);
 }
 
@@ -209,7 +210,7 @@ static int join_host(weft_cu_stream stream) {
     int error = weft_cuda.cuEventCreate(&event, WEFT_CU_EVENT_NO_TIMING);
     if (error)
         return error;
-    error = weft_cuda.cuEventRecord(event, weft_gpu.stream);
+    error = weft_cuda.cuEventRecord(event, weft_device.gpu->stream);
     if (error == 0)
         error = weft_cuda.cuStreamWaitEvent(stream, event, 0);
     weft_cuda.cuEventDestroy(event);

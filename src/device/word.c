@@ -37,12 +37,12 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
         return weft_near_error(sizeof *sig_addr, pe);
     if (!weft_device_holds(sig_addr))
         return weft_rma_signal(sig_addr, signal, op, pe);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool add = op == WEFT_SIGNAL_ADD;
     if (!weft_device_changes(pe, add)) {
         signal_by_agent(word, signal, add, pe, call);
     } else if (add || !weft_device_write_word(word, signal, sizeof *word, call)) {
-        weft_device_must(weft_gpu_signal(word, signal, add, weft_gpu.stream, call));
+        weft_device_must(weft_gpu_signal(word, signal, add, weft_device.gpu->stream, call));
         weft_device_note();
     }
     weft_gpu_leave(scope);
@@ -60,7 +60,7 @@ struct atomic {
 
 static void enqueue(const struct atomic *atomic, void *fetched, const char *call) {
     weft_device_must(weft_gpu_amo(atomic->op, atomic->bytes, atomic->word, atomic->value,
-                                  atomic->cond, fetched, weft_gpu.stream, call));
+                                  atomic->cond, fetched, weft_device.gpu->stream, call));
     weft_device_note();
 }
 
@@ -69,7 +69,7 @@ static void *must_bounce(const char *call) {
     if (!bounce)
         weft_job_panic("%s: atomics on GPU memory need host memory that the GPU sees, and this one "
                        "(%s) sees none",
-                       call, weft_gpu.name);
+                       call, weft_device.gpu->name);
     return bounce;
 }
 
@@ -107,7 +107,8 @@ static void execute_by_agent(const struct atomic *atomic, void *fetched, int pe,
     if (!fetched)
         return;
     if (weft_gpu_memory_kind(fetched) == WEFT_MEMORY_DEVICE)
-        weft_device_must(weft_gpu_memory_copy(fetched, bounce, atomic->bytes, call));
+        weft_device_must(
+            weft_gpu_memory_copy(weft_device.gpu, fetched, bounce, atomic->bytes, call));
     else
         memcpy(fetched, bounce, atomic->bytes);
     weft_device_bounce_give();
@@ -120,8 +121,9 @@ static int fetch_to_device(enum weft_amo_op op, size_t bytes, void *dest, const 
     int error = weft_amo(op, bytes, dest, value, cond, &before, pe);
     if (error)
         return error;
-    struct weft_gpu_scope scope = weft_gpu_enter();
-    weft_device_must(weft_gpu_copy(fetched, &before, bytes, WEFT_FROM_HOST, weft_gpu.stream, call));
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
+    weft_device_must(
+        weft_gpu_copy(fetched, &before, bytes, WEFT_FROM_HOST, weft_device.gpu->stream, call));
     weft_device_complete(call);
     weft_gpu_leave(scope);
     return 0;
@@ -138,7 +140,7 @@ int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *v
         memcpy(&atomic.value, value, bytes);
     if (cond)
         memcpy(&atomic.cond, cond, bytes);
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_changes(pe, op != WEFT_AMO_FETCH && op != WEFT_AMO_SET))
         execute(&atomic, fetched, call);
     else
@@ -152,7 +154,7 @@ int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *v
 /* A single word is loaded whole and acquires. */
 static void look_at_word(void *snapshot, const void *word, size_t bytes, const char *call) {
     struct atomic atomic = {.op = WEFT_AMO_FETCH, .bytes = bytes, .word = (void *)word};
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     fetch_bounced(&atomic, snapshot, call);
     weft_gpu_leave(scope);
 }
@@ -170,15 +172,15 @@ void weft_device_look(void *snapshot, const void *words, size_t bytes, const cha
 void weft_device_quiet(const char *call) {
     if (weft_device_drained())
         return;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_device_drain(call);
     weft_gpu_leave(scope);
 }
 
 void weft_device_rma_close(void) {
-    if (!weft_gpu.open)
+    if (!weft_device.gpu)
         return;
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_stage_close();
     weft_device_queue_close();
     weft_gpu_leave(scope);

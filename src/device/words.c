@@ -115,7 +115,8 @@ static void *world_word(const void *unused, int from, int pe) {
 }
 
 static int try_pairs(int (*agree)(const void *, int), const char *call) {
-    struct weft_device_links links = {.count = weft_job.npes,
+    struct weft_device_links links = {.gpu = weft_device.gpu,
+                                      .count = weft_job.npes,
                                       .me = weft_job.pe,
                                       .staged = true,
                                       .word = world_word,
@@ -130,8 +131,10 @@ static int try_pairs(int (*agree)(const void *, int), const char *call) {
 }
 
 int weft_device_words_open(int (*agree)(const void *call, int own), const char *call) {
-    int error = weft_gpu_window_alloc(&weft_device.words, (uint32_t)weft_job.npes,
-                                      (uint32_t)weft_job.pe, WORDS_BYTES, call);
+    weft_device.words =
+        (struct weft_gpu_window){.gpu = weft_device.gpu, .mine = (uint32_t)weft_job.pe};
+    int error =
+        weft_gpu_window_alloc(&weft_device.words, (uint32_t)weft_job.npes, WORDS_BYTES, call);
     error = agree(call, error);
     if (error == 0)
         error = weft_device_extend(&weft_device.words, WORDS_BYTES, call);
@@ -169,7 +172,7 @@ static int show_list(const struct weft_team *team, const char *call) {
     if (weft_device.staged)
         memcpy(shown, places, bytes);
     else
-        error = weft_gpu_memory_copy(shown, places, bytes, call);
+        error = weft_gpu_memory_copy(weft_device.gpu, shown, places, bytes, call);
     listed[team->slot] = error == 0;
     return error;
 }
@@ -217,7 +220,7 @@ void weft_device_words_reset(const struct weft_team *team, const char *call) {
         atomic_thread_fence(memory_order_seq_cst);
         return;
     }
-    struct weft_gpu_scope scope = weft_gpu_enter();
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_device_clear(words, sizeof *words, call);
     weft_gpu_leave(scope);
 }

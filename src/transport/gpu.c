@@ -3,13 +3,15 @@
 #include "transport/gpu.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
 #include "base/log.h"
 #include "base/private.h"
 
-struct weft_gpu weft_gpu;
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static struct weft_gpu *_Atomic open_gpus; /* whoever looks finds whole entries */
 
 static int device_attribute(int which, weft_cu_device device) {
     int value = 0;
@@ -30,9 +32,16 @@ static int ordinal_current(int count) {
     return -1;
 }
 
-static int ordinal_choose(int wanted, int pe, int *ordinal) {
+int weft_gpu_current(void) {
     int count = 0;
-    int error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), "cuDeviceGetCount", "GPUs");
+    return weft_cuda.cuDeviceGetCount(&count) == 0 ? ordinal_current(count) : -1;
+}
+
+int weft_gpu_choose(int wanted, int pe, int *ordinal) {
+    int count = 0, error = weft_cuda_load();
+    if (error)
+        return error;
+    error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), "cuDeviceGetCount", "GPUs");
     if (error)
         return error;
     if (wanted >= count)
@@ -54,85 +63,135 @@ static int device_require(weft_cu_device device, const char *name) {
                      name);
 }
 
-static int device_describe(int ordinal) {
+int weft_gpu_describe(struct weft_gpu *gpu, int ordinal) {
     weft_cu_device device;
     int error = weft_cuda.cuDeviceGet(&device, ordinal);
     if (error == 0)
-        error = weft_cuda.cuDeviceGetName(weft_gpu.name, sizeof weft_gpu.name, device);
+        error = weft_cuda.cuDeviceGetName(gpu->name, sizeof gpu->name, device);
     if (error == 0)
-        error = weft_cuda.cuDeviceGetUuid(&weft_gpu.uuid, device);
+        error = weft_cuda.cuDeviceGetUuid(&gpu->uuid, device);
     if (error == 0)
-        error = weft_cuda.cuDeviceTotalMem(&weft_gpu.memory_bytes, device);
+        error = weft_cuda.cuDeviceTotalMem(&gpu->memory_bytes, device);
     if (error != 0)
         return weft_cuda_check(error, "cuDeviceGet", "the GPU of this PE");
-    weft_gpu.ordinal = ordinal;
-    weft_gpu.device = device;
-    weft_gpu.capability = 10 * device_attribute(WEFT_CU_DEVICE_CAPABILITY_MAJOR, device) +
-                          device_attribute(WEFT_CU_DEVICE_CAPABILITY_MINOR, device);
-    weft_gpu.sms = device_attribute(WEFT_CU_DEVICE_SMS, device);
-    weft_gpu.sees_registered_memory =
+    gpu->ordinal = ordinal;
+    gpu->device = device;
+    gpu->capability = 10 * device_attribute(WEFT_CU_DEVICE_CAPABILITY_MAJOR, device) +
+                      device_attribute(WEFT_CU_DEVICE_CAPABILITY_MINOR, device);
+    gpu->sms = device_attribute(WEFT_CU_DEVICE_SMS, device);
+    gpu->sees_registered_memory =
         device_attribute(WEFT_CU_DEVICE_REGISTERS_HOST_MEMORY, device) &&
         device_attribute(WEFT_CU_DEVICE_REGISTERED_AT_HOST_ADDRESS, device);
-    weft_gpu.host_atomics = device_attribute(WEFT_CU_DEVICE_HOST_ATOMICS, device);
-    return device_require(device, weft_gpu.name);
+    gpu->host_atomics = device_attribute(WEFT_CU_DEVICE_HOST_ATOMICS, device);
+    return device_require(device, gpu->name);
 }
 
 /* The context is current. */
-static int streams_open(void) {
+static int streams_open(struct weft_gpu *gpu) {
     int least = 0, greatest = 0;
     weft_cuda.cuCtxGetStreamPriorityRange(&least, &greatest);
     int error =
-        weft_cuda.cuStreamCreateWithPriority(&weft_gpu.stream, WEFT_CU_STREAM_NON_BLOCKING, least);
+        weft_cuda.cuStreamCreateWithPriority(&gpu->stream, WEFT_CU_STREAM_NON_BLOCKING, least);
     if (error == 0)
-        error = weft_cuda.cuStreamCreateWithPriority(&weft_gpu.rescue, WEFT_CU_STREAM_NON_BLOCKING,
+        error = weft_cuda.cuStreamCreateWithPriority(&gpu->rescue, WEFT_CU_STREAM_NON_BLOCKING,
                                                      greatest);
     return weft_cuda_check(error, "cuStreamCreateWithPriority", "streams of the library");
 }
 
-static int granularity_find(void) {
-    struct weft_cu_memory_properties properties = weft_gpu_memory_properties();
-    return weft_cuda_check(weft_cuda.cuMemGetAllocationGranularity(
-                               &weft_gpu.granularity, &properties, WEFT_CU_GRANULARITY_RECOMMENDED),
-                           "cuMemGetAllocationGranularity", weft_gpu.name);
+static int granularity_find(struct weft_gpu *gpu) {
+    struct weft_cu_memory_properties properties = weft_gpu_memory_properties(gpu);
+    return weft_cuda_check(weft_cuda.cuMemGetAllocationGranularity(&gpu->granularity, &properties,
+                                                                   WEFT_CU_GRANULARITY_RECOMMENDED),
+                           "cuMemGetAllocationGranularity", gpu->name);
 }
 
-int weft_gpu_inspect(int wanted, int pe) {
-    int ordinal = 0, error = weft_cuda_load();
-    if (weft_gpu.open || error)
-        return error;
-    error = ordinal_choose(wanted, pe, &ordinal);
-    return error ? error : device_describe(ordinal);
+static void gpu_end(struct weft_gpu *gpu) {
+    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
+    if (gpu->stream)
+        weft_cuda.cuStreamDestroy(gpu->stream);
+    if (gpu->rescue)
+        weft_cuda.cuStreamDestroy(gpu->rescue);
+    weft_gpu_leave(scope);
+    weft_cuda.cuDevicePrimaryCtxRelease(gpu->device);
+    free(gpu);
 }
 
-int weft_gpu_open(int wanted, int pe) {
-    int error = weft_gpu_inspect(wanted, pe);
-    if (weft_gpu.open || error)
+static int gpu_begin(struct weft_gpu *gpu, int ordinal) {
+    int error = weft_gpu_describe(gpu, ordinal);
+    error = error ? error
+                  : weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&gpu->context, gpu->device),
+                                    "cuDevicePrimaryCtxRetain", gpu->name);
+    if (error) {
+        free(gpu);
         return error;
-    error = weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&weft_gpu.context, weft_gpu.device),
-                            "cuDevicePrimaryCtxRetain", weft_gpu.name);
-    if (error)
-        return error;
-    weft_gpu.open = true;
-    struct weft_gpu_scope scope = weft_gpu_enter();
-    if ((error = streams_open()) == 0)
-        error = granularity_find();
+    }
+    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
+    if ((error = streams_open(gpu)) == 0)
+        error = granularity_find(gpu);
     weft_gpu_leave(scope);
     if (error)
-        weft_gpu_close();
+        gpu_end(gpu);
     return error;
 }
 
-void weft_gpu_close(void) {
-    if (!weft_gpu.open)
+/* Under the lock. */
+static struct weft_gpu *gpu_find(int ordinal) {
+    struct weft_gpu *gpu = atomic_load(&open_gpus);
+    while (gpu && gpu->ordinal != ordinal)
+        gpu = gpu->next;
+    return gpu;
+}
+
+static int gpu_add(struct weft_gpu **gpu, int ordinal) {
+    struct weft_gpu *made = calloc(1, sizeof *made);
+    int error =
+        made ? gpu_begin(made, ordinal) : weft_fail(-ENOMEM, "no memory for GPU %d", ordinal);
+    if (error)
+        return error;
+    made->next = atomic_load(&open_gpus);
+    atomic_store(&open_gpus, made);
+    *gpu = made;
+    return 0;
+}
+
+int weft_gpu_open(struct weft_gpu **gpu, int ordinal) {
+    pthread_mutex_lock(&opening);
+    struct weft_gpu *found = gpu_find(ordinal);
+    int error = found ? 0 : gpu_add(&found, ordinal);
+    if (error == 0) {
+        found->holders++;
+        *gpu = found;
+    }
+    pthread_mutex_unlock(&opening);
+    return error;
+}
+
+static void gpu_unlink(struct weft_gpu *gpu) {
+    struct weft_gpu *before = atomic_load(&open_gpus);
+    if (before == gpu) {
+        atomic_store(&open_gpus, gpu->next);
         return;
-    struct weft_gpu_scope scope = weft_gpu_enter();
-    if (weft_gpu.stream)
-        weft_cuda.cuStreamDestroy(weft_gpu.stream);
-    if (weft_gpu.rescue)
-        weft_cuda.cuStreamDestroy(weft_gpu.rescue);
-    weft_gpu_leave(scope);
-    weft_cuda.cuDevicePrimaryCtxRelease(weft_gpu.device);
-    weft_gpu = (struct weft_gpu){.open = false};
+    }
+    while (before->next != gpu)
+        before = before->next;
+    before->next = gpu->next;
+}
+
+void weft_gpu_close(struct weft_gpu *gpu) {
+    pthread_mutex_lock(&opening);
+    bool last = --gpu->holders == 0;
+    if (last)
+        gpu_unlink(gpu);
+    pthread_mutex_unlock(&opening);
+    if (last)
+        gpu_end(gpu);
+}
+
+bool weft_gpu_is_own_stream(weft_cu_stream stream) {
+    const struct weft_gpu *gpu = atomic_load_explicit(&open_gpus, memory_order_acquire);
+    while (gpu && gpu->stream != stream)
+        gpu = gpu->next;
+    return gpu != NULL;
 }
 
 struct weft_gpu_scope weft_gpu_enter_context(weft_cu_context context) {
@@ -145,8 +204,8 @@ struct weft_gpu_scope weft_gpu_enter_context(weft_cu_context context) {
     return scope;
 }
 
-struct weft_gpu_scope weft_gpu_enter(void) {
-    return weft_gpu_enter_context(weft_gpu.context);
+struct weft_gpu_scope weft_gpu_enter(const struct weft_gpu *gpu) {
+    return weft_gpu_enter_context(gpu->context);
 }
 
 void weft_gpu_leave(struct weft_gpu_scope scope) {
@@ -156,11 +215,11 @@ void weft_gpu_leave(struct weft_gpu_scope scope) {
         weft_cuda.cuCtxPopCurrent(&own);
 }
 
-struct weft_cu_memory_properties weft_gpu_memory_properties(void) {
+struct weft_cu_memory_properties weft_gpu_memory_properties(const struct weft_gpu *gpu) {
     return (struct weft_cu_memory_properties){
         .type = WEFT_CU_MEMORY_PINNED,
         .handle_types = WEFT_CU_HANDLE_DESCRIPTOR,
-        .location = {WEFT_CU_LOCATION_DEVICE, weft_gpu.device},
+        .location = {WEFT_CU_LOCATION_DEVICE, gpu->device},
     };
 }
 
@@ -216,9 +275,12 @@ static void registration_forget(const void *at) {
 }
 
 int weft_gpu_register(void *at, size_t bytes) {
-    if (!weft_gpu.sees_registered_memory)
+    const struct weft_gpu *gpu = atomic_load(&open_gpus);
+    while (gpu && gpu->sees_registered_memory)
+        gpu = gpu->next;
+    if (gpu)
         return weft_fail(-ENOTSUP, "%s does not see host memory at the host's addresses",
-                         weft_gpu.name);
+                         gpu->name);
     int error = weft_cuda_check(
         weft_cuda.cuMemHostRegister(at, bytes, WEFT_CU_HOST_PORTABLE | WEFT_CU_HOST_DEVICE_MAP),
         "cuMemHostRegister", "symmetric memory of the host");
@@ -245,10 +307,10 @@ size_t weft_gpu_run(const void *p, size_t bytes) {
     return bytes;
 }
 
-struct weft_gpu_peer weft_gpu_peer_of(const struct weft_cu_uuid *uuid) {
+struct weft_gpu_peer weft_gpu_peer_of(const struct weft_gpu *gpu, const struct weft_cu_uuid *uuid) {
     struct weft_gpu_peer peer = {.ordinal = -1};
-    if (memcmp(uuid, &weft_gpu.uuid, sizeof *uuid) == 0)
-        return (struct weft_gpu_peer){weft_gpu.ordinal, true, true, true, 0};
+    if (memcmp(uuid, &gpu->uuid, sizeof *uuid) == 0)
+        return (struct weft_gpu_peer){gpu->ordinal, true, true, true, 0};
     int count = 0;
     weft_cuda.cuDeviceGetCount(&count);
     for (int ordinal = 0; ordinal < count; ordinal++) {
@@ -258,9 +320,9 @@ struct weft_gpu_peer weft_gpu_peer_of(const struct weft_cu_uuid *uuid) {
             weft_cuda.cuDeviceGetUuid(&its, device) != 0 || memcmp(&its, uuid, sizeof its) != 0)
             continue;
         int access = 0, atomics = 0;
-        weft_cuda.cuDeviceCanAccessPeer(&access, weft_gpu.device, device);
-        weft_cuda.cuDeviceGetP2PAttribute(&atomics, WEFT_CU_PAIR_ATOMICS, weft_gpu.device, device);
-        weft_cuda.cuDeviceGetP2PAttribute(&peer.rank, WEFT_CU_PAIR_RANK, weft_gpu.device, device);
+        weft_cuda.cuDeviceCanAccessPeer(&access, gpu->device, device);
+        weft_cuda.cuDeviceGetP2PAttribute(&atomics, WEFT_CU_PAIR_ATOMICS, gpu->device, device);
+        weft_cuda.cuDeviceGetP2PAttribute(&peer.rank, WEFT_CU_PAIR_RANK, gpu->device, device);
         peer.ordinal = ordinal;
         peer.access = access != 0 && strcmp(weft_env.peer_access, "off") != 0;
         peer.atomics = peer.access && atomics != 0;

@@ -124,7 +124,7 @@ static int copy_by_engine(char *to, const char *from, size_t bytes, weft_cu_stre
  * a copy engine's start (8). */
 static enum weft_engine engine_choose(enum weft_direction direction, size_t bytes,
                                       weft_cu_stream stream) {
-    if (stream == weft_gpu.stream && weft_engine_get() == WEFT_ENGINE_AUTO)
+    if (weft_engine_get() == WEFT_ENGINE_AUTO && weft_gpu_is_own_stream(stream))
         return WEFT_ENGINE_COPY;
     return weft_engine_choose(direction, bytes);
 }

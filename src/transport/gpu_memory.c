@@ -4,15 +4,15 @@
 #include "transport/gpu_memory.h"
 #include <fcntl.h>
 
-size_t weft_gpu_memory_granules(size_t bytes) {
-    size_t granule = weft_gpu.granularity;
+size_t weft_gpu_memory_granules(const struct weft_gpu *gpu, size_t bytes) {
+    size_t granule = gpu->granularity;
     return (bytes + granule - 1) / granule * granule;
 }
 
-int weft_gpu_memory_create(weft_cu_memory *handle, size_t bytes, const char *call) {
-    struct weft_cu_memory_properties properties = weft_gpu_memory_properties();
-    return weft_cuda_check(weft_cuda.cuMemCreate(handle, bytes, &properties, 0), call,
-                           "cuMemCreate");
+int weft_gpu_memory_create(struct weft_gpu_memory *memory, const char *call) {
+    struct weft_cu_memory_properties properties = weft_gpu_memory_properties(memory->gpu);
+    return weft_cuda_check(weft_cuda.cuMemCreate(&memory->handle, memory->bytes, &properties, 0),
+                           call, "cuMemCreate");
 }
 
 static struct weft_cu_access device_access(weft_cu_device device) {
@@ -21,42 +21,46 @@ static struct weft_cu_access device_access(weft_cu_device device) {
 }
 
 /* At most two; how many. */
-static size_t workers_find(struct weft_cu_access *workers, const struct weft_gpu_peer *owner) {
-    weft_cu_device device = weft_gpu.device;
+static size_t workers_find(struct weft_cu_access *workers, const struct weft_gpu *gpu,
+                           const struct weft_gpu_peer *owner) {
+    weft_cu_device device = gpu->device;
     size_t count = 0;
     if (!owner || !weft_gpu_peer_staged(owner))
-        workers[count++] = device_access(weft_gpu.device);
+        workers[count++] = device_access(gpu->device);
     if (owner && owner->ordinal >= 0 && !owner->atomics &&
         weft_cuda.cuDeviceGet(&device, owner->ordinal) == WEFT_CU_SUCCESS)
         workers[count++] = device_access(device);
     return count;
 }
 
-int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle,
-                        const struct weft_gpu_peer *owner, const char *call) {
+int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_gpu_peer *owner,
+                        const char *call) {
     struct weft_cu_access workers[2];
-    size_t count = workers_find(workers, owner);
-    int error = weft_cuda_check(weft_cuda.cuMemMap(at, bytes, 0, handle, 0), call, "cuMemMap");
+    size_t count = workers_find(workers, memory->gpu, owner);
+    int error = weft_cuda_check(weft_cuda.cuMemMap(memory->at, memory->bytes, 0, memory->handle, 0),
+                                call, "cuMemMap");
     if (error)
         return error;
-    error = weft_cuda_check(weft_cuda.cuMemSetAccess(at, bytes, workers, count), call,
-                            "cuMemSetAccess (is there peer access between the GPUs?)");
+    error = weft_cuda_check(weft_cuda.cuMemSetAccess(memory->at, memory->bytes, workers, count),
+                            call, "cuMemSetAccess (is there peer access between the GPUs?)");
     if (error)
-        weft_cuda.cuMemUnmap(at, bytes);
+        weft_cuda.cuMemUnmap(memory->at, memory->bytes);
     return error;
 }
 
-int weft_gpu_memory_clear(weft_cu_address at, size_t bytes, const char *call) {
-    int error = weft_cuda.cuMemsetD8Async(at, 0, bytes, weft_gpu.stream);
+int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes,
+                          const char *call) {
+    int error = weft_cuda.cuMemsetD8Async(at, 0, bytes, gpu->stream);
     if (error == 0)
-        error = weft_cuda.cuStreamSynchronize(weft_gpu.stream);
+        error = weft_cuda.cuStreamSynchronize(gpu->stream);
     return weft_cuda_check(error, call, "cuMemsetD8Async");
 }
 
-int weft_gpu_memory_copy(void *to, const void *from, size_t bytes, const char *call) {
-    int error = weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, weft_gpu.stream);
+int weft_gpu_memory_copy(const struct weft_gpu *gpu, void *to, const void *from, size_t bytes,
+                         const char *call) {
+    int error = weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, gpu->stream);
     return error ? weft_cuda_check(error, call, "cuMemcpyAsync")
-                 : weft_gpu_synchronize(weft_gpu.stream, call);
+                 : weft_gpu_synchronize(gpu->stream, call);
 }
 
 int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call) {
@@ -78,21 +82,22 @@ static int memory_place(struct weft_gpu_memory *memory, const char *call) {
                                 call, "cuMemAddressReserve");
     if (error)
         return error;
-    error = weft_gpu_memory_map(memory->at, memory->bytes, memory->handle, NULL, call);
+    error = weft_gpu_memory_map(memory, NULL, call);
     if (error)
         weft_cuda.cuMemAddressFree(memory->at, memory->bytes);
     return error;
 }
 
-int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, size_t bytes, const char *call) {
-    *memory = (struct weft_gpu_memory){.bytes = weft_gpu_memory_granules(bytes)};
-    int error = weft_gpu_memory_create(&memory->handle, memory->bytes, call);
+int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, const struct weft_gpu *gpu, size_t bytes,
+                          const char *call) {
+    *memory = (struct weft_gpu_memory){.gpu = gpu, .bytes = weft_gpu_memory_granules(gpu, bytes)};
+    int error = weft_gpu_memory_create(memory, call);
     if (error)
         return error;
     error = memory_place(memory, call);
     if (error)
         weft_cuda.cuMemRelease(memory->handle);
-    else if ((error = weft_gpu_memory_clear(memory->at, memory->bytes, call)) != 0)
+    else if ((error = weft_gpu_memory_clear(gpu, memory->at, memory->bytes, call)) != 0)
         weft_gpu_memory_free(memory);
     return error;
 }

@@ -5,8 +5,9 @@
 
 #include "transport/gpu.h"
 
-/* Memory of this PE's GPU with addresses of its own. */
+/* Memory with addresses of its own; `gpu` is who has made it, or is to reach it. */
 struct weft_gpu_memory {
+    const struct weft_gpu *gpu;
     weft_cu_memory handle;
     weft_cu_address at;
     size_t bytes;
@@ -14,27 +15,30 @@ struct weft_gpu_memory {
 
 /* Makes at least `bytes` of zeroed memory, in granules, at an address of its own. 0 or -errno with
  * text, as all here. */
-int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, size_t bytes, const char *call);
+int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, const struct weft_gpu *gpu, size_t bytes,
+                          const char *call);
 
 /* The address is gone at once; the memory with the last mapping, of whichever process. */
 void weft_gpu_memory_free(struct weft_gpu_memory *memory);
 
-/* The steps that windows take one by one. map: for this PE's GPU, whichever GPU's memory it is; but
- * if the owner is given, for those GPUs that are to work there: this PE's where it can, and the
- * owner itself where it has to. clear: has happened when it returns. export: a new descriptor,
- * close-on-exec. import: a handle of what another process (or this one) has exported; closes
- * nothing. */
-int weft_gpu_memory_create(weft_cu_memory *handle, size_t bytes, const char *call);
-int weft_gpu_memory_map(weft_cu_address at, size_t bytes, weft_cu_memory handle,
-                        const struct weft_gpu_peer *owner, const char *call);
-int weft_gpu_memory_clear(weft_cu_address at, size_t bytes, const char *call);
+/* The steps that windows take one by one. create: of memory->bytes. map: for
+ * memory->gpu, whichever GPU's memory it is; but if the owner is given, for those GPUs that are to
+ * work there: this one where it can, and the owner itself where it has to. clear: has happened when
+ * it returns. export: a new descriptor, close-on-exec. import: a handle of what another process (or
+ * this one) has exported; closes nothing. */
+int weft_gpu_memory_create(struct weft_gpu_memory *memory, const char *call);
+int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_gpu_peer *owner,
+                        const char *call);
+int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes,
+                          const char *call);
 int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call);
 int weft_gpu_memory_import(weft_cu_memory *handle, int fd, const char *call);
 
-/* Has happened when it returns; on the stream of host calls. */
-int weft_gpu_memory_copy(void *to, const void *from, size_t bytes, const char *call);
+/* Has happened when it returns; on the GPU's stream of host calls. */
+int weft_gpu_memory_copy(const struct weft_gpu *gpu, void *to, const void *from, size_t bytes,
+                         const char *call);
 
 /* Whole granules that hold so many bytes. */
-size_t weft_gpu_memory_granules(size_t bytes);
+size_t weft_gpu_memory_granules(const struct weft_gpu *gpu, size_t bytes);
 
 #endif

@@ -29,7 +29,8 @@ struct words {
 };
 
 static struct {
-    pid_t process;   /* which has opened it: a forked child has neither threads nor a driver */
+    pid_t process; /* which has opened it: a forked child has neither threads nor a driver */
+    const struct weft_gpu *gpu;
     bool registered; /* the abort word's page and gave_up are */
     bool watching;
     _Atomic uint32_t *abort;
@@ -57,7 +58,7 @@ static int words_release(const struct words *words) {
             ops[n] = (union weft_cu_word_op){.operation = WEFT_CU_OP_WRITE_32,
                                              .address = (uintptr_t)(words->first + at),
                                              .value = 1};
-        int error = weft_cuda.cuStreamBatchMemOp(weft_gpu.rescue, n, ops, 0);
+        int error = weft_cuda.cuStreamBatchMemOp(rescue.gpu->rescue, n, ops, 0);
         if (error)
             return error;
     }
@@ -66,7 +67,7 @@ static int words_release(const struct words *words) {
 
 /* Streams reset words behind their waits, and graphs wait again: once is not enough. */
 static void *rescue_release_main(void *unused) {
-    weft_gpu_enter();
+    weft_gpu_enter(rescue.gpu);
     while (!rescue.over) {
         pthread_mutex_lock(&rescue.changing);
         int error = 0;
@@ -80,7 +81,7 @@ static void *rescue_release_main(void *unused) {
 
 /* Fails for as long as a stream is being captured. */
 static void *rescue_drain_main(void *unused) {
-    weft_gpu_enter();
+    weft_gpu_enter(rescue.gpu);
     while (!rescue.over && weft_cuda.cuCtxSynchronize() != WEFT_CU_SUCCESS && !kernel_has_trapped())
         weft_clock_sleep_ms(1);
     rescue.drained = true;
@@ -179,7 +180,8 @@ static void exit_watch(void) {
     watching = true;
 }
 
-int weft_gpu_rescue_open(_Atomic uint32_t *abort) {
+int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort) {
+    rescue.gpu = gpu;
     rescue.abort = abort;
     rescue.process = getpid();
     rescue.stopping = rescue.noted = rescue.drained = rescue.over = false;

@@ -28,7 +28,8 @@
 /* Begins to watch `abort`, a futex word that is woken when it is set, and registers its page:
  * weft_gpu_abort is filled. The GPU is open and its context current. Local; once until close.
  * 0 or -errno with text. */
-int weft_gpu_rescue_open(_Atomic uint32_t *abort);
+struct weft_gpu;
+int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort);
 
 /* Ends the watch: before anything is freed that a stream may wait for, and before the streams are
  * destroyed. When the job is over it returns once the GPU has been released, or not at all. Exit

@@ -9,17 +9,16 @@
 #include "base/size.h"
 #include "transport/gpu_memory.h"
 
-int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32_t mine,
-                          size_t slot_bytes, const char *call) {
-    *window = (struct weft_gpu_window){.mine = mine};
-    size_t stride = weft_power_of_two_up(weft_gpu_memory_granules(slot_bytes));
+int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, size_t slot_bytes,
+                          const char *call) {
+    size_t stride = weft_power_of_two_up(weft_gpu_memory_granules(window->gpu, slot_bytes));
     weft_cu_address base;
     int error = weft_cuda_check(weft_cuda.cuMemAddressReserve(&base, count * stride, stride, 0, 0),
                                 call, "cuMemAddressReserve");
     if (error)
         return error;
     window->slot_bytes = stride;
-    window->window = weft_window_make(base, stride, count, base + mine * stride);
+    window->window = weft_window_make(base, stride, count, base + window->mine * stride);
     return 0;
 }
 
@@ -37,41 +36,41 @@ static size_t window_committed(const struct weft_gpu_window *window) {
 int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd,
                            const char *call) {
     size_t offset = window_committed(window);
-    weft_cu_memory memory;
     if (bytes > window->slot_bytes - offset || window->nextents == WEFT_GPU_EXTENTS_MAX)
         return weft_fail(-ENOSPC,
                          "%s: the window of GPU memory is full: %s of %s, %u of "
                          "%d extents",
                          call, weft_size(offset).text, weft_size(window->slot_bytes).text,
                          window->nextents, WEFT_GPU_EXTENTS_MAX);
-    bytes = weft_gpu_memory_granules(bytes);
-    int error = weft_gpu_memory_create(&memory, bytes, call);
+    struct weft_gpu_memory memory = {.gpu = window->gpu,
+                                     .at = slot_address(window, window->mine) + offset,
+                                     .bytes = weft_gpu_memory_granules(window->gpu, bytes)};
+    int error = weft_gpu_memory_create(&memory, call);
     if (error)
         return error;
-    weft_cu_address at = slot_address(window, window->mine) + offset;
-    error = weft_gpu_memory_map(at, bytes, memory, NULL, call);
+    error = weft_gpu_memory_map(&memory, NULL, call);
     if (error == 0) {
-        window->extents[window->nextents++] = (struct weft_gpu_extent){offset, bytes};
-        error = weft_gpu_memory_clear(at, bytes, call);
+        window->extents[window->nextents++] = (struct weft_gpu_extent){offset, memory.bytes};
+        error = weft_gpu_memory_clear(memory.gpu, memory.at, memory.bytes, call);
         if (error == 0)
-            error = weft_gpu_memory_export(memory, fd, call);
+            error = weft_gpu_memory_export(memory.handle, fd, call);
         if (error)
             weft_gpu_window_retract(window);
     }
-    weft_cuda.cuMemRelease(memory);
+    weft_cuda.cuMemRelease(memory.handle);
     return error;
 }
 
 int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd,
                            const struct weft_gpu_peer *owner, const char *call) {
     const struct weft_gpu_extent *last = &window->extents[window->nextents - 1];
-    weft_cu_memory memory;
-    int error = weft_gpu_memory_import(&memory, fd, call);
+    struct weft_gpu_memory memory = {
+        .gpu = window->gpu, .at = slot_address(window, slot) + last->offset, .bytes = last->bytes};
+    int error = weft_gpu_memory_import(&memory.handle, fd, call);
     if (error)
         return error;
-    error = weft_gpu_memory_map(slot_address(window, slot) + last->offset, last->bytes, memory,
-                                owner, call);
-    weft_cuda.cuMemRelease(memory);
+    error = weft_gpu_memory_map(&memory, owner, call);
+    weft_cuda.cuMemRelease(memory.handle);
     return error;
 }
 

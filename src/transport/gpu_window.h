@@ -13,8 +13,9 @@
 #define WEFT_GPU_EXTENTS_MAX 32
 
 struct weft_gpu_window {
-    struct weft_window window; /* window.bytes: what all members have committed and attached */
-    size_t slot_bytes;         /* 0: there is none */
+    const struct weft_gpu *gpu; /* who makes the own slot, and reaches all */
+    struct weft_window window;  /* window.bytes: what all members have committed and attached */
+    size_t slot_bytes;          /* 0: there is none */
     uint32_t mine;
     unsigned nextents;
     struct weft_gpu_extent {
@@ -22,10 +23,10 @@ struct weft_gpu_window {
     } extents[WEFT_GPU_EXTENTS_MAX];
 };
 
-/* Reserves `count` slots of slot_bytes (rounded up to a power of two, at least a granule), with
- * this PE in slot `mine`. */
-int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, uint32_t mine,
-                          size_t slot_bytes, const char *call);
+/* Reserves `count` slots of slot_bytes (rounded up to a power of two, at least a granule), for a
+ * window that has its GPU, and `mine`, this PE's slot. */
+int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, size_t slot_bytes,
+                          const char *call);
 
 /* Creates `bytes` of zeroed memory (rounded up to granules) behind the last extent of the own slot.
  * *fd is a new descriptor of it, close-on-exec, for the peers; the caller closes it. -ENOMEM when

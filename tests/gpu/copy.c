@@ -176,7 +176,8 @@ static void put_signals(void) {
         put_signal_once(peer, word, draw_bytes(WEFT_GPU_SMALL + 1), round % 2);
     put_signal_once(peer, word, 0, true);
     put_signal_once(peer, word, WEFT_GPU_SMALL, false);
-    put_signal_once(registered, (uint64_t *)(registered + AREA - 8), 100, weft_gpu.host_atomics);
+    put_signal_once(registered, (uint64_t *)(registered + AREA - 8), 100,
+                    weft_device.gpu->host_atomics);
 }
 
 /* --- Which engine ----------------------------------------------------------------------------- */

@@ -12,12 +12,12 @@
 
 static int me, npes, next; /* next: the PE whose memory this one works on */
 
-#define INSIDE(call)                                                         \
-    do {                                                                     \
-        struct weft_gpu_scope inside_scope = weft_gpu_enter();               \
-        int inside_error = (call);                                           \
-        weft_gpu_leave(inside_scope);                                        \
-        EXPECT(inside_error == 0, "%d: %s", inside_error, weft_fail_text()); \
+#define INSIDE(call)                                                          \
+    do {                                                                      \
+        struct weft_gpu_scope inside_scope = weft_gpu_enter(weft_device.gpu); \
+        int inside_error = (call);                                            \
+        weft_gpu_leave(inside_scope);                                         \
+        EXPECT(inside_error == 0, "%d: %s", inside_error, weft_fail_text());  \
     } while (0)
 
 static inline void inside_start(void) {

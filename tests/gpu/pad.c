@@ -26,11 +26,11 @@ static int time_out(int unused) {
         return 1;
     uint32_t **own_pads = (uint32_t **)memory;
     uint64_t begun = weft_clock_ns(), pad = (uintptr_t)memory + 4096, both[] = {pad, pad};
-    if (gpu.cuMemcpyAsync((uintptr_t)own_pads, (uintptr_t)both, sizeof both, weft_gpu.stream) != 0)
+    if (gpu.cuMemcpyAsync((uintptr_t)own_pads, (uintptr_t)both, sizeof both, trap_gpu->stream) != 0)
         return 2;
-    if (weft_gpu_pad_wait(own_pads, 0, 2, 1, 3, 200, weft_gpu.stream, "test") < 0)
+    if (weft_gpu_pad_wait(own_pads, 0, 2, 1, 3, 200, trap_gpu->stream, "test") < 0)
         return 3;
-    if (gpu.cuStreamSynchronize(weft_gpu.stream) == 0)
+    if (gpu.cuStreamSynchronize(trap_gpu->stream) == 0)
         return 4;
     (void)unused;
     return weft_clock_ns() - begun < 190000000 ? 5 : 0;

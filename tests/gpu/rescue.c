@@ -18,7 +18,7 @@ static void begin_watch(void) {
     gpu_write(words, zeros, sizeof zeros);
     gpu_write(others, zeros, SPARE * sizeof *others);
     *job_over = 0;
-    INSIDE(weft_gpu_rescue_open(job_over));
+    INSIDE(weft_gpu_rescue_open(weft_device.gpu, job_over));
 }
 
 static void end_job(void) {

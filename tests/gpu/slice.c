@@ -45,7 +45,7 @@ static int trap(int scene) {
     if (!memory)
         return 1;
     int64_t *number = (int64_t *)memory, wrong = scene == 2 ? INT64_C(1) << 31 : 9;
-    if (gpu.cuMemcpyAsync((uintptr_t)number, (uintptr_t)&wrong, 8, weft_gpu.stream) != 0)
+    if (gpu.cuMemcpyAsync((uintptr_t)number, (uintptr_t)&wrong, 8, trap_gpu->stream) != 0)
         return 2;
     struct weft_gpu_slices slices = {value_of(4), value_of(0), at(number), 12, 12, 4, 5};
     struct weft_gpu_word32 word = {(int32_t *)array, 12, value_of(0), 5};
@@ -53,14 +53,14 @@ static int trap(int scene) {
     struct weft_gpu_signal32 signal = {word, at(number), false};
     int error;
     if (scene == 0)
-        error = weft_gpu_copy_slice(array, array + 4096, &slices, weft_gpu.stream, "test");
+        error = weft_gpu_copy_slice(array, array + 4096, &slices, trap_gpu->stream, "test");
     else if (scene == 1)
-        error = weft_gpu_wait32(&beyond, SHMEM_CMP_EQ, value_of(0), weft_gpu.stream, "test");
+        error = weft_gpu_wait32(&beyond, SHMEM_CMP_EQ, value_of(0), trap_gpu->stream, "test");
     else
-        error = weft_gpu_signal32(&signal, weft_gpu.stream, "test");
+        error = weft_gpu_signal32(&signal, trap_gpu->stream, "test");
     if (error)
         return 3;
-    return gpu.cuStreamSynchronize(weft_gpu.stream) == 0 ? 4 : 0;
+    return gpu.cuStreamSynchronize(trap_gpu->stream) == 0 ? 4 : 0;
 }
 
 static const char *const texts[] = {
@@ -291,7 +291,7 @@ static void host_words(void) {
     EXPECT(host[0] == -7, "the word is %d", host[0]);
     int rc = shmemx_int32_signal_op_on_stream(&second, value_of(2), SHMEM_SIGNAL_ADD, next, stream);
     settle();
-    EXPECT(rc == (weft_gpu.host_atomics ? 0 : -ENOTSUP), "%d: %s", rc, weft_last_error());
+    EXPECT(rc == (weft_device.gpu->host_atomics ? 0 : -ENOTSUP), "%d: %s", rc, weft_last_error());
     EXPECT(host[1] == (rc ? 0 : 2), "the word is %d", host[1]);
     shmem_barrier_all();
     shmem_free(host);

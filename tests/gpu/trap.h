@@ -12,15 +12,17 @@
 
 enum { TRAP_BYTES = 1 << 20 };
 
+static struct weft_gpu *trap_gpu;
+
 /* The library's GPU, and so much memory of it; NULL where there is none. */
 static inline void *trap_memory(void) {
-    static struct weft_gpu_window window;
     int fd;
-    if (gpu_load() || weft_gpu_open(0, 0) < 0)
+    if (gpu_load() || weft_cuda_load() < 0 || weft_gpu_open(&trap_gpu, 0) < 0)
         return NULL;
-    weft_gpu_enter();
-    if (weft_gpu_kernels_open() < 0 ||
-        weft_gpu_window_alloc(&window, 1, 0, TRAP_BYTES, "test") < 0 ||
+    weft_gpu_enter(trap_gpu);
+    static struct weft_gpu_window window;
+    window.gpu = trap_gpu;
+    if (weft_gpu_kernels_open() < 0 || weft_gpu_window_alloc(&window, 1, TRAP_BYTES, "test") < 0 ||
         weft_gpu_window_commit(&window, TRAP_BYTES, &fd, "test") < 0)
         return NULL;
     return weft_window_slot_begin(&window.window, 0);

@@ -54,7 +54,8 @@ static uint64_t model(enum weft_amo_op op, uint64_t word, uint64_t value, uint64
 
 /* Words of the host are the processors' to change, unless the link has atomics of its own. */
 static bool is_allowed(enum weft_amo_op op, const uint64_t *word) {
-    return word != host || op == WEFT_AMO_FETCH || op == WEFT_AMO_SET || weft_gpu.host_atomics;
+    return word != host || op == WEFT_AMO_FETCH || op == WEFT_AMO_SET ||
+           weft_device.gpu->host_atomics;
 }
 
 /* The word beside a narrow one stays as it is. */
@@ -128,7 +129,7 @@ static void signals(void) {
     for (int word = 0; word < 3; word++)
         for (int round = 0; round < 10; round++) {
             uint64_t before = draw(UINT64_MAX), value = draw(UINT64_MAX);
-            bool add = round % 2 && (words[word] != host || weft_gpu.host_atomics);
+            bool add = round % 2 && (words[word] != host || weft_device.gpu->host_atomics);
             uint64_t after = add ? before + value : value;
             write_word(words[word], before);
             INSIDE(weft_gpu_signal(words[word], value, add, streams[0], "signal"));

@@ -29,25 +29,26 @@ enum { PES_WITH_LINKS_MAX = 64 };
 static struct card *cards;
 static struct link *links;
 static size_t npes, npairs;
+static struct weft_gpu gpu; /* this PE's */
 
 static void look(struct card *card) {
-    if (weft_device_inspect("weft info") < 0) {
+    if (weft_device_inspect(&gpu, "weft info") < 0) {
         snprintf(card->reason, sizeof card->reason, "%s", weft_last_error());
         return;
     }
-    card->uuid = weft_gpu.uuid;
-    card->memory_bytes = weft_gpu.memory_bytes;
-    card->ordinal = weft_gpu.ordinal;
-    card->capability = weft_gpu.capability;
-    card->sms = weft_gpu.sms;
-    snprintf(card->name, sizeof card->name, "%s", weft_gpu.name);
+    card->uuid = gpu.uuid;
+    card->memory_bytes = gpu.memory_bytes;
+    card->ordinal = gpu.ordinal;
+    card->capability = gpu.capability;
+    card->sms = gpu.sms;
+    snprintf(card->name, sizeof card->name, "%s", gpu.name);
 }
 
 static void look_around(struct link *row, int me) {
     for (int pe = 0; pe < (int)npes; pe++) {
         row[pe] = (struct link){me, pe, {.ordinal = -1}};
         if (*cards[me].name && *cards[pe].name)
-            row[pe].peer = weft_gpu_peer_of(&cards[pe].uuid);
+            row[pe].peer = weft_gpu_peer_of(&gpu, &cards[pe].uuid);
     }
 }
 
