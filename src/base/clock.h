@@ -17,7 +17,7 @@ static inline void weft_clock_sleep_ms(long milliseconds) {
     nanosleep(&rest, NULL);
 }
 
-/* So many milliseconds from now, as pthread_mutex_timedlock counts: by the time of day. */
+/* The moment `milliseconds` from now, by the time of day, which pthread_mutex_timedlock takes. */
 static inline struct timespec weft_clock_deadline_ms(long milliseconds) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);

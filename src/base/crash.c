@@ -101,7 +101,7 @@ static void crash_tell_frames(void) {
         weft_note("    %.*s", (int)strcspn(line, "\n"), line);
 }
 
-/* Whether no instruction of this thread has failed: the signal was sent, or the machine has lost a
+/* True if no instruction of this thread has failed: the signal was sent, or the machine has lost a
  * page that the process may never look at again ("action optional"). */
 static bool signal_is_news(int signal, const siginfo_t *info) {
     return info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
@@ -129,7 +129,8 @@ static void crash_handle(int signal, siginfo_t *info, void *context) {
         raise(signal);
 }
 
-/* For the overflow of the stack. Only of the thread that calls: others have to do without. */
+/* Gives the handler a stack of its own, because the thread's may have overflowed. This holds for
+ * the calling thread only; others have to do without. */
 static void stack_set(void) {
     stack_t found, stack = {.ss_size = STACK_BYTES};
     if (sigaltstack(NULL, &found) < 0 || !(found.ss_flags & SS_DISABLE))

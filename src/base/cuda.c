@@ -9,7 +9,7 @@
 
 struct weft_cuda weft_cuda;
 
-/* What the first load came to; later ones repeat it. */
+/* The first load's outcome, which later loads repeat. */
 static struct {
     pthread_once_t once;
     int error;

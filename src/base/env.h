@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every environment variable that the library obeys, in one table.
- * What the launcher passes to its PEs (boot/boot.h) is no setting and is not listed. */
+/* Every environment variable that the library obeys, in one table. Variables by which the launcher
+ * passes descriptors to its PEs (boot/boot.h) are no settings, and are not listed. */
 #ifndef WEFT_BASE_ENV_H
 #define WEFT_BASE_ENV_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What kernels do to memory that others read and write: one instruction of PTX a function, all in
+/* Kernels' access to memory that others read and write: one instruction of PTX a function, all in
  * the scope of the whole system, for words of 32 and of 64 bits.
  *
  * Without a CUDA compiler the same kernels are C++ functions that one thread of a processor runs:
@@ -245,7 +245,7 @@ WEFT_DEVICE void weft_block_sync(void) {}
 
 #endif
 
-/* Of all threads of all blocks. */
+/* This thread's index, and the number of threads, over all blocks. */
 WEFT_DEVICE size_t weft_thread_index(void) {
     return (size_t)weft_block_index() * weft_block_threads() + weft_block_thread();
 }

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What Weft says to a person: lines on stderr, and the text behind a negative errno.
- * The first function that knows of a failure reports it; callers only pass the code on. */
+/* Messages to a person: lines on stderr, and the text that belongs to a negative errno. The first
+ * function that knows of a failure reports it; callers only pass the code on. */
 #ifndef WEFT_BASE_LOG_H
 #define WEFT_BASE_LOG_H
 
 #include <stdarg.h>
 #include <stddef.h>
 
-/* Who speaks in later lines: "weft: PE 3 (pid 4711): ...". -1: "weft: ...". */
+/* Names the PE that later lines begin with: "weft: PE 3 (pid 4711): ...". -1 names none: "weft:
+ * ...". */
 void weft_log_set_pe(int pe);
 
-/* Writes one line with one write(2), so that lines of several PEs do not mix. Of an error: a
- * handler is asked before, and may take the line, without the part that says who speaks. */
+/* Writes one line with one write(2), so that lines of several PEs do not mix. The line tells of an
+ * error, so a handler is asked first; it may take the line, without the part that names the PE. */
 void weft_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 typedef int weft_log_handler(const char *line);
 void weft_log_set_handler(weft_log_handler *handler);
 
-/* The same for what is no error, such as that a PE waits: no handler gets it. */
+/* Writes a line that tells of no error, such as that a PE waits; no handler is asked. */
 void weft_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Makes text of others fit for a line of ours: ends it within `bytes`, and replaces what would

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a file of a cgroup is missing there is no such limit. A cgroup's page cache counts as
+/* A cgroup without a limit may lack the file that would state it. A cgroup's page cache counts as
  * available: the kernel drops it before it refuses memory. */
 #include "base/machine.h"
 #include <ctype.h>
@@ -19,11 +19,12 @@ size_t weft_machine_memory_total(void) {
     return (size_t)sysconf(_SC_PHYS_PAGES) * weft_page_bytes();
 }
 
-/* What one cgroup grants, SIZE_MAX without a limit; `name` receives the file that says so. */
+/* Returns what one cgroup grants, SIZE_MAX without a limit; `name` receives the file that says so.
+ */
 typedef size_t machine_grant(const struct weft_cgroup *cgroup, char *name);
 
-/* The least that the own cgroup and all above it grant. `decided` stays as it is without a limit.
- */
+/* Returns the least that the own cgroup and all above it grant. `decided` receives the file of that
+ * one, and stays as it is without a limit. */
 static size_t machine_walk(const char *controller, machine_grant *grant, const char **decided) {
     static _Thread_local char deciding[WEFT_CGROUP_FILE_MAX];
     char name[WEFT_CGROUP_FILE_MAX];
@@ -46,7 +47,7 @@ static size_t machine_walk(const char *controller, machine_grant *grant, const c
 
 enum { RESERVE_SHARE = 16, RESERVE_MAX = 1 << 30 };
 
-/* What is left for others of `total` bytes. */
+/* The part of `total` bytes that is left to other processes. */
 static size_t machine_reserve(size_t total) {
     return total / RESERVE_SHARE < RESERVE_MAX ? total / RESERVE_SHARE : RESERVE_MAX;
 }
@@ -80,7 +81,7 @@ static size_t machine_memory_spare(const struct weft_cgroup *cgroup, char *name)
                : bytes_subtract(granted, machine_reserve(machine_memory_limit(cgroup, name)));
 }
 
-/* What the machine has, or the cgroups by `grant`, whichever is less. */
+/* The lesser of what the machine has and what the cgroups grant by `grant`. */
 static size_t machine_memory_least(size_t available, machine_grant *grant, const char **limit) {
     const char *decided = "MemAvailable in /proc/meminfo", *cgroup = decided;
     size_t granted = machine_walk("memory", grant, &cgroup);
@@ -108,7 +109,8 @@ bool weft_machine_counts_pages(void) {
     return weft_cgroup_number("/proc/sys/vm", "overcommit_memory", "") == 2;
 }
 
-/* By system calls, because libnuma is not everywhere; the numbers are linux/mempolicy.h's. */
+/* This makes system calls, because libnuma is not everywhere; the numbers are linux/mempolicy.h's.
+ */
 void weft_machine_prefer_node(void *at, size_t bytes) {
     enum { POLICY_DEFAULT = 0, POLICY_PREFERRED = 1, NODES = 1024, WORD = 8 * sizeof(long) };
     unsigned long nodes[NODES / WORD] = {0};

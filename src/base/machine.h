@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this machine really has for the job: the kernel's figures and the cgroup's limits. */
+/* Memory and processors that the job really has: the kernel's figures and the cgroups' limits. */
 #ifndef WEFT_BASE_MACHINE_H
 #define WEFT_BASE_MACHINE_H
 
@@ -15,8 +15,8 @@ size_t weft_machine_memory_available(const char **limit);
 /* The same, but a sixteenth of what each grants in all, at most 1 GiB, is left to others. */
 size_t weft_machine_memory_room(const char **limit);
 
-/* Whether a page without memory behind it is refused when it is touched (vm.overcommit_memory is
- * 2): then memory has to be committed before. */
+/* True if the kernel counts what is mapped and refuses what exceeds memory (vm.overcommit_memory is
+ * 2): then memory has to be committed before it is touched. */
 bool weft_machine_counts_pages(void);
 
 /* Pages of [at, at + bytes), which is shared memory, that do not exist yet come to lie on the node

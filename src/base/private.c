@@ -35,7 +35,8 @@ static bool stack_has(uintptr_t p) {
     return here >= stack.low && p >= here && p < stack.high;
 }
 
-/* Where brk's memory begins, field 47 of the process's line; UINTPTR_MAX where it is not told. */
+/* Reads the begin of brk's memory, field 47 of the process's line in /proc; UINTPTR_MAX if the
+ * kernel does not tell. */
 static uintptr_t brk_read(void) {
     enum { FIELDS_BEFORE = 46 };
     FILE *file = fopen("/proc/self/stat", "re");

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Whether this process is such a program: the kernel says so (AT_SECURE). */
+/* True if this process is such a program, which the kernel says (AT_SECURE). */
 bool weft_privileged(void);
 
 /* Opens a library that is installed beside Weft's own, and otherwise where the loader looks. NULL,

@@ -3,7 +3,7 @@
 #include "base/size.h"
 #include <stdio.h>
 
-/* By whole numbers, since a program's locale may have another decimal point. */
+/* The arithmetic is in whole numbers, since a program's locale may have another decimal point. */
 struct weft_size_text weft_size(size_t bytes) {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     struct weft_size_text size;

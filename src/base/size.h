@@ -10,7 +10,8 @@ struct weft_size_text {
     char text[24];
 };
 
-/* For the arguments of a line: weft_size(bytes).text lives to the end of the call. */
+/* The result serves as an argument of a message: weft_size(bytes).text lives to the end of the
+ * call. */
 struct weft_size_text weft_size(size_t bytes);
 
 #endif

@@ -10,7 +10,7 @@
 int weft_thread_start(pthread_t *thread, void *(*body)(void *), void *argument);
 void weft_thread_join(pthread_t thread);
 
-/* Whether the process has no thread but these and its first one, which has ended. */
+/* True if the process has no thread but these and its first one, which has ended. */
 bool weft_thread_others_ended(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who holds: `holder` is the process, and the keeper thread if it runs, otherwise the first thread.
- * A forked child inherits these variables but not the mutex, so the process id decides. */
+/* `holder` is the process that holds the mutex; in it the keeper thread does if it runs, otherwise
+ * the first thread. A forked child inherits these variables but not the mutex, so the process id
+ * decides. */
 #include "boot/alive.h"
 #include <errno.h>
 #include <semaphore.h>
@@ -57,8 +58,9 @@ void weft_alive_let_go(pthread_mutex_t *alive, int found) {
     pthread_mutex_unlock(alive);
 }
 
-/* Of a held mutex others change the first word alone, to say that they wait. To unlock one that has
- * been written over is to follow wild pointers, with which it is in a list of this thread's. */
+/* While this PE holds the mutex, others change its first word alone, to say that they wait. A
+ * robust mutex is in a list of its thread's: to unlock one that has been written over would follow
+ * wild pointers. */
 static bool alive_is_as_taken(const pthread_mutex_t *alive) {
     const unsigned char *now = (const unsigned char *)alive, *then = (const void *)&as_taken;
     return memcmp(now + sizeof(int), then + sizeof(int), sizeof *alive - sizeof(int)) == 0;

@@ -14,12 +14,13 @@
 /* Makes one, in memory that is shared. */
 void weft_alive_init(pthread_mutex_t *alive);
 
-/* Whether it is a robust mutex still. Every PE can write to it, and the C library ends a process
+/* True if it is a robust mutex still. Every PE can write to it, and the C library ends a process
  * that hands it anything else. */
 bool weft_alive_whole(const pthread_mutex_t *alive);
 
-/* For who watches over another PE: what pthread_mutex_trylock, _lock and (with a limit) _timedlock
- * return; EINVAL where there is no such mutex any more. 0 and EOWNERDEAD: it is to be let go. */
+/* Lock the mutex of another PE, to learn of its death. They return what pthread_mutex_trylock,
+ * _lock and (with a limit) _timedlock return, or EINVAL if there is no such mutex any more. After 0
+ * and EOWNERDEAD the caller lets it go. */
 int weft_alive_try(pthread_mutex_t *alive);
 int weft_alive_await(pthread_mutex_t *alive, const struct timespec *until);
 void weft_alive_let_go(pthread_mutex_t *alive, int found);
@@ -32,8 +33,8 @@ int weft_alive_hold(pthread_mutex_t *alive);
  * stays held until the process ends: whoever notices must look at the PE's state. */
 void weft_alive_release(pthread_mutex_t *alive);
 
-/* For threads of ours: ends the process if the first thread has ended and so have all others of the
- * program. The last of them would have done it, had we not been there. */
+/* Ends the process if the first thread and all others of the program have ended. The library's own
+ * threads call this, because without them the program's last thread would have ended it. */
 void weft_alive_end_if_last(void);
 
 #endif

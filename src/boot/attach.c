@@ -32,8 +32,8 @@ static void close_unless_none(int fd) {
         close(fd);
 }
 
-/* In a forked child, which is no PE. Closing here lets others see the end of the PE's sockets when
- * the PE dies, however long the child lives. */
+/* Runs in a forked child, which is no PE. Closing here lets others see the end of the PE's sockets
+ * when the PE dies, however long the child lives. */
 static void attachment_forget(void) {
     if (!weft_attachment.valid)
         return;
@@ -89,8 +89,8 @@ static int source_choose(const struct weft_source **source) {
     return error;
 }
 
-/* It would give all PEs of the job its memory to write to. Where the program itself has asked for
- * others, it must not go on without them. */
+/* A privileged program joins no job, because that would give the memory of its process to all PEs
+ * to write to. Where the program itself has asked for a job, it must not go on alone. */
 static int job_refuse(void) {
     const struct weft_source *announced = weft_privileged() ? weft_source_announced() : NULL;
     const char *launcher = getenv("WEFT_LAUNCHER");

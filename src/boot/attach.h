@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
-/* Whether the environment names a launcher of more than one PE. Reads nothing else. */
+/* True if the environment names a launcher of more than one PE. Reads nothing else. */
 bool weft_attach_expected(void);
 
-/* Nothing when it is there already. Collective over the job, except under oshrun. 0 or -errno,
- * logged. */
+/* Makes the attachment, unless it is there already. Collective over the job, except under oshrun. 0
+ * or -errno, logged. */
 int weft_attach(void);
 
 #endif

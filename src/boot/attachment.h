@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What connects a process with the rest of its job; made and checked once per process (attach.c),
- * however often it joins and leaves. */
+/* The connection of a process with the rest of its job. It is made and checked once per process
+ * (attach.c), however often the process joins and leaves. */
 #ifndef WEFT_BOOT_ATTACHMENT_H
 #define WEFT_BOOT_ATTACHMENT_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a process becomes a PE: who am I, and what do the others have to show.
+/* How a process becomes a PE: it learns its number, and exchanges data and descriptors with the
+ * others.
  *
  * Our launcher leaves a socket and the control page to each PE in two inherited descriptors, named
  * by the environment. The launcher's hub gathers what the PEs give and hands it to all. Under other
@@ -24,13 +25,14 @@ struct weft_boot {
 /* Valid between weft_boot_join and weft_boot_leave. */
 extern struct weft_boot weft_boot;
 
-/* Whether the environment says that a launcher started this process with more than one PE.
- * Cheap and without side effects, so that it can be asked before main. */
+/* True if the environment says that a launcher started this process with more than one PE. Cheap
+ * and without side effects, so that it can be asked before main. */
 bool weft_boot_expected(void);
 
-/* In place of a launcher: what the program itself says, before the first join. The others are
- * found with `key`, which weft_boot_key has drawn on one of them, or else with `allgather`:
- * every PE gives `bytes` of `mine`, and all receive what PE i gave at all + i * bytes; 0: done. */
+/* Stands in for a launcher: the program itself says which PE this is, before the first join. The
+ * others are found with `key`, which weft_boot_key has drawn on one of them, or else with
+ * `allgather`: every PE gives `bytes` of `mine`, and all receive what PE i gave at all + i * bytes;
+ * 0: done. */
 #define WEFT_BOOT_KEY_BYTES 40
 struct weft_boot_given {
     int pe, npes;
@@ -41,7 +43,8 @@ struct weft_boot_given {
 void weft_boot_give(const struct weft_boot_given *what);
 int weft_boot_key(unsigned char job_key[WEFT_BOOT_KEY_BYTES]);
 
-/* Whether this process has joined before, and then as which PE of how many: it stays that. */
+/* True if this process has joined before. It stays the same PE of as many, which go to *pe and
+ * *npes. */
 bool weft_boot_attached(int *pe, int *npes);
 
 /* Becomes a PE: attaches to the job the first time, takes the own `alive` mutex, writes pid and
@@ -58,13 +61,13 @@ int weft_boot_join(void);
 int weft_boot_exchange(const char *call, const void *mine, size_t bytes, void *all, const int *fds,
                        int nfds, int *all_fds);
 
-/* The same among some PEs: contribution i is that of pes[i]. All members give the same list, with
- * themselves in it, and the same tag; so many exchanges may be under way at once, in any threads,
- * as differ in list or tag. Who is no member has no part in it, PE 0 neither. Collective over the
- * members, who must not all wait for each other in a circle. 0 or the same -errno on all, with
- * text: -ECONNABORTED, a member has finalized. But -EMFILE, this PE has no room for the
- * descriptors, is its own, so that members agree behind those. What else goes wrong ends the job.
- */
+/* An exchange among some PEs: contribution i is that of pes[i]. All members give the same list,
+ * with themselves in it, and the same tag; so many exchanges may be under way at once, in any
+ * threads, as differ in list or tag. PEs that are no members take no part in it, nor does PE 0.
+ * Collective over the members; exchanges that wait for each other's members in a cycle deadlock. 0
+ * or the same -errno on all, with text: -ECONNABORTED, a member has finalized. But -EMFILE, no room
+ * for the descriptors, is this PE's alone, so members agree after an exchange of descriptors. Any
+ * other failure ends the job. */
 struct weft_boot_subset {
     const int *pes;
     int count;
@@ -75,8 +78,8 @@ struct weft_boot_subset {
 int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *mine, size_t bytes,
                              void *all, const int *fds, int nfds, int *all_fds);
 
-/* Whether all members have come so far: 0, or the error of the first one that has not, with text on
- * all of them; a PE's own error has its text already. */
+/* Says whether all members have come so far: 0, or the error of the first one that has not, with
+ * text on all of them; a PE's own error has its text already. */
 int weft_boot_agree_among(const struct weft_boot_subset *subset, int own);
 
 /* Stops being a PE in order: state LEFT, `alive` released, launcher told. Local. */

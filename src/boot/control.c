@@ -147,7 +147,7 @@ static void signal_text(int number, char *text, size_t bytes) {
     snprintf(text, bytes, "by signal %d (%s)", number, name);
 }
 
-/* What PE `cause->pe` did, after its name. */
+/* Writes what PE `cause->pe` did, as the words that follow its name. */
 static void deed_text(const struct weft_cause *cause, char *text, size_t bytes) {
     char by_signal[64];
     signal_text(cause->detail, by_signal, sizeof by_signal);

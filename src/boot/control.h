@@ -17,14 +17,14 @@
 #define WEFT_CONTROL_LAYOUT    4u
 #define WEFT_CONTROL_LISTENERS 8
 
-/* How far a PE has come; only ever written by the PE itself. */
+/* The state of a PE, which only the PE itself writes. */
 enum weft_pe_state {
     WEFT_PE_ABSENT = 0, /* has not called shmem_init yet */
     WEFT_PE_JOINED = 1,
     WEFT_PE_LEFT = 2, /* finalized in order: its end is no death */
 };
 
-/* Why the job is over. */
+/* The reason for the end of a job, with the meaning of abort_pe and abort_detail. */
 enum weft_end_kind {
     WEFT_ABORT_NONE = 0,
     WEFT_ABORT_DIED = 1,        /* PE abort_pe died; abort_detail: signal, 0 when not known yet */
@@ -37,7 +37,8 @@ enum weft_end_kind {
     WEFT_ABORT_LEFT = 8, /* PE abort_pe called exit while others wait; abort_detail: status */
 };
 
-/* Where an exchange among some PEs takes place just now (boot/subset.c). */
+/* The listening socket of an exchange among some PEs that is under way, whose root this PE is
+ * (boot/subset.c). */
 struct weft_control_listener {
     _Atomic uint64_t subset; /* which; 0: there is none. Written behind the name */
     _Atomic uint64_t name;
@@ -101,26 +102,27 @@ int weft_control_create(int npes, struct weft_control **control, int *memfd);
 /* Maps a page that somebody else has made, after checking it. 0 or -errno, logged. */
 int weft_control_map(int fd, int npes, struct weft_control **control);
 
-/* Why a job ended, taken out of the page or known better by the launcher. */
+/* The cause of the job's end, read from the page or known better by the launcher. */
 struct weft_cause {
     enum weft_end_kind kind;
     int pe, pid, detail;
     enum weft_pe_state state; /* of that PE */
 };
 
-/* Whether the job is over. One load of a line that is shared and rarely written. */
+/* True if the job is over. This is one load of a cache line that is shared and rarely written. */
 static inline bool weft_control_aborted(const struct weft_control *control) {
     return atomic_load_explicit(&control->abort, memory_order_acquire) != WEFT_ABORT_NONE;
 }
 
-/* What a PE exits with that ends because of another, and one that gave up by itself. */
+/* The exit status of a PE that ends because of another, and of one that gave up by itself. */
 #define WEFT_STATUS_ABORTED 70
 #define WEFT_STATUS_ERROR   71
 
 /* Writes the abort word, unless it is written already, and wakes who sleeps on it. */
 void weft_control_abort(struct weft_control *control, const struct weft_cause *cause);
 
-/* `npes` is the caller's own knowledge: no number in the page is an index. */
+/* Reads the cause. `npes` is the caller's own knowledge, because no number in the page may be
+ * trusted as an index. */
 struct weft_cause weft_control_cause(const struct weft_control *control, int npes);
 
 /* "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on; "" when nothing happened. */

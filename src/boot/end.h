@@ -43,8 +43,8 @@ void weft_boot_close_source(void);
  * line that its own end would have had, and `remark` behind it ("" if there is nothing to add). */
 _Noreturn void weft_boot_end_self(const char *remark);
 
-/* Why the job is over, for a person: "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on.
- * Lives until the next call. */
+/* The reason for the job's end, for a person: "PE 3 (pid 4711) was killed by signal 9 (Killed)" and
+ * so on. Lives until the next call. */
 const char *weft_boot_abort_text(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The PE's side of an exchange: give once, then take until every PE's contribution is here. Where
- * PE 0 is the root of the hub, it serves the others in between. */
+/* The PE's side of an exchange: give once, then take until every PE's contribution is here. If PE 0
+ * serves the hub, as it does without oshrun, it serves the others in between. */
 #include "boot/exchange.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -109,8 +109,8 @@ static int take_from_hub(struct weft_exchange *exchange, int flags) {
     return error;
 }
 
-/* Until there is something to take, or a moment is over: a launcher that is stopped sends nothing,
- * and no end either. */
+/* Waits until there is something to take or a moment is over. A launcher that is stopped sends
+ * nothing, not even the end of the job, so the PE looks for itself. */
 static void await_hub(struct weft_late *late) {
     struct pollfd hub = {.fd = weft_attachment.hub, .events = POLLIN};
     if (poll(&hub, 1, LOOK_MS) > 0)

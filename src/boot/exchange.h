@@ -17,10 +17,11 @@ struct weft_exchange {
     int *all_fds;
 };
 
-/* Whether such contributions are allowed; and gets ready for many descriptors. 0 or -errno. */
+/* Checks that contributions of these sizes are allowed, and raises the limit on descriptors. 0 or
+ * -errno. */
 int weft_exchange_check(const struct weft_exchange *exchange);
 
-/* What one that is alone gives, it gets. 0 or -errno. */
+/* The exchange of one PE, which gets what it gives. 0 or -errno. */
 int weft_exchange_alone(const struct weft_exchange *exchange, const void *mine, const int *fds);
 
 /* Takes the next contributions. 0 or -errno; -EAGAIN: with MSG_DONTWAIT in `flags`, and nothing

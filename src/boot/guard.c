@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ring makes one thread enough, however many PEs there are: if several die at once, one of them
- * comes after a PE that lives. Who is ended by its guard is a death for the one before, so the end
- * goes round without a clock. Once a tick every guard looks at all mutexes, because the PE that
- * should have noticed may be stopped, and at the hub's sockets, because a PE may have overwritten
- * the page with the mutexes. */
+ * comes after a PE that lives. A PE that is ended by its guard is a death for the PE before it, so
+ * the end goes round the ring without a clock. Once a tick every guard looks at all mutexes,
+ * because the PE that should have noticed may be stopped, and at the hub's sockets, because a PE
+ * may have overwritten the page with the mutexes. */
 #include "boot/guard.h"
 #include <errno.h>
 #include <poll.h>
@@ -51,7 +51,8 @@ static void death_report(int pe) {
         weft_control_abort(weft_attachment.control, &death);
 }
 
-/* What comes of an attempt to lock a PE's mutex: the dead one is told of, the mutex let go. */
+/* Acts on the result of an attempt to lock a PE's mutex: reports the death if there was one, and
+ * lets the mutex go. */
 static void neighbour_judge(int pe, int result) {
     pthread_mutex_t *alive = &weft_attachment.control->pe[pe].alive;
     if (result == EOWNERDEAD)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What oshrun does for its PEs, done by the PEs for each other where another launcher has started
- * them: deaths are noticed and told, and nobody survives the job's end.
+/* PEs that another launcher has started do for each other what oshrun does for its own: they notice
+ * and report deaths, and no PE survives the job's end.
  *
  * A thread in every PE waits for the alive mutex of the next PE of the ring. When the kernel marks
  * it, the thread writes the abort word. Any PE that sees the word leaves; a PE that computes and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two rounds at most are under way: while a slow PE still receives round k, a fast one may already
+/* At most two rounds are under way: while a slow PE still receives round k, a fast one may already
  * give to round k + 1, which cannot be complete before the slow one has given too. So a round lives
  * in the slot of its parity, and a PE is in the round that it gave to last. */
 #include "boot/hub.h"

@@ -43,11 +43,11 @@ short weft_hub_events(const struct weft_hub *hub, int pe);
 /* Reads at most one message of this PE and sends it what it can take. */
 enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_report *report);
 
-/* Whether others have given to a round to which this PE has not. */
+/* True if others have given to a round to which this PE has not. */
 bool weft_hub_awaits(const struct weft_hub *hub, int pe);
 
-/* Whether a delivery stopped because the kernel lets no more descriptors be under way, which no
- * poll announces the end of: then call weft_hub_retry after a moment. */
+/* True if a delivery stopped because the kernel lets no more descriptors be under way. No poll
+ * announces the end of that, so the caller calls weft_hub_retry after a moment. */
 bool weft_hub_crowded(const struct weft_hub *hub);
 void weft_hub_retry(struct weft_hub *hub);
 

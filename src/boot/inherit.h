@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process inherits from oshrun. Three descriptors, named by the environment. All become
- * close-on-exec, so that a PE which turns into another program is seen to be gone. Nothing is ever
- * sent on the life socket: it becomes readable only when the launcher's end closes, and then the
- * kernel kills this process (fcntl(2), F_SETSIG). */
+/* A process inherits three descriptors from oshrun, named by the environment: the hub's socket, the
+ * control page and the life socket. All become close-on-exec, so that a PE which turns into another
+ * program is seen to be gone. Nothing is ever sent on the life socket: it becomes readable only
+ * when the launcher's end closes, and then the kernel kills this process (fcntl(2), F_SETSIG). */
 #ifndef WEFT_BOOT_INHERIT_H
 #define WEFT_BOOT_INHERIT_H
 

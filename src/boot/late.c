@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nobody tells a PE that waits in an exchange who else is in it. But each shows its wait in time,
- * so that whoever shows none, twice in a row, is late. */
+/* A PE that waits in an exchange is not told which others are in it. But each PE shows its wait
+ * after a while, so a member that shows none, twice in a row, is late. */
 #include "boot/late.h"
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,8 @@ static bool stall_is_same(const struct weft_late *late, const struct weft_stall_
            strcmp(theirs->call, late->call) == 0;
 }
 
-/* What the PE shows: this wait, where it has come; another one; or, with NULL, none. */
+/* Finds what the PE shows: this wait if it has come to it, or else another one, or NULL for none.
+ */
 static struct weft_stall *stall_find(const struct weft_late *late, int pe,
                                      struct weft_stall_facts *facts) {
     struct weft_stall *stall = late_entry(pe)->stall, *found = NULL;
@@ -59,7 +60,7 @@ static void late_add_pe(struct weft_tally *tally, const struct weft_late *late, 
     weft_tally_add(tally, weft_attachment.control, pe, "is", what);
 }
 
-/* Whether another PE that waits in this exchange has written the line. */
+/* True if another PE that waits in this exchange has written the line. */
 static bool late_is_told(const struct weft_late *late) {
     struct weft_stall_facts theirs;
     for (int i = 0; i < late->count; i++) {

@@ -21,7 +21,7 @@ struct weft_late {
     uint8_t looks, failures;
 };
 
-/* Before each sleep of the wait. */
+/* Called before each sleep of the wait. */
 void weft_late_turn(struct weft_late *late);
 
 /* Ends the wait: nobody sees it any more. */

@@ -53,7 +53,8 @@ void weft_listener_poll(const struct weft_listener *listener, struct pollfd *pol
         polls[i].revents = 0;
 }
 
-/* What a peer has said by now still counts, and it can say nothing from here on that is lost. */
+/* Closes a silent connection. The socket is shut first and heard once more then, so that no word of
+ * the peer's is lost. */
 static void peer_dismiss(const struct weft_connection *peer, weft_listener_hear *hear,
                          void *owner) {
     shutdown(peer->socket, SHUT_RD);
@@ -82,7 +83,8 @@ static void silent_hear(struct weft_listener *listener, const struct pollfd *pol
         peer_dismiss_oldest(listener, hear, owner);
 }
 
-/* Nobody can come in for a while. Those who say nothing give back what they hold. */
+/* Accepts nobody for a while, because descriptors or memory have run out. Silent connections are
+ * closed, which gives back what they hold. */
 static void listener_rest(struct weft_listener *listener, int code, weft_listener_hear *hear,
                           void *owner) {
     if (!listener->told)

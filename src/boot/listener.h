@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A listening socket, and those who have come through it and said nothing yet. Anybody may come,
- * also other users, as fast as they can and as many as they are: a turn takes a bounded number of
- * them, so that whoever is in already is heard in every turn. Who keeps silent is dismissed in
- * time, and sooner if the room is needed; who is dismissed wrongly finds the line closed before
- * having said a word, and comes again. */
+/* A listening socket, and the connections that it has accepted and that have sent nothing yet.
+ * Anybody may connect, also other users, as fast as they can: a turn accepts a bounded number, so
+ * that those that are in already are heard in every turn. A silent connection is closed after a
+ * while, and sooner if its place is needed; a peer that this hits finds its socket closed before it
+ * has sent a word, and connects again. */
 #ifndef WEFT_BOOT_LISTENER_H
 #define WEFT_BOOT_LISTENER_H
 
@@ -38,9 +38,9 @@ typedef bool weft_listener_hear(void *owner, int socket, pid_t pid);
 int weft_listener_open(struct weft_listener *listener, int listening);
 void weft_listener_close(struct weft_listener *listener);
 
-/* Sleeps until somebody comes or speaks, or there is something to do, or `limit_ms` are over. Of
- * `polls` the first `count` entries are the caller's, filled in, and WEFT_LISTENER_POLLS behind
- * them the listener's. */
+/* Sleeps until somebody connects or sends, or a poll of the caller's is due, or `limit_ms` are
+ * over. The first `count` entries of `polls` are the caller's, filled in, and the
+ * WEFT_LISTENER_POLLS behind them are the listener's. */
 void weft_listener_poll(const struct weft_listener *listener, struct pollfd *polls, nfds_t count,
                         int limit_ms);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the PEs of one host find each other when no launcher of ours has connected them.
+/* How the PEs of one host find each other if oshrun has not connected them.
  *
- * PE 0 opens a listening socket (boot/rendezvous.h) and receives the others, the peers, who say
- * which PE they are and show the job's key. When all have come, PE 0 makes the control page and
- * hands it to all, and the listening socket is gone. The sockets stay: they are those of the hub,
- * which PE 0 serves itself. */
+ * PE 0 opens a listening socket (boot/rendezvous.h) and receives the others, its peers, which send
+ * their number and the job's key. When all have come, PE 0 closes the listening socket, makes the
+ * control page and sends it to all. The connections stay: they are those of the hub, which PE 0
+ * serves itself. */
 #ifndef WEFT_BOOT_MEET_H
 #define WEFT_BOOT_MEET_H
 
@@ -43,8 +43,8 @@ struct weft_hello {
  * text; without one the peer belongs to another job. */
 enum { WEFT_REFUSAL_BYTES = 256 };
 
-/* After three seconds one line says for whom this PE waits and why, after five minutes it is given
- * up. */
+/* After three seconds one line says which PEs this one waits for and why; after five minutes it
+ * gives up. */
 enum { WEFT_MEET_HINT_MS = 3000, WEFT_MEET_LIMIT_MS = 300000 };
 
 /* "waiting for PE 1 of 2 to call shmem_init", and which variables say that there is one. */

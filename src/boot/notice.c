@@ -26,7 +26,7 @@ static void death_tell(int pe) {
     weft_control_abort(control, &death);
 }
 
-/* Whether it has died as a PE; one that has left may end as it likes. */
+/* True if it has died as a PE; one that has left may end as it likes. */
 static bool pe_is_dead(int pe) {
     struct weft_control_pe *entry = &weft_attachment.control->pe[pe];
     if (atomic_load(&entry->state) == WEFT_PE_ABSENT || atomic_load(&entry->state) == WEFT_PE_LEFT)

@@ -5,8 +5,9 @@
 #ifndef WEFT_BOOT_NOTICE_H
 #define WEFT_BOOT_NOTICE_H
 
-/* For every turn of a wait that is about to sleep: mostly one reading of the clock, and nothing in
- * a job without oshrun, whose guards do this (boot/guard.h). May sleep for that half second. */
+/* Called in every turn of a wait that is about to sleep. It is mostly one reading of the clock, and
+ * nothing in a job without oshrun, whose guards do this (boot/guard.h). It may sleep for that half
+ * second. */
 void weft_notice_deaths(void);
 
 #endif

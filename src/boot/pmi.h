@@ -13,7 +13,7 @@
 
 enum { WEFT_PMI_MESSAGE_MAX = 2048 };
 
-/* How many PEs PMI's variables speak of; 0: there are none of them. */
+/* The number of PEs that PMI's variables speak of, 0 without such variables. */
 int weft_pmi_promises(void);
 
 /* Connects and agrees on the version; *pe and *npes are -1 where they are not known yet. 0 or

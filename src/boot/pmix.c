@@ -61,7 +61,8 @@ static int pmix_fail(const char *call, int status) {
     return -EPROTO;
 }
 
-/* What PMIx_Get brings, which is the caller's to free; NULL: it failed, logged as `what`. */
+/* Returns the value that PMIx_Get brings, which the caller frees; NULL if it failed, logged as
+ * `what`. */
 static struct pmix_value *pmix_ask(const struct pmix_process *of, const char *key,
                                    const char *what) {
     struct pmix_value *value = NULL;

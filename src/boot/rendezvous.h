@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where PEs of one host find each other: an abstract socket whose name begins with what the job's
- * key gives and ends at random, so that it can be recognised, but not be taken before. Others are
- * kept out by the user that the kernel says is at the other end, whatever they know. */
+/* PEs of one host find each other at an abstract socket. Its name begins with a hash of the job's
+ * key, so that it can be recognised, and ends at random, so that nobody can take it before. Other
+ * users are kept out whatever they know, because the kernel names the user at the other end. */
 #ifndef WEFT_BOOT_RENDEZVOUS_H
 #define WEFT_BOOT_RENDEZVOUS_H
 
@@ -13,8 +13,8 @@
 /* A listening socket that does not block. fd or -errno. */
 int weft_rendezvous_listen(const unsigned char *key);
 
-/* The next process that has come, or -EAGAIN. Of another user, or gone again: -EACCES. No room for
- * it, such as -EMFILE: it still waits. */
+/* Accepts the next connection, or returns -EAGAIN if there is none. -EACCES: it was another user's,
+ * or is gone again. Other errors such as -EMFILE: there is no room for it, and it still waits. */
 int weft_rendezvous_accept(int listening, pid_t *pid);
 
 /* Tries the listening sockets for this key that `listing`, /proc/net/unix, names from here on. fd;

@@ -12,8 +12,8 @@
 #include "base/privilege.h"
 #include "boot/wire.h"
 
-/* What the program itself says comes first, then what was made for us, then what more can be asked
- * of. PMI-2 servers speak PMI-1 too, so PMI-2 comes into play only when it is named. */
+/* The order: the program's own word comes first, then oshrun's, then the sources that can be asked
+ * for most. PMI-2 servers speak PMI-1 too, so PMI-2 comes into play only when it is named. */
 static const struct weft_source *const sources[] = {
     &weft_source_given, &weft_source_oshrun,   &weft_source_pmix, &weft_source_pmi1,
     &weft_source_pmi2,  &weft_source_torchrun, &weft_source_slurm};

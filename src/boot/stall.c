@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of an entry counts up: FREE -> FILLED (its owner writes) -> SHOWN -> FREE. What was
- * read counts if the entry was shown all the time, in the same count. */
+/* The state of an entry counts up: FREE -> FILLED (its owner writes) -> SHOWN -> FREE. A reader
+ * keeps what it has read only if the state was SHOWN, with the same count, before and after. */
 #include "boot/stall.h"
 #include <stdio.h>
 #include <string.h>

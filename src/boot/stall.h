@@ -13,15 +13,15 @@ struct weft_stall *weft_stall_show(struct weft_control *control, int pe,
                                    const struct weft_stall_facts *facts);
 void weft_stall_hide(struct weft_stall *stall);
 
-/* What another PE shows, made safe to print: false where it shows nothing. */
+/* Reads what another PE shows, made safe to print; false if it shows nothing. */
 bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts);
 
-/* What the PE is doing as far as the system knows: "runs", "sleeps", "is stopped"; "" when that is
- * not known. */
+/* Says what the PE is doing as far as the system knows: "runs", "sleeps", "is stopped"; "" when
+ * that is not known. */
 const char *weft_stall_activity(int pid);
 
-/* Where the program has made the call that this thread is in, asked once a wait lasts. A language
- * other than C knows it (shmemx_set_where_handler). Nothing: `where` is "". */
+/* A handler that writes the place in the program from which this thread has made its call, or "".
+ * It is asked once a wait lasts; languages other than C set it (shmemx_set_where_handler). */
 typedef void weft_where_handler(char *where, size_t bytes);
 void weft_stall_set_where_handler(weft_where_handler *handler);
 void weft_stall_where(char *where, size_t bytes);

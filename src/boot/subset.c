@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An exchange among some PEs: the members go to the first of them, which is the root for as long as
- * it is in the call itself. It opens a listening socket, an abstract socket with a random name, and
+/* An exchange among some PEs: the members connect to the first of them, which is the root for as
+ * long as the call lasts. It opens a listening socket, an abstract one with a random name, and
  * writes the name beside the subset's number into its entry of the control page, where the others,
- * the peers, look for it. When all are in, the listening socket is gone; each gets the
- * contributions of all through the socket that it came by. So the same works under every launcher,
+ * its peers, look for it. When all have connected, the root closes the listening socket, and sends
+ * each peer the contributions of all over its connection. So the same works under every launcher,
  * subsets do not meet each other, and descriptors move only in a call that every member is in.
  *
- * A peer believes the page no more than any other memory of the job: what is behind the listening
- * socket has to be this user's, and the root wants to hear the subset's number from whoever comes.
- */
+ * A peer trusts the page no more than any other memory of the job: the process that listens has to
+ * be this user's. The root takes only peers that send the subset's number. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -33,7 +32,7 @@
 
 enum { LOOK_MS = 20, LAST_WORDS_MS = 2000 };
 
-/* What a peer brings. */
+/* The message by which a peer enters the exchange: its contribution. */
 struct call {
     uint64_t subset;
     unsigned char mine[WEFT_BOOT_BLOB_MAX];
@@ -42,7 +41,7 @@ struct call {
 
 static _Thread_local struct weft_late late; /* a thread is in one exchange at a time */
 
-/* Every turn of every wait. */
+/* Called in every turn of every wait, so that none outlasts the job. */
 static void abort_check(const struct weft_boot_subset *subset) {
     weft_late_turn(&late);
     weft_notice_deaths();
@@ -65,8 +64,7 @@ static int members_check(const struct weft_boot_subset *subset) {
     return 0;
 }
 
-/* --- The listening socket in the control page
- * ------------------------------------------------------------- */
+/* --- The listening socket in the control page ------------------------------------------------- */
 
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static bool used[WEFT_CONTROL_LISTENERS];
@@ -83,7 +81,7 @@ static int place_try_claim(void) {
     return found;
 }
 
-/* More threads than places: somebody will be done. */
+/* Waits for a place if more threads than there are places are roots: one will be done. */
 static int place_claim(const struct weft_boot_subset *subset) {
     int place;
     while ((place = place_try_claim()) < 0) {
@@ -134,7 +132,8 @@ static bool member_is_missing(const struct root *root, uint32_t member) {
     return member >= 1 && member < (uint32_t)root->subset->count && root->peer[member] < 0;
 }
 
-/* Nobody of this subset, or one too early for its next exchange: it will come again. */
+/* True if the message is of this subset and of a member that is still missing. Another is from a
+ * member that is too early for its next exchange, or from a stranger; a member will come again. */
 static bool call_belongs(const struct root *root, const struct weft_wire_header *header,
                          const struct call *call, ssize_t bytes) {
     bool whole = bytes == -EMFILE || bytes >= (ssize_t)CALL_BYTES(0);
@@ -197,15 +196,15 @@ static int root_gather(struct root *root) {
     return error;
 }
 
-/* The others can't be told: they would wait for ever. */
+/* Ends the job, because the other members cannot be told and would wait for ever. */
 static int subset_give_up(const struct weft_boot_subset *subset, int error, const char *what) {
     weft_log("%s: cannot %s: %s", subset->call, what, strerror(-error));
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
     return error;
 }
 
-/* What a peer can take now. *position: how many contributions it has. One that is gone is no
- * concern of the others: its death is noticed elsewhere. */
+/* Sends a peer what it can take now; true once it has all. *position is the number of contributions
+ * that it has. A peer that is gone counts as done: its death is noticed elsewhere. */
 static bool peer_serve(const struct root *root, int peer, int *position) {
     const struct weft_exchange *exchange = root->exchange;
     struct weft_wire_header header = {.kind = WEFT_WIRE_FAIL, .status = root->status};
@@ -235,8 +234,8 @@ static bool peer_serve(const struct root *root, int peer, int *position) {
     return true;
 }
 
-/* One that takes nothing holds up nobody else. That descriptors are no longer under way is nothing
- * to poll for. */
+/* Serves all peers in turns, so that one that takes nothing holds up no other. It sleeps between
+ * rounds, because poll does not tell when the kernel lets more descriptors be under way. */
 static void root_distribute(struct root *root) {
     int count = root->subset->count, position[count], waiting = count - 1;
     memset(position, 0, sizeof position);
@@ -319,7 +318,8 @@ static int call_send(const struct weft_boot_subset *subset, int root, uint64_t n
     }
 }
 
-/* -EPIPE: the root has shut the listening socket before us, or refused us, or is dead. */
+/* Receives all contributions. -EPIPE: the root has closed the listening socket before it came to
+ * this peer, or refused it, or is dead. */
 static int peer_take_all(const struct weft_boot_subset *subset, int root,
                          struct weft_exchange *exchange) {
     struct pollfd line = {.fd = root, .events = POLLIN};
@@ -356,8 +356,8 @@ static int root_reach(const struct weft_boot_subset *subset, uint64_t number) {
     }
 }
 
-/* The root was in the middle of it: either the job is over, or something has become of the root
- * that nobody will ever notice. */
+/* Waits for the end of the job after the root has stopped in the middle of sending. If none comes,
+ * the root is in a state that nobody will ever notice, and this peer ends the job. */
 static int abort_await(const struct weft_boot_subset *subset) {
     for (int waited_ms = 0; waited_ms < LAST_WORDS_MS; waited_ms++) {
         abort_check(subset);

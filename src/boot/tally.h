@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the PEs do that a long wait is for, in words and in groups of those that do the same; and
- * whose turn it is to say so, for of several PEs that wait for the same one alone speaks. */
+/* A tally says in words what the PEs do that a long wait is for, grouped by those that do the same.
+ * It also decides whose turn it is to write the line: of several PEs that wait for the same, one
+ * alone does. */
 #ifndef WEFT_BOOT_TALLY_H
 #define WEFT_BOOT_TALLY_H
 
@@ -41,8 +42,8 @@ void weft_tally_write(const struct weft_tally *tally, char *text, size_t bytes);
 __attribute__((format(printf, 3, 4))) void weft_tally_append(char *text, size_t bytes,
                                                              const char *format, ...);
 
-/* After how many nanoseconds this PE's next line is due: WEFT_HANG_SECONDS, and twice as long after
- * each line, so that a program whose PEs wait for long again and again is not drowned in lines. 0:
+/* The nanoseconds until this PE's next line is due: WEFT_HANG_SECONDS, and twice as long after each
+ * line, so that a program whose PEs wait for long again and again is not drowned in lines. 0:
  * never. */
 uint64_t weft_tally_patience_ns(void);
 void weft_tally_told(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What passes between a PE and its launcher: the environment that names the descriptors, and the
+/* The protocol between a PE and its launcher: the environment that names the descriptors, and the
  * messages on the SEQPACKET socket. One message is one header, then payload, and descriptors beside
  * it. Neither side believes the other: every field is checked where it arrives. */
 #ifndef WEFT_BOOT_WIRE_H
@@ -47,7 +47,8 @@ struct weft_wire_header {
     int32_t status;
 };
 
-/* What came with a message. The receiver owns the descriptors; they are close-on-exec. */
+/* The sender and the descriptors of a message. The receiver owns the descriptors; they are
+ * close-on-exec. */
 struct weft_wire_extra {
     pid_t sender; /* as the kernel says, where the socket has SO_PASSCRED; otherwise 0 */
     int nfds;
@@ -65,7 +66,7 @@ int weft_wire_send(int socket, const struct weft_wire_header *header, const void
 ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *payload,
                           size_t capacity, struct weft_wire_extra *extra, int flags);
 
-/* How many of `missing` contributions of this size fit into one message. */
+/* The number of contributions of this size, at most `missing`, that fit into one message. */
 int weft_wire_batch(size_t bytes, int nfds, int missing);
 
 void weft_wire_close(struct weft_wire_extra *extra);
