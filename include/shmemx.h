@@ -128,6 +128,11 @@ int shmemx_device(int *device);
 typedef struct shmemx_block *shmemx_block_t;
 int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block);
 
+/* The same in the memory of any GPU that this process sees, by CUDA's number: a process may have
+ * blocks on several. Calls on signal pads take streams of each then: with the context of the stream
+ * current. */
+int shmemx_block_alloc_on(int gpu, size_t bytes, shmemx_block_t *block);
+
 /* The handle is gone at once, the memory when the last share of it is released. NULL: nothing. */
 void shmemx_block_free(shmemx_block_t block);
 

@@ -29,15 +29,27 @@ static int check_wish(const char *call, shmemx_space_t space, size_t bytes) {
     return 0;
 }
 
-int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block) {
+static int make_block(const char *call, shmemx_space_t space, int gpu, size_t bytes,
+                      shmemx_block_t *block) {
     struct weft_block *made = NULL;
-    int rc = weft_refuse_null(__func__, "block", block);
-    rc = rc ? rc : weft_refuse_phase(__func__);
-    rc = rc ? rc : check_wish(__func__, space, bytes);
-    rc = rc ? rc : weft_block_alloc(&made, space, bytes, __func__);
+    int rc = weft_refuse_null(call, "block", block);
+    rc = rc ? rc : weft_refuse_phase(call);
+    rc = rc ? rc : check_wish(call, space, bytes);
+    rc = rc ? rc : weft_block_alloc(&made, space, gpu, bytes, call);
     if (block)
         *block = (shmemx_block_t)made;
     return rc;
+}
+
+int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block) {
+    return make_block(__func__, space, -1, bytes, block);
+}
+
+int shmemx_block_alloc_on(int gpu, size_t bytes, shmemx_block_t *block) {
+    if (gpu < 0)
+        return weft_fail(-EINVAL, "%s: argument gpu is %d: pass a number of CUDA's, from 0 on",
+                         __func__, gpu);
+    return make_block(__func__, SHMEMX_SPACE_DEVICE, gpu, bytes, block);
 }
 
 void shmemx_block_free(shmemx_block_t block) {

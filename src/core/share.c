@@ -122,7 +122,7 @@ static const struct weft_share_space *share_space_of(shmemx_space_t space) {
     return weft_space_device ? weft_space_device->share : NULL;
 }
 
-int weft_block_alloc(struct weft_block **block, shmemx_space_t space, size_t bytes,
+int weft_block_alloc(struct weft_block **block, shmemx_space_t space, int device, size_t bytes,
                      const char *call) {
     sweep();
     const struct weft_share_space *of = share_space_of(space);
@@ -133,6 +133,7 @@ int weft_block_alloc(struct weft_block **block, shmemx_space_t space, size_t byt
         return weft_fail(-ENOMEM, "%s: no memory", call);
     made->range.bytes = bytes;
     made->space = of;
+    made->device = device;
     made->holders = 1;
     int error = of->alloc(made, call);
     if (error) {

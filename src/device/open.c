@@ -10,6 +10,7 @@
 #include "device/begin.h"
 #include "device/device.h"
 #include "device/extent.h"
+#include "device/gpus.h"
 #include "device/heap.h"
 #include "device/words.h"
 #include "transport/gpu_lane.h"
@@ -134,5 +135,6 @@ void weft_device_close(void) {
     weft_gpu_leave(scope);
     weft_job.devices = false;
     weft_job_set_detour();
+    weft_device_gpus_close();
     weft_device_end();
 }

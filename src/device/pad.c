@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/pad.h"
 #include "device/begin.h"
-#include "device/device.h"
+#include "device/gpus.h"
 #include "transport/gpu_word.h"
 
 static int enqueue(enum weft_pad_op op, const struct weft_pad *pad, int peer,
@@ -24,7 +24,7 @@ int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, v
     int rc = weft_device_begin(pad->call);
     if (rc)
         return rc;
-    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device_gpu_here());
     rc = enqueue(op, pad, peer, stream);
     weft_gpu_leave(scope);
     return rc;

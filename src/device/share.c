@@ -12,6 +12,7 @@
 #include "core/share.h"
 #include "device/begin.h"
 #include "device/device.h"
+#include "device/gpus.h"
 #include "device/links.h"
 #include "transport/gpu_memory.h"
 
@@ -40,8 +41,7 @@ static struct weft_gpu_window *window_of(struct weft_share *share) {
 
 static int device_alloc(struct weft_block *block, const char *call) {
     struct device_block *own = own_of(block);
-    int error = weft_device_begin(call);
-    error = error ? error : weft_gpu_open(&own->gpu, weft_device.gpu->ordinal);
+    int error = weft_device_gpu_open(&own->gpu, block->device, call);
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);

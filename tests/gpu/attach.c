@@ -39,7 +39,7 @@ static void draw_group(struct group *group, uint64_t key) {
 
 static struct weft_block *new_block(size_t bytes) {
     struct weft_block *block = NULL;
-    int rc = weft_block_alloc(&block, SHMEMX_SPACE_DEVICE, bytes, "attach");
+    int rc = weft_block_alloc(&block, SHMEMX_SPACE_DEVICE, -1, bytes, "attach");
     EXPECT(rc == 0, "rc is %d: %s", rc, weft_fail_text());
     if (rc)
         exit(1);

@@ -39,7 +39,7 @@ RANKS = {
     ],
     "device": [
         {"device", "host", "queue"},
-        {"begin", "extent", "links", "atomics", "stage"},
+        {"begin", "gpus", "extent", "links", "atomics", "stage"},
         {"heap", "words", "rma", "share", "pad"},
         {"open", "word"},
         {"stream", "put_signal"},

@@ -26,6 +26,7 @@ weft.shmem_init()
 p, size, stream = ctypes.c_void_p(weft.shmem_malloc(64)), ctypes.c_size_t(8), ctypes.c_void_p(0)
 number, block, made = ctypes.c_int(0), ctypes.c_void_p(0), []
 for name, arguments in [("shmemx_malloc", (1, size)), ("shmemx_block_alloc", (1, size, ctypes.byref(block))),
+                        ("shmemx_block_alloc_on", (0, size, ctypes.byref(block))),
                         ("shmemx_putmem_on_stream", (p, p, size, 0, stream)),
                         ("shmemx_quiet_on_stream", (stream,)),
                         ("shmemx_barrier_all_on_stream", (stream,)),

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "device/gpus.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include "base/log.h"
+#include "device/begin.h"
+#include "device/device.h"
+#include "transport/gpu_kernel.h"
+
+enum { OTHERS_MAX = 64 };
+
+/* Whoever looks finds those below `count` whole. */
+static struct {
+    pthread_mutex_t changing;
+    struct weft_gpu *list[OTHERS_MAX];
+    _Atomic int count;
+} others = {.changing = PTHREAD_MUTEX_INITIALIZER};
+
+static int ordinal_check(int ordinal, const char *call) {
+    int count = 0;
+    int error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), call, "counting GPUs");
+    if (error || (ordinal >= 0 && ordinal < count && ordinal < OTHERS_MAX))
+        return error;
+    return weft_fail(-EINVAL, "%s: argument gpu is %d: CUDA sees %d GPUs here, pass 0 to %d", call,
+                     ordinal, count, count - 1);
+}
+
+static bool other_is_open(int ordinal) {
+    for (int i = 0; i < atomic_load(&others.count); i++)
+        if (others.list[i]->ordinal == ordinal)
+            return true;
+    return false;
+}
+
+/* Under the lock, as kernels are opened once a context. */
+static int other_open(int ordinal) {
+    struct weft_gpu *gpu;
+    int error = weft_gpu_open(&gpu, ordinal), count = atomic_load(&others.count);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
+    error = weft_gpu_kernels_open();
+    weft_gpu_leave(scope);
+    if (error) {
+        weft_gpu_close(gpu);
+        return error;
+    }
+    others.list[count] = gpu;
+    atomic_store(&others.count, count + 1);
+    return 0;
+}
+
+int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal, const char *call) {
+    int error = weft_device_begin(call);
+    if (error)
+        return error;
+    if (ordinal == WEFT_DEVICE_OWN)
+        ordinal = weft_device.gpu->ordinal;
+    if ((error = ordinal_check(ordinal, call)) != 0)
+        return error;
+    pthread_mutex_lock(&others.changing);
+    if (ordinal != weft_device.gpu->ordinal && !other_is_open(ordinal))
+        error = other_open(ordinal);
+    pthread_mutex_unlock(&others.changing);
+    return error ? error : weft_gpu_open(gpu, ordinal);
+}
+
+const struct weft_gpu *weft_device_gpu_here(void) {
+    int count = atomic_load_explicit(&others.count, memory_order_acquire);
+    weft_cu_context current = NULL;
+    if (count > 0)
+        weft_cuda.cuCtxGetCurrent(&current);
+    for (int i = 0; i < count; i++)
+        if (others.list[i]->context == current)
+            return others.list[i];
+    return weft_device.gpu;
+}
+
+void weft_device_gpus_close(void) {
+    for (int i = atomic_exchange(&others.count, 0); i-- > 0;) {
+        struct weft_gpu_scope scope = weft_gpu_enter(others.list[i]);
+        weft_gpu_kernels_close();
+        weft_gpu_leave(scope);
+        weft_gpu_close(others.list[i]);
+    }
+}
