@@ -162,7 +162,7 @@ static int check_sender(const struct weft_on_stream *on, const struct weft_plan 
         return weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs", on->call,
                          plan->sender, on->team->npes);
     return weft_plan_sends(plan, on->team->my_pe)
-               ? check_local(on->call, "source", source, plan->bytes)
+               ? check_local(on->call, "source", source, plan->pieces.bytes)
                : 0;
 }
 
@@ -180,7 +180,7 @@ int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *sou
 
 static int exchange(struct weft_on_stream *on, shmem_team_t team, const struct weft_plan *plan,
                     void *dest, const void *source) {
-    int rc = check_local(on->call, "source", source, plan->bytes);
+    int rc = check_local(on->call, "source", source, plan->pieces.bytes);
     rc = rc ? rc : enter_team(on, team);
     return rc ? rc : weft_on_stream_end(on, weft_on_stream_copy(on, plan, dest, source));
 }

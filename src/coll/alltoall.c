@@ -5,38 +5,43 @@
 #include "coll/packet.h"
 #include "coll/plan.h"
 
+/* A block, whose pieces begin to_step and from_step bytes apart. */
+static inline void copy_block(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
+                              const struct weft_pieces *pieces) {
+    if (pieces->count == 1)
+        weft_rma_copy(to, from, pieces->bytes);
+    else
+        weft_rma_copy_blocks(to, to_step, from, from_step, pieces->bytes, pieces->count);
+}
+
 /* A packet holds all blocks of its sender, one behind the other and without gaps. */
 static void alltoall_packets(const struct weft_group *group, void *dest, const void *source,
                              const struct weft_plan *plan) {
     struct weft_team *team = group->team;
-    size_t block = plan->bytes * plan->npieces;
+    const struct weft_pieces *pieces = &plan->pieces;
+    ptrdiff_t piece = (ptrdiff_t)pieces->bytes, block = piece * (ptrdiff_t)pieces->count;
     weft_packet_next(team, group->call);
     unsigned char *payload = weft_packet_mine(team, group->call)->payload;
-    for (int member = 0; member < group->npes; member++) {
-        struct weft_transfer out = weft_plan_transfer(plan, dest, source, 0, member);
-        out.dest = payload + (size_t)member * block;
-        out.dest_piece = (ptrdiff_t)plan->bytes;
+    for (int member = 0; member < group->npes; member++)
         if (member != group->me)
-            weft_transfer_copy(&out);
-    }
+            copy_block(payload + member * block, piece, weft_plan_source(plan, source, member),
+                       pieces->source_step, pieces);
     weft_packet_send(team);
-    struct weft_transfer own = weft_plan_transfer(plan, dest, source, group->me, group->me);
-    weft_transfer_copy(&own);
+    weft_pieces_copy(weft_plan_dest(plan, dest, group->me),
+                     weft_plan_source(plan, source, group->me), pieces);
     for (int distance = 1; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        struct weft_transfer in = weft_plan_transfer(plan, dest, source, member, group->me);
-        in.source =
-            weft_packet_from(team, member, group->call)->payload + (size_t)group->me * block;
-        in.source_piece = (ptrdiff_t)plan->bytes;
-        weft_transfer_copy(&in);
+        const struct weft_packet *packet = weft_packet_from(team, member, group->call);
+        copy_block(weft_plan_dest(plan, dest, member), pieces->dest_step,
+                   packet->payload + group->me * block, piece, pieces);
     }
     weft_packets_finish_exchange(team);
 }
 
 static void alltoall(const struct weft_group *group, void *dest, const void *source,
-                     const struct weft_plan *plan) {
+                     struct weft_plan *plan) {
     const struct weft_mover *mover = weft_mover_of(dest, source);
-    size_t all = plan->bytes * plan->npieces * (size_t)group->npes;
+    size_t all = plan->pieces.bytes * plan->pieces.count * (size_t)group->npes;
     if (weft_choice_small(group, mover, WEFT_ALLTOALL, all))
         alltoall_packets(group, dest, source, plan);
     else

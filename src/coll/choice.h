@@ -31,10 +31,11 @@ static inline bool weft_choice_packet(enum weft_family family, size_t bytes, int
     return bytes <= choice->packet_bytes_max && bytes * (size_t)npes <= choice->total_bytes_max;
 }
 
-/* Whether they go there: packets are a team's, and processors write them. */
+/* Whether they go there: packets are for others, of a team, and processors write them. */
 static inline bool weft_choice_small(const struct weft_group *group, const struct weft_mover *mover,
                                      enum weft_family family, size_t bytes) {
-    return mover->in_packets && group->team && weft_choice_packet(family, bytes, group->npes);
+    return mover->in_packets && group->team && group->npes > 1 &&
+           weft_choice_packet(family, bytes, group->npes);
 }
 
 /* The largest `bytes` that are few enough. */

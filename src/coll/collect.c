@@ -82,15 +82,12 @@ static void pull_all(const struct weft_group *group, const struct weft_mover *mo
     bool stream = mover->in_packets && weft_stream_wanted(2 * total);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        struct weft_transfer transfer = {.dest = dest + offsets[member],
-                                         .source = all[member].source,
-                                         .bytes = all[member].bytes,
-                                         .npieces = 1,
-                                         .stream = stream};
-        if (all[member].inside)
-            weft_transfer_copy(&transfer);
-        else if (all[member].bytes > 0)
-            mover->pull(group, &transfer, member);
+        const struct brought *brought = &all[member];
+        struct weft_pieces pieces = {.bytes = brought->bytes, .count = 1, .stream = stream};
+        if (brought->inside)
+            weft_pieces_copy(dest + offsets[member], brought->source, &pieces);
+        else if (brought->bytes > 0)
+            mover->pull(group, dest + offsets[member], brought->source, &pieces, member);
     }
 }
 

@@ -18,13 +18,12 @@
 #include "core/rma.h"
 #include "core/space.h"
 
-/* `npieces` pieces of `bytes` each, which begin so many bytes apart on either side. The side that
- * is another member's is named by the address that the object has here. */
-struct weft_transfer {
-    void *dest;
-    const void *source;
-    size_t bytes, npieces;
-    ptrdiff_t dest_piece, source_piece;
+/* What moves at once: `count` pieces of `bytes` each, which begin so many bytes apart on either
+ * side.
+ */
+struct weft_pieces {
+    size_t bytes, count;
+    ptrdiff_t dest_step, source_step;
     bool stream; /* past the cache; of one piece */
 };
 
@@ -36,10 +35,13 @@ struct weft_mover {
     /* Completes what this member has begun: without waiting for anybody. */
     void (*complete)(const struct weft_group *group);
 
-    /* dest here <- source of a member, this one included; and dest of a member <- source here.
-     * Either may be under way on return. Ends the job where that member has no such object. */
-    void (*pull)(const struct weft_group *group, const struct weft_transfer *transfer, int member);
-    void (*push)(const struct weft_group *group, const struct weft_transfer *transfer, int member);
+    /* dest here <- source of a member, this one included; and one piece: dest of a member <- source
+     * here. The other member's side is named by the address that the object has here. It may be
+     * under way on return. Ends the job where that member has no such object. */
+    void (*pull)(const struct weft_group *group, void *dest, const void *source,
+                 const struct weft_pieces *pieces, int member);
+    void (*push)(const struct weft_group *group, void *dest, const void *source, size_t bytes,
+                 int member);
 
     /* All of a reduction, where the mover has a better way than copies and processors; or NULL. */
     void (*fold)(const struct weft_group *group, void *dest, const void *source,
@@ -59,19 +61,20 @@ static inline const struct weft_mover *weft_mover_of(const void *dest, const voi
 }
 
 /* dest <- source, both of them mapped here. */
-static inline void weft_transfer_copy(const struct weft_transfer *t) {
-    if (t->stream)
-        weft_stream_copy(t->dest, t->source, t->bytes);
-    else if (t->npieces == 1)
-        weft_rma_copy(t->dest, t->source, t->bytes);
+static inline __attribute__((always_inline)) void weft_pieces_copy(
+    void *dest, const void *source, const struct weft_pieces *pieces) {
+    if (pieces->stream)
+        weft_stream_copy(dest, source, pieces->bytes);
+    else if (pieces->count == 1)
+        weft_rma_copy(dest, source, pieces->bytes);
     else
-        weft_rma_copy_blocks(t->dest, t->dest_piece, t->source, t->source_piece, t->bytes,
-                             t->npieces);
+        weft_rma_copy_blocks(dest, pieces->dest_step, source, pieces->source_step, pieces->bytes,
+                             pieces->count);
 }
 
 /* Bytes of the source from its first piece to the end of the last. */
-static inline size_t weft_transfer_span(const struct weft_transfer *t) {
-    return (t->npieces - 1) * (size_t)t->source_piece + t->bytes;
+static inline size_t weft_pieces_span(const struct weft_pieces *pieces) {
+    return (pieces->count - 1) * (size_t)pieces->source_step + pieces->bytes;
 }
 
 #endif

@@ -14,33 +14,36 @@ static void device_meet(const struct weft_group *group) {
     group->sync(group);
 }
 
-static int pull_strided(const struct weft_transfer *t, int pe, const char *call) {
-    ptrdiff_t elem = (ptrdiff_t)t->bytes;
-    struct weft_strided shape = {t->bytes, 1, t->npieces, t->dest_piece / elem,
-                                 t->source_piece / elem};
-    return weft_space_device->rma->get_strided(t->dest, t->source, &shape, pe, call);
+static int pull_pieces(void *dest, const void *source, const struct weft_pieces *pieces, int pe,
+                       const char *call) {
+    ptrdiff_t elem = (ptrdiff_t)pieces->bytes;
+    struct weft_strided shape = {pieces->bytes, 1, pieces->count, pieces->dest_step / elem,
+                                 pieces->source_step / elem};
+    return weft_space_device->rma->get_strided(dest, source, &shape, pe, call);
 }
 
-static void device_pull(const struct weft_group *group, const struct weft_transfer *t, int member) {
+static void device_pull(const struct weft_group *group, void *dest, const void *source,
+                        const struct weft_pieces *pieces, int member) {
+    const struct weft_rma_space *rma = weft_space_device->rma;
     int pe = weft_group_pe(group, member), error;
-    if (t->npieces > 1)
-        error = pull_strided(t, pe, group->call);
-    else if (weft_space_device->rma->concerns(t->source, t->dest))
-        error = weft_space_device->rma->get(t->dest, t->source, t->bytes, pe, true, group->call);
+    if (pieces->count > 1)
+        error = pull_pieces(dest, source, pieces, pe, group->call);
+    else if (rma->concerns(source, dest))
+        error = rma->get(dest, source, pieces->bytes, pe, true, group->call);
     else
-        error = weft_rma_get(t->dest, t->source, t->bytes, pe);
+        error = weft_rma_get(dest, source, pieces->bytes, pe);
     if (error)
-        weft_group_lacks(group, t->source, weft_transfer_span(t), member);
+        weft_group_lacks(group, source, weft_pieces_span(pieces), member);
 }
 
-static void device_push(const struct weft_group *group, const struct weft_transfer *t, int member) {
+static void device_push(const struct weft_group *group, void *dest, const void *source,
+                        size_t bytes, int member) {
+    const struct weft_rma_space *rma = weft_space_device->rma;
     int pe = weft_group_pe(group, member);
-    int error =
-        weft_space_device->rma->concerns(t->dest, t->source)
-            ? weft_space_device->rma->put(t->dest, t->source, t->bytes, pe, true, group->call)
-            : weft_rma_put(t->dest, t->source, t->bytes, pe);
+    int error = rma->concerns(dest, source) ? rma->put(dest, source, bytes, pe, true, group->call)
+                                            : weft_rma_put(dest, source, bytes, pe);
     if (error)
-        weft_group_lacks(group, t->dest, t->bytes, member);
+        weft_group_lacks(group, dest, bytes, member);
 }
 
 const struct weft_mover weft_mover_device = {

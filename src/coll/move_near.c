@@ -12,19 +12,16 @@ static void near_complete(const struct weft_group *group) {
     (void)group; /* a store is complete when the next one begins */
 }
 
-static void near_pull(const struct weft_group *group, const struct weft_transfer *transfer,
-                      int member) {
-    struct weft_transfer here = *transfer;
+static void near_pull(const struct weft_group *group, void *dest, const void *source,
+                      const struct weft_pieces *pieces, int member) {
     if (member != group->me)
-        here.source = weft_group_near(group, here.source, weft_transfer_span(transfer), member);
-    weft_transfer_copy(&here);
+        source = weft_group_near(group, source, weft_pieces_span(pieces), member);
+    weft_pieces_copy(dest, source, pieces);
 }
 
-static void near_push(const struct weft_group *group, const struct weft_transfer *transfer,
+static void near_push(const struct weft_group *group, void *dest, const void *source, size_t bytes,
                       int member) {
-    struct weft_transfer here = *transfer;
-    here.dest = weft_group_near(group, here.dest, here.bytes, member);
-    weft_transfer_copy(&here);
+    weft_rma_copy(weft_group_near(group, dest, bytes, member), source, bytes);
 }
 
 /* --- Reductions ------------------------------------------------------------------------------ */

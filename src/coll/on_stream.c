@@ -187,11 +187,12 @@ static int exchange_pushes(const struct weft_on_stream *on, const struct push *p
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source) {
     int me = on->team->my_pe, npes = on->team->npes;
-    struct push push = {.from = source, .from_step = plan->source_block, .bytes = plan->bytes};
-    if (plan->bytes == 0)
+    struct push push = {
+        .from = source, .from_step = plan->source_block, .bytes = plan->pieces.bytes};
+    if (push.bytes == 0)
         return 0;
     size_t blocks = plan->dest_block ? (size_t)npes : 1;
-    int rc = find_arrays(&push.to, on, "dest", dest, weft_saturated(plan->bytes, blocks));
+    int rc = find_arrays(&push.to, on, "dest", dest, weft_saturated(push.bytes, blocks));
     if (rc)
         return rc;
     push.to.all.first += me * plan->dest_block;

@@ -7,24 +7,24 @@
 
 /* --- Copies ---------------------------------------------------------------------------------- */
 
-/* One piece for each member of what a call moves, and that once more where it is written. */
+/* All that this member reads, and that once more where it is written. */
 static bool is_streamed(const struct weft_group *group, const struct weft_plan *plan) {
     size_t senders = plan->sender == WEFT_SENDERS_ALL ? (size_t)group->npes : 1;
-    return plan->npieces == 1 && weft_stream_wanted(2 * senders * plan->bytes);
+    return plan->pieces.count == 1 && weft_stream_wanted(2 * senders * plan->pieces.bytes);
 }
 
 void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mover,
-                    const struct weft_plan *plan, void *dest, const void *source) {
-    bool stream = is_streamed(group, plan);
+                    struct weft_plan *plan, void *dest, const void *source) {
+    const char *from = weft_plan_source(plan, source, group->me);
+    plan->pieces.stream = is_streamed(group, plan);
     if (!mover->own_first)
         mover->meet(group);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        struct weft_transfer transfer = weft_plan_transfer(plan, dest, source, member, group->me);
-        transfer.stream = stream;
-        bool in_place = distance == 0 && transfer.dest == transfer.source;
+        char *to = weft_plan_dest(plan, dest, member);
+        bool in_place = distance == 0 && to == from;
         if (weft_plan_sends(plan, member) && !in_place)
-            mover->pull(group, &transfer, member);
+            mover->pull(group, to, from, &plan->pieces, member);
         if (distance == 0 && mover->own_first)
             mover->meet(group);
     }
@@ -43,13 +43,11 @@ enum { STAGE_BYTES = 256 << 10 }; /* of each member's part */
 
 static void pull_parts(const struct weft_group *group, const struct weft_mover *mover,
                        const struct fold_stage *stage, const void *source, size_t elem_bytes) {
+    struct weft_pieces part = {.bytes = stage->nelems * elem_bytes, .count = 1};
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        struct weft_transfer part = {.dest = stage->parts[member],
-                                     .source = (const char *)source + stage->first * elem_bytes,
-                                     .bytes = stage->nelems * elem_bytes,
-                                     .npieces = 1};
-        mover->pull(group, &part, member);
+        mover->pull(group, stage->parts[member], (const char *)source + stage->first * elem_bytes,
+                    &part, member);
     }
     mover->complete(group);
 }
@@ -58,11 +56,9 @@ static void push_results(const struct weft_group *group, const struct weft_mover
                          const struct fold_stage *stage, void *dest, size_t elem_bytes) {
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        struct weft_transfer part = {.dest = (char *)dest + stage->first * elem_bytes,
-                                     .source = stage->result ? stage->result : stage->parts[member],
-                                     .bytes = stage->nelems * elem_bytes,
-                                     .npieces = 1};
-        mover->push(group, &part, member);
+        mover->push(group, (char *)dest + stage->first * elem_bytes,
+                    stage->result ? stage->result : stage->parts[member],
+                    stage->nelems * elem_bytes, member);
     }
     mover->complete(group); /* the parts are free again */
 }

@@ -25,23 +25,36 @@ enum { WEFT_SENDERS_ALL = -1 };
 struct weft_plan {
     int sender; /* the only one, or WEFT_SENDERS_ALL */
     ptrdiff_t source_block, dest_block;
-    size_t bytes, npieces; /* of a piece, in a block */
-    ptrdiff_t source_piece, dest_piece;
+    struct weft_pieces pieces; /* of a block */
 };
 
+/* Blocks of one piece each. */
+static inline struct weft_plan weft_plan_of(int sender, size_t source_block, size_t dest_block,
+                                            size_t bytes) {
+    return (struct weft_plan){.sender = sender,
+                              .source_block = (ptrdiff_t)source_block,
+                              .dest_block = (ptrdiff_t)dest_block,
+                              .pieces = {.bytes = bytes, .count = 1}};
+}
+
 static inline struct weft_plan weft_plan_broadcast(size_t bytes, int root) {
-    return (struct weft_plan){.sender = root, .bytes = bytes, .npieces = 1};
+    return weft_plan_of(root, 0, 0, bytes);
 }
 
 static inline struct weft_plan weft_plan_fcollect(size_t bytes) {
-    return (struct weft_plan){
-        .sender = WEFT_SENDERS_ALL, .dest_block = (ptrdiff_t)bytes, .bytes = bytes, .npieces = 1};
+    return weft_plan_of(WEFT_SENDERS_ALL, 0, bytes, bytes);
 }
 
 static inline struct weft_plan weft_plan_alltoall(size_t bytes) {
-    struct weft_plan plan = weft_plan_fcollect(bytes);
-    plan.source_block = plan.dest_block;
-    return plan;
+    return weft_plan_of(WEFT_SENDERS_ALL, bytes, bytes, bytes);
+}
+
+static inline struct weft_plan weft_plan_reduce(size_t bytes) {
+    return weft_plan_of(WEFT_SENDERS_ALL, 0, 0, bytes);
+}
+
+static inline struct weft_plan weft_plan_reduce_scatter(size_t bytes) {
+    return weft_plan_of(WEFT_SENDERS_ALL, bytes, 0, bytes);
 }
 
 /* Blocks of nelems elements that lie dest_stride and source_stride elements apart. */
@@ -54,40 +67,29 @@ static inline struct weft_plan weft_plan_alltoalls(const struct weft_blocks_shap
     return (struct weft_plan){.sender = WEFT_SENDERS_ALL,
                               .source_block = shape->source_stride * elem * nelems,
                               .dest_block = shape->dest_stride * elem * nelems,
-                              .bytes = shape->elem_bytes,
-                              .npieces = shape->nelems,
-                              .source_piece = shape->source_stride * elem,
-                              .dest_piece = shape->dest_stride * elem};
-}
-
-static inline struct weft_plan weft_plan_reduce(size_t bytes) {
-    return weft_plan_broadcast(bytes, WEFT_SENDERS_ALL);
-}
-
-static inline struct weft_plan weft_plan_reduce_scatter(size_t bytes) {
-    struct weft_plan plan = weft_plan_reduce(bytes);
-    plan.source_block = (ptrdiff_t)bytes;
-    return plan;
+                              .pieces = {.bytes = shape->elem_bytes,
+                                         .count = shape->nelems,
+                                         .dest_step = shape->dest_stride * elem,
+                                         .source_step = shape->source_stride * elem}};
 }
 
 static inline bool weft_plan_sends(const struct weft_plan *plan, int member) {
     return plan->sender == WEFT_SENDERS_ALL || plan->sender == member;
 }
 
-/* What member `to` gets from member `from`, as a transfer that `to` makes. */
-static inline struct weft_transfer weft_plan_transfer(const struct weft_plan *plan, void *dest,
-                                                      const void *source, int from, int to) {
-    return (struct weft_transfer){.dest = (char *)dest + from * plan->dest_block,
-                                  .source = (const char *)source + to * plan->source_block,
-                                  .bytes = plan->bytes,
-                                  .npieces = plan->npieces,
-                                  .dest_piece = plan->dest_piece,
-                                  .source_piece = plan->source_piece};
+/* Where this member's block for member `to` begins, and where what comes from member `from` does.
+ */
+static inline const char *weft_plan_source(const struct weft_plan *plan, const void *source,
+                                           int to) {
+    return (const char *)source + to * plan->source_block;
+}
+static inline char *weft_plan_dest(const struct weft_plan *plan, void *dest, int from) {
+    return (char *)dest + from * plan->dest_block;
 }
 
-/* Carries a plan out. */
+/* Carries a plan out, and decides in it whether that goes past the cache. */
 void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mover,
-                    const struct weft_plan *plan, void *dest, const void *source);
+                    struct weft_plan *plan, void *dest, const void *source);
 
 /* A reduction by copies: each member owns a chunk of the array, pulls the members' parts of it,
  * folds them and pushes the results. */

@@ -21,12 +21,21 @@ static void fold_packets(const struct weft_group *group, void *dest, const void 
         memset(dest, 0, bytes);
 }
 
+static void copy_alone(const struct weft_group *group, const struct weft_mover *mover, void *dest,
+                       const void *source, size_t bytes) {
+    struct weft_plan plan = weft_plan_reduce(bytes);
+    weft_plan_copy(group, mover, &plan, dest, source);
+}
+
 void weft_group_fold(const struct weft_group *group, void *dest, const void *source,
                      const struct weft_folding *folding) {
     const struct weft_mover *mover = weft_mover_of(dest, source);
+    size_t bytes = folding->nelems * folding->fold->elem_bytes;
     enum weft_family family = folding->of == WEFT_FOLD_OF_ALL ? WEFT_REDUCE : WEFT_SCAN;
-    if (weft_choice_small(group, mover, family, folding->nelems * folding->fold->elem_bytes))
+    if (weft_choice_small(group, mover, family, bytes))
         fold_packets(group, dest, source, folding);
+    else if (group->npes == 1 && folding->of != WEFT_FOLD_BEFORE_OWN)
+        copy_alone(group, mover, dest, source, bytes);
     else if (mover->fold)
         mover->fold(group, dest, source, folding);
     else

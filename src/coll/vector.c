@@ -123,16 +123,17 @@ static int copy_band(const void *call, size_t number) {
     const struct vector_call *c = call;
     const struct weft_vector *vector = c->vector;
     int me = c->meeting->team->my_pe;
+    const char *own = weft_plan_source(&vector->plan, vector->source, me);
     struct weft_band band = band_of(c, number);
     size_t offset = band.first * c->elem_bytes, bytes = band.nelems * c->elem_bytes;
     for (int distance = 1; distance <= c->meeting->team->npes && bytes > 0; distance++) {
         int member = weft_meeting_member(c->meeting, distance);
-        struct weft_transfer t =
-            weft_plan_transfer(&vector->plan, vector->dest, vector->source, member, me);
-        if (!weft_plan_sends(&vector->plan, member) || (member == me && t.dest == t.source))
+        if (!weft_plan_sends(&vector->plan, member))
             continue;
-        memcpy((char *)t.dest + offset,
-               member == me ? (const char *)t.source + offset : block_from(c, band, member), bytes);
+        char *to = weft_plan_dest(&vector->plan, vector->dest, member) + offset;
+        const char *from = member == me ? own + offset : block_from(c, band, member);
+        if (to != from)
+            memcpy(to, from, bytes);
     }
     return 0;
 }

@@ -44,9 +44,9 @@ static bool check_arrays(struct weft_meeting *meeting, const struct weft_vector 
     }
     bool sends = weft_plan_sends(plan, meeting->team->my_pe);
     size_t dest = plan->dest_block ? npes : 1, source = plan->source_block ? npes : 1;
-    return weft_check_pointer(meeting, "dest", vector->dest, dest * plan->bytes, instead) &&
-           weft_check_pointer(meeting, "source", vector->source, sends ? source * plan->bytes : 0,
-                              instead);
+    return weft_check_pointer(meeting, "dest", vector->dest, dest * plan->pieces.bytes, instead) &&
+           weft_check_pointer(meeting, "source", vector->source,
+                              sends ? source * plan->pieces.bytes : 0, instead);
 }
 
 /* In the order of the table in coll/meeting.c. */

@@ -45,16 +45,18 @@ static void check_plan(const struct weft_plan *plan, const char *name) {
     memset(dest, -1, sizeof dest);
     for (int to = 0; to < N; to++)
         for (int from = 0; from < N; from++) {
-            struct weft_transfer t = weft_plan_transfer(plan, dest[to], source[from], from, to);
             if (weft_plan_sends(plan, from))
-                weft_transfer_copy(&t);
+                weft_pieces_copy(weft_plan_dest(plan, dest[to], from),
+                                 weft_plan_source(plan, source[from], to), &plan->pieces);
         }
     for (int to = 0; to < N; to++)
         for (int from = 0; from < N; from++)
-            for (size_t piece = 0; piece < plan->npieces && weft_plan_sends(plan, from); piece++) {
-                char *at = dest[to] + from * plan->dest_block + (ptrdiff_t)piece * plan->dest_piece;
+            for (size_t piece = 0; piece < plan->pieces.count && weft_plan_sends(plan, from);
+                 piece++) {
+                char *at =
+                    dest[to] + from * plan->dest_block + (ptrdiff_t)piece * plan->pieces.dest_step;
                 char want = (char)(from * 80 + to * (int)plan->source_block +
-                                   (int)piece * (int)plan->source_piece);
+                                   (int)piece * (int)plan->pieces.source_step);
                 EXPECT(*at == want, "%s: from %d to %d, piece %zu: %d, not %d", name, from, to,
                        piece, *at, want);
             }
