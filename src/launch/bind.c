@@ -14,7 +14,7 @@ enum { WIDTH_MAX = CPU_SETSIZE };
 static const char parts_known[] = "the parts of a machine are hwthread, core, l1cache, l2cache, "
                                   "l3cache, numa, socket and slot";
 
-/* What stands between one colon and the next; *at moves behind it. */
+/* Returns the length of the word up to the next colon; *at moves behind it. */
 static size_t word_next(const char **at, const char **word) {
     *word = *at;
     size_t length = strcspn(*at, ":");
@@ -26,7 +26,7 @@ static bool word_is(const char *word, size_t length, const char *other) {
     return strlen(other) == length && strncasecmp(word, other, length) == 0;
 }
 
-/* What other launchers allow behind the part, and what changes nothing here. */
+/* True for modifiers that other launchers allow behind the part and that change nothing here. */
 static bool modifier_is_idle(const char *word, size_t length) {
     static const char *const idle[] = {"oversubscribe",    "nooversubscribe", "span",
                                        "overload-allowed", "if-supported",    "hwtcpus",
@@ -198,7 +198,8 @@ static void parts_renumber(enum weft_level level, int npes, const cpu_set_t *all
     free(placed);
 }
 
-/* Whether every PE has units of its own, or is bound to more than units, which it may share. */
+/* Chooses units for all PEs. True if every PE has units of its own, or is bound to more than units,
+ * which it may share. */
 static bool pes_place(const struct weft_binding *binding, int npes, const cpu_set_t *allowed,
                       cpu_set_t *sets) {
     static struct parts by, units, around;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which processors a PE runs on: --map-by chooses a place for each, --bind-to how much around it.
- */
+/* The processors that a PE runs on: --map-by chooses a place for each PE, --bind-to how much around
+ * it. */
 #ifndef WEFT_LAUNCH_BIND_H
 #define WEFT_LAUNCH_BIND_H
 
@@ -29,7 +29,7 @@ const char *weft_bind_parse_level(struct weft_binding *binding, const char *text
 const char *weft_bind_parse_map(struct weft_binding *binding, const char *text);
 const char *weft_bind_parse_rank(struct weft_binding *binding, const char *text);
 
-/* How many PEs --map-by ppr:N:part asks for; 0 without it. */
+/* The number of PEs that --map-by ppr:N:part asks for; 0 without it. */
 int weft_bind_demand(const struct weft_binding *binding);
 
 /* Chooses for every PE. `cores`: what the job may use, by quota too. Whether PEs are bound: says

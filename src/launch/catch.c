@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Signals are blocked and read. Tools put threads of their own into a process, which may not block
- * them: such a thread hands on what it is given. What was ignored when we started stays ignored, as
- * nohup and shells in the background expect. */
+ * them: such a thread hands on the signals that it gets. Signals that were ignored at the start
+ * stay ignored, as nohup and shells in the background expect. */
 #include "launch/catch.h"
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ bool weft_catch_is_deadly(int signal) {
 
 static pthread_t reader;
 
-/* In a thread that does not read. */
+/* Runs in a thread that does not read signals. */
 static void signal_hand_on(int signal, siginfo_t *info, void *context) {
     (void)context;
     pthread_sigqueue(reader, signal, (union sigval){.sival_int = info->si_code == SI_KERNEL});

@@ -8,7 +8,8 @@
 /* Has signals arrive at run->signals, and keeps what was set before. 0 or -errno. */
 int weft_catch_open(struct weft_run *run);
 
-/* As all was found: for a child that becomes the program, and for our own end. */
+/* Restores mask and handlers as they were found: for a child that becomes the program, and for the
+ * launcher's own end. */
 void weft_catch_restore(const struct weft_run *run);
 
 /* The next signal that has come; false: there is none. */

@@ -25,7 +25,7 @@ static void phase_enter(struct weft_run *run, enum weft_phase phase, int lasts_m
     run->phase_ends_ms = lasts_ms ? weft_run_now_ms() + lasts_ms : 0;
 }
 
-/* Whether a line of ours would only repeat what the person knows. */
+/* True if a line of the launcher's would only repeat what the person knows. */
 static bool end_is_known(const struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
     bool plain_program =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a job ends before its time: everybody is told, then asked, then killed, within two seconds.
- */
+/* The end of a job before its time: all PEs are told, then asked by SIGTERM, then killed, within
+ * two seconds. */
 #ifndef WEFT_LAUNCH_END_H
 #define WEFT_LAUNCH_END_H
 
@@ -18,13 +18,13 @@ void weft_end_told(struct weft_run *run, int signal, bool from_terminal);
 /* The next step, when the time has come for it. */
 void weft_end_advance(struct weft_run *run);
 
-/* How long poll may wait for that: milliseconds, -1 for ever. */
+/* The milliseconds that poll may wait before the next step is due, -1 for ever. */
 int weft_end_patience(const struct weft_run *run);
 
 /* Names the PE whose status the job has, where all PEs ended in order and one not with 0. */
 void weft_end_tell_status(const struct weft_run *run);
 
-/* What oshrun exits with. */
+/* The status that oshrun exits with. */
 int weft_end_status(const struct weft_run *run);
 
 #endif

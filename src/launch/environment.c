@@ -19,7 +19,7 @@ int weft_environment_note(struct weft_environment *environment, const char *name
     return 0;
 }
 
-/* Whether the names, which commas separate, have the one of this length. */
+/* True if the names, which commas separate, have the one of this length. */
 static bool names_have(const char *names, const char *name, size_t length) {
     for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',')
         if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the command line changes in the environment of PEs: -x, -env, -genvlist and the like. */
+/* The changes that the command line makes to the environment of PEs: -x, -env, -genvlist and the
+ * like. */
 #ifndef WEFT_LAUNCH_ENVIRONMENT_H
 #define WEFT_LAUNCH_ENVIRONMENT_H
 

@@ -12,7 +12,7 @@ void weft_family_adopt(void);
 /* Sends a signal to all descendants. */
 void weft_family_signal(int signal);
 
-/* Whether a process still runs its program, rather than being taken down. */
+/* True if a process still runs its program, rather than being taken down. */
 bool weft_family_runs(pid_t pid);
 
 #endif

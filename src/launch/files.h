@@ -7,10 +7,10 @@
  * on exec. 0 or -errno, said. */
 int weft_files_open(const char *folder, int pe, int fds[2]);
 
-/* In the child that becomes this PE: stdout and stderr go there. */
+/* Points stdout and stderr there, in the child that becomes this PE. */
 void weft_files_redirect(const int fds[2]);
 
-/* In the launcher, once the child has them. */
+/* Closes them in the launcher, once the child has them. */
 void weft_files_close(int fds[2]);
 
 #endif

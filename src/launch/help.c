@@ -69,7 +69,7 @@ static void row_print(const struct weft_known_row *row) {
     words_print(row->text, COLUMN);
 }
 
-/* Of options that do nothing the names are enough. */
+/* Options that do nothing are printed by their names alone. */
 static void names_print_only(enum weft_known_kind kind) {
     char name[WEFT_KNOWN_NAME_BYTES], line[4096] = "";
     size_t used = 0;

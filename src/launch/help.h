@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What oshrun says of itself. */
+/* The help and the version of oshrun. */
 #ifndef WEFT_LAUNCH_HELP_H
 #define WEFT_LAUNCH_HELP_H
 

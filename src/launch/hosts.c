@@ -95,7 +95,8 @@ static bool slurm_is_task(void) {
     return step && weft_options_number(step, 0, INT_MAX) >= 0;
 }
 
-/* How many tasks the allocation has on its hosts, of which there are *hosts; 0: we are in none. */
+/* The number of tasks of Slurm's allocation on its hosts, whose number goes to *hosts; 0 outside of
+ * an allocation. */
 static int slurm_tasks(int *hosts) {
     int tasks = slurm_variable("SLURM_NTASKS");
     if (!getenv("SLURM_JOB_ID") || slurm_is_task())

@@ -10,8 +10,9 @@
 int weft_hosts_take_list(struct weft_options *options, const char *option, const char *list);
 int weft_hosts_take_file(struct weft_options *options, const char *option, const char *path);
 
-/* How many PEs to start where nobody has said it: the slots of a host list, one for each task of an
- * allocation of Slurm, or 1. The number goes to *npes. -1, or the exit status after an error. */
+/* Finds how many PEs to start if the command line does not say: the slots of a host list, one for
+ * each task of an allocation of Slurm, or 1. The number goes to *npes. -1, or the exit status after
+ * an error. */
 int weft_hosts_count(const struct weft_options *options, int *npes);
 
 #endif

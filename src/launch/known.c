@@ -309,7 +309,7 @@ static int int_min3(int a, int b, int c) {
     return smaller < c ? smaller : c;
 }
 
-/* How many letters must be put in, left out or changed to make one word of the other (Levenshtein).
+/* The number of letters to put in, leave out or change to make one word of the other (Levenshtein).
  */
 static int words_distance(const char *from, size_t length, const char *to) {
     int row[WEFT_KNOWN_NAME_BYTES + 1], width = (int)strlen(to);

@@ -6,7 +6,7 @@
 
 #include "launch/options.h"
 
-/* In the order of the help. */
+/* The kinds of options, in the order of the help. */
 enum weft_known_kind {
     WEFT_KNOWN_START,
     WEFT_KNOWN_PLACE,

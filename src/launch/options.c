@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How mistakes on the command line are told, and numbers read. */
+/* Reports mistakes on the command line, and reads numbers. */
 #include "launch/options.h"
 #include <errno.h>
 #include <stdarg.h>

@@ -30,7 +30,7 @@ struct weft_options {
     enum { WEFT_ANSWER_NONE, WEFT_ANSWER_HELP, WEFT_ANSWER_VERSION } answer; /* and no more */
 };
 
-/* What a mistake on the command line ends with. */
+/* The exit status after a mistake on the command line. */
 #define WEFT_STATUS_USAGE 2
 
 /* Names a mistake on the command line, and returns the exit status for it. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each stream collects bytes up to a line's end. A line longer than the buffer is passed on in
- * pieces, with one tag in front of the first. Where our own stdout or stderr takes no more, as on a
- * full disk, the PEs go on: what they write is read and dropped, once that has been said. */
+ * pieces, with one tag in front of the first. If the launcher's own stdout or stderr takes no more,
+ * as on a full disk, it says so, and from then on reads and drops what the PEs write, so that they
+ * go on. */
 #include "launch/output.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -10,10 +10,10 @@ struct weft_output;
 /* Makes the pipes. 0 or -errno, not logged. */
 int weft_output_open(struct weft_output **output, int npes);
 
-/* In the child that becomes this PE: stdout and stderr go into its pipes. */
+/* Points stdout and stderr to its pipes, in the child that becomes this PE. */
 void weft_output_redirect(const struct weft_output *output, int pe);
 
-/* After all PEs are started. 0 or -errno. */
+/* Starts the thread that reads the pipes, after all PEs are started. 0 or -errno. */
 int weft_output_start(struct weft_output *output);
 
 /* Writes out what has come by now and ends the thread, which gets patience_ms for it (-1: as long

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options end at the first word that is none, which is the program, or at "--". They may be written
- * as Open MPI's and MPICH's launchers have them, -np 2, --np=2 or -n2, and stand in one table
- * (launch/known.h). What follows a colon is another program with options of its own. */
+/* Options end at "--", or at the first word that is no option, which is the program. They may be
+ * written as Open MPI's and MPICH's launchers have them, -np 2, --np=2 or -n2, and stand in one
+ * table (launch/known.h). A colon begins another program with options of its own. */
 #include "launch/parse.h"
 #include <getopt.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { FIRST_LONG = 256 };
 
-/* What getopt needs, made of the table. */
+/* The arguments of getopt, made of the table. */
 struct grammar {
     struct option *names;
     char *letters;
@@ -158,7 +158,7 @@ static int program_parse(int argc, char **argv, struct weft_options *options, in
     return -1;
 }
 
-/* How many PEs there are in all, and that they have room. */
+/* Counts the PEs of all programs, and checks that they are not too many. */
 static int options_count_pes(struct weft_options *options) {
     struct weft_program *first = options->program;
     int preset = options->per_host, status = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the words of the command line to the options of a run. */
+/* Reads the words of the command line into the options of a run. */
 #ifndef WEFT_LAUNCH_PARSE_H
 #define WEFT_LAUNCH_PARSE_H
 

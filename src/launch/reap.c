@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A death is: an end by signal, or without shmem_finalize after shmem_init, or with a status before
  * shmem_init, or any end before it when others have called it, since they wait for this PE. The
- * first sign of one comes from the alive mutex, or else from the socket, or else from waitpid. What
- * a PE has sent before it died is read first: it may have been shmem_global_exit. */
+ * first sign of one comes from the alive mutex, or else from the socket, or else from waitpid.
+ * Messages that a PE sent before it died are read first, because one may be shmem_global_exit. */
 #include "launch/reap.h"
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static int death_told(const struct weft_run *run) {
     return run->phase < WEFT_GRACE && told.kind == WEFT_ABORT_DIED && is_pe ? told.pe : -1;
 }
 
-/* Who has ended because of another's death is not the cause; what that one has sent comes first. */
+/* Ends the job because of `pe`. If the PEs have reported another's death already, this one ended
+ * because of it: then the other is the cause, and its messages are read first. */
 static void job_end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
     bool death = kind == WEFT_ABORT_DIED || kind == WEFT_ABORT_EXITED;
     int culprit = death ? death_told(run) : -1;
@@ -141,7 +142,7 @@ void weft_reap_noticed(struct weft_run *run, const struct weft_notice *notice) {
         weft_watch_start(&run->pe[pe].watch); /* it left, and has come back since */
 }
 
-/* Whether it was dying before we began to kill. */
+/* True if it was dying before the launcher began to kill. */
 static bool pe_died_first(const struct weft_run *run, int pe) {
     return run->cause.kind == WEFT_ABORT_DIED && run->cause.pe == pe &&
            run->pe[pe].self == run->pe[pe].child;
@@ -171,8 +172,8 @@ void weft_reap_children(struct weft_run *run) {
     run->childless = pid < 0 && errno == ECHILD;
 }
 
-/* Whether the process that joined outlives the child which was its wrapper; then it is our own
- * child by now, since we adopt orphans. */
+/* True if the process that joined outlives the child that was its wrapper. It is the launcher's own
+ * child by then, which adopts orphans. */
 static bool pe_lingers(const struct weft_run_pe *pe) {
     siginfo_t info = {0};
     return pe->self && pe->self != pe->child &&

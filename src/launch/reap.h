@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens to a PE, and whether the job can go on after it. */
+/* Follows the ends and messages of PEs, and decides whether the job can go on. */
 #ifndef WEFT_LAUNCH_REAP_H
 #define WEFT_LAUNCH_REAP_H
 
@@ -14,7 +14,7 @@ void weft_reap_noticed(struct weft_run *run, const struct weft_notice *notice);
 /* Takes in every child that is over. */
 void weft_reap_children(struct weft_run *run);
 
-/* Whether every PE has ended. */
+/* True if every PE has ended. */
 bool weft_reap_all_over(const struct weft_run *run);
 
 #endif

@@ -51,7 +51,7 @@ struct weft_run {
     int exec_failures[2];       /* pipe from children that could not become the program */
     int signals;                /* signalfd */
 
-    /* As we found them, for the PEs. */
+    /* The launcher's own settings as it found them, for the PEs. */
     sigset_t mask;
     struct sigaction sigchld;
     struct rlimit descriptors;
@@ -71,13 +71,13 @@ struct weft_run {
     int failures;     /* how many PEs have ended in order with another status than 0 */
 };
 
-/* What a shell makes of a status of waitpid. */
+/* The exit status that a shell makes of a status of waitpid. */
 int weft_run_status(int wait);
 
 enum weft_pe_state weft_run_state(const struct weft_run *run, int pe);
 
-/* Whether a PE has joined and not left. Its state word may hold anything, as the PE can overwrite
- * it: whatever is not "left" is no leave to die. */
+/* True if a PE has joined and not left. Its state word may hold anything, as the PE can overwrite
+ * it; only "left" makes its end no death. */
 bool weft_run_is_in(const struct weft_run *run, int pe);
 
 bool weft_run_anyone_joined(const struct weft_run *run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether the kernel killed for want of memory, and whose limit that was. */
+/* Finds out whether the kernel has killed for want of memory, and whose limit that was. */
 #ifndef WEFT_LAUNCH_SHORTAGE_H
 #define WEFT_LAUNCH_SHORTAGE_H
 
@@ -10,7 +10,7 @@
 
 struct weft_cgroup;
 
-/* What the kernel had counted when a process came. */
+/* The kernel's counts of such kills when a process came. */
 struct weft_shortage {
     struct weft_cgroup *cgroup; /* its memory cgroup; NULL: none was found */
     uint64_t kills;             /* for want of memory: in the cgroup, or on the machine */
@@ -25,8 +25,8 @@ void weft_shortage_note_other(struct weft_shortage *before, pid_t pid,
 
 enum { WEFT_SHORTAGE_TEXT_MAX = 1152 }; /* the path of a cgroup, and some words */
 
-/* For a process that was killed: 0 if the kernel has not killed for want of memory since, otherwise
- * the length of a text on what ran short. */
+/* Explains the death of a process that was killed: returns 0 if the kernel has not killed for want
+ * of memory since, otherwise the length of a text on what ran short. */
 int weft_shortage_text(const struct weft_shortage *before, char *text, size_t bytes);
 
 #endif

@@ -29,7 +29,7 @@ struct lines {
     int hub[2], life[2];
 };
 
-/* What a child needs besides what the run knows. */
+/* The data that a child needs besides the run's. */
 struct birth {
     int pe;
     pid_t launcher;

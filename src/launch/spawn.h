@@ -9,7 +9,7 @@
  * -errno, said; on failure some children may run already. */
 int weft_spawn_all(struct weft_run *run);
 
-/* Why a child could not become its program. */
+/* The reason why a child could not become its program. */
 struct weft_spawn_failure {
     int error;                 /* an errno */
     const char *deed, *object; /* "run" this program, "start in" this folder */

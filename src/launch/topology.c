@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every processor has a file for each level that lists its neighbours there. What the kernel does
- * not tell of, as in some containers, is a core for each processor and one of everything above. */
+/* Every processor has a file for each level that lists its neighbours there. If the kernel does not
+ * tell, as in some containers, each processor counts as a core, and there is one of everything
+ * above. */
 #include "launch/topology.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,13 +13,14 @@ struct weft_watch {
     bool running; /* the owner sets it to false after the notice */
 };
 
-/* What a watcher writes to its pipe as the last thing that it does. */
+/* The last message of a watcher, written to its pipe. */
 struct weft_notice {
     int pe;
     int result; /* of pthread_mutex_lock: EOWNERDEAD, or 0 when the PE let go */
 };
 
-/* Nothing when it runs already or when there are no threads left: other signs of death remain. */
+/* Starts the watcher. It does nothing if the watcher runs already or if there are no threads left:
+ * other signs of death remain. */
 void weft_watch_start(struct weft_watch *watch);
 
 #endif

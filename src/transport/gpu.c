@@ -52,7 +52,7 @@ int weft_gpu_choose(int wanted, int pe, int *ordinal) {
     return 0;
 }
 
-/* What a window needs; without it there is no GPU for us. */
+/* Checks that the GPU can do what a window needs; otherwise it is not used. */
 static int device_require(weft_cu_device device, const char *name) {
     if (device_attribute(WEFT_CU_DEVICE_MAPS_MEMORY, device) &&
         device_attribute(WEFT_CU_DEVICE_EXPORTS_DESCRIPTORS, device))
@@ -244,7 +244,7 @@ enum weft_memory_kind weft_gpu_memory_kind(const void *p) {
 
 /* --- Host memory ------------------------------------------------------------------------------ */
 
-/* What this process has registered. */
+/* The host memory that this process has registered. */
 static struct {
     pthread_mutex_t changing;
     struct registration {

@@ -54,7 +54,7 @@ struct weft_gpu_scope weft_gpu_enter(const struct weft_gpu *gpu);
 struct weft_gpu_scope weft_gpu_enter_context(weft_cu_context context); /* another GPU's */
 void weft_gpu_leave(struct weft_gpu_scope scope);
 
-/* Of memory that is to be in a window. */
+/* The properties of memory that is to be in a window. */
 struct weft_cu_memory_properties weft_gpu_memory_properties(const struct weft_gpu *gpu);
 
 /* Whether it is that of the host's calls, on any of the GPUs. */
@@ -63,12 +63,13 @@ bool weft_gpu_is_own_stream(weft_cu_stream stream);
 /* Waits for all work of a stream. */
 int weft_gpu_synchronize(weft_cu_stream stream, const char *call);
 
-/* Whether the stream is being captured into a graph. */
+/* True if the stream is being captured into a graph. */
 bool weft_gpu_capturing(weft_cu_stream stream);
 
-/* What lies at an address: memory that only GPUs and their copy engines reach, host memory that
- * the GPU reaches as well, or host memory that it does not, or that nobody should wait for the
- * driver to tell: it takes 100 ns for memory that it knows, and 550 ns for what it does not. */
+/* The kind of memory at an address: memory that only GPUs and their copy engines reach, host memory
+ * that the GPU reaches as well, or other host memory. The driver takes 100 ns to answer for memory
+ * that it knows, and 550 ns for other memory; a thread's stack and small blocks of malloc's are
+ * known to be host memory without asking. */
 enum weft_memory_kind { WEFT_MEMORY_HOST, WEFT_MEMORY_REGISTERED, WEFT_MEMORY_DEVICE };
 enum weft_memory_kind weft_gpu_memory_kind(const void *p);
 
@@ -77,8 +78,8 @@ enum weft_memory_kind weft_gpu_memory_kind(const void *p);
 int weft_gpu_register(void *at, size_t bytes);
 void weft_gpu_unregister(void *at);
 
-/* How many of these bytes one copy of a copy engine can take: it refuses host memory of which a
- * part is registered by itself or not at all. Kernels do not mind. */
+/* The number of these bytes that one copy of a copy engine can take: it refuses host memory of
+ * which a part is registered by itself or not at all. Kernels do not mind. */
 size_t weft_gpu_run(const void *p, size_t bytes);
 
 /* Another process's GPU as a GPU of this one can reach it: */

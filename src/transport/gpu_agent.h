@@ -32,7 +32,7 @@ static inline struct weft_gpu_scope weft_gpu_agent_enter(const struct weft_gpu_a
 int weft_gpu_agent_copy(const struct weft_gpu_agent *agent, void *to, const void *from,
                         size_t bytes, const char *call);
 
-/* Nothing is under way. */
+/* Closes all agents; nothing of theirs is under way then. */
 void weft_gpu_agents_close(void);
 
 #endif

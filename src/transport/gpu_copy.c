@@ -85,7 +85,7 @@ static unsigned at_least_1_at_most(size_t count, unsigned most) {
     return count < 1 ? 1 : count > most ? most : (unsigned)count;
 }
 
-/* What a thread of a copy can move at once. */
+/* The bytes of the largest word that a thread can move between these addresses. */
 static size_t word_bytes(const void *to, const void *from) {
     uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
     size_t word = WORD_BYTES;
@@ -133,7 +133,7 @@ int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction 
                   weft_cu_stream stream, const char *call) {
     if (bytes == 0)
         return 0;
-    /* What goes in small words costs the multiprocessors as much as so many more bytes. */
+    /* A small word costs the multiprocessors as much as a large one. */
     size_t nwords = (bytes + word_bytes(to, from) - 1) / word_bytes(to, from);
     enum weft_engine engine = engine_choose(direction, nwords * WORD_BYTES, stream);
     if (engine == WEFT_ENGINE_SM && kernel_reaches(to, from, direction))

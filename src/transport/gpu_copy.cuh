@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How threads copy bytes: any alignment, any size, either side anywhere within the GPU's reach.
+/* Copies of bytes by threads: any alignment, any size, either side anywhere within the GPU's reach.
  *
  * An element that is naturally aligned on both sides is stored by one instruction, so that nobody
  * who waits for it sees half of it. Each thread has several loads under way before it stores. */
@@ -8,7 +8,7 @@
 
 #include "base/gpu.cuh"
 
-/* What one instruction moves; may alias whatever lies there. */
+/* Types of the sizes that one instruction moves; they may alias any object. */
 struct __attribute__((may_alias)) weft_bytes1 {
     uint8_t value;
 };
@@ -89,7 +89,8 @@ WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, size_t bytes,
     }
 }
 
-/* By the largest words that begin on both sides together, `flight` of 16 bytes at a time. */
+/* Copies by the largest words that both sides are aligned to, `flight` words of 16 bytes at a time.
+ */
 template <int flight>
 WEFT_DEVICE void weft_copy_run(char *to, const char *from, size_t bytes,
                                struct weft_thread_group group) {

@@ -2,7 +2,7 @@
 /* Copies by a GPU, between any two addresses: by its multiprocessors (SM) or by a copy engine.
  *
  * Which of them is a matter of size and direction, by a table measured on H200s, unless the user
- * says otherwise. What the multiprocessors cannot reach (host memory that is not registered) goes
+ * says otherwise. Host memory that is not registered, which the multiprocessors cannot reach, goes
  * by a copy engine in any case. All enqueue work on `stream` and return. */
 #ifndef WEFT_TRANSPORT_GPU_COPY_H
 #define WEFT_TRANSPORT_GPU_COPY_H
@@ -22,7 +22,7 @@ enum weft_direction {
     WEFT_DIRECTIONS,
 };
 
-/* What calls use from now on; SHMEMX_ENGINE at the start. */
+/* Sets the engine that calls use from now on; SHMEMX_ENGINE sets it at the start. */
 void weft_engine_set(enum weft_engine engine);
 enum weft_engine weft_engine_get(void);
 

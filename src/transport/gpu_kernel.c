@@ -10,7 +10,8 @@
 
 struct weft_gpu_abort weft_gpu_abort;
 
-/* What is loaded, by context: this PE's GPU's first. Whoever looks finds whole entries. */
+/* The loaded images, one a context, that of this PE's GPU first. Readers take no lock: an entry is
+ * complete before it is in the list. */
 static struct loaded {
     weft_cu_context context;
     weft_cu_module module;

@@ -37,8 +37,8 @@ enum weft_gpu_kernel {
         WEFT_KERNELS
 };
 
-/* Where a kernel that waits looks, every 20 us or so, and where it says that it gave up. Shared
- * with kernels. */
+/* The words that a waiting kernel looks at every 20 us or so, and by which it says that it gave up.
+ * Shared with kernels. */
 struct weft_gpu_abort {
     const uint32_t *word; /* not 0: the job is over. Registered host memory, or NULL */
     uint32_t *gave_up;    /* set to 1: what the kernel waited for did not come; see below */

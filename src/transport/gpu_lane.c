@@ -135,7 +135,7 @@ static void passage_lead_there(struct passage *p, int event) {
     weft_gpu_leave(scope);
 }
 
-/* And the other way round. */
+/* Makes the program's stream wait for the lane. */
 static void passage_lead_here(struct passage *p, int event) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
     passage_note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
@@ -197,7 +197,7 @@ static void passage_pass_here(struct passage *p, char *to, const char *from, siz
     }
 }
 
-/* What is captured has pieces of its own. */
+/* Takes pieces for the copy; one that is being captured gets pieces of its own. */
 static int passage_take_pieces(struct passage *p, size_t bytes) {
     size_t whole = (size_t)PIECES * PIECE_BYTES;
     if (weft_gpu_capturing(p->lane->of))

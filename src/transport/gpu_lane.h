@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an agent does as part of a stream of the program's: behind the stream's earlier work, and
+/* Work of an agent in the order of a stream of the program's: behind the stream's earlier work, and
  * before its later. Each pair of a stream and an agent has a lane, a stream of the agent's, so that
  * no stream waits for another's work. Works in captures.
  *
- * What goes between the memories of two GPUs passes through two pieces of host memory in turns. A
+ * A copy between the memories of two GPUs passes through two pieces of host memory in turns. A
  * captured copy has pieces of its own, which stay for as long as the process has its GPU: so two
  * graphs may run at once, but not two instances of the same one.
  *
@@ -20,17 +20,17 @@ int weft_gpu_lane_put(const struct weft_gpu_agent *agent, void *to, const void *
 int weft_gpu_lane_get(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
                       weft_cu_stream stream, const char *call);
 
-/* As weft_gpu_signal, on a word in the agent's memory. */
+/* Does as weft_gpu_signal, on a word in the agent's memory. */
 int weft_gpu_lane_signal(const struct weft_gpu_agent *agent, uint64_t *word, uint64_t value,
                          bool add, weft_cu_stream stream, const char *call);
 
-/* As weft_gpu_signal32, of numbers that the host knows. */
+/* Does as weft_gpu_signal32, of numbers that the host knows. */
 struct weft_gpu_signal32;
 int weft_gpu_lane_signal32(const struct weft_gpu_agent *agent,
                            const struct weft_gpu_signal32 *signal, weft_cu_stream stream,
                            const char *call);
 
-/* Nothing is under way; before weft_gpu_agents_close. */
+/* Closes all lanes, before weft_gpu_agents_close; nothing of theirs is under way then. */
 void weft_gpu_lanes_close(void);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * A thread sleeps on the job's abort word. When the job is over, kernels that wait see that for
  * themselves. Stream memory operations cannot: the words that they wait for are set to 1, again and
- * again, from a stream of high priority. Whoever is stuck in a synchronise of CUDA's then returns,
- * with results that are worth nothing, and finds the job aborted in the next call of Weft.
+ * again, from a stream of high priority. A thread that is stuck in a synchronise of CUDA's then
+ * returns, with results that are worth nothing, and finds the job aborted in its next call of Weft.
  *
  *   0 ms     the words are released every millisecond from here on; nothing is freed or waited for
  *   100 ms   if the GPU still has work of this process's, the process ends hard
@@ -15,8 +15,8 @@
  * to stop.
  *
  * The end is weft_boot_end_self's: one line and WEFT_STATUS_ABORTED, or the status that
- * shmem_global_exit was called with. What counts as drained is the whole context, not a list of
- * streams: a graph is replayed on streams that Weft never saw, and streams are destroyed. */
+ * shmem_global_exit was called with. The whole context has to be drained, not a list of streams: a
+ * graph is replayed on streams that Weft never saw, and streams are destroyed. */
 #ifndef WEFT_TRANSPORT_GPU_RESCUE_H
 #define WEFT_TRANSPORT_GPU_RESCUE_H
 

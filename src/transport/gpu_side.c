@@ -49,7 +49,7 @@ static int side_find(struct weft_gpu_side *side, weft_cu_stream of, const char *
     return error;
 }
 
-/* What comes on `stream` follows what is on `first` now. */
+/* Makes later work of `stream` follow the work that is on `first` now. */
 static int stream_follow(weft_cu_stream stream, weft_cu_stream first, weft_cu_event event,
                          const char *call) {
     if (stream == first)

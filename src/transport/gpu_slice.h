@@ -52,7 +52,7 @@ int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream, const 
 int weft_gpu_wait32(const struct weft_gpu_word32 *word, int cmp, shmemx_number_t value,
                     weft_cu_stream stream, const char *call);
 
-/* Whether elements [begin, begin + nelems) lie in an array of so many. */
+/* True if elements [begin, begin + nelems) lie in an array of array_nelems. */
 WEFT_ADDR bool weft_slice_fits(int64_t begin, int64_t nelems, uint64_t array_nelems) {
     return begin >= 0 && nelems >= 0 && (uint64_t)begin <= array_nelems &&
            (uint64_t)nelems <= array_nelems - (uint64_t)begin;

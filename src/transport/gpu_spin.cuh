@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a kernel waits: it looks at its word as often as it can, and every 20 us at the abort word,
+/* A kernel that waits looks at its word as often as it can, and every 20 us at the abort word,
  * which lies in the host's memory. */
 #ifndef WEFT_TRANSPORT_GPU_SPIN_CUH
 #define WEFT_TRANSPORT_GPU_SPIN_CUH
@@ -15,7 +15,7 @@ struct weft_spin {
 
 enum { WEFT_SPIN_TURNS = 16, WEFT_SPIN_LOOK_NS = 20000 };
 
-/* Whether the job is over. Then the kernel is to return without what it waited for. */
+/* True if the job is over. Then the kernel is to return without what it waited for. */
 WEFT_DEVICE bool weft_spin_over(struct weft_gpu_abort abort) {
     if (!abort.word || weft_ld_relaxed_sys(abort.word) == 0)
         return false;
@@ -37,7 +37,7 @@ WEFT_DEVICE bool weft_spin(struct weft_spin *spin, struct weft_gpu_abort abort) 
     return !weft_spin_over(abort);
 }
 
-/* How long the wait has been, but for its first turns. */
+/* The duration of the wait, but for its first turns. */
 WEFT_DEVICE uint64_t weft_spin_ns(const struct weft_spin *spin) {
     return spin->looked - spin->began;
 }

@@ -38,14 +38,14 @@ int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd
 int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd,
                            const struct weft_gpu_peer *owner, const char *call);
 
-/* In place of a commit: all members have made an extent of `bytes`, whole granules, elsewhere. The
- * own one is attached like the others then. */
+/* Stands in for a commit if all members have made an extent of `bytes`, whole granules, elsewhere.
+ * The own one is attached like the others then. */
 void weft_gpu_window_expect(struct weft_gpu_window *window, size_t bytes);
 
 /* Takes the last extent back, own and peers': when not all members could follow. */
 void weft_gpu_window_retract(struct weft_gpu_window *window);
 
-/* How many bytes the extents reach that begin before `used`. */
+/* The bytes up to the end of the last extent that begins before `used`. */
 size_t weft_gpu_window_end_of(const struct weft_gpu_window *window, size_t used);
 
 /* Takes back all extents from `end` on, which nobody uses any more. */

@@ -20,9 +20,9 @@ int weft_gpu_amo(enum weft_amo_op op, size_t bytes, void *word, uint64_t value, 
 int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
                     const char *call);
 
-/* Whether the atomics of a link are atomic, found out by trying: the owner of `trial`, which is 0
- * at first, adds to its word until the other GPU, who does so over the link, has seen enough of it.
- * They run at the same time. At the end word == made + added, and added is not 0, if so. */
+/* Tries whether the atomics of a link are atomic: the owner of `trial`, which is 0 at first, adds
+ * to its word until the other GPU, which adds over the link, has seen enough of it. They run at the
+ * same time. At the end word == made + added, and added is not 0, if so. */
 struct weft_gpu_trial {
     uint32_t word, begun, stop, made, added;
 };

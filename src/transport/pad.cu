@@ -5,7 +5,7 @@
 #include "base/gpu.cuh"
 #include "transport/gpu_spin.cuh"
 
-/* Who waits for whom. */
+/* The pads of the members, this member, and the channel that it waits on. */
 struct signal_pad {
     uint32_t *const *pads;
     int me, n, channel;
@@ -14,9 +14,9 @@ struct signal_pad {
 
 enum { TURN_NS = 100000000 };
 
-/* Where processes trap on one GPU within milliseconds, as they do when a peer of theirs dies, one
- * of them is never told by the driver, and waits for ever (580.159 on an H200, also without Weft).
- * So the PEs of a GPU trap by its clock: each in the first half of its own turn. */
+/* If processes trap on one GPU within milliseconds, as they do when a peer of theirs dies, the
+ * driver never tells one of them, which waits for ever (580.159 on an H200, also without Weft). So
+ * the PEs of a GPU trap by its clock: each in the first half of its own turn. */
 WEFT_DEVICE void pad_await_turn(const uint32_t *words) {
     uint64_t turn = weft_ld_relaxed_sys(&words[WEFT_GPU_TRAP_TURN]);
     uint64_t turns = weft_ld_relaxed_sys(&words[WEFT_GPU_TRAP_TURNS]);

@@ -30,7 +30,7 @@ WEFT_DEVICE bool slice_side_fits(const char *side, int64_t begin, int64_t nelems
     return false;
 }
 
-/* What there is to copy. All threads come to the same, and one of them says what is wrong. */
+/* Finds the elements to copy. All threads find the same, and one of them prints what is wrong. */
 WEFT_DEVICE struct slice_run slice_find_run(void *to, const void *from,
                                             const struct weft_gpu_slices *s) {
     int64_t nelems = slice_number(s->nelems), to_begin = slice_number(s->to),

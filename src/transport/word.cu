@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One word, one thread: atomics, signals and waits. What a stream did before is visible to whoever
- * sees what these store, and what these saw is visible to the stream's work behind. */
+/* One word, one thread: atomics, signals and waits. A store releases: a reader of the word sees the
+ * stream's earlier work. A load acquires: the stream's later work sees what came before the store
+ * that it read. */
 #include <shmem.h>
 #include "base/gpu.cuh"
 #include "transport/gpu_spin.cuh"
