@@ -25,19 +25,19 @@ struct trials {
     const char *call;
 };
 
-static bool wants(const struct trials *trials, int pe, int other) {
+static bool trial_is_wanted(const struct trials *trials, int pe, int other) {
     return trials->wishes[pe].bits[other / CHAR_BIT] >> other % CHAR_BIT & 1;
 }
 
-static bool anybody_wants(const struct trials *trials) {
+static bool trial_is_wanted_by_any(const struct trials *trials) {
     for (int pe = 0; pe < weft_job.npes; pe++)
         for (int other = 0; other < weft_job.npes; other++)
-            if (wants(trials, pe, other))
+            if (trial_is_wanted(trials, pe, other))
                 return true;
     return false;
 }
 
-static int share_wishes(struct trials *trials) {
+static int wishes_share(struct trials *trials) {
     struct wishes mine = {{0}};
     for (int pe = 0; pe < weft_job.npes; pe++)
         if (weft_device.peers[pe].ordinal < 0)
@@ -46,58 +46,58 @@ static int share_wishes(struct trials *trials) {
 }
 
 /* Among the words of WORLD, which nobody uses yet. */
-static struct weft_gpu_trial *trial_of(int pe) {
+static struct weft_gpu_trial *trial_at(int pe) {
     const struct weft_window *w = &weft_device.words.window;
     struct weft_gpu_team_words *words =
         weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
     return (struct weft_gpu_trial *)words->ready;
 }
 
-static int run_round(const struct trials *trials, int tried, int trier) {
+static int round_run(const struct trials *trials, int tried, int trier) {
     int error = 0;
-    if (wants(trials, trier, weft_job.pe))
-        error = weft_gpu_try_atomics(trial_of(weft_job.pe), true, weft_device.gpu->stream,
+    if (trial_is_wanted(trials, trier, weft_job.pe))
+        error = weft_gpu_try_atomics(trial_at(weft_job.pe), true, weft_device.gpu->stream,
                                      trials->call);
-    if (error == 0 && wants(trials, weft_job.pe, tried))
-        error = weft_gpu_try_atomics(trial_of(tried), false, trials->stream, trials->call);
+    if (error == 0 && trial_is_wanted(trials, weft_job.pe, tried))
+        error = weft_gpu_try_atomics(trial_at(tried), false, trials->stream, trials->call);
     if (error == 0)
         error = weft_gpu_synchronize(trials->stream, trials->call);
     return error ? error : weft_gpu_synchronize(weft_device.gpu->stream, trials->call);
 }
 
-static int take_result(const struct trials *trials, int tried) {
+static int result_take(const struct trials *trials, int tried) {
     struct weft_gpu_trial trial = {0};
-    if (!wants(trials, weft_job.pe, tried))
+    if (!trial_is_wanted(trials, weft_job.pe, tried))
         return 0;
     int error =
-        weft_gpu_memory_copy(weft_device.gpu, &trial, trial_of(tried), sizeof trial, trials->call);
+        weft_gpu_memory_copy(weft_device.gpu, &trial, trial_at(tried), sizeof trial, trials->call);
     weft_device.peers[tried].atomics =
         error == 0 && trial.added > 0 && trial.word == trial.made + trial.added;
     return error;
 }
 
-static int try_all(const struct trials *trials) {
+static int rounds_run(const struct trials *trials) {
     int npes = weft_job.npes, error = 0;
     for (int distance = 1; distance < npes && error == 0; distance++) {
         int tried = (weft_job.pe + distance) % npes, trier = (weft_job.pe + npes - distance) % npes;
-        error = trials->agree(trials->call, run_round(trials, tried, trier));
+        error = trials->agree(trials->call, round_run(trials, tried, trier));
         if (error == 0)
-            error = trials->agree(trials->call, take_result(trials, tried));
+            error = trials->agree(trials->call, result_take(trials, tried));
         if (error == 0)
-            weft_device_clear(trial_of(weft_job.pe), sizeof(struct weft_gpu_trial), trials->call);
+            weft_device_clear(trial_at(weft_job.pe), sizeof(struct weft_gpu_trial), trials->call);
         if (error == 0)
             error = trials->agree(trials->call, 0);
     }
     return error;
 }
 
-static int try_on_stream(struct trials *trials) {
+static int trials_run(struct trials *trials) {
     int error = weft_cuda_check(
         weft_cuda.cuStreamCreateWithPriority(&trials->stream, WEFT_CU_STREAM_NON_BLOCKING, 0),
         trials->call, "a stream to try atomics on");
     error = trials->agree(trials->call, error);
     if (error == 0)
-        error = try_all(trials);
+        error = rounds_run(trials);
     if (trials->stream)
         weft_cuda.cuStreamDestroy(trials->stream);
     return error;
@@ -110,9 +110,9 @@ int weft_device_try_atomics(int (*agree)(const void *call, int own), const char 
     trials.wishes = calloc((size_t)weft_job.npes, sizeof *trials.wishes);
     int error = agree(call, trials.wishes ? 0 : weft_fail(-ENOMEM, "%s: no memory", call));
     if (error == 0)
-        error = agree(call, share_wishes(&trials));
-    if (error == 0 && anybody_wants(&trials))
-        error = try_on_stream(&trials);
+        error = agree(call, wishes_share(&trials));
+    if (error == 0 && trial_is_wanted_by_any(&trials))
+        error = trials_run(&trials);
     free(trials.wishes);
     return error;
 }

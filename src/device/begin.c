@@ -19,7 +19,7 @@ static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool begun; /* this PE's GPU is open, with all that calls of any thread need */
 
 /* -1: whichever. */
-static int wanted_ordinal(int *ordinal, const char *call) {
+static int ordinal_read(int *ordinal, const char *call) {
     *ordinal = -1;
     if (strcmp(weft_env.device, "auto") == 0)
         return 0;
@@ -33,31 +33,31 @@ static int wanted_ordinal(int *ordinal, const char *call) {
     return 0;
 }
 
-static int check_peer_access(const char *call) {
+static int peer_access_check(const char *call) {
     if (strcmp(weft_env.peer_access, "auto") == 0 || strcmp(weft_env.peer_access, "off") == 0)
         return 0;
     return weft_fail(-EINVAL, "%s: SHMEMX_PEER_ACCESS is '%s': set it to auto or off", call,
                      weft_env.peer_access);
 }
 
-static int choose_ordinal(int *ordinal, const char *call) {
-    int wanted, error = check_peer_access(call);
-    error = error ? error : wanted_ordinal(&wanted, call);
+static int ordinal_choose(int *ordinal, const char *call) {
+    int wanted, error = peer_access_check(call);
+    error = error ? error : ordinal_read(&wanted, call);
     return error ? error : weft_gpu_choose(wanted, weft_job.pe, ordinal);
 }
 
 int weft_device_inspect(struct weft_gpu *gpu, const char *call) {
-    int ordinal, error = choose_ordinal(&ordinal, call);
+    int ordinal, error = ordinal_choose(&ordinal, call);
     return error ? error : weft_gpu_describe(gpu, ordinal);
 }
 
-static void drop_gpu(void) {
+static void own_gpu_close(void) {
     weft_gpu_close(weft_device.gpu);
     weft_device.gpu = NULL;
 }
 
-static int begin(const char *call) {
-    int ordinal, error = choose_ordinal(&ordinal, call);
+static int own_gpu_open(const char *call) {
+    int ordinal, error = ordinal_choose(&ordinal, call);
     error = error ? error : weft_gpu_open(&weft_device.gpu, ordinal);
     if (error)
         return error;
@@ -72,7 +72,7 @@ static int begin(const char *call) {
     }
     weft_gpu_leave(scope);
     if (error)
-        drop_gpu();
+        own_gpu_close();
     return error;
 }
 
@@ -81,7 +81,7 @@ int weft_device_begin(const char *call) {
     if (atomic_load(&begun))
         return 0;
     pthread_mutex_lock(&beginning);
-    if (!atomic_load(&begun) && (error = begin(call)) == 0)
+    if (!atomic_load(&begun) && (error = own_gpu_open(call)) == 0)
         atomic_store(&begun, true);
     pthread_mutex_unlock(&beginning);
     return error;
@@ -101,5 +101,5 @@ void weft_device_end(void) {
     weft_gpu_kernels_close();
     weft_gpu_leave(scope);
     atomic_store(&begun, false);
-    drop_gpu();
+    own_gpu_close();
 }

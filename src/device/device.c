@@ -45,7 +45,7 @@ void *weft_device_pointer(const void *p, int pe) {
 }
 
 /* GPU memory of the program's own: asked of the driver, which knows it by the current context. */
-static bool is_program_device(const void *p) {
+static bool program_memory_is_device(const void *p) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool device = weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
     weft_gpu_leave(scope);
@@ -58,28 +58,28 @@ bool weft_device_concerns(const void *symmetric, const void *local) {
     if (weft_window_holds(&weft_windows.heap.window, local, 0) ||
         weft_window_holds(&weft_windows.statics.window, local, 0) || weft_private_holds(local))
         return false;
-    return is_program_device(local);
+    return program_memory_is_device(local);
 }
 
 /* In the part of any PE. */
-static bool in_device_heap(const void *p) {
+static bool device_heap_has(const void *p) {
     const struct weft_window *heap = &weft_device.heap.window;
     size_t offset;
     return weft_window_slot_of(heap, p, &offset) < heap->count;
 }
 
-static bool in_gpu_memory(const void *p) {
-    return in_device_heap(p) || weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
+static bool gpu_memory_has(const void *p) {
+    return device_heap_has(p) || weft_gpu_memory_kind(p) == WEFT_MEMORY_DEVICE;
 }
 
 /* Memory of a PE on the same GPU is as near as the own. */
 enum weft_direction weft_device_direction(const void *to, const void *from, int pe) {
     bool near = pe == weft_job.pe || (weft_device.peers && weft_device.peers[pe].same);
-    if (!in_gpu_memory(to))
+    if (!gpu_memory_has(to))
         return WEFT_TO_HOST;
-    if (!in_gpu_memory(from))
+    if (!gpu_memory_has(from))
         return WEFT_FROM_HOST;
     if (near)
         return WEFT_WITHIN;
-    return in_device_heap(to) && !weft_device_holds(to) ? WEFT_TO_PEER : WEFT_FROM_PEER;
+    return device_heap_has(to) && !weft_device_holds(to) ? WEFT_TO_PEER : WEFT_FROM_PEER;
 }

@@ -13,13 +13,13 @@
 #include "core/team.h"
 #include "device/device.h"
 
-static struct weft_team *world(void) {
+static struct weft_team *world_team(void) {
     return weft_team_find(SHMEM_TEAM_WORLD);
 }
 
 int weft_device_agree(int error, const char *call) {
     uint64_t culprit = error ? (uint64_t)weft_job.pe : UINT64_MAX;
-    culprit = weft_sync_min(world(), culprit, call);
+    culprit = weft_sync_min(world_team(), culprit, call);
     if (error || culprit == UINT64_MAX)
         return error;
     return weft_fail(-ENODEV, "%s: PE %d could not, and says why in its weft_last_error()", call,
@@ -27,7 +27,7 @@ int weft_device_agree(int error, const char *call) {
 }
 
 /* What the driver says of memory that it cannot give to this PE's GPU is not enough. */
-static int explain(int error, int pe, const char *call) {
+static int attach_explain(int error, int pe, const char *call) {
     char text[256];
     snprintf(text, sizeof text, "%s", weft_fail_text());
     if (weft_device.peers[pe].ordinal >= 0)
@@ -39,20 +39,20 @@ static int explain(int error, int pe, const char *call) {
                      call, pe, text);
 }
 
-static int attach_peers(struct weft_gpu_window *window, const int *fds, const char *call) {
+static int peers_attach(struct weft_gpu_window *window, const int *fds, const char *call) {
     int error = 0;
     for (int pe = 0; pe < weft_job.npes; pe++) {
         const struct weft_gpu_peer *peer = &weft_device.peers[pe];
         if (pe != weft_job.pe && error == 0 &&
             (error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe], peer, call)) != 0)
-            error = explain(error, pe, call);
+            error = attach_explain(error, pe, call);
         close(fds[pe]);
     }
     return error;
 }
 
 /* Every PE's extent to every PE. The own memory is there on all. */
-static int exchange_extent(struct weft_gpu_window *window, int fd, const char *call) {
+static int extent_exchange(struct weft_gpu_window *window, int fd, const char *call) {
     size_t npes = (size_t)weft_job.npes;
     int *fds = calloc(npes, sizeof *fds);
     char mine = 0, *all = malloc(npes); /* a message has something in it */
@@ -60,7 +60,7 @@ static int exchange_extent(struct weft_gpu_window *window, int fd, const char *c
     if (error == 0)
         error = weft_boot_exchange(call, &mine, sizeof mine, all, &fd, 1, fds);
     if (error == 0)
-        error = weft_device_agree(attach_peers(window, fds, call), call);
+        error = weft_device_agree(peers_attach(window, fds, call), call);
     free(fds);
     free(all);
     return error;
@@ -70,7 +70,7 @@ int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char 
     int fd = -1, own = weft_gpu_window_commit(window, bytes, &fd, call);
     int error = weft_device_agree(own, call);
     if (error == 0)
-        error = exchange_extent(window, fd, call);
+        error = extent_exchange(window, fd, call);
     if (error && own == 0)
         weft_gpu_window_retract(window);
     if (error == 0)

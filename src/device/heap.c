@@ -43,7 +43,7 @@ void weft_device_heap_close(void) {
 }
 
 /* How far the heap would reach without the extents at its end that no object lies in. */
-static size_t end_of_extents_in_use(void) {
+static size_t heap_end_in_use(void) {
     return weft_gpu_window_end_of(&weft_device.heap, weft_blocks_used_end(heap.blocks));
 }
 
@@ -51,7 +51,7 @@ static size_t end_of_extents_in_use(void) {
  * kernels may still be looking at what it has freed: those of this PE are waited for, and a peer's
  * memory stays for as long as that one has it mapped. */
 static bool heap_give_back(void) {
-    size_t end = end_of_extents_in_use();
+    size_t end = heap_end_in_use();
     if (weft_arena_limit(&heap) - end < WEFT_ARENA_IDLE_LEAST)
         return false;
     weft_device_finish();
@@ -62,28 +62,28 @@ static bool heap_give_back(void) {
     return true;
 }
 
-static void expect_return(void) {
-    if (weft_arena_limit(&heap) - end_of_extents_in_use() >= WEFT_ARENA_IDLE_LEAST)
+static void heap_expect_return(void) {
+    if (weft_arena_limit(&heap) - heap_end_in_use() >= WEFT_ARENA_IDLE_LEAST)
         weft_arena_expect_return(&heap);
 }
 
 /* Bytes that the GPU of this PE still has for it. */
-static size_t available(void) {
+static size_t heap_available(void) {
     size_t available = 0, total;
     weft_cuda.cuMemGetInfo(&available, &total);
     return available / (size_t)weft_device.neighbours;
 }
 
-static size_t round_up_to_step(size_t bytes) {
+static size_t heap_step_up(size_t bytes) {
     size_t step =
         weft_device.gpu->granularity > GROWTH_STEP ? weft_device.gpu->granularity : GROWTH_STEP;
     return bytes > SIZE_MAX - step ? SIZE_MAX : (bytes + step - 1) / step * step;
 }
 
 /* By half of what there is, so that extents stay few, if every GPU has twice that. */
-static size_t growth(size_t have, size_t need, const char *call) {
-    size_t least = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), available(), call);
-    size_t generous = round_up_to_step(have / 2);
+static size_t heap_growth(size_t have, size_t need, const char *call) {
+    size_t least = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), heap_available(), call);
+    size_t generous = heap_step_up(have / 2);
     return generous > need - have && generous <= least / 2 ? generous : need - have;
 }
 
@@ -96,7 +96,7 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
                          "PE has %s of addresses for it",
                          call, weft_size(need).text, weft_size(weft_device.heap.slot_bytes).text);
     int error =
-        weft_device_extend(&weft_device.heap, growth(have, round_up_to_step(need), call), call);
+        weft_device_extend(&weft_device.heap, heap_growth(have, heap_step_up(need), call), call);
     if (error == 0)
         weft_arena_extend(&heap, weft_window_bytes(&weft_device.heap.window));
     return error;
@@ -111,14 +111,14 @@ void *weft_device_malloc(size_t bytes, size_t alignment, bool zero, const char *
 
 void weft_device_free(void *p, const char *call) {
     weft_arena_free(&heap, p, call);
-    expect_return();
+    heap_expect_return();
 }
 
 void *weft_device_realloc(void *p, size_t bytes, const char *call) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     void *moved = weft_arena_realloc(&heap, p, bytes, call);
     weft_gpu_leave(scope);
-    expect_return();
+    heap_expect_return();
     return moved;
 }
 

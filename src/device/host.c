@@ -17,12 +17,12 @@ static struct {
     bool statics, refused;
 } registered;
 
-static void *heap_slot(uint32_t slot) {
+static void *heap_slot_at(uint32_t slot) {
     return weft_window_slot_begin(&weft_windows.heap.window, slot);
 }
 
 /* GPUs then reach host memory by copies alone, and their kernels not at all: said once. */
-static bool register_memory(void *at, size_t bytes) {
+static bool memory_register(void *at, size_t bytes) {
     if (weft_gpu_register(at, bytes) == 0)
         return true;
     if (!registered.refused)
@@ -46,7 +46,7 @@ void weft_device_register_heap(const char *call) {
     }
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     for (uint32_t slot = 0; slot < weft_windows.heap.window.count; slot++)
-        if (!register_memory((char *)heap_slot(slot) + begin, now - begin))
+        if (!memory_register((char *)heap_slot_at(slot) + begin, now - begin))
             break;
     registered.pieces[registered.npieces++] = begin;
     registered.bytes = now;
@@ -60,16 +60,16 @@ void weft_device_register_statics(void) {
     if (bytes == 0 || registered.refused)
         return;
     registered.statics = true;
-    register_memory((void *)statics->window.local, bytes);
+    memory_register((void *)statics->window.local, bytes);
     for (uint32_t slot = 0; weft_segment_is_mapped(statics) && slot < statics->window.count; slot++)
-        register_memory(weft_window_slot_begin(&statics->window, slot), bytes);
+        memory_register(weft_window_slot_begin(&statics->window, slot), bytes);
 }
 
 void weft_device_unregister_all(void) {
     const struct weft_segment *statics = &weft_windows.statics;
     for (unsigned piece = 0; piece < registered.npieces; piece++)
         for (uint32_t slot = 0; slot < weft_windows.heap.window.count; slot++)
-            weft_gpu_unregister((char *)heap_slot(slot) + registered.pieces[piece]);
+            weft_gpu_unregister((char *)heap_slot_at(slot) + registered.pieces[piece]);
     if (registered.statics)
         weft_gpu_unregister((void *)statics->window.local);
     for (uint32_t slot = 0;

@@ -7,38 +7,39 @@
 #include "device/device.h"
 #include "transport/gpu_memory.h"
 
-static int pe_of(const struct weft_device_links *links, int member) {
+static int member_pe(const struct weft_device_links *links, int member) {
     return links->pes ? links->pes[member] : member;
 }
 
 /* What `from` writes to `to`. */
-static uint32_t token(int from, int to) {
+static uint32_t link_token(int from, int to) {
     return (uint32_t)(from * weft_job.npes + to) * 2654435761u + 1;
 }
 
 /* By the GPU that reaches the member's memory. */
-static int copy(const struct weft_device_links *links, int member, void *to, const void *from) {
+static int word_copy(const struct weft_device_links *links, int member, void *to,
+                     const void *from) {
     if (!links->staged || !weft_device_staged(member))
         return weft_gpu_memory_copy(links->gpu, to, from, sizeof(uint32_t), links->call);
     return weft_gpu_agent_copy(weft_device_agent(member, links->call), to, from, sizeof(uint32_t),
                                links->call);
 }
 
-static int write_tokens(const struct weft_device_links *links) {
+static int tokens_write(const struct weft_device_links *links) {
     int error = 0;
     for (int i = 0; i < links->count && error == 0; i++) {
-        uint32_t value = token(weft_job.pe, pe_of(links, i));
-        error = copy(links, i, links->word(links->context, weft_job.pe, i), &value);
+        uint32_t value = link_token(weft_job.pe, member_pe(links, i));
+        error = word_copy(links, i, links->word(links->context, weft_job.pe, i), &value);
     }
     return error;
 }
 
 /* A word of `from` in the memory of a member, as this PE's GPU reads it. */
-static int check_token(const struct weft_device_links *links, int from, int member) {
+static int token_check(const struct weft_device_links *links, int from, int member) {
     uint32_t value = 0;
-    int in = pe_of(links, member);
-    int error = copy(links, member, &value, links->word(links->context, from, member));
-    if (error == 0 && value != token(from, in))
+    int in = member_pe(links, member);
+    int error = word_copy(links, member, &value, links->word(links->context, from, member));
+    if (error == 0 && value != link_token(from, in))
         error = weft_fail(-EIO,
                           "%s: what PE %d wrote to the GPU of PE %d is not what PE %d reads there: "
                           "the link between their GPUs does not work",
@@ -46,19 +47,19 @@ static int check_token(const struct weft_device_links *links, int from, int memb
     return error;
 }
 
-static int check_tokens(const struct weft_device_links *links) {
+static int tokens_check(const struct weft_device_links *links) {
     int error = 0;
     for (int i = 0; i < links->count && error == 0; i++) {
-        error = check_token(links, pe_of(links, i), links->me);
+        error = token_check(links, member_pe(links, i), links->me);
         if (error == 0)
-            error = check_token(links, weft_job.pe, i);
+            error = token_check(links, weft_job.pe, i);
     }
     return error;
 }
 
 int weft_device_links_try(const struct weft_device_links *links) {
-    int error = links->agree(links->context, write_tokens(links));
-    return error ? error : links->agree(links->context, check_tokens(links));
+    int error = links->agree(links->context, tokens_write(links));
+    return error ? error : links->agree(links->context, tokens_check(links));
 }
 
 int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe,

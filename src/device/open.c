@@ -24,7 +24,7 @@ struct device_facts {
 
 /* The largest memory makes the slots, the largest granule the extents: they are alike on all PEs.
  */
-static void take_facts(const struct device_facts *all, size_t *slot_bytes) {
+static void facts_take(const struct device_facts *all, size_t *slot_bytes) {
     int before = 0; /* of the PEs on this GPU */
     *slot_bytes = 0;
     weft_device.neighbours = 0;
@@ -41,7 +41,7 @@ static void take_facts(const struct device_facts *all, size_t *slot_bytes) {
 }
 
 /* Those that this PE cannot do without. */
-static int open_agents(const char *call) {
+static int agents_open(const char *call) {
     int error = 0;
     for (int pe = 0; pe < weft_job.npes && error == 0; pe++)
         if (weft_gpu_peer_staged(&weft_device.peers[pe]) && !weft_device_agent(pe, call))
@@ -49,14 +49,14 @@ static int open_agents(const char *call) {
     return error;
 }
 
-static bool has_staged(void) {
+static bool peers_have_staged(void) {
     bool has = false;
     for (int pe = 0; pe < weft_job.npes; pe++)
         has |= weft_gpu_peer_staged(&weft_device.peers[pe]);
     return has;
 }
 
-static int meet(size_t *slot_bytes, const char *call) {
+static int facts_meet(size_t *slot_bytes, const char *call) {
     size_t npes = (size_t)weft_job.npes;
     struct device_facts mine = {weft_device.gpu->uuid, weft_device.gpu->memory_bytes,
                                 weft_device.gpu->granularity};
@@ -66,30 +66,31 @@ static int meet(size_t *slot_bytes, const char *call) {
     error = weft_device_agree(error, call);
     if (error == 0 &&
         (error = weft_boot_exchange(call, &mine, sizeof mine, all, NULL, 0, NULL)) == 0)
-        take_facts(all, slot_bytes);
+        facts_take(all, slot_bytes);
     free(all);
     if (error)
         return error;
-    weft_device.staged = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), !has_staged(), call) == 0;
-    return weft_device_agree(open_agents(call), call);
+    weft_device.staged =
+        weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), !peers_have_staged(), call) == 0;
+    return weft_device_agree(agents_open(call), call);
 }
 
-static int agree_in_world(const void *call, int own) {
+static int world_agree(const void *call, int own) {
     return weft_device_agree(own, call);
 }
 
-static int open_windows(size_t slot_bytes, const char *call) {
+static int windows_open(size_t slot_bytes, const char *call) {
     weft_device.heap =
         (struct weft_gpu_window){.gpu = weft_device.gpu, .mine = (uint32_t)weft_job.pe};
     int error = weft_gpu_window_alloc(&weft_device.heap, (uint32_t)weft_job.npes, slot_bytes, call);
     error = weft_device_agree(error, call);
     if (error == 0)
-        error = weft_device_words_open(agree_in_world, call);
+        error = weft_device_words_open(world_agree, call);
     return error ? error : weft_device_agree(weft_device_heap_open(call), call);
 }
 
 /* What bring_up made. */
-static void take_down(void) {
+static void gpus_take_down(void) {
     weft_device_words_close();
     weft_gpu_window_free(&weft_device.heap);
     weft_device_heap_close();
@@ -99,16 +100,16 @@ static void take_down(void) {
     weft_device = (struct weft_device){.gpu = weft_device.gpu};
 }
 
-static int bring_up(const char *call) {
+static int gpus_bring_up(const char *call) {
     size_t slot_bytes = 0;
     int error = weft_device_agree(weft_device_begin(call), call);
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    if ((error = meet(&slot_bytes, call)) == 0)
-        error = open_windows(slot_bytes, call);
+    if ((error = facts_meet(&slot_bytes, call)) == 0)
+        error = windows_open(slot_bytes, call);
     if (error) /* the GPU stays open: this PE may use it alone, on streams and in graphs */
-        take_down();
+        gpus_take_down();
     weft_gpu_leave(scope);
     return error;
 }
@@ -116,7 +117,7 @@ static int bring_up(const char *call) {
 int weft_device_open(const char *call) {
     if (weft_device.open)
         return 0;
-    int error = bring_up(call);
+    int error = gpus_bring_up(call);
     if (error)
         return error;
     weft_device.open = true;
@@ -131,7 +132,7 @@ void weft_device_close(void) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_gpu_rescue_close(); /* before anything is freed or waited for */
     weft_cuda.cuStreamSynchronize(weft_device.gpu->stream);
-    take_down();
+    gpus_take_down();
     weft_gpu_leave(scope);
     weft_job.devices = false;
     weft_job_set_detour();

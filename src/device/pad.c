@@ -4,8 +4,8 @@
 #include "device/gpus.h"
 #include "transport/gpu_word.h"
 
-static int enqueue(enum weft_pad_op op, const struct weft_pad *pad, int peer,
-                   weft_cu_stream stream) {
+static int pad_enqueue(enum weft_pad_op op, const struct weft_pad *pad, int peer,
+                       weft_cu_stream stream) {
     switch (op) {
     case WEFT_PAD_PUT:
         return weft_gpu_pad_put(pad->pads, pad->me, pad->n, peer, pad->channel, pad->timeout_ms,
@@ -21,11 +21,11 @@ static int enqueue(enum weft_pad_op op, const struct weft_pad *pad, int peer,
 }
 
 int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream) {
-    int rc = weft_device_begin(pad->call);
-    if (rc)
-        return rc;
+    int error = weft_device_begin(pad->call);
+    if (error)
+        return error;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device_gpu_here());
-    rc = enqueue(op, pad, peer, stream);
+    error = pad_enqueue(op, pad, peer, stream);
     weft_gpu_leave(scope);
-    return rc;
+    return error;
 }

@@ -35,7 +35,7 @@ void weft_device_must(int result) {
         weft_job_panic("%s", weft_fail_text());
 }
 
-static struct mail *open_mail(void) {
+static struct mail *mail_open(void) {
     struct mail *mail = aligned_alloc(PAGE_BYTES, sizeof *mail);
     if (!mail)
         weft_job_panic("no memory for what the GPU tells the host (%zu bytes)", sizeof *mail);
@@ -47,9 +47,9 @@ static struct mail *open_mail(void) {
 }
 
 /* With `changing` held. */
-static struct mail *the_mail(void) {
+static struct mail *mail_get(void) {
     struct mail *mail = atomic_load(&queue.mail);
-    return mail ? mail : open_mail();
+    return mail ? mail : mail_open();
 }
 
 void weft_device_queue_close(void) {
@@ -65,8 +65,8 @@ void weft_device_note(void) {
 }
 
 /* The next ticket as a command. With `changing` held. */
-static union weft_cu_word_op next_ticket(uint32_t *ticket) {
-    struct mail *mail = the_mail();
+static union weft_cu_word_op ticket_next(uint32_t *ticket) {
+    struct mail *mail = mail_get();
     *ticket = atomic_load(&queue.issued) + 1;
     return (union weft_cu_word_op){.operation = WEFT_CU_OP_WRITE_32,
                                    .address = (weft_cu_address)&mail->completed,
@@ -78,7 +78,7 @@ uint32_t weft_device_ticket(const char *call) {
     uint32_t ticket;
     int error = WEFT_CU_SUCCESS;
     pthread_mutex_lock(&queue.changing);
-    union weft_cu_word_op op = next_ticket(&ticket);
+    union weft_cu_word_op op = ticket_next(&ticket);
     atomic_store(&queue.issued,
                  ticket);              /* before `noted` is cleared: who finds that waits for it */
     atomic_store(&queue.noted, false); /* before the write: what is noted later is not behind it */
@@ -100,7 +100,7 @@ bool weft_device_write_word(void *word, uint64_t value, size_t bytes, const char
                                      .value64 = value,
                                      .flags = WEFT_CU_WRITE_ORDERED}};
     pthread_mutex_lock(&queue.changing);
-    ops[1] = next_ticket(&ticket);
+    ops[1] = ticket_next(&ticket);
     int error = queue.registered ? weft_cuda.cuStreamBatchMemOp(weft_device.gpu->stream, 2, ops, 0)
                                  : weft_cuda.cuStreamBatchMemOp(weft_device.gpu->stream, 1, ops, 0);
     if (error == WEFT_CU_SUCCESS)
@@ -122,7 +122,7 @@ static bool stream_drained(const char *call) {
     return error == WEFT_CU_SUCCESS;
 }
 
-static bool has_come_to(uint32_t ticket) {
+static bool ticket_is_reached(uint32_t ticket) {
     const struct mail *mail = atomic_load(&queue.mail);
     return !mail ||
            weft_epoch_reached(atomic_load_explicit(&mail->completed, memory_order_acquire), ticket);
@@ -130,7 +130,7 @@ static bool has_come_to(uint32_t ticket) {
 
 void weft_device_await(uint32_t ticket, const char *call) {
     struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_NONE};
-    for (uint32_t turn = 1; !has_come_to(ticket); turn++) {
+    for (uint32_t turn = 1; !ticket_is_reached(ticket); turn++) {
         if (!queue.registered && stream_drained(call))
             atomic_store(&atomic_load(&queue.mail)->completed, ticket);
         else if (turn % QUERY_TURNS == 0)
@@ -143,7 +143,7 @@ void weft_device_await(uint32_t ticket, const char *call) {
 }
 
 bool weft_device_drained(void) {
-    return !atomic_load(&queue.noted) && has_come_to(atomic_load(&queue.issued));
+    return !atomic_load(&queue.noted) && ticket_is_reached(atomic_load(&queue.issued));
 }
 
 void weft_device_drain(const char *call) {
@@ -153,7 +153,7 @@ void weft_device_drain(const char *call) {
 
 void *weft_device_bounce_take(void) {
     pthread_mutex_lock(&queue.changing);
-    struct mail *mail = the_mail();
+    struct mail *mail = mail_get();
     pthread_mutex_unlock(&queue.changing);
     if (!queue.registered)
         return NULL;

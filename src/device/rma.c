@@ -14,12 +14,12 @@ void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe, const
     weft_device_note();
 }
 
-static bool out_of_reach(const void *p) {
+static bool host_is_out_of_reach(const void *p) {
     return weft_gpu_memory_kind(p) == WEFT_MEMORY_HOST;
 }
 
 /* Both false where there is no bounce buffer. */
-static bool put_bounced(void *to, const void *from, size_t bytes, int pe, const char *call) {
+static bool put_by_bounce(void *to, const void *from, size_t bytes, int pe, const char *call) {
     void *bounce = weft_device_bounce_take();
     if (!bounce)
         return false;
@@ -30,7 +30,7 @@ static bool put_bounced(void *to, const void *from, size_t bytes, int pe, const 
     return true;
 }
 
-static bool get_bounced(void *to, const void *from, size_t bytes, int pe, const char *call) {
+static bool get_by_bounce(void *to, const void *from, size_t bytes, int pe, const char *call) {
     void *bounce = weft_device_bounce_take();
     if (!bounce)
         return false;
@@ -41,18 +41,20 @@ static bool get_bounced(void *to, const void *from, size_t bytes, int pe, const 
     return true;
 }
 
-static void put_to(void *to, const void *from, size_t bytes, int pe, bool nbi, const char *call) {
-    if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && out_of_reach(from) &&
-        put_bounced(to, from, bytes, pe, call))
+static void put_from_here(void *to, const void *from, size_t bytes, int pe, bool nbi,
+                          const char *call) {
+    if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && host_is_out_of_reach(from) &&
+        put_by_bounce(to, from, bytes, pe, call))
         return;
     weft_device_enqueue(to, from, bytes, pe, call);
     if (!nbi)
         weft_device_complete(call);
 }
 
-static void get_from(void *to, const void *from, size_t bytes, int pe, bool nbi, const char *call) {
-    if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && out_of_reach(to) &&
-        get_bounced(to, from, bytes, pe, call))
+static void get_to_here(void *to, const void *from, size_t bytes, int pe, bool nbi,
+                        const char *call) {
+    if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && host_is_out_of_reach(to) &&
+        get_by_bounce(to, from, bytes, pe, call))
         return;
     weft_device_enqueue(to, from, bytes, pe, call);
     if (!nbi)
@@ -60,7 +62,7 @@ static void get_from(void *to, const void *from, size_t bytes, int pe, bool nbi,
 }
 
 /* Whether the stream could be given the word to write, whose value the host has at `source`. */
-static bool put_word(void *to, const void *dest, const void *source, size_t bytes,
+static bool word_put(void *to, const void *dest, const void *source, size_t bytes,
                      const char *call) {
     uint64_t value = 0;
     if ((bytes != sizeof(uint64_t) && bytes != sizeof(uint32_t)) || (uintptr_t)to % bytes != 0 ||
@@ -79,8 +81,8 @@ int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool n
     bool is_word = bytes <= sizeof(uint64_t) && weft_gpu_memory_kind(source) != WEFT_MEMORY_DEVICE;
     if (weft_device_stages(dest, pe))
         weft_stage_put(to, source, bytes, pe, call);
-    else if (!is_word || !put_word(to, dest, source, bytes, call))
-        put_to(to, source, bytes, pe, nbi, call);
+    else if (!is_word || !word_put(to, dest, source, bytes, call))
+        put_from_here(to, source, bytes, pe, nbi, call);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -92,8 +94,8 @@ int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe, c
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(dest, pe))
         weft_stage_put(to, value, bytes, pe, call);
-    else if (!put_word(to, dest, value, bytes, call))
-        put_to(to, value, bytes, pe, false, call);
+    else if (!word_put(to, dest, value, bytes, call))
+        put_from_here(to, value, bytes, pe, false, call);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -107,7 +109,7 @@ int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool n
     if (weft_device_stages(source, pe))
         weft_stage_get(dest, from, bytes, pe, call);
     else
-        get_from(dest, from, bytes, pe, nbi, call);
+        get_to_here(dest, from, bytes, pe, nbi, call);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -119,29 +121,29 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe,
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
         weft_stage_get(value, from, bytes, pe, call);
-    else if (!get_bounced(value, from, bytes, pe, call))
-        get_from(value, from, bytes, pe, false, call);
+    else if (!get_by_bounce(value, from, bytes, pe, call))
+        get_to_here(value, from, bytes, pe, false, call);
     weft_gpu_leave(scope);
     return 0;
 }
 
 /* --- Blocks ---------------------------------------------------------------------------------- */
 
-static void enqueue_blocks(const struct weft_device_blocks *b, const char *call) {
+static void blocks_enqueue(const struct weft_device_blocks *b, const char *call) {
     weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
                                           b->from_step, b->bytes, b->nblocks,
                                           weft_device.gpu->stream, call));
     weft_device_note();
 }
 
-static void copy_each(const struct weft_device_blocks *b, int pe, const char *call) {
+static void blocks_copy_each(const struct weft_device_blocks *b, int pe, const char *call) {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
         weft_device_enqueue(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe, call);
     weft_device_complete(call);
 }
 
 /* Blocks [first, first + nblocks) of `b`, with one side packed in the bounce buffer. */
-static void bounce_blocks(const struct weft_device_blocks *b, size_t first, size_t nblocks,
+static void blocks_bounce(const struct weft_device_blocks *b, size_t first, size_t nblocks,
                           char *bounce, bool pack, const char *call) {
     ptrdiff_t i = (ptrdiff_t)first, packed = (ptrdiff_t)b->bytes;
     struct weft_device_blocks part = {b->to + i * b->to_step,
@@ -155,37 +157,38 @@ static void bounce_blocks(const struct weft_device_blocks *b, size_t first, size
     out.from = bounce, out.from_step = packed;
     if (pack)
         weft_rma_copy_blocks(in.to, in.to_step, in.from, in.from_step, in.bytes, nblocks);
-    enqueue_blocks(pack ? &out : &in, call);
+    blocks_enqueue(pack ? &out : &in, call);
     weft_device_complete(call);
     if (!pack)
         weft_rma_copy_blocks(out.to, out.to_step, out.from, out.from_step, out.bytes, nblocks);
 }
 
-static void copy_packed(const struct weft_device_blocks *b, bool pack, int pe, const char *call) {
+static void blocks_copy_packed(const struct weft_device_blocks *b, bool pack, int pe,
+                               const char *call) {
     size_t most = WEFT_DEVICE_BOUNCE_BYTES / b->bytes;
     char *bounce = most ? weft_device_bounce_take() : NULL;
     if (!bounce) {
-        copy_each(b, pe, call);
+        blocks_copy_each(b, pe, call);
         return;
     }
     for (size_t done = 0; done < b->nblocks; done += most)
-        bounce_blocks(b, done, b->nblocks - done < most ? b->nblocks - done : most, bounce, pack,
+        blocks_bounce(b, done, b->nblocks - done < most ? b->nblocks - done : most, bounce, pack,
                       call);
     weft_device_bounce_give();
 }
 
-static void copy_blocks(const struct weft_device_blocks *b, int pe, const char *call) {
-    bool pack = out_of_reach(b->from), unpack = out_of_reach(b->to);
+static void blocks_copy(const struct weft_device_blocks *b, int pe, const char *call) {
+    bool pack = host_is_out_of_reach(b->from), unpack = host_is_out_of_reach(b->to);
     if (pack || unpack) {
-        copy_packed(b, pack, pe, call);
+        blocks_copy_packed(b, pack, pe, call);
     } else {
-        enqueue_blocks(b, call);
+        blocks_enqueue(b, call);
         weft_device_complete(call);
     }
 }
 
 /* Where `pe` keeps the blocks whose first is at `first`; NULL and *error where it does not. */
-static void *near_blocks(const void *first, const struct weft_strided *shape, ptrdiff_t stride,
+static void *blocks_near(const void *first, const struct weft_strided *shape, ptrdiff_t stride,
                          int pe, int *error) {
     const void *lowest;
     size_t span;
@@ -197,8 +200,8 @@ static void *near_blocks(const void *first, const struct weft_strided *shape, pt
     return near ? near + ((const char *)first - (const char *)lowest) : NULL;
 }
 
-static struct weft_device_blocks blocks_of(void *to, const void *from,
-                                           const struct weft_strided *shape) {
+static struct weft_device_blocks blocks_make(void *to, const void *from,
+                                             const struct weft_strided *shape) {
     ptrdiff_t elem = (ptrdiff_t)shape->elem_bytes;
     return (struct weft_device_blocks){to,
                                        from,
@@ -208,11 +211,11 @@ static struct weft_device_blocks blocks_of(void *to, const void *from,
                                        shape->nblocks};
 }
 
-static bool is_empty(const struct weft_strided *shape) {
+static bool shape_is_empty(const struct weft_strided *shape) {
     return shape->nblocks == 0 || shape->bsize == 0;
 }
 
-static bool has_extent(const struct weft_strided *shape, ptrdiff_t stride) {
+static bool shape_has_extent(const struct weft_strided *shape, ptrdiff_t stride) {
     const void *lowest;
     size_t bytes;
     return weft_rma_strided_extent(shape, NULL, stride, &lowest, &bytes);
@@ -221,17 +224,17 @@ static bool has_extent(const struct weft_strided *shape, ptrdiff_t stride) {
 int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe, const char *call) {
     int error;
-    if (is_empty(shape))
+    if (shape_is_empty(shape))
         return 0;
-    void *to = near_blocks(dest, shape, shape->dest_stride, pe, &error);
-    if (!to || !has_extent(shape, shape->source_stride))
+    void *to = blocks_near(dest, shape, shape->dest_stride, pe, &error);
+    if (!to || !shape_has_extent(shape, shape->source_stride))
         return to ? -EFAULT : error;
-    struct weft_device_blocks blocks = blocks_of(to, source, shape);
+    struct weft_device_blocks blocks = blocks_make(to, source, shape);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(dest, pe))
         weft_stage_put_blocks(&blocks, pe, call);
     else
-        copy_blocks(&blocks, pe, call);
+        blocks_copy(&blocks, pe, call);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -239,17 +242,17 @@ int weft_device_put_strided(void *dest, const void *source, const struct weft_st
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe, const char *call) {
     int error;
-    if (is_empty(shape))
+    if (shape_is_empty(shape))
         return 0;
-    const void *from = near_blocks(source, shape, shape->source_stride, pe, &error);
-    if (!from || !has_extent(shape, shape->dest_stride))
+    const void *from = blocks_near(source, shape, shape->source_stride, pe, &error);
+    if (!from || !shape_has_extent(shape, shape->dest_stride))
         return from ? -EFAULT : error;
-    struct weft_device_blocks blocks = blocks_of(dest, from, shape);
+    struct weft_device_blocks blocks = blocks_make(dest, from, shape);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
         weft_stage_get_blocks(&blocks, pe, call);
     else
-        copy_blocks(&blocks, pe, call);
+        blocks_copy(&blocks, pe, call);
     weft_gpu_leave(scope);
     return 0;
 }

@@ -29,18 +29,18 @@ struct device_share {
     struct weft_gpu_window window;
 };
 
-static struct device_block *own_of(struct weft_block *block) {
+static struct device_block *block_own(struct weft_block *block) {
     return (struct device_block *)block;
 }
 
-static struct weft_gpu_window *window_of(struct weft_share *share) {
+static struct weft_gpu_window *share_window(struct weft_share *share) {
     return &((struct device_share *)share)->window;
 }
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
 static int device_alloc(struct weft_block *block, const char *call) {
-    struct device_block *own = own_of(block);
+    struct device_block *own = block_own(block);
     int error = weft_device_gpu_open(&own->gpu, block->device, call);
     if (error)
         return error;
@@ -57,7 +57,7 @@ static int device_alloc(struct weft_block *block, const char *call) {
 
 /* The block may be of a job before this one. */
 static int device_show(struct weft_block *block, int *fd, const char *call) {
-    const struct device_block *own = own_of(block);
+    const struct device_block *own = block_own(block);
     int error = weft_device_begin(call);
     if (error)
         return error;
@@ -68,21 +68,21 @@ static int device_show(struct weft_block *block, int *fd, const char *call) {
 }
 
 /* Whether the job is over for this PE: then nothing is waited for, and the process about to end. */
-static bool is_over(void) {
+static bool job_is_over(void) {
     return weft_job.control && weft_job_aborted();
 }
 
 /* While a stream is being captured the driver does not wait. */
-static bool is_idle(void) {
+static bool context_is_idle(void) {
     return weft_cuda.cuCtxSynchronize() == WEFT_CU_SUCCESS;
 }
 
 static int device_free(struct weft_block *block) {
-    struct device_block *own = own_of(block);
-    if (is_over())
+    struct device_block *own = block_own(block);
+    if (job_is_over())
         return 0;
     struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);
-    bool idle = is_idle();
+    bool idle = context_is_idle();
     if (idle)
         weft_gpu_memory_free(&own->memory);
     weft_gpu_leave(scope);
@@ -93,9 +93,9 @@ static int device_free(struct weft_block *block) {
 
 /* --- Shares ----------------------------------------------------------------------------------- */
 
-static int check_access(const struct weft_share *share, const struct weft_block_facts *facts,
+static int access_check(const struct weft_share *share, const struct weft_block_facts *facts,
                         const char *call) {
-    const struct device_block *own = own_of(share->block);
+    const struct device_block *own = block_own(share->block);
     int error = 0;
     for (int i = 0; i < share->count && error == 0; i++) {
         struct weft_cu_uuid uuid;
@@ -106,11 +106,11 @@ static int check_access(const struct weft_share *share, const struct weft_block_
     return error;
 }
 
-static int map_slots(struct weft_share *share, const int *fds, const char *call) {
-    struct weft_gpu_window *window = window_of(share);
+static int slots_map(struct weft_share *share, const int *fds, const char *call) {
+    struct weft_gpu_window *window = share_window(share);
     size_t bytes = share->block->whole_bytes;
-    *window =
-        (struct weft_gpu_window){.gpu = own_of(share->block)->gpu, .mine = (uint32_t)share->member};
+    *window = (struct weft_gpu_window){.gpu = block_own(share->block)->gpu,
+                                       .mine = (uint32_t)share->member};
     int error = weft_gpu_window_alloc(window, (uint32_t)share->count, bytes, call);
     if (error)
         return error;
@@ -122,12 +122,12 @@ static int map_slots(struct weft_share *share, const int *fds, const char *call)
 
 static int device_map(struct weft_share *share, const struct weft_block_facts *facts,
                       const int *fds, const char *call) {
-    int error = check_access(share, facts, call);
+    int error = access_check(share, facts, call);
     if (error)
         return error;
-    struct weft_gpu_window *window = window_of(share);
-    struct weft_gpu_scope scope = weft_gpu_enter(own_of(share->block)->gpu);
-    error = map_slots(share, fds, call);
+    struct weft_gpu_window *window = share_window(share);
+    struct weft_gpu_scope scope = weft_gpu_enter(block_own(share->block)->gpu);
+    error = slots_map(share, fds, call);
     weft_gpu_leave(scope);
     share->window = weft_window_make(weft_window_base(&window->window), window->window.stride,
                                      window->window.count, share->block->range.at);
@@ -136,12 +136,12 @@ static int device_map(struct weft_share *share, const struct weft_block_facts *f
 }
 
 static int device_unmap(struct weft_share *share) {
-    if (is_over())
+    if (job_is_over())
         return 0;
-    struct weft_gpu_scope scope = weft_gpu_enter(own_of(share->block)->gpu);
-    bool idle = is_idle();
+    struct weft_gpu_scope scope = weft_gpu_enter(block_own(share->block)->gpu);
+    bool idle = context_is_idle();
     if (idle)
-        weft_gpu_window_free(window_of(share));
+        weft_gpu_window_free(share_window(share));
     weft_gpu_leave(scope);
     return idle ? 0 : -EAGAIN;
 }
@@ -155,27 +155,27 @@ struct trial {
 };
 
 /* The word of PE `from` in the tail of a member. */
-static void *word_of(const void *context, int from, int member) {
+static void *trial_word(const void *context, int from, int member) {
     const struct trial *trial = context;
     char *block = weft_share_at(trial->share, member);
     size_t tail = trial->share->block->whole_bytes - TAIL_BYTES;
     return block + tail + (size_t)from * sizeof(uint32_t);
 }
 
-static int agree(const void *context, int own) {
+static int trial_agree(const void *context, int own) {
     const struct trial *trial = context;
     return weft_boot_agree_among(trial->subset, own);
 }
 
 static int device_prove(struct weft_share *share, const struct weft_boot_subset *subset) {
     struct trial trial = {share, subset};
-    const struct weft_gpu *gpu = own_of(share->block)->gpu;
+    const struct weft_gpu *gpu = block_own(share->block)->gpu;
     struct weft_device_links links = {.gpu = gpu,
                                       .pes = subset->pes,
                                       .count = subset->count,
                                       .me = share->member,
-                                      .word = word_of,
-                                      .agree = agree,
+                                      .word = trial_word,
+                                      .agree = trial_agree,
                                       .context = &trial,
                                       .call = subset->call};
     if (weft_job.npes > TRIED_MAX)

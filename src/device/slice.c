@@ -9,11 +9,11 @@
 /* --- Numbers ---------------------------------------------------------------------------------- */
 
 /* 0, which is right for any array, where only the GPU will know. */
-static int64_t known(shmemx_number_t number) {
+static int64_t number_known(shmemx_number_t number) {
     return number.at ? 0 : number.value;
 }
 
-static int check_number(const char *call, const char *argument, shmemx_number_t number) {
+static int number_check(const char *call, const char *argument, shmemx_number_t number) {
     if (!number.at || weft_stream_reaches(number.at))
         return 0;
     return weft_fail(-ENOTSUP,
@@ -22,18 +22,18 @@ static int check_number(const char *call, const char *argument, shmemx_number_t 
                      call, argument, number.at, weft_device.gpu->name);
 }
 
-static int check_slice(const char *call, const char *argument, const shmemx_slice_t *slice,
+static int slice_check(const char *call, const char *argument, const shmemx_slice_t *slice,
                        int64_t nelems) {
-    int64_t begin = known(slice->begin);
+    int64_t begin = number_known(slice->begin);
     if (!weft_slice_fits(begin, nelems, slice->nelems))
         return weft_fail(-EINVAL,
                          "%s: argument %s has %zu elements: there are no %lld from number %lld on",
                          call, argument, slice->nelems, (long long)nelems, (long long)begin);
-    return check_number(call, argument, slice->begin);
+    return number_check(call, argument, slice->begin);
 }
 
 /* More than any array has, where it overflows. */
-static size_t bytes_of(uint64_t nelems, size_t elem_bytes) {
+static size_t array_bytes(uint64_t nelems, size_t elem_bytes) {
     size_t bytes;
     return __builtin_mul_overflow(nelems, elem_bytes, &bytes) ? SIZE_MAX : bytes;
 }
@@ -51,29 +51,30 @@ struct task {
     enum weft_direction direction;
 };
 
-static int check_copy(const struct weft_slice_copy *copy) {
-    int rc = check_slice(copy->call, "dest", copy->dest, known(copy->nelems));
-    rc = rc ? rc : check_slice(copy->call, "source", copy->source, known(copy->nelems));
-    return rc ? rc : check_number(copy->call, "nelems", copy->nelems);
+static int copy_check(const struct weft_slice_copy *copy) {
+    int error = slice_check(copy->call, "dest", copy->dest, number_known(copy->nelems));
+    error =
+        error ? error : slice_check(copy->call, "source", copy->source, number_known(copy->nelems));
+    return error ? error : number_check(copy->call, "nelems", copy->nelems);
 }
 
 /* Where the array of the other PE lies. An empty one may lie anywhere. */
-static int find_array(void **at, const char *argument, const shmemx_slice_t *slice,
+static int array_find(void **at, const char *argument, const shmemx_slice_t *slice,
                       const struct weft_slice_copy *copy) {
-    size_t bytes = bytes_of(slice->nelems, copy->elem_bytes);
+    size_t bytes = array_bytes(slice->nelems, copy->elem_bytes);
     *at = slice->array;
     return bytes == 0 ? 0
                       : weft_stream_near(at, argument, slice->array, bytes, copy->pe, copy->call);
 }
 
-static size_t most_bytes(const struct weft_slice_copy *copy) {
+static size_t copy_bytes_most(const struct weft_slice_copy *copy) {
     uint64_t to = copy->dest->nelems, from = copy->source->nelems;
     uint64_t most = copy->nelems.at ? (to < from ? to : from) : (uint64_t)copy->nelems.value;
-    return bytes_of(most, copy->elem_bytes);
+    return array_bytes(most, copy->elem_bytes);
 }
 
 /* Kernels have to reach both sides: a copy engine cannot be told how much there is. */
-static int check_reach(const struct task *task, int pe, const char *call) {
+static int task_check_reach(const struct task *task, int pe, const char *call) {
     if (task->staged)
         return weft_fail(
             -ENOTSUP,
@@ -88,15 +89,15 @@ static int check_reach(const struct task *task, int pe, const char *call) {
                      call, weft_device.gpu->name);
 }
 
-static int find_task(struct task *task, const struct weft_slice_copy *copy, bool put) {
+static int task_find(struct task *task, const struct weft_slice_copy *copy, bool put) {
     void *to = copy->dest->array, *from = copy->source->array;
-    int rc = check_copy(copy);
-    if (rc == 0 && put)
-        rc = find_array(&to, "dest", copy->dest, copy);
-    else if (rc == 0)
-        rc = find_array(&from, "source", copy->source, copy);
-    if (rc)
-        return rc;
+    int error = copy_check(copy);
+    if (error == 0 && put)
+        error = array_find(&to, "dest", copy->dest, copy);
+    else if (error == 0)
+        error = array_find(&from, "source", copy->source, copy);
+    if (error)
+        return error;
     *task = (struct task){
         .to = to,
         .from = from,
@@ -104,13 +105,13 @@ static int find_task(struct task *task, const struct weft_slice_copy *copy, bool
                    copy->source->nelems, copy->elem_bytes, weft_job.pe},
         .put = put,
         .staged = weft_device_stages(put ? copy->dest->array : copy->source->array, copy->pe),
-        .bytes = most_bytes(copy),
+        .bytes = copy_bytes_most(copy),
         .direction = weft_device_direction(to, from, copy->pe)};
     task->known = !copy->dest->begin.at && !copy->source->begin.at && !copy->nelems.at;
-    return task->known || task->bytes == 0 ? 0 : check_reach(task, copy->pe, copy->call);
+    return task->known || task->bytes == 0 ? 0 : task_check_reach(task, copy->pe, copy->call);
 }
 
-static int run_task(const struct task *task, const struct weft_slice_copy *copy) {
+static int task_run(const struct task *task, const struct weft_slice_copy *copy) {
     if (!task->known)
         return weft_gpu_copy_slice(task->to, task->from, &task->slices, copy->stream, copy->call);
     char *to = (char *)task->to + (size_t)copy->dest->begin.value * copy->elem_bytes;
@@ -120,23 +121,23 @@ static int run_task(const struct task *task, const struct weft_slice_copy *copy)
         to, from, task->bytes, copy->pe, task->staged, copy->stream, copy->call);
 }
 
-static int move(const struct weft_slice_copy *copy, bool put) {
+static int slice_move(const struct weft_slice_copy *copy, bool put) {
     struct task task;
-    int rc = find_task(&task, copy, put);
-    return rc ? rc : run_task(&task, copy);
+    int error = task_find(&task, copy, put);
+    return error ? error : task_run(&task, copy);
 }
 
 int weft_stream_put_slice(const struct weft_slice_copy *copy) {
-    return move(copy, true);
+    return slice_move(copy, true);
 }
 
 int weft_stream_get_slice(const struct weft_slice_copy *copy) {
-    return move(copy, false);
+    return slice_move(copy, false);
 }
 
 /* --- Signals ---------------------------------------------------------------------------------- */
 
-static int check_host_word(bool add, const char *call) {
+static int host_word_check(bool add, const char *call) {
     if (!weft_device.gpu->sees_registered_memory)
         return weft_fail(-ENOTSUP,
                          "%s: %s sees no words in memory of the host: keep signals in memory of "
@@ -157,7 +158,7 @@ struct slice_signal {
     const struct weft_gpu_agent *agent;
 };
 
-static int find_agent(struct slice_signal *signal, int pe, const char *call) {
+static int signal32_find_agent(struct slice_signal *signal, int pe, const char *call) {
     if (weft_device.peers[pe].ordinal < 0 || signal->give.word.index.at || signal->give.value.at)
         return weft_fail(-ENOTSUP,
                          "%s: the GPU of PE %d has to give this signal itself, because this PE's "
@@ -168,83 +169,84 @@ static int find_agent(struct slice_signal *signal, int pe, const char *call) {
     return signal->agent ? 0 : -ENODEV;
 }
 
-static int give(const struct slice_signal *signal, weft_cu_stream stream, const char *call) {
+static int signal32_give(const struct slice_signal *signal, weft_cu_stream stream,
+                         const char *call) {
     return signal->agent ? weft_gpu_lane_signal32(signal->agent, &signal->give, stream, call)
                          : weft_gpu_signal32(&signal->give, stream, call);
 }
 
-static int find_word(struct weft_gpu_word32 *word, const shmemx_slice_t *words, int pe, bool add,
-                     const char *call) {
+static int word32_find(struct weft_gpu_word32 *word, const shmemx_slice_t *words, int pe, bool add,
+                       const char *call) {
     void *at;
-    int rc = check_slice(call, "signals", words, 1);
-    rc = rc ? rc
-            : weft_stream_near(&at, "signals", words->array,
-                               bytes_of(words->nelems, sizeof(int32_t)), pe, call);
-    if (rc)
-        return rc;
+    int error = slice_check(call, "signals", words, 1);
+    error = error ? error
+                  : weft_stream_near(&at, "signals", words->array,
+                                     array_bytes(words->nelems, sizeof(int32_t)), pe, call);
+    if (error)
+        return error;
     *word = (struct weft_gpu_word32){at, words->nelems, words->begin, weft_job.pe};
-    return weft_device_holds(words->array) ? 0 : check_host_word(add, call);
+    return weft_device_holds(words->array) ? 0 : host_word_check(add, call);
 }
 
-static int find_signal(struct slice_signal *found, const struct weft_slice_signal *signal,
-                       const char *call) {
-    int64_t value = known(signal->value);
+static int signal32_find(struct slice_signal *found, const struct weft_slice_signal *signal,
+                         const char *call) {
+    int64_t value = number_known(signal->value);
     bool add = signal->op == WEFT_SIGNAL_ADD;
     *found = (struct slice_signal){.give = {.value = signal->value, .add = add}};
     if (value != (int32_t)value)
         return weft_fail(-EINVAL, "%s: argument signal is %lld: a signal has 32 bits", call,
                          (long long)value);
-    int rc = check_number(call, "signal", signal->value);
-    rc = rc ? rc : find_word(&found->give.word, signal->words, signal->pe, add, call);
-    if (rc || !weft_device_holds(signal->words->array) || weft_device_changes(signal->pe, add))
-        return rc;
-    return find_agent(found, signal->pe, call);
+    int error = number_check(call, "signal", signal->value);
+    error = error ? error : word32_find(&found->give.word, signal->words, signal->pe, add, call);
+    if (error || !weft_device_holds(signal->words->array) || weft_device_changes(signal->pe, add))
+        return error;
+    return signal32_find_agent(found, signal->pe, call);
 }
 
 int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream,
                          const char *call) {
     struct slice_signal found;
-    int rc = find_signal(&found, signal, call);
-    return rc ? rc : give(&found, stream, call);
+    int error = signal32_find(&found, signal, call);
+    return error ? error : signal32_give(&found, stream, call);
 }
 
 /* What has gone by a copy engine is announced without a multiprocessor, too: those may all be busy
  * with what the copy hides behind. */
-static int announce(const struct slice_signal *signal, bool by_engine, bool device_word,
-                    weft_cu_stream stream, const char *call) {
+static int signal32_announce(const struct slice_signal *signal, bool by_engine, bool device_word,
+                             weft_cu_stream stream, const char *call) {
     const struct weft_gpu_signal32 *s = &signal->give;
     if (!signal->agent && by_engine && device_word && !s->add && !s->word.index.at && !s->value.at)
         return weft_gpu_write32(s->word.words + s->word.index.value, (int32_t)s->value.value,
                                 stream, call);
-    return give(signal, stream, call);
+    return signal32_give(signal, stream, call);
 }
 
 int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
                                  const struct weft_slice_signal *signal) {
     struct slice_signal found;
     struct task task;
-    int rc = find_task(&task, copy, true);
-    rc = rc ? rc : find_signal(&found, signal, copy->call);
-    if (rc)
-        return rc;
+    int error = task_find(&task, copy, true);
+    error = error ? error : signal32_find(&found, signal, copy->call);
+    if (error)
+        return error;
     if (task.bytes == 0 && task.known)
-        return give(&found, copy->stream, copy->call);
+        return signal32_give(&found, copy->stream, copy->call);
     bool by_engine =
         task.known && weft_engine_choose(task.direction, task.bytes) == WEFT_ENGINE_COPY;
     if (!by_engine && !task.staged && !found.agent && task.bytes <= WEFT_GPU_SMALL &&
         weft_stream_reaches(task.from) && weft_stream_reaches(task.to))
         return weft_gpu_put_slice_signal(task.to, task.from, &task.slices, &found.give,
                                          copy->stream, copy->call);
-    rc = run_task(&task, copy);
-    return rc ? rc
-              : announce(&found, by_engine, weft_device_holds(signal->words->array), copy->stream,
-                         copy->call);
+    error = task_run(&task, copy);
+    return error ? error
+                 : signal32_announce(&found, by_engine, weft_device_holds(signal->words->array),
+                                     copy->stream, copy->call);
 }
 
 int weft_stream_wait32(const shmemx_slice_t *words, int cmp, shmemx_number_t value,
                        weft_cu_stream stream, const char *call) {
     struct weft_gpu_word32 word;
-    int rc = check_number(call, "cmp_value", value);
-    rc = rc ? rc : find_word(&word, words, weft_job.pe, false, call);
-    return rc ? rc : weft_gpu_wait32(&word, cmp, value, stream, call);
+    int error = number_check(call, "cmp_value", value);
+    error = error ? error : word32_find(&word, words, weft_job.pe, false, call);
+    return error ? error : weft_gpu_wait32(&word, cmp, value, stream, call);
 }

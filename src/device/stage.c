@@ -61,7 +61,7 @@ static struct {
     bool registered; /* kernels reach it */
 } box = {.taken = PTHREAD_MUTEX_INITIALIZER};
 
-static void take_box(const char *call) {
+static void box_take(const char *call) {
     pthread_mutex_lock(&box.taken);
     if (box.at)
         return;
@@ -81,7 +81,7 @@ void weft_stage_close(void) {
 
 /* Into the box or out of it, by `agent`; NULL: by this PE's GPU, or where the other side is the
  * host's by this processor. */
-static void pack_blocks(const struct weft_device_blocks *b, const struct weft_gpu_agent *agent,
+static void blocks_pack(const struct weft_device_blocks *b, const struct weft_gpu_agent *agent,
                         const void *side, const char *call) {
     if (!agent && weft_gpu_memory_kind(side) != WEFT_MEMORY_DEVICE) {
         weft_rma_copy_blocks(b->to, b->to_step, b->from, b->from_step, b->bytes, b->nblocks);
@@ -99,8 +99,8 @@ static void pack_blocks(const struct weft_device_blocks *b, const struct weft_gp
         weft_device_complete(call);
 }
 
-static void copy_packed(const struct weft_device_blocks *b, const struct weft_gpu_agent *in,
-                        const struct weft_gpu_agent *out, const char *call) {
+static void box_copy_packed(const struct weft_device_blocks *b, const struct weft_gpu_agent *in,
+                            const struct weft_gpu_agent *out, const char *call) {
     ptrdiff_t packed = (ptrdiff_t)b->bytes;
     size_t most = BOX_BYTES / b->bytes;
     for (size_t done = 0, count; done < b->nblocks; done += count) {
@@ -109,34 +109,35 @@ static void copy_packed(const struct weft_device_blocks *b, const struct weft_gp
         const char *from = b->from + (ptrdiff_t)done * b->from_step;
         struct weft_device_blocks filled = {box.at, from, packed, b->from_step, b->bytes, count};
         struct weft_device_blocks emptied = {to, box.at, b->to_step, packed, b->bytes, count};
-        pack_blocks(&filled, in, from, call);
-        pack_blocks(&emptied, out, to, call);
+        blocks_pack(&filled, in, from, call);
+        blocks_pack(&emptied, out, to, call);
     }
 }
 
 /* Whether all went through the box: the rest is for copies, one by one. */
-static bool stage_packed(const struct weft_device_blocks *b, bool put, int pe, const char *call) {
+static bool blocks_stage_packed(const struct weft_device_blocks *b, bool put, int pe,
+                                const char *call) {
     const struct weft_gpu_agent *agent = weft_device_must_agent(pe, call);
-    take_box(call);
+    box_take(call);
     bool packs = box.registered && b->bytes <= BOX_BYTES;
     if (packs)
-        copy_packed(b, put ? NULL : agent, put ? agent : NULL, call);
+        box_copy_packed(b, put ? NULL : agent, put ? agent : NULL, call);
     pthread_mutex_unlock(&box.taken);
     return packs;
 }
 
-static void stage_each(const struct weft_device_blocks *b, int pe, const char *call,
-                       void (*how)(void *, const void *, size_t, int, const char *)) {
+static void blocks_stage_each(const struct weft_device_blocks *b, int pe, const char *call,
+                              void (*how)(void *, const void *, size_t, int, const char *)) {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
         how(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe, call);
 }
 
 void weft_stage_put_blocks(const struct weft_device_blocks *blocks, int pe, const char *call) {
-    if (!stage_packed(blocks, true, pe, call))
-        stage_each(blocks, pe, call, weft_stage_put);
+    if (!blocks_stage_packed(blocks, true, pe, call))
+        blocks_stage_each(blocks, pe, call, weft_stage_put);
 }
 
 void weft_stage_get_blocks(const struct weft_device_blocks *blocks, int pe, const char *call) {
-    if (!stage_packed(blocks, false, pe, call))
-        stage_each(blocks, pe, call, weft_stage_get);
+    if (!blocks_stage_packed(blocks, false, pe, call))
+        blocks_stage_each(blocks, pe, call, weft_stage_get);
 }

@@ -47,18 +47,18 @@ int weft_stream_pull(void *to, const void *from, size_t bytes, int pe, bool stag
 int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
                     const char *call) {
     void *to;
-    int rc = bytes == 0 ? 0 : weft_stream_near(&to, "dest", dest, bytes, pe, call);
-    if (bytes == 0 || rc)
-        return rc;
+    int error = bytes == 0 ? 0 : weft_stream_near(&to, "dest", dest, bytes, pe, call);
+    if (bytes == 0 || error)
+        return error;
     return weft_stream_push(to, source, bytes, pe, weft_device_stages(dest, pe), stream, call);
 }
 
 int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
                     const char *call) {
     void *from;
-    int rc = bytes == 0 ? 0 : weft_stream_near(&from, "source", source, bytes, pe, call);
-    if (bytes == 0 || rc)
-        return rc;
+    int error = bytes == 0 ? 0 : weft_stream_near(&from, "source", source, bytes, pe, call);
+    if (bytes == 0 || error)
+        return error;
     return weft_stream_pull(dest, from, bytes, pe, weft_device_stages(source, pe), stream, call);
 }
 
@@ -74,7 +74,7 @@ struct host_signal {
 };
 static struct host_signal *_Atomic kept;
 
-static void run_host_signal(void *argument) {
+static void host_signal_run(void *argument) {
     struct host_signal *host_signal = argument;
     if (host_signal->op == WEFT_SIGNAL_SET)
         __atomic_store_n(host_signal->word, host_signal->value, __ATOMIC_RELEASE);
@@ -84,24 +84,24 @@ static void run_host_signal(void *argument) {
         free(host_signal);
 }
 
-static void keep(struct host_signal *host_signal) {
+static void host_signal_keep(struct host_signal *host_signal) {
     host_signal->kept = atomic_load(&kept);
     while (!atomic_compare_exchange_weak(&kept, &host_signal->kept, host_signal))
         continue;
 }
 
-static int send_host_signal(uint64_t *word, uint64_t value, enum weft_signal_op op,
+static int host_signal_send(uint64_t *word, uint64_t value, enum weft_signal_op op,
                             weft_cu_stream stream, const char *call) {
     struct host_signal *host_signal = malloc(sizeof *host_signal);
     if (!host_signal)
         return weft_fail(-ENOMEM, "%s: no memory for a signal", call);
     bool once = !weft_gpu_capturing(stream);
     *host_signal = (struct host_signal){word, value, op, NULL, once};
-    int error = weft_cuda.cuLaunchHostFunc(stream, run_host_signal, host_signal);
+    int error = weft_cuda.cuLaunchHostFunc(stream, host_signal_run, host_signal);
     if (error)
         free(host_signal);
     else if (!once) /* one that runs once may be gone by now */
-        keep(host_signal);
+        host_signal_keep(host_signal);
     return weft_cuda_check(error, call, "cuLaunchHostFunc");
 }
 
@@ -115,13 +115,13 @@ struct signal {
 };
 
 /* `sig_addr` is the symmetric address. */
-static bool needs_host_signal(const uint64_t *sig_addr, enum weft_signal_op op) {
+static bool host_signal_is_needed(const uint64_t *sig_addr, enum weft_signal_op op) {
     return !weft_device_holds(sig_addr) &&
            (!weft_device.gpu->sees_registered_memory ||
             (op == WEFT_SIGNAL_ADD && !weft_device.gpu->host_atomics));
 }
 
-static int find_agent(struct signal *signal, int pe, const char *call) {
+static int signal_find_agent(struct signal *signal, int pe, const char *call) {
     if (weft_device.peers[pe].ordinal < 0)
         return weft_fail(
             -ENOTSUP,
@@ -133,22 +133,22 @@ static int find_agent(struct signal *signal, int pe, const char *call) {
     return signal->agent ? 0 : -ENODEV;
 }
 
-static int find_signal(struct signal *signal, const uint64_t *sig_addr, int pe, const char *call) {
+static int signal_find(struct signal *signal, const uint64_t *sig_addr, int pe, const char *call) {
     void *at;
-    int rc = weft_stream_near(&at, "sig_addr", sig_addr, sizeof *sig_addr, pe, call);
-    if (rc)
-        return rc;
+    int error = weft_stream_near(&at, "sig_addr", sig_addr, sizeof *sig_addr, pe, call);
+    if (error)
+        return error;
     signal->word = at;
-    signal->host_signal = needs_host_signal(sig_addr, signal->op);
+    signal->host_signal = host_signal_is_needed(sig_addr, signal->op);
     if (!weft_device_holds(sig_addr) || weft_device_changes(pe, signal->op == WEFT_SIGNAL_ADD))
         return 0;
-    return find_agent(signal, pe, call);
+    return signal_find_agent(signal, pe, call);
 }
 
-static int announce(const struct signal *s, weft_cu_stream stream, const char *call) {
+static int signal_announce(const struct signal *s, weft_cu_stream stream, const char *call) {
     bool add = s->op == WEFT_SIGNAL_ADD;
     if (s->host_signal)
-        return send_host_signal(s->word, s->value, s->op, stream, call);
+        return host_signal_send(s->word, s->value, s->op, stream, call);
     return s->agent ? weft_gpu_lane_signal(s->agent, s->word, s->value, add, stream, call)
                     : weft_gpu_signal(s->word, s->value, add, stream, call);
 }
@@ -156,12 +156,12 @@ static int announce(const struct signal *s, weft_cu_stream stream, const char *c
 int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                        weft_cu_stream stream, const char *call) {
     struct signal s = {.value = signal, .op = op};
-    int rc = find_signal(&s, sig_addr, pe, call);
-    return rc ? rc : announce(&s, stream, call);
+    int error = signal_find(&s, sig_addr, pe, call);
+    return error ? error : signal_announce(&s, stream, call);
 }
 
 /* By one kernel, which reaches both sides. */
-static bool is_small(const void *to, const void *source, size_t bytes, int pe) {
+static bool copy_is_small(const void *to, const void *source, size_t bytes, int pe) {
     enum weft_direction direction = weft_device_direction(to, source, pe);
     return bytes <= WEFT_GPU_SMALL && weft_stream_reaches(source) && weft_stream_reaches(to) &&
            weft_engine_choose(direction, bytes) == WEFT_ENGINE_SM;
@@ -172,27 +172,27 @@ int weft_stream_put_signal(void *dest, const void *source, size_t bytes, uint64_
                            const char *call) {
     struct signal s = {.value = signal, .op = op};
     void *to;
-    int rc = find_signal(&s, sig_addr, pe, call);
-    if (rc == 0 && bytes > 0)
-        rc = weft_stream_near(&to, "dest", dest, bytes, pe, call);
-    if (rc)
-        return rc;
+    int error = signal_find(&s, sig_addr, pe, call);
+    if (error == 0 && bytes > 0)
+        error = weft_stream_near(&to, "dest", dest, bytes, pe, call);
+    if (error)
+        return error;
     if (bytes == 0)
-        return announce(&s, stream, call);
+        return signal_announce(&s, stream, call);
     bool staged = weft_device_stages(dest, pe);
-    if (!staged && !s.host_signal && !s.agent && is_small(to, source, bytes, pe))
+    if (!staged && !s.host_signal && !s.agent && copy_is_small(to, source, bytes, pe))
         return weft_gpu_put_signal(to, source, bytes, s.word, signal, op == WEFT_SIGNAL_ADD, stream,
                                    call);
-    rc = weft_stream_push(to, source, bytes, pe, staged, stream, call);
-    return rc ? rc : announce(&s, stream, call);
+    error = weft_stream_push(to, source, bytes, pe, staged, stream, call);
+    return error ? error : signal_announce(&s, stream, call);
 }
 
 int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream,
                      const char *call) {
     void *word;
-    int rc = weft_stream_near(&word, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe, call);
-    if (rc)
-        return rc;
+    int error = weft_stream_near(&word, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe, call);
+    if (error)
+        return error;
     if (!weft_device_holds(sig_addr) && !weft_device.gpu->sees_registered_memory)
         return weft_fail(-ENOTSUP,
                          "%s: %s sees no words in memory of the host: wait for one in "
@@ -205,7 +205,7 @@ int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft
 
 /* The stream goes on when what the host's calls have begun on theirs is done. An event that is
  * destroyed lives until it has happened. */
-static int join_host(weft_cu_stream stream) {
+static int host_join(weft_cu_stream stream) {
     weft_cu_event event;
     int error = weft_cuda.cuEventCreate(&event, WEFT_CU_EVENT_NO_TIMING);
     if (error)
@@ -223,7 +223,7 @@ int weft_stream_quiet(weft_cu_stream stream, const char *call) {
     atomic_thread_fence(memory_order_seq_cst);
     if (weft_gpu_capturing(stream))
         return 0;
-    return weft_cuda_check(join_host(stream), call, "cuStreamWaitEvent");
+    return weft_cuda_check(host_join(stream), call, "cuStreamWaitEvent");
 }
 
 int weft_stream_begin(const struct weft_team *team, const char *call) {
@@ -247,11 +247,11 @@ int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const 
     if (team->npes == 1)
         return 0;
     struct weft_array words;
-    int rc = weft_device_words(&words, team, call);
-    return rc ? rc : weft_gpu_barrier(words, team->my_pe, team->npes, stream, call);
+    int error = weft_device_words(&words, team, call);
+    return error ? error : weft_gpu_barrier(words, team->my_pe, team->npes, stream, call);
 }
 
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call) {
-    int rc = weft_stream_quiet(stream, call);
-    return rc ? rc : weft_stream_sync(team, stream, call);
+    int error = weft_stream_quiet(stream, call);
+    return error ? error : weft_stream_sync(team, stream, call);
 }

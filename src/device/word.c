@@ -11,7 +11,7 @@
 
 /* The GPU of `pe`, which changes its words where this PE's does not; that one has come to the end
  * of what may have to come before. */
-static const struct weft_gpu_agent *must_change(int pe, const char *call) {
+static const struct weft_gpu_agent *agent_to_change(int pe, const char *call) {
     if (weft_device.peers[pe].ordinal < 0)
         weft_job_panic("%s: the link to the GPU of PE %d carries no atomics, and this PE does not "
                        "see that GPU (CUDA_VISIBLE_DEVICES): show it, or keep the word in the "
@@ -22,8 +22,8 @@ static const struct weft_gpu_agent *must_change(int pe, const char *call) {
     return weft_device_must_agent(pe, call);
 }
 
-static void signal_by_agent(uint64_t *word, uint64_t signal, bool add, int pe, const char *call) {
-    const struct weft_gpu_agent *agent = must_change(pe, call);
+static void agent_signal(uint64_t *word, uint64_t signal, bool add, int pe, const char *call) {
+    const struct weft_gpu_agent *agent = agent_to_change(pe, call);
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
     weft_device_must(weft_gpu_signal(word, signal, add, agent->stream, call));
     weft_gpu_leave(scope);
@@ -40,7 +40,7 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool add = op == WEFT_SIGNAL_ADD;
     if (!weft_device_changes(pe, add)) {
-        signal_by_agent(word, signal, add, pe, call);
+        agent_signal(word, signal, add, pe, call);
     } else if (add || !weft_device_write_word(word, signal, sizeof *word, call)) {
         weft_device_must(weft_gpu_signal(word, signal, add, weft_device.gpu->stream, call));
         weft_device_note();
@@ -58,13 +58,13 @@ struct atomic {
     uint64_t value, cond;
 };
 
-static void enqueue(const struct atomic *atomic, void *fetched, const char *call) {
+static void atomic_enqueue(const struct atomic *atomic, void *fetched, const char *call) {
     weft_device_must(weft_gpu_amo(atomic->op, atomic->bytes, atomic->word, atomic->value,
                                   atomic->cond, fetched, weft_device.gpu->stream, call));
     weft_device_note();
 }
 
-static void *must_bounce(const char *call) {
+static void *bounce_take(const char *call) {
     void *bounce = weft_device_bounce_take();
     if (!bounce)
         weft_job_panic("%s: atomics on GPU memory need host memory that the GPU sees, and this one "
@@ -73,32 +73,33 @@ static void *must_bounce(const char *call) {
     return bounce;
 }
 
-static void fetch_bounced(const struct atomic *atomic, void *fetched, const char *call) {
-    void *bounce = must_bounce(call);
-    enqueue(atomic, bounce, call);
+static void atomic_fetch_bounced(const struct atomic *atomic, void *fetched, const char *call) {
+    void *bounce = bounce_take(call);
+    atomic_enqueue(atomic, bounce, call);
     weft_device_complete(call);
     memcpy(fetched, bounce, atomic->bytes);
     weft_device_bounce_give();
 }
 
 /* What nobody waits for is under way when this returns. */
-static void execute(const struct atomic *atomic, void *fetched, const char *call) {
+static void atomic_execute(const struct atomic *atomic, void *fetched, const char *call) {
     if (!fetched) {
         if (atomic->op != WEFT_AMO_SET ||
             !weft_device_write_word(atomic->word, atomic->value, atomic->bytes, call))
-            enqueue(atomic, NULL, call);
+            atomic_enqueue(atomic, NULL, call);
     } else if (weft_gpu_memory_kind(fetched) == WEFT_MEMORY_HOST) {
-        fetch_bounced(atomic, fetched, call);
+        atomic_fetch_bounced(atomic, fetched, call);
     } else {
-        enqueue(atomic, fetched, call);
+        atomic_enqueue(atomic, fetched, call);
         weft_device_complete(call);
     }
 }
 
 /* Complete on return; what was in the word comes through memory that both GPUs reach. */
-static void execute_by_agent(const struct atomic *atomic, void *fetched, int pe, const char *call) {
-    const struct weft_gpu_agent *agent = must_change(pe, call);
-    void *bounce = fetched ? must_bounce(call) : NULL;
+static void atomic_execute_by_agent(const struct atomic *atomic, void *fetched, int pe,
+                                    const char *call) {
+    const struct weft_gpu_agent *agent = agent_to_change(pe, call);
+    void *bounce = fetched ? bounce_take(call) : NULL;
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
     weft_device_must(weft_gpu_amo(atomic->op, atomic->bytes, atomic->word, atomic->value,
                                   atomic->cond, bounce, agent->stream, call));
@@ -115,7 +116,7 @@ static void execute_by_agent(const struct atomic *atomic, void *fetched, int pe,
 }
 
 /* The word is the host's, and what was in it goes to GPU memory. */
-static int fetch_to_device(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
+static int host_word_fetch(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
                            const void *cond, void *fetched, int pe, const char *call) {
     uint64_t before;
     int error = weft_amo(op, bytes, dest, value, cond, &before, pe);
@@ -135,16 +136,16 @@ int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *v
     if (!atomic.word)
         return -EFAULT;
     if (!weft_device_holds(dest))
-        return fetch_to_device(op, bytes, dest, value, cond, fetched, pe, call);
+        return host_word_fetch(op, bytes, dest, value, cond, fetched, pe, call);
     if (value)
         memcpy(&atomic.value, value, bytes);
     if (cond)
         memcpy(&atomic.cond, cond, bytes);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_changes(pe, op != WEFT_AMO_FETCH && op != WEFT_AMO_SET))
-        execute(&atomic, fetched, call);
+        atomic_execute(&atomic, fetched, call);
     else
-        execute_by_agent(&atomic, fetched, pe, call);
+        atomic_execute_by_agent(&atomic, fetched, pe, call);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -152,16 +153,16 @@ int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *v
 /* --- Looks ----------------------------------------------------------------------------------- */
 
 /* A single word is loaded whole and acquires. */
-static void look_at_word(void *snapshot, const void *word, size_t bytes, const char *call) {
+static void word_look(void *snapshot, const void *word, size_t bytes, const char *call) {
     struct atomic atomic = {.op = WEFT_AMO_FETCH, .bytes = bytes, .word = (void *)word};
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    fetch_bounced(&atomic, snapshot, call);
+    atomic_fetch_bounced(&atomic, snapshot, call);
     weft_gpu_leave(scope);
 }
 
 void weft_device_look(void *snapshot, const void *words, size_t bytes, const char *call) {
     if (bytes == sizeof(uint32_t) || bytes == sizeof(uint64_t))
-        look_at_word(snapshot, words, bytes, call);
+        word_look(snapshot, words, bytes, call);
     else
         weft_device_get(snapshot, words, bytes, weft_job.pe, false, call);
     atomic_thread_fence(memory_order_acquire);

@@ -34,11 +34,11 @@ static bool listed[WEFT_TEAMS_MAX]; /* the GPU has been shown who the members ar
 
 /* --- In memory of the host -------------------------------------------------------------------- */
 
-static void *host_slot(uint32_t slot) {
+static void *host_words_slot(uint32_t slot) {
     return weft_window_slot_begin(&host_words.window, slot);
 }
 
-static int make_host_words(const char *call) {
+static int host_words_make(const char *call) {
     int error = weft_segment_alloc(&host_words, "weft-gpu-words", (uint32_t)weft_job.npes,
                                    (uint32_t)weft_job.pe, SLOT_BYTES, SLOT_BYTES);
     if (error == 0)
@@ -49,46 +49,46 @@ static int make_host_words(const char *call) {
     return error ? weft_fail(error, "%s: no memory for words that GPUs meet with", call) : 0;
 }
 
-static int register_host_words(void) {
+static int host_words_register(void) {
     int error = 0;
     for (uint32_t slot = 0; slot < host_words.window.count && error == 0; slot++)
-        error = weft_gpu_register(host_slot(slot), WORDS_BYTES);
+        error = weft_gpu_register(host_words_slot(slot), WORDS_BYTES);
     return error;
 }
 
-static int attach_host_words(const int *fds, const char *call) {
+static int host_words_attach(const int *fds, const char *call) {
     int error = weft_segment_attach(&host_words, fds, SLOT_BYTES);
     for (int pe = 0; pe < weft_job.npes; pe++)
         close(fds[pe]);
-    return error ? weft_fail(error, "%s: words of another PE", call) : register_host_words();
+    return error ? weft_fail(error, "%s: words of another PE", call) : host_words_register();
 }
 
-static int open_host_words(int (*agree)(const void *, int), const char *call) {
+static int host_words_open(int (*agree)(const void *, int), const char *call) {
     size_t npes = (size_t)weft_job.npes;
-    int error = agree(call, make_host_words(call)), *fds = calloc(npes, sizeof *fds);
+    int error = agree(call, host_words_make(call)), *fds = calloc(npes, sizeof *fds);
     char mine = 0, *all = malloc(npes); /* a message has something in it */
     if (error == 0)
         error = agree(call, fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call));
     if (error == 0)
         error = weft_boot_exchange(call, &mine, sizeof mine, all, &host_words.fd, 1, fds);
     if (error == 0)
-        error = agree(call, attach_host_words(fds, call));
+        error = agree(call, host_words_attach(fds, call));
     free(all);
     free(fds);
     return error;
 }
 
-static char *area_of(uint32_t slot, int team) {
-    return (char *)host_slot(slot) + WORDS_BYTES + (size_t)team * AREA_BYTES;
+static char *area_at(uint32_t slot, int team) {
+    return (char *)host_words_slot(slot) + WORDS_BYTES + (size_t)team * AREA_BYTES;
 }
 
-static void close_host_words(void) {
+static void host_words_close(void) {
     for (uint32_t slot = 0; weft_segment_is_mapped(&host_words) && slot < host_words.window.count;
          slot++) {
-        weft_gpu_unregister(host_slot(slot));
+        weft_gpu_unregister(host_words_slot(slot));
         for (int team = 0; registered && team < WEFT_TEAMS_MAX; team++)
             if (registered[slot * WEFT_TEAMS_MAX + (uint32_t)team])
-                weft_gpu_unregister(area_of(slot, team));
+                weft_gpu_unregister(area_at(slot, team));
     }
     if (weft_segment_is_mapped(&host_words))
         weft_segment_free(&host_words);
@@ -97,16 +97,16 @@ static void close_host_words(void) {
 }
 
 /* Memory that a peer has not committed yet is there as soon as anybody registers it. */
-static int register_area(uint32_t slot, int team) {
+static int area_register(uint32_t slot, int team) {
     bool *is = &registered[slot * WEFT_TEAMS_MAX + (uint32_t)team];
-    int error = *is ? 0 : weft_gpu_register(area_of(slot, team), AREA_BYTES);
+    int error = *is ? 0 : weft_gpu_register(area_at(slot, team), AREA_BYTES);
     *is = error == 0;
     return error;
 }
 
 /* --- In the memory of GPUs -------------------------------------------------------------------- */
 
-static void *world_word(const void *unused, int from, int pe) {
+static void *world_word_at(const void *unused, int from, int pe) {
     const struct weft_window *w = &weft_device.words.window;
     struct weft_gpu_team_words *words =
         weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
@@ -114,12 +114,12 @@ static void *world_word(const void *unused, int from, int pe) {
     return &words->arrived[from];
 }
 
-static int try_pairs(int (*agree)(const void *, int), const char *call) {
+static int pairs_try(int (*agree)(const void *, int), const char *call) {
     struct weft_device_links links = {.gpu = weft_device.gpu,
                                       .count = weft_job.npes,
                                       .me = weft_job.pe,
                                       .staged = true,
-                                      .word = world_word,
+                                      .word = world_word_at,
                                       .agree = agree,
                                       .context = call,
                                       .call = call};
@@ -139,13 +139,13 @@ int weft_device_words_open(int (*agree)(const void *call, int own), const char *
     if (error == 0)
         error = weft_device_extend(&weft_device.words, WORDS_BYTES, call);
     if (error == 0)
-        error = try_pairs(agree, call);
-    return error || !weft_device.staged ? error : open_host_words(agree, call);
+        error = pairs_try(agree, call);
+    return error || !weft_device.staged ? error : host_words_open(agree, call);
 }
 
 void weft_device_words_close(void) {
     memset(listed, 0, sizeof listed);
-    close_host_words();
+    host_words_close();
     weft_gpu_window_free(&weft_device.words);
 }
 
@@ -155,14 +155,14 @@ static const struct weft_window *words_window(void) {
     return weft_device.staged ? &host_words.window : &weft_device.words.window;
 }
 
-static struct weft_gpu_team_words *own_words(const struct weft_team *team) {
+static struct weft_gpu_team_words *team_words(const struct weft_team *team) {
     struct weft_gpu_team_words *all = (void *)words_window()->local;
     return &all[team->slot];
 }
 
 /* Puts it where this PE keeps the team's words. */
-static int show_list(const struct weft_team *team, const char *call) {
-    uint16_t places[WEFT_GPU_MEMBERS_MAX], *shown = own_words(team)->places;
+static int list_show(const struct weft_team *team, const char *call) {
+    uint16_t places[WEFT_GPU_MEMBERS_MAX], *shown = team_words(team)->places;
     size_t bytes = (size_t)team->npes * sizeof *places;
     int error = 0;
     if (!team->roster.pes || listed[team->slot])
@@ -178,23 +178,23 @@ static int show_list(const struct weft_team *team, const char *call) {
 }
 
 /* What this PE has at p in the window, on all members. */
-static struct weft_array array_of(const struct weft_window *window, const void *p,
-                                  const struct weft_team *team) {
+static struct weft_array team_array(const struct weft_window *window, const void *p,
+                                    const struct weft_team *team) {
     const struct weft_roster *roster = &team->roster;
     uint32_t first = weft_window_slot(window, roster->pes ? 0 : roster->start);
-    return roster->pes ? weft_window_array(window, p, first, 1, own_words(team)->places)
+    return roster->pes ? weft_window_array(window, p, first, 1, team_words(team)->places)
                        : weft_window_array(window, p, first, roster->stride, NULL);
 }
 
 int weft_device_words(struct weft_array *words, const struct weft_team *team, const char *call) {
-    *words = array_of(words_window(), own_words(team), team);
-    return show_list(team, call);
+    *words = team_array(words_window(), team_words(team), team);
+    return list_show(team, call);
 }
 
 int weft_device_area(struct weft_device_area *area, const struct weft_team *team,
                      const char *call) {
     const struct weft_window *window = &host_words.window;
-    char *own = area_of(host_words.mine, team->slot);
+    char *own = area_at(host_words.mine, team->slot);
     int error = 0;
     pthread_mutex_lock(&registering);
     if (!registered[host_words.mine * WEFT_TEAMS_MAX + (uint32_t)team->slot])
@@ -204,16 +204,16 @@ int weft_device_area(struct weft_device_area *area, const struct weft_team *team
         weft_fail(error, "%s: no memory for copies through memory of the host", call);
     for (int member = 0; member < team->npes && error == 0; member++)
         error =
-            register_area(weft_window_slot(window, weft_team_world_pe(team, member)), team->slot);
+            area_register(weft_window_slot(window, weft_team_world_pe(team, member)), team->slot);
     pthread_mutex_unlock(&registering);
-    *area = (struct weft_device_area){array_of(window, own, team), AREA_BYTES};
-    return error ? error : show_list(team, call);
+    *area = (struct weft_device_area){team_array(window, own, team), AREA_BYTES};
+    return error ? error : list_show(team, call);
 }
 
 void weft_device_words_reset(const struct weft_team *team, const char *call) {
     if (weft_window_bytes(&weft_device.words.window) == 0)
         return;
-    struct weft_gpu_team_words *words = own_words(team);
+    struct weft_gpu_team_words *words = team_words(team);
     listed[team->slot] = false;
     if (weft_device.staged) {
         memset(words, 0, sizeof *words);

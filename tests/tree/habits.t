@@ -14,7 +14,7 @@ FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 500
 MEDIAN_FUNCTION_LINES_MAX = 13
 ROOMS_OF_ORDER = ["base", "boot", "transport", "core", "device", "launch"]
-ROOMS_OF_ERRORS = ["base", "boot", "transport", "launch"]
+ROOMS_OF_ERRORS = ["base", "boot", "transport", "device", "launch"]
 
 
 def sources(*folders):
