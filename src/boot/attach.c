@@ -90,7 +90,7 @@ static int source_choose(const struct weft_source **source) {
 }
 
 /* A privileged program joins no job, because that would give the memory of its process to all PEs
- * to write to. Where the program itself has asked for a job, it must not go on alone. */
+ * to write to. If the program itself has asked for a job, it must not go on alone. */
 static int job_refuse(void) {
     const struct weft_source *announced = weft_privileged() ? weft_source_announced() : NULL;
     const char *launcher = getenv("WEFT_LAUNCHER");

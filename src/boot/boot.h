@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a process becomes a PE: it learns its number, and exchanges data and descriptors with the
+/* A process becomes a PE here: it learns its number, and exchanges data and descriptors with the
  * others.
  *
  * Our launcher leaves a socket and the control page to each PE in two inherited descriptors, named
@@ -63,7 +63,7 @@ int weft_boot_exchange(const char *call, const void *mine, size_t bytes, void *a
 
 /* An exchange among some PEs: contribution i is that of pes[i]. All members give the same list,
  * with themselves in it, and the same tag; so many exchanges may be under way at once, in any
- * threads, as differ in list or tag. PEs that are no members take no part in it, nor does PE 0.
+ * threads, as differ in list or tag. PEs that are no members take no part in it, PE 0 included.
  * Collective over the members; exchanges that wait for each other's members in a cycle deadlock. 0
  * or the same -errno on all, with text: -ECONNABORTED, a member has finalized. But -EMFILE, no room
  * for the descriptors, is this PE's alone, so members agree after an exchange of descriptors. Any

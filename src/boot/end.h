@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a PE ends its job, or itself when the job is over. */
+/* A PE ends its job by these, or itself when the job is over. */
 #ifndef WEFT_BOOT_END_H
 #define WEFT_BOOT_END_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the PEs of one host find each other if oshrun has not connected them.
+/* The PEs of one host find each other here if oshrun has not connected them.
  *
  * PE 0 opens a listening socket (boot/rendezvous.h) and receives the others, its peers, which send
- * their number and the job's key. When all have come, PE 0 closes the listening socket, makes the
- * control page and sends it to all. The connections stay: they are those of the hub, which PE 0
+ * their number and the job's key. When all have come, PE 0 makes the control page, sends it to all
+ * and closes the listening socket. The connections stay: they are those of the hub, which PE 0
  * serves itself. */
 #ifndef WEFT_BOOT_MEET_H
 #define WEFT_BOOT_MEET_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PMIx, as Open MPI's mpirun, PRRTE's prterun and Slurm (srun --mpi=pmix) speak it. The protocol is
- * libpmix's own affair, so it is opened at run time, where the environment speaks of PMIx. What is
- * declared here is the interface that libpmix.so.2 has kept since version 2 (PMIx Standard 2.0:
- * chapters "Data Structures", "Initialization and Finalization", "Key-Value Management"). */
+ * libpmix's own affair, so it is opened at run time, if the environment speaks of PMIx. The
+ * declarations here are the interface that libpmix.so.2 has kept since version 2 (PMIx Standard
+ * 2.0: chapters "Data Structures", "Initialization and Finalization", "Key-Value Management"). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>

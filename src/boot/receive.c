@@ -170,7 +170,7 @@ static int reception_check_peers(struct reception *reception) {
     return 0;
 }
 
-/* One look at the seated, and at the listener behind them. */
+/* Waits once for news from the peers that have come, and from the listening socket. */
 static int reception_turn(struct reception *reception) {
     nfds_t seated = 0;
     for (int pe = 1; pe < reception->self->npes; pe++)

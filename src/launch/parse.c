@@ -93,7 +93,8 @@ static int option_refuse(int option, const char *word) {
     return weft_options_error("no value belongs to %.*s", (int)strcspn(word, "="), word);
 }
 
-/* Acts on one option. Of two arguments getopt has taken the first, unless they are NAME=VALUE. */
+/* Acts on one option. If it has two arguments, getopt has taken the first, unless they are
+ * NAME=VALUE. */
 static int option_act(const struct weft_known_row *row, const char *word, int argc, char **argv,
                       struct weft_options *options) {
     struct weft_known_use use = {.word = word, .value = optarg};
