@@ -3,65 +3,78 @@
 #ifndef WEFT_API_AMO_H
 #define WEFT_API_AMO_H
 
+#include <string.h>
 #include "core/amo.h"
+#include "api/check.h"
 #include "api/checked.h"
-#include "api/detour.h"
-#include "api/misuse.h"
 
-#define WEFT_AMO_ARGUMENTS                                                                    \
-    const char *call, enum weft_amo_op op, size_t bytes, const void *dest, const void *value, \
-        const void *cond, void *fetched, const void *fetch, int pe
+#define WEFT_AMO_ARGUMENTS \
+    weft_amo_kind kind, const void *dest, uint64_t value, uint64_t cond, int pe, const char *call
 
-static inline const char *weft_api_amo_target(enum weft_amo_op op) {
-    return op == WEFT_AMO_FETCH ? "source" : "dest";
+/* `fetch` is where the user wants the word before; NULL: nowhere of the user's. */
+WEFT_COLD static void weft_api_amo_check(weft_amo_kind kind, const void *dest, const void *fetch,
+                                         int pe, const char *call) {
+    const char *target = weft_amo_kind_op(kind) == WEFT_AMO_FETCH ? "source" : "dest";
+    weft_checked_access(call,
+                        &(struct weft_access){target, fetch ? "fetch" : NULL, dest, fetch,
+                                              weft_amo_kind_bytes(kind), weft_amo_kind_bytes(kind),
+                                              weft_amo_kind_bytes(kind), pe, false});
 }
 
-/* Inlined with a constant operation and width, so that one instruction is left of it. `fetch` is
- * where the user wants the word before; NULL: nowhere of the user's. */
-static inline __attribute__((always_inline)) void weft_api_amo_now(WEFT_AMO_ARGUMENTS) {
-    (void)fetch;
-    if (__builtin_expect(weft_amo(op, bytes, (void *)dest, value, cond, fetched, pe) != 0, 0))
-        weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
-}
-
-WEFT_COLD static void weft_api_amo_detour(WEFT_AMO_ARGUMENTS) {
+WEFT_COLD static uint64_t weft_api_amo_detour(WEFT_AMO_ARGUMENTS) {
     if (weft_checked())
-        weft_checked_access(call,
-                            &(struct weft_access){weft_api_amo_target(op), fetch ? "fetch" : NULL,
-                                                  dest, fetch, bytes, bytes, bytes, pe, false});
-    if (weft_for_device(dest, fetch)) {
-        if (weft_space_device->rma->amo(op, bytes, (void *)dest, value, cond, fetched, pe, call) !=
-            0)
-            weft_misuse_access(call, weft_api_amo_target(op), dest, bytes, pe);
-        return;
-    }
-    weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
-    if (fetched)
-        weft_fetched(dest, fetched, bytes, pe, call);
+        weft_api_amo_check(kind, dest, NULL, pe, call);
+    return weft_amo_routed(kind, (void *)dest, value, cond, pe, call);
 }
 
-static inline __attribute__((always_inline)) void weft_api_amo(WEFT_AMO_ARGUMENTS) {
-    if (!(fetched ? weft_fetch_detour() : weft_detour())) {
-        weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
-    } else if (fetched && !weft_detour()) { /* only crowded */
-        weft_api_amo_now(call, op, bytes, dest, value, cond, fetched, fetch, pe);
-        weft_fetched(dest, fetched, bytes, pe, call);
+WEFT_COLD static void weft_api_amo_fetch_detour(WEFT_AMO_ARGUMENTS, void *fetch) {
+    struct weft_amo amo = {
+        weft_amo_kind_op(kind), weft_amo_kind_bytes(kind), (void *)dest, value, cond, fetch};
+    if (weft_checked())
+        weft_api_amo_check(kind, dest, fetch, pe, call);
+    weft_amo_fetch_routed(&amo, pe, call);
+}
+
+/* Inlined with a constant kind, so that one instruction is left of it. */
+static inline __attribute__((always_inline)) uint64_t weft_api_amo(WEFT_AMO_ARGUMENTS) {
+    if (weft_detour())
+        return weft_api_amo_detour(kind, dest, value, cond, pe, call);
+    return weft_amo(kind, (void *)dest, value, cond, pe, call);
+}
+
+static inline __attribute__((always_inline)) void weft_api_amo_fetch(WEFT_AMO_ARGUMENTS,
+                                                                     void *fetch) {
+    weft_check_local(call, "fetch", fetch, weft_amo_kind_bytes(kind));
+    if (weft_detour()) {
+        weft_api_amo_fetch_detour(kind, dest, value, cond, pe, call, fetch);
     } else {
-        weft_api_amo_detour(call, op, bytes, dest, value, cond, fetched, fetch, pe);
+        uint64_t before = weft_amo(kind, (void *)dest, value, cond, pe, call);
+        memcpy(fetch, &before, weft_amo_kind_bytes(kind));
     }
+}
+
+/* An operand's bits; of none: 0. */
+static inline __attribute__((always_inline)) uint64_t weft_api_bits(const void *p, size_t bytes) {
+    uint64_t bits = 0;
+    if (p)
+        memcpy(&bits, p, bytes);
+    return bits;
 }
 
 /* clang-format off */
 /* What becomes of the word before: nobody wants it, it is returned, or it is stored at `fetch`. */
+#define AMO_KIND(OP, T, FETCHES) weft_amo_kind_of(OP, sizeof(T), FETCHES)
+#define AMO_OPERANDS(T, DEST, VALUE, COND)                                                         \
+    DEST, weft_api_bits(VALUE, sizeof(T)), weft_api_bits(COND, sizeof(T)), pe, __func__
 #define AMO_SILENT(OP, T, DEST, VALUE, COND)                                                       \
-    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, NULL, NULL, pe);
+    weft_api_amo(AMO_KIND(OP, T, false), AMO_OPERANDS(T, DEST, VALUE, COND));
 #define AMO_RETURN(OP, T, DEST, VALUE, COND)                                                       \
     T before;                                                                                      \
-    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, &before, NULL, pe);                   \
+    uint64_t bits = weft_api_amo(AMO_KIND(OP, T, true), AMO_OPERANDS(T, DEST, VALUE, COND));       \
+    memcpy(&before, &bits, sizeof before);                                                         \
     return before;
 #define AMO_STORE(OP, T, DEST, VALUE, COND)                                                        \
-    weft_check_local(__func__, "fetch", fetch, sizeof(T));                                         \
-    weft_api_amo(__func__, OP, sizeof(T), DEST, VALUE, COND, fetch, fetch, pe);
+    weft_api_amo_fetch(AMO_KIND(OP, T, true), AMO_OPERANDS(T, DEST, VALUE, COND), fetch);
 /* clang-format on */
 
 #endif

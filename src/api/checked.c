@@ -2,18 +2,16 @@
 /* The checks of checked mode, and their lines. */
 #include "api/checked.h"
 #include "core/heap.h"
-#include "core/init.h"
-#include "api/detour.h"
+#include "core/misuse.h"
+#include "core/route.h"
 
 /* Whether p lies in a heap, and the object there; *begin is NULL when there is none. */
 static bool find_object(const void *p, size_t bytes, void **begin, size_t *object_bytes) {
+    const struct weft_heap *heap = weft_heap_of(p);
     *begin = NULL;
-    if (weft_window_holds(&weft_windows.heap.window, p, bytes))
-        weft_heap_find(p, begin, object_bytes);
-    else if (weft_devices() && weft_window_holds(weft_space_device->window, p, bytes))
-        weft_space_device->find(p, begin, object_bytes);
-    else
+    if (!weft_window_holds(heap->window, p, bytes))
         return false;
+    heap->find(p, begin, object_bytes);
     return true;
 }
 
@@ -50,51 +48,11 @@ void weft_checked_disjoint(const char *call, const char *a_name, const void *a, 
                        call, a_name, a, a_bytes, b_name, b, b_bytes);
 }
 
-/* The call that a thread is in, at the level where only one may be. */
-static _Atomic(const char *) entered;
-static _Thread_local bool inside; /* this one is */
-
-/* Where the job is over an end handler may have left the other's call. */
-static void check_alone(const char *call, const char *other) {
-    if (other && !inside && !weft_job_aborted())
-        weft_job_panic("%s: called while another thread is in %s, at thread level "
-                       "SHMEM_THREAD_SERIALIZED: let one thread call at a time, or ask "
-                       "shmem_init_thread for SHMEM_THREAD_MULTIPLE",
-                       call, other);
-}
-
-void weft_checked_caller(const char *call) {
-    if (weft_job.npes == 0)
-        weft_misuse_phase(call);
-    if (!weft_thread_allowed())
-        weft_job_panic("%s: called by a thread other than the one that called shmem_init, at "
-                       "thread level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
-                       call,
-                       weft_thread_level() == SHMEM_THREAD_SINGLE ? "SHMEM_THREAD_SINGLE"
-                                                                  : "SHMEM_THREAD_FUNNELED");
-    check_alone(call, atomic_load(&entered));
-}
-
-bool weft_checked_enter(const char *call) {
-    const char *other = NULL;
-    weft_checked_caller(call);
-    if (inside || weft_thread_level() != SHMEM_THREAD_SERIALIZED)
-        return false;
-    if (!atomic_compare_exchange_strong(&entered, &other, call))
-        check_alone(call, other);
-    return inside = true;
-}
-
-void weft_checked_leave(void) {
-    inside = false;
-    atomic_store(&entered, NULL);
-}
-
 void weft_checked_access(const char *call, const struct weft_access *access) {
-    weft_checked_caller(call);
+    weft_entry_check(call);
     if (access->symmetric_bytes == 0)
         return;
-    if (!weft_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
+    if (!weft_route_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
         weft_misuse_access(call, access->symmetric_name, access->symmetric, access->symmetric_bytes,
                            access->pe);
     weft_checked_object(call, access->symmetric_name, access->symmetric, access->symmetric_bytes);

@@ -8,28 +8,10 @@
 #define WEFT_API_CHECKED_H
 
 #include <stddef.h>
-#include "api/misuse.h"
 #include "coll/consistency.h"
 #include "coll/group.h"
-#include "core/rma.h"
 #include "core/team.h"
-
-static inline bool weft_checked(void) {
-    return __builtin_expect(weft_job.checked, 0);
-}
-
-/* Begins a routine that can last, to the end of the block that this stands in: at
- * SHMEM_THREAD_SERIALIZED no other thread may call meanwhile. Does what weft_check_running does. */
-#define WEFT_ENTER(call)                                                         \
-    __attribute__((cleanup(weft_checked_end), unused)) const bool weft_entered = \
-        __builtin_expect(!weft_job.plain, 0) && weft_checked_enter(call)
-
-WEFT_COLD bool weft_checked_enter(const char *call);
-WEFT_COLD void weft_checked_leave(void);
-static inline void weft_checked_end(const bool *entered) {
-    if (__builtin_expect(*entered, 0))
-        weft_checked_leave();
-}
+#include "api/entry.h"
 
 /* A symmetric and a local side of an access to world PE `pe`, which is known to be one. */
 struct weft_access {

@@ -4,10 +4,10 @@
  * job. */
 #include "api/collective.h"
 #include <errno.h>
+#include "core/route.h"
 #include "core/team.h"
 #include "api/checked.h"
 #include "api/define.h"
-#include "api/detour.h"
 
 /* --- Checks ---------------------------------------------------------------------------------- */
 
@@ -15,8 +15,7 @@
 static inline void check(const struct weft_group *group, const char *argument, const void *p,
                          size_t bytes, size_t blocks) {
     size_t all = weft_check_bytes(bytes, blocks);
-    if (__builtin_expect(!weft_near(p, all, weft_job.pe), 0) &&
-        !weft_symmetric(p, all, weft_job.pe))
+    if (!weft_route_symmetric(p, all, weft_job.pe))
         weft_misuse_access(group->call, argument, p, all, weft_job.pe);
 }
 

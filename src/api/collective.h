@@ -4,7 +4,6 @@
 #ifndef WEFT_API_COLLECTIVE_H
 #define WEFT_API_COLLECTIVE_H
 
-#include "api/misuse.h"
 #include "coll/collective.h"
 
 void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,

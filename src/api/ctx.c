@@ -3,8 +3,8 @@
  * can be delayed and joined; between near PEs an operation is done when its call returns, and a
  * session is checked and forgotten. */
 #include <errno.h>
+#include "core/space.h"
 #include "api/define.h"
-#include "api/detour.h"
 
 API(int, team_create_ctx, (shmem_team_t team, long options, shmem_ctx_t *ctx)) {
     weft_check_running(__func__);
@@ -28,7 +28,7 @@ API(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t *team)) {
 
 API(void, ctx_destroy, (shmem_ctx_t ctx)) {
     weft_check_running(__func__);
-    weft_complete_device(__func__);
+    weft_space_quiet(__func__);
     if (ctx != SHMEM_CTX_INVALID && weft_ctx_destroy(ctx) != 0)
         weft_misuse_handle(__func__, "ctx", ctx, "a context that was created and not destroyed");
 }

@@ -9,7 +9,7 @@
 #define WEFT_API_DEFINE_H
 
 #include <pshmem.h>
-#include "api/misuse.h"
+#include "api/check.h"
 
 /* clang-format off */
 #define API(RESULT, NAME, PARAMETERS) API_NAMED(RESULT, shmem_##NAME, PARAMETERS)

@@ -5,9 +5,9 @@
 #include "api/collective.h"
 #include "api/checked.h"
 #include "api/define.h"
-#include "api/detour.h"
 #include "coll/active.h"
 #include "core/order.h"
+#include "core/space.h"
 
 static void check_psync(const struct weft_group *group) {
     int unready = weft_active_unready(group);
@@ -59,7 +59,7 @@ API(void, sync, (SET, long *pSync)) {
 
 API(void, barrier, (SET, long *pSync)) {
     OPEN
-    weft_complete_device(__func__);
+    weft_space_quiet(__func__);
     weft_order_quiet();
     sync_set(&group);
 }

@@ -2,9 +2,9 @@
 /* Locks. */
 #include "core/lock.h"
 #include <errno.h>
+#include "core/space.h"
 #include "api/checked.h"
 #include "api/define.h"
-#include "api/detour.h"
 
 static int check(const char *call, long *lock, int result) {
     if (result == -EFAULT)
@@ -28,6 +28,6 @@ API(int, test_lock, (long *lock)) {
 
 API(void, clear_lock, (long *lock)) {
     weft_check_running(__func__);
-    weft_complete_device(__func__);
+    weft_space_quiet(__func__);
     check(__func__, lock, weft_lock_clear(lock));
 }

@@ -9,21 +9,15 @@
 #include "base/size.h"
 #include "core/blocks.h"
 #include "core/heap.h"
-#include "core/window.h"
 #include "api/checked.h"
 #include "api/define.h"
-#include "api/detour.h"
-
-static bool on_device(const void *ptr) {
-    return ptr && weft_for_device(ptr, NULL);
-}
 
 /* An object is named by its offset: addresses differ from PE to PE. Calls that do nothing are not
  * collective. */
-static void check_same(const char *call, const void *ptr, shmemx_space_t space, size_t size) {
-    const struct weft_window *heap =
-        space == SHMEMX_SPACE_DEVICE ? weft_space_device->window : &weft_windows.heap.window;
-    uintptr_t offset = ptr ? (uintptr_t)ptr - heap->local : 0;
+static void check_same(const char *call, const void *ptr, const struct weft_heap *heap,
+                       size_t size) {
+    shmemx_space_t space = heap == &weft_heap_host ? SHMEMX_SPACE_HOST : SHMEMX_SPACE_DEVICE;
+    uintptr_t offset = ptr ? (uintptr_t)ptr - heap->window->local : 0;
     const struct weft_same same[] = {{"ptr (offset in the heap)", (int64_t)offset},
                                      {"size", (int64_t)size},
                                      {"space", (int64_t)space},
@@ -33,16 +27,16 @@ static void check_same(const char *call, const void *ptr, shmemx_space_t space, 
 
 /* What is no object here has no offset to compare with others'. */
 static void check_same_object(const char *call, const void *ptr, size_t size) {
-    bool device = on_device(ptr);
-    (device ? weft_space_device->check : weft_heap_check)(ptr, call);
-    check_same(call, ptr, device ? SHMEMX_SPACE_DEVICE : SHMEMX_SPACE_HOST, size);
+    const struct weft_heap *heap = weft_heap_of(ptr);
+    heap->check(ptr, call);
+    check_same(call, ptr, heap, size);
 }
 
 static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
     WEFT_ENTER(call);
-    weft_complete_device(call);
+    weft_space_quiet(call);
     if (weft_checked() && size != 0)
-        check_same(call, NULL, SHMEMX_SPACE_HOST, size);
+        check_same(call, NULL, &weft_heap_host, size);
     return size == 0 ? NULL : weft_heap_malloc(size, alignment, zero, call);
 }
 
@@ -72,36 +66,26 @@ void *weft_memory_align(const char *call, size_t alignment, size_t size) {
     return allocate(call, size, alignment, false);
 }
 
-static void release(void *ptr, const char *call) {
-    if (on_device(ptr))
-        weft_space_device->free(ptr, call);
-    else
-        weft_heap_free(ptr, call);
-}
-
 void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
     if (!ptr)
         return weft_memory_malloc(call, size);
     WEFT_ENTER(call);
-    weft_complete_device(call);
+    weft_space_quiet(call);
     if (weft_checked())
         check_same_object(call, ptr, size);
-    if (size == 0)
-        release(ptr, call);
-    else if (on_device(ptr))
-        return weft_space_device->realloc(ptr, size, call);
-    else
-        return weft_heap_realloc(ptr, size, call);
+    if (size != 0)
+        return weft_heap_of(ptr)->realloc(ptr, size, call);
+    weft_heap_of(ptr)->free(ptr, call);
     return NULL;
 }
 
 void weft_memory_free(const char *call, void *ptr) {
     WEFT_ENTER(call);
-    weft_complete_device(call);
+    weft_space_quiet(call);
     if (weft_checked() && ptr)
         check_same_object(call, ptr, 0);
     if (ptr)
-        release(ptr, call);
+        weft_heap_of(ptr)->free(ptr, call);
 }
 
 API(void *, malloc, (size_t size)) {
@@ -144,10 +128,10 @@ static void *allocate_on_device(const char *call, size_t size, size_t alignment,
         return NULL;
     }
     WEFT_ENTER(call);
-    weft_complete_device(call);
+    weft_space_quiet(call);
     if (weft_checked()) /* before the GPUs come up, which takes all PEs */
-        check_same(call, NULL, SHMEMX_SPACE_DEVICE, size);
-    return weft_space_device->malloc(size, alignment, zero, call);
+        check_same(call, NULL, &weft_space_device->heap, size);
+    return weft_space_device->heap.malloc(size, alignment, zero, call);
 }
 
 static void *allocate_on_host(const char *call, size_t size, size_t alignment, bool zero) {

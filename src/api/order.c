@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes those
- * of every context alike; on SHMEM_CTX_INVALID both do nothing. */
+ * of every context alike; on SHMEM_CTX_INVALID both do nothing. What a GPU makes is ordered by
+ * completing it. */
 #include "core/order.h"
+#include "core/space.h"
+#include "api/check.h"
 #include "api/define.h"
-#include "api/detour.h"
 
-/* What a GPU makes is ordered by completing it. */
+WEFT_COLD static void complete_detour(const char *call) {
+    weft_check_running(call);
+    weft_space_quiet(call);
+}
+
 static inline void fence(const char *call) {
+    if (weft_order_detour())
+        complete_detour(call);
     weft_order_fence();
-    weft_complete_device(call);
 }
 
 static inline void quiet(const char *call) {
-    weft_complete_device(call);
+    if (weft_order_detour())
+        complete_detour(call);
     weft_order_quiet();
 }
 
 API(void, fence, (void)) {
-    weft_check_running(__func__);
     fence(__func__);
 }
 
@@ -27,7 +34,6 @@ API(void, ctx_fence, (shmem_ctx_t ctx)) {
 }
 
 API(void, quiet, (void)) {
-    weft_check_running(__func__);
     quiet(__func__);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks for extensions, which return -errno with text where the standard's calls end the job
- * (api/misuse.h). */
+ * (core/misuse.h). */
 #ifndef WEFT_API_REFUSE_H
 #define WEFT_API_REFUSE_H
 

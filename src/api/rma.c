@@ -1,151 +1,179 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Remote memory access: put and get, single elements, strided and block-strided.
  *
- * A near put is complete when its copy is, so the non-blocking forms are the blocking ones, but
- * where a GPU makes the copy. */
+ * The short way checks the local side and is inlined, as is the near copy behind it (core/rma.h):
+ * a shared body costs a jump and the move of its arguments, a tenth of a small put, and where the
+ * size is constant only that copy is left. The detour goes its own way to the end, for a call in
+ * the middle would have every put save registers. */
 #include "core/rma.h"
+#include "api/check.h"
 #include "api/checked.h"
 #include "api/define.h"
-#include "api/detour.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-ALWAYS_INLINE void put_now(void *dest, const void *source, size_t bytes, int pe, const char *call) {
-    weft_check_local(call, "source", source, bytes);
-    if (__builtin_expect(weft_rma_put(dest, source, bytes, pe) != 0, 0))
-        weft_misuse_access(call, "dest", dest, bytes, pe);
-}
-
-ALWAYS_INLINE void get_now(void *dest, const void *source, size_t bytes, int pe, const char *call) {
-    weft_check_local(call, "dest", dest, bytes);
-    if (__builtin_expect(weft_rma_get(dest, source, bytes, pe) != 0, 0))
-        weft_misuse_access(call, "source", source, bytes, pe);
-}
-
 /* --- The detour ------------------------------------------------------------------------------ */
 
-static void put_anywhere(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                         bool nbi, const char *call) {
-    WEFT_ENTER(call);
+/* `there` is the symmetric side, which a put calls dest; `here` the local one. */
+static void check_put(void *there, const void *here, size_t bytes, size_t alignment, int pe,
+                      const char *call) {
     if (weft_checked())
-        weft_checked_access(call, &(struct weft_access){"dest", "source", dest, source, bytes,
-                                                        bytes, alignment, pe, false});
-    if (!weft_for_device(dest, source)) {
-        put_now(dest, source, bytes, pe, call);
-        return;
-    }
-    weft_check_local(call, "source", source, bytes);
-    if (weft_space_device->rma->put(dest, source, bytes, pe, nbi, call) != 0)
-        weft_misuse_access(call, "dest", dest, bytes, pe);
+        weft_checked_access(call, &(struct weft_access){"dest", "source", there, here, bytes, bytes,
+                                                        alignment, pe, false});
+    weft_check_local(call, "source", here, bytes);
 }
 
-static void get_anywhere(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                         bool nbi, const char *call) {
-    WEFT_ENTER(call);
+static void check_get(void *here, const void *there, size_t bytes, size_t alignment, int pe,
+                      const char *call) {
     if (weft_checked())
-        weft_checked_access(call, &(struct weft_access){"source", "dest", source, dest, bytes,
-                                                        bytes, alignment, pe, false});
-    if (!weft_for_device(source, dest)) {
-        get_now(dest, source, bytes, pe, call);
-        weft_fetched(source, dest, bytes, pe, call);
-        return;
-    }
-    weft_check_local(call, "dest", dest, bytes);
-    if (weft_space_device->rma->get(dest, source, bytes, pe, nbi, call) != 0)
-        weft_misuse_access(call, "source", source, bytes, pe);
+        weft_checked_access(call, &(struct weft_access){"source", "dest", there, here, bytes, bytes,
+                                                        alignment, pe, false});
+    weft_check_local(call, "dest", here, bytes);
 }
 
 /* One function for each form: a seventh argument would go over the stack. */
-#define DETOUR(NAME, VERB, NBI)                                                                \
-    WEFT_COLD static void NAME(void *dest, const void *source, size_t bytes, size_t alignment, \
-                               int pe, const char *call) {                                     \
-        VERB(dest, source, bytes, alignment, pe, NBI, call);                                   \
-    }
-DETOUR(put_detour, put_anywhere, false)
-DETOUR(put_nbi_detour, put_anywhere, true)
-DETOUR(get_detour, get_anywhere, false)
-DETOUR(get_nbi_detour, get_anywhere, true)
-#undef DETOUR
-
-/* The value of an element is on the stack: its word alone says whose work it is. */
-WEFT_COLD static void put_element_detour(void *dest, const void *value, size_t bytes,
-                                         size_t alignment, int pe, const char *call) {
+WEFT_COLD static void put_detour(void *dest, const void *source, size_t bytes, size_t alignment,
+                                 int pe, const char *call) {
     WEFT_ENTER(call);
-    if (weft_checked())
-        weft_checked_access(call, &(struct weft_access){"dest", "source", dest, value, bytes, bytes,
-                                                        alignment, pe, false});
-    int error = weft_for_device(dest, NULL)
-                    ? weft_space_device->rma->put_value(dest, value, bytes, pe, call)
-                    : weft_rma_put_element(dest, value, bytes, pe);
-    if (error)
-        weft_misuse_access(call, "dest", dest, bytes, pe);
+    check_put(dest, source, bytes, alignment, pe, call);
+    weft_rma_put_routed(dest, source, bytes, pe, false, call);
 }
 
-WEFT_COLD static void get_element_detour(void *value, const void *source, size_t bytes,
-                                         size_t alignment, int pe, const char *call) {
+WEFT_COLD static void put_nbi_detour(void *dest, const void *source, size_t bytes, size_t alignment,
+                                     int pe, const char *call) {
     WEFT_ENTER(call);
-    if (weft_checked())
-        weft_checked_access(call, &(struct weft_access){"source", "dest", source, value, bytes,
-                                                        bytes, alignment, pe, false});
-    int error = weft_for_device(source, NULL)
-                    ? weft_space_device->rma->get_value(value, source, bytes, pe, call)
-                    : weft_rma_get_element(value, source, bytes, pe);
-    if (error)
-        weft_misuse_access(call, "source", source, bytes, pe);
-    weft_fetched(source, value, bytes, pe, call);
+    check_put(dest, source, bytes, alignment, pe, call);
+    weft_rma_put_routed(dest, source, bytes, pe, true, call);
 }
 
-/* Where PEs share processors, and nothing else takes a call off its way. */
-static __attribute__((noinline)) void get_now_crowded(void *dest, const void *source, size_t bytes,
-                                                      int pe, const char *call) {
-    get_now(dest, source, bytes, pe, call);
-    weft_fetched(source, dest, bytes, pe, call);
+WEFT_COLD static void get_away(void *dest, const void *source, size_t bytes, size_t alignment,
+                               int pe, bool nbi, const char *call) {
+    WEFT_ENTER(call);
+    check_get(dest, source, bytes, alignment, pe, call);
+    weft_rma_get_routed(dest, source, bytes, pe, nbi, call);
+}
+
+/* Where PEs share processors, most come here, and nothing else takes them off their way. */
+ALWAYS_INLINE void get_crowded(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                               const char *call) {
+    weft_check_local(call, "dest", dest, bytes);
+    weft_rma_get(dest, source, bytes, pe, nbi, call);
+    weft_poll_fetched(source, dest, bytes, pe, call);
+}
+
+static __attribute__((noinline)) void get_detour(void *dest, const void *source, size_t bytes,
+                                                 size_t alignment, int pe, const char *call) {
+    if (weft_detour())
+        get_away(dest, source, bytes, alignment, pe, false, call);
+    else
+        get_crowded(dest, source, bytes, pe, false, call);
+}
+
+static __attribute__((noinline)) void get_nbi_detour(void *dest, const void *source, size_t bytes,
+                                                     size_t alignment, int pe, const char *call) {
+    if (weft_detour())
+        get_away(dest, source, bytes, alignment, pe, true, call);
+    else
+        get_crowded(dest, source, bytes, pe, true, call);
+}
+
+WEFT_COLD static void put_value_detour(void *dest, const void *value, size_t bytes,
+                                       size_t alignment, int pe, const char *call) {
+    WEFT_ENTER(call);
+    check_put(dest, value, bytes, alignment, pe, call);
+    weft_rma_put_value_routed(dest, value, bytes, pe, call);
+}
+
+WEFT_COLD static void get_value_detour(void *value, const void *source, size_t bytes,
+                                       size_t alignment, int pe, const char *call) {
+    WEFT_ENTER(call);
+    check_get(value, source, bytes, alignment, pe, call);
+    weft_rma_get_value_routed(value, source, bytes, pe, call);
+}
+
+WEFT_COLD static void put_word_detour(void *dest, uint64_t word, size_t bytes, size_t alignment,
+                                      int pe, const char *call) {
+    WEFT_ENTER(call);
+    check_put(dest, &word, bytes, alignment, pe, call);
+    weft_rma_put_word_routed(dest, word, bytes, pe, call);
+}
+
+WEFT_COLD static uint64_t get_word_detour(const void *source, size_t bytes, size_t alignment,
+                                          int pe, const char *call) {
+    uint64_t word = 0;
+    WEFT_ENTER(call);
+    check_get(&word, source, bytes, alignment, pe, call);
+    return weft_rma_get_word_routed(source, bytes, pe, call);
 }
 
 /* --- The short way --------------------------------------------------------------------------- */
 
-/* Inlined into every routine: a shared body costs a jump and the move of its arguments, a tenth of
- * a small put. Where the size is constant only that copy is left. The detour goes its own way to
- * the end, for a call in the middle would have every put save registers. */
-#define SHORT_WAY(NAME, OFF, NOW, DETOUR)                                                   \
-    ALWAYS_INLINE void NAME(void *dest, const void *source, size_t bytes, size_t alignment, \
-                            int pe, const char *call) {                                     \
-        if (OFF())                                                                          \
-            DETOUR(dest, source, bytes, alignment, pe, call);                               \
-        else                                                                                \
-            NOW(dest, source, bytes, pe, call);                                             \
+ALWAYS_INLINE void put(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                       const char *call) {
+    if (weft_detour()) {
+        put_detour(dest, source, bytes, alignment, pe, call);
+    } else {
+        weft_check_local(call, "source", source, bytes);
+        weft_rma_put(dest, source, bytes, pe, false, call);
     }
-SHORT_WAY(put, weft_detour, put_now, put_detour)
-SHORT_WAY(put_nbi, weft_detour, put_now, put_nbi_detour)
-SHORT_WAY(get_off, weft_detour, get_now_crowded, get_detour)
-SHORT_WAY(get_nbi_off, weft_detour, get_now_crowded, get_nbi_detour)
-SHORT_WAY(get, weft_fetch_detour, get_now, get_off)
-SHORT_WAY(get_nbi, weft_fetch_detour, get_now, get_nbi_off)
-#undef SHORT_WAY
-
-ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size_t alignment,
-                               int pe, const char *call) {
-    if (weft_detour())
-        put_element_detour(dest, value, bytes, alignment, pe, call);
-    else if (__builtin_expect(weft_rma_put_element(dest, value, bytes, pe) != 0, 0))
-        weft_misuse_access(call, "dest", dest, bytes, pe);
 }
 
-ALWAYS_INLINE void get_element_now(void *value, const void *source, size_t bytes, int pe,
-                                   const char *call) {
-    if (__builtin_expect(weft_rma_get_element(value, source, bytes, pe) != 0, 0))
-        weft_misuse_access(call, "source", source, bytes, pe);
+ALWAYS_INLINE void put_nbi(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                           const char *call) {
+    if (weft_detour()) {
+        put_nbi_detour(dest, source, bytes, alignment, pe, call);
+    } else {
+        weft_check_local(call, "source", source, bytes);
+        weft_rma_put(dest, source, bytes, pe, true, call);
+    }
+}
+
+ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                       const char *call) {
+    if (weft_fetch_detour()) {
+        get_detour(dest, source, bytes, alignment, pe, call);
+    } else {
+        weft_check_local(call, "dest", dest, bytes);
+        weft_rma_get(dest, source, bytes, pe, false, call);
+    }
+}
+
+ALWAYS_INLINE void get_nbi(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                           const char *call) {
+    if (weft_fetch_detour()) {
+        get_nbi_detour(dest, source, bytes, alignment, pe, call);
+    } else {
+        weft_check_local(call, "dest", dest, bytes);
+        weft_rma_get(dest, source, bytes, pe, true, call);
+    }
+}
+
+/* A word travels in a register: were it memory, the near path would have to keep that, too. */
+ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size_t alignment,
+                               int pe, const char *call) {
+    uint64_t word = 0;
+    memcpy(&word, value, bytes < sizeof word ? bytes : sizeof word);
+    if (bytes > WEFT_RMA_WORD && weft_detour())
+        put_value_detour(dest, value, bytes, alignment, pe, call);
+    else if (bytes > WEFT_RMA_WORD)
+        weft_rma_put_value(dest, value, bytes, pe, call);
+    else if (weft_detour())
+        put_word_detour(dest, word, bytes, alignment, pe, call);
+    else
+        weft_rma_put_word(dest, word, bytes, pe, call);
 }
 
 ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, size_t alignment,
                                int pe, const char *call) {
-    if (!weft_fetch_detour()) {
-        get_element_now(value, source, bytes, pe, call);
-    } else if (!weft_detour()) { /* only crowded */
-        get_element_now(value, source, bytes, pe, call);
-        weft_fetched(source, value, bytes, pe, call);
+    uint64_t word;
+    if (bytes > WEFT_RMA_WORD && weft_detour()) {
+        get_value_detour(value, source, bytes, alignment, pe, call);
+    } else if (bytes > WEFT_RMA_WORD) {
+        weft_rma_get_value(value, source, bytes, pe, call);
     } else {
-        get_element_detour(value, source, bytes, alignment, pe, call);
+        word = weft_detour() ? get_word_detour(source, bytes, alignment, pe, call)
+                             : weft_rma_get_word(source, bytes, pe, call);
+        memcpy(value, &word, bytes);
     }
 }
 
@@ -173,11 +201,7 @@ static void put_strided(void *dest, const void *source, const struct weft_stride
         check_strided(
             call, (struct weft_access){"dest", "source", dest, source, 0, 0, alignment, pe, true},
             shape, true);
-    int error = weft_for_device(dest, source)
-                    ? weft_space_device->rma->put_strided(dest, source, shape, pe, call)
-                    : weft_rma_put_strided(dest, source, shape, pe);
-    if (error)
-        weft_misuse_access(call, "dest", dest, strided_bytes(shape), pe);
+    weft_rma_put_strided(dest, source, shape, pe, call);
 }
 
 static void get_strided(void *dest, const void *source, const struct weft_strided *shape,
@@ -187,11 +211,7 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
         check_strided(
             call, (struct weft_access){"source", "dest", source, dest, 0, 0, alignment, pe, true},
             shape, false);
-    int error = weft_for_device(source, dest)
-                    ? weft_space_device->rma->get_strided(dest, source, shape, pe, call)
-                    : weft_rma_get_strided(dest, source, shape, pe);
-    if (error)
-        weft_misuse_access(call, "source", source, strided_bytes(shape), pe);
+    weft_rma_get_strided(dest, source, shape, pe, call);
 }
 
 /* clang-format off */

@@ -10,11 +10,11 @@
 #include "boot/boot.h"
 #include "boot/stall.h"
 #include "core/init.h"
+#include "core/route.h"
 #include "core/team.h"
 #include "core/window.h"
 #include "device/space.h"
 #include "api/define.h"
-#include "api/detour.h"
 #include "api/setup.h"
 
 static void check_not_forked(const char *call) {
@@ -105,7 +105,7 @@ API(int, pe_accessible, (int pe)) {
 
 API(int, addr_accessible, (const void *addr, int pe)) {
     weft_check_running(__func__);
-    return weft_symmetric(addr, 1, pe);
+    return weft_route_symmetric(addr, 1, pe);
 }
 
 /* Static data is mapped a second time beside the peers', but here keeps the address it has. */
@@ -131,7 +131,7 @@ API(void *, team_ptr, (shmem_team_t team, const void *dest, int pe)) {
 void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe) {
     weft_check_running(__func__);
     if (asker == SHMEMX_SPACE_DEVICE)
-        return weft_devices() ? weft_space_device->pointer(p, pe) : NULL;
+        return weft_space_pointer(p, pe);
     return asker == SHMEMX_SPACE_HOST ? pointer(p, pe) : NULL;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Signalling: puts that announce themselves, and the words that they announce themselves by. */
-#include "core/ivar.h"
 #include "core/rma.h"
+#include "core/view.h"
 #include "core/wait.h"
+#include "api/check.h"
 #include "api/checked.h"
 #include "api/define.h"
-#include "api/detour.h"
 
 static enum weft_signal_op signal_op(const char *call, int sig_op) {
     if (sig_op != SHMEM_SIGNAL_SET && sig_op != SHMEM_SIGNAL_ADD)
@@ -13,87 +13,48 @@ static enum weft_signal_op signal_op(const char *call, int sig_op) {
     return sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
 }
 
-/* A payload and the word that announces it. */
-struct announced {
-    void *dest;
-    const void *source;
-    size_t bytes, alignment;
-    uint64_t *sig_addr;
-    bool nbi;
-};
-
 static void check_word(const char *call, const uint64_t *sig_addr, int pe) {
     weft_checked_access(call,
                         &(struct weft_access){"sig_addr", NULL, sig_addr, NULL, sizeof *sig_addr, 0,
                                               sizeof *sig_addr, pe, false});
 }
 
-WEFT_COLD _Noreturn static void misuse_put_signal(const char *call, const struct announced *put,
-                                                  int pe) {
-    if (!weft_symmetric(put->sig_addr, sizeof *put->sig_addr, pe))
-        weft_misuse_access(call, "sig_addr", put->sig_addr, sizeof *put->sig_addr, pe);
-    weft_misuse_access(call, "dest", put->dest, put->bytes, pe);
-}
-
-static inline void put_signal_now(const char *call, const struct announced *put, uint64_t signal,
-                                  int sig_op, int pe) {
-    enum weft_signal_op op = signal_op(call, sig_op);
-    weft_check_local(call, "source", put->source, put->bytes);
-    if (__builtin_expect(weft_rma_put_signal(put->dest, put->source, put->bytes, put->sig_addr,
-                                             signal, op, pe) == 0,
-                         1))
-        return;
-    misuse_put_signal(call, put, pe);
-}
-
-static void check_put_signal(const char *call, const struct announced *put, int pe) {
+WEFT_COLD static void check_put_signal(const char *call, const struct weft_put_signal *put,
+                                       size_t alignment, int pe) {
     check_word(call, put->sig_addr, pe);
-    weft_checked_access(call,
-                        &(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
-                                              put->bytes, put->alignment, pe, false});
+    weft_checked_access(call, &(struct weft_access){"dest", "source", put->dest, put->source,
+                                                    put->bytes, put->bytes, alignment, pe, false});
     weft_checked_disjoint(call, "dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
                           sizeof *put->sig_addr);
 }
 
-WEFT_COLD static void put_signal_detour(const char *call, const struct announced *put,
-                                        uint64_t signal, int sig_op, int pe) {
+static void put_signal_now(const char *call, struct weft_put_signal *put, int sig_op, int pe) {
+    put->op = signal_op(call, sig_op);
+    weft_check_local(call, "source", put->source, put->bytes);
+    weft_rma_put_signal(put, pe, call);
+}
+
+WEFT_COLD static void put_signal_detour(const char *call, struct weft_put_signal *put, int sig_op,
+                                        size_t alignment, int pe) {
     WEFT_ENTER(call);
     if (weft_checked())
-        check_put_signal(call, put, pe);
-    if (!weft_for_device(put->sig_addr, NULL) &&
-        (put->bytes == 0 || !weft_for_device(put->dest, put->source))) {
-        put_signal_now(call, put, signal, sig_op, pe);
-        return;
-    }
-    enum weft_signal_op op = signal_op(call, sig_op);
-    weft_check_local(call, "source", put->source, put->bytes);
-    if (weft_space_device->rma->put_signal(put->dest, put->source, put->bytes, put->sig_addr,
-                                           signal, op, pe, put->nbi, call) != 0)
-        misuse_put_signal(call, put, pe);
+        check_put_signal(call, put, alignment, pe);
+    put_signal_now(call, put, sig_op, pe);
 }
 
-static void put_signal(const char *call, const struct announced *put, uint64_t signal, int sig_op,
+static void put_signal(const char *call, struct weft_put_signal *put, int sig_op, size_t alignment,
                        int pe) {
     if (weft_detour())
-        put_signal_detour(call, put, signal, sig_op, pe);
+        put_signal_detour(call, put, sig_op, alignment, pe);
     else
-        put_signal_now(call, put, signal, sig_op, pe);
-}
-
-static inline void signal_now(const char *call, uint64_t *sig_addr, uint64_t signal,
-                              enum weft_signal_op op, int pe) {
-    if (__builtin_expect(weft_rma_signal(sig_addr, signal, op, pe) != 0, 0))
-        weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
+        put_signal_now(call, put, sig_op, pe);
 }
 
 WEFT_COLD static void signal_detour(const char *call, uint64_t *sig_addr, uint64_t signal,
                                     enum weft_signal_op op, int pe) {
     if (weft_checked())
         check_word(call, sig_addr, pe);
-    if (!weft_for_device(sig_addr, NULL))
-        signal_now(call, sig_addr, signal, op, pe);
-    else if (weft_space_device->rma->signal(sig_addr, signal, op, pe, call) != 0)
-        weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
+    weft_rma_signal_routed(sig_addr, signal, op, pe, call);
 }
 
 static void signal_word(const char *call, uint64_t *sig_addr, uint64_t signal,
@@ -101,26 +62,19 @@ static void signal_word(const char *call, uint64_t *sig_addr, uint64_t signal,
     if (weft_detour())
         signal_detour(call, sig_addr, signal, op, pe);
     else
-        signal_now(call, sig_addr, signal, op, pe);
+        weft_rma_signal(sig_addr, signal, op, pe, call);
 }
 
 static void check_own_word(const char *call, const uint64_t *sig_addr) {
     if (weft_checked())
         check_word(call, sig_addr, weft_job.pe);
-    if (!weft_symmetric(sig_addr, sizeof *sig_addr, weft_job.pe))
+    if (!weft_route_symmetric(sig_addr, sizeof *sig_addr, weft_job.pe))
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
-}
-
-WEFT_COLD static uint64_t load_from_device(const char *call, const uint64_t *sig_addr) {
-    uint64_t signal;
-    weft_space_device->rma->look(&signal, sig_addr, sizeof signal, call);
-    return signal;
 }
 
 /* The word of this PE, wherever it lies. */
 static inline uint64_t load(const char *call, const uint64_t *sig_addr) {
-    return weft_for_device(sig_addr, NULL) ? load_from_device(call, sig_addr)
-                                           : __atomic_load_n(sig_addr, __ATOMIC_ACQUIRE);
+    return weft_view_key((struct weft_ivar_type){sizeof *sig_addr, false}, sig_addr, call);
 }
 
 /* clang-format off */
@@ -129,9 +83,9 @@ static inline uint64_t load(const char *call, const uint64_t *sig_addr) {
          (T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,            \
           int sig_op, int pe),                                                                     \
          put_signal(__func__,                                                                      \
-                    &(struct announced){dest, source, weft_check_bytes(nelems, SIZE), ALIGN,       \
-                                        sig_addr, NBI},                                            \
-                    signal, sig_op, pe);)
+                    &(struct weft_put_signal){dest, source, weft_check_bytes(nelems, SIZE),        \
+                                              sig_addr, signal, WEFT_SIGNAL_SET, NBI},             \
+                    sig_op, ALIGN, pe);)
 #define TYPED(N, T, _)                                                                             \
     PUT_SIGNAL(N##_put_signal, T, sizeof(T), _Alignof(T), false)                                   \
     PUT_SIGNAL(N##_put_signal_nbi, T, sizeof(T), _Alignof(T), true)
@@ -151,14 +105,14 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 /* clang-format on */
 
 WEFT_COLD static uint64_t fetch_detour(const char *call, const uint64_t *sig_addr) {
+    weft_check_running(call);
     check_own_word(call, sig_addr);
     uint64_t signal = load(call, sig_addr);
-    weft_fetched(sig_addr, &signal, sizeof signal, weft_job.pe, call);
+    weft_poll_fetched(sig_addr, &signal, sizeof signal, weft_job.pe, call);
     return signal;
 }
 
 API(uint64_t, signal_fetch, (const uint64_t *sig_addr)) {
-    weft_check_running(__func__);
     if (weft_fetch_detour())
         return fetch_detour(__func__, sig_addr);
     if (__builtin_expect(!weft_near(sig_addr, sizeof *sig_addr, weft_job.pe), 0))

@@ -3,9 +3,9 @@
 #include "core/team.h"
 #include <errno.h>
 #include <shmemx.h>
+#include "core/space.h"
 #include "api/checked.h"
 #include "api/define.h"
-#include "api/detour.h"
 #include "api/refuse.h"
 
 API(int, team_my_pe, (shmem_team_t team)) {
@@ -82,8 +82,7 @@ static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_t
 }
 
 static void destroy(struct weft_team *members, const char *call) {
-    if (weft_space_device)
-        weft_space_device->team_ended(members, call);
+    weft_space_end_team(members, call);
     weft_team_destroy(members);
 }
 
@@ -148,7 +147,7 @@ API(void, team_destroy, (shmem_team_t team)) {
         weft_misuse_handle(__func__, "team", team, "a team that was made, and not destroyed");
     if (weft_checked())
         weft_checked_collective(__func__, members, NULL);
-    weft_complete_device(__func__);
+    weft_space_quiet(__func__);
     weft_ctx_destroy_all(team);
     destroy(members, __func__);
 }

@@ -4,27 +4,12 @@
  * What returns satisfied has acquired: everything that the writer ordered before the word is
  * visible. An empty set is satisfied at once, and none of its pointers is looked at. */
 #include <sched.h>
-#include <stdlib.h>
 #include <shmemx.h>
+#include "core/poll.h"
 #include "api/wait.h"
 #include "api/define.h"
 
-uint64_t weft_ivar_device_key(const char *call, struct weft_ivar_type type, const void *ivar) {
-    uint64_t word;
-    weft_space_device->rma->look(&word, ivar, type.bytes, call);
-    return weft_ivar_key(type, &word);
-}
-
 /* --- Sets ------------------------------------------------------------------------------------ */
-
-/* A set as the processor can look at it: the words themselves, or a copy of those that lie in a
- * GPU's memory, made anew for each look. */
-struct view {
-    const char *call;
-    struct weft_ivars set;
-    const void *words; /* the GPU's; NULL: the set has the words themselves */
-    void *copy;
-};
 
 /* Whether there is anything to wait for. */
 static bool check_set(const char *call, const struct weft_ivars *set) {
@@ -35,40 +20,12 @@ static bool check_set(const char *call, const struct weft_ivars *set) {
     return true;
 }
 
-WEFT_COLD static void open_copy(struct view *view) {
-    size_t bytes = view->set.nelems * view->set.type.bytes;
-    view->copy = malloc(bytes);
-    if (!view->copy)
-        weft_job_panic("%s: no memory for a copy of %zu bytes of words of the GPU", view->call,
-                       bytes);
-    view->words = view->set.ivars;
-    view->set.ivars = view->copy;
-}
-
 /* False when there is nothing to wait for. */
-static bool open_view(struct view *view, const char *call, const struct weft_ivars *set) {
+static bool open_view(struct weft_view *view, const char *call, const struct weft_ivars *set) {
     if (!check_set(call, set))
         return false;
-    *view = (struct view){.call = call, .set = *set};
-    if (weft_for_device(set->ivars, NULL))
-        open_copy(view);
+    weft_view_open(view, set, call);
     return true;
-}
-
-static inline void close_view(struct view *view) {
-    free(view->copy);
-}
-
-WEFT_COLD static void copy_words(const struct view *view) {
-    weft_space_device->rma->look(view->copy, view->words, view->set.nelems * view->set.type.bytes,
-                                 view->call);
-}
-
-/* The set, looked at now. */
-static inline const struct weft_ivars *look(const struct view *view) {
-    if (view->words)
-        copy_words(view);
-    return &view->set;
 }
 
 /* --- Waits and tests ------------------------------------------------------------------------- */
@@ -77,36 +34,37 @@ static inline const struct weft_ivars *look(const struct view *view) {
  * look before, too. */
 void weft_api_wait_until_all(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
-    struct view view;
+    struct weft_view view;
     if (!open_view(&view, call, set))
         return;
-    look(&view);
+    weft_view_look(&view);
     for (size_t i = 0; i < set->nelems; i++)
         if (!set->status || set->status[i] == 0)
-            WEFT_WAIT_UNTIL(weft_ivars_met(&view.set, i) || weft_ivars_met(look(&view), i), call);
-    close_view(&view);
+            WEFT_WAIT_UNTIL(
+                weft_ivars_met(&view.set, i) || weft_ivars_met(weft_view_look(&view), i), call);
+    weft_view_close(&view);
 }
 
 size_t weft_api_wait_until_any(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
-    struct view view;
+    struct weft_view view;
     size_t found = SIZE_MAX;
     if (!open_view(&view, call, set))
         return SIZE_MAX;
-    WEFT_WAIT_UNTIL((found = weft_ivars_any(look(&view))) != SIZE_MAX, call);
-    close_view(&view);
+    WEFT_WAIT_UNTIL((found = weft_ivars_any(weft_view_look(&view))) != SIZE_MAX, call);
+    weft_view_close(&view);
     return found;
 }
 
 size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices) {
     WEFT_ENTER(call);
-    struct view view;
+    struct weft_view view;
     size_t found = 0;
     if (!open_view(&view, call, set))
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
-    WEFT_WAIT_UNTIL((found = weft_ivars_some(look(&view), indices)) != 0, call);
-    close_view(&view);
+    WEFT_WAIT_UNTIL((found = weft_ivars_some(weft_view_look(&view), indices)) != 0, call);
+    weft_view_close(&view);
     return found;
 }
 
@@ -129,46 +87,45 @@ int weft_api_test_detour(const char *call, struct weft_ivar_type type, const voi
                          const void *cmp_value) {
     weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);
-    uint64_t key = weft_api_key(call, type, ivar);
+    uint64_t key = weft_view_key(type, ivar, call);
     bool met = weft_ivar_compare(key, cmp, bound);
     end_test(call, ivar, key, met);
     return met;
 }
 
-static inline void end_view(struct view *view, bool met) {
+static inline void end_view(struct weft_view *view, bool met) {
     if (!met || weft_job.oversubscribed)
-        end_test(view->call, view->words ? view->words : view->set.ivars,
-                 weft_ivar_key(view->set.type, view->set.ivars), met);
-    close_view(view);
+        end_test(view->call, view->words, weft_ivar_key(view->set.type, view->set.ivars), met);
+    weft_view_close(view);
 }
 
 int weft_api_test_all(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
-    struct view view;
+    struct weft_view view;
     if (!open_view(&view, call, set))
         return true;
-    bool met = weft_ivars_all(look(&view));
+    bool met = weft_ivars_all(weft_view_look(&view));
     end_view(&view, met);
     return met;
 }
 
 size_t weft_api_test_any(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
-    struct view view;
+    struct weft_view view;
     if (!open_view(&view, call, set))
         return SIZE_MAX;
-    size_t found = weft_ivars_any(look(&view));
+    size_t found = weft_ivars_any(weft_view_look(&view));
     end_view(&view, found != SIZE_MAX);
     return found;
 }
 
 size_t weft_api_test_some(const char *call, const struct weft_ivars *set, size_t *indices) {
     WEFT_ENTER(call);
-    struct view view;
+    struct weft_view view;
     if (!open_view(&view, call, set))
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
-    size_t found = weft_ivars_some(look(&view), indices);
+    size_t found = weft_ivars_some(weft_view_look(&view), indices);
     end_view(&view, found != 0);
     return found;
 }

@@ -4,11 +4,10 @@
 #define WEFT_API_WAIT_H
 
 #include "core/ivar.h"
+#include "core/view.h"
 #include "core/wait.h"
-#include "core/window.h"
+#include "api/check.h"
 #include "api/checked.h"
-#include "api/detour.h"
-#include "api/misuse.h"
 
 #define WEFT_IVAR_TYPE(T) ((struct weft_ivar_type){sizeof(T), (T)-1 < (T)1})
 
@@ -20,18 +19,8 @@ static inline void weft_check_ivars(const char *call, const char *argument, cons
     if (weft_checked())
         weft_checked_access(call, &(struct weft_access){argument, NULL, ivars, NULL, bytes, 0,
                                                         type.bytes, weft_job.pe, false});
-    if (__builtin_expect(!weft_symmetric(ivars, bytes, weft_job.pe), 0))
+    if (!weft_route_symmetric(ivars, bytes, weft_job.pe))
         weft_misuse_access(call, argument, ivars, bytes, weft_job.pe);
-}
-
-/* A word of a GPU's memory is looked at through a copy, anew each time. */
-WEFT_COLD uint64_t weft_ivar_device_key(const char *call, struct weft_ivar_type type,
-                                        const void *ivar);
-
-static inline uint64_t weft_api_key(const char *call, struct weft_ivar_type type,
-                                    const void *ivar) {
-    return weft_for_device(ivar, NULL) ? weft_ivar_device_key(call, type, ivar)
-                                       : weft_ivar_key(type, ivar);
 }
 
 static inline void weft_api_wait_until(const char *call, struct weft_ivar_type type,
@@ -39,10 +28,10 @@ static inline void weft_api_wait_until(const char *call, struct weft_ivar_type t
     WEFT_ENTER(call);
     weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);
-    WEFT_WAIT_UNTIL(weft_ivar_compare(weft_api_key(call, type, ivar), cmp, bound), call);
+    WEFT_WAIT_UNTIL(weft_ivar_compare(weft_view_key(type, ivar, call), cmp, bound), call);
 }
 
-/* Of a test that may be of a word of a GPU, that is checked, or that shares its processor. */
+/* A test that may be of a word of a GPU, that is checked, or that shares its processor. */
 WEFT_COLD int weft_api_test_detour(const char *call, struct weft_ivar_type type, const void *ivar,
                                    int cmp, const void *cmp_value);
 
@@ -60,7 +49,7 @@ static inline int weft_api_test(const char *call, struct weft_ivar_type type, co
     return met;
 }
 
-/* Sets of words; a GPU's are looked at through a copy, too. */
+/* Sets of words. */
 void weft_api_wait_until_all(const char *call, const struct weft_ivars *set);
 size_t weft_api_wait_until_any(const char *call, const struct weft_ivars *set);
 size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, size_t *indices);

@@ -2,7 +2,7 @@
 /* The mover of arrays in the memory of GPUs, of which either may be the host's: members meet on the
  * host, and each one's GPU copies between the members' memory and its own. */
 #include "coll/move.h"
-#include "core/rma_space.h"
+#include "core/route.h"
 
 static void device_complete(const struct weft_group *group) {
     weft_space_quiet(group->call);
@@ -19,29 +19,28 @@ static int pull_pieces(void *dest, const void *source, const struct weft_pieces 
     ptrdiff_t elem = (ptrdiff_t)pieces->bytes;
     struct weft_strided shape = {pieces->bytes, 1, pieces->count, pieces->dest_step / elem,
                                  pieces->source_step / elem};
-    return weft_space_device->rma->get_strided(dest, source, &shape, pe, call);
+    return weft_space_device->route->get_strided(dest, source, &shape, pe, call);
 }
 
 static void device_pull(const struct weft_group *group, void *dest, const void *source,
                         const struct weft_pieces *pieces, int member) {
-    const struct weft_rma_space *rma = weft_space_device->rma;
+    const struct weft_route *route = weft_route_of(source, dest);
     int pe = weft_group_pe(group, member), error;
     if (pieces->count > 1)
         error = pull_pieces(dest, source, pieces, pe, group->call);
-    else if (rma->concerns(source, dest))
-        error = rma->get(dest, source, pieces->bytes, pe, true, group->call);
     else
-        error = weft_rma_get(dest, source, pieces->bytes, pe);
+        error = route ? route->get(dest, source, pieces->bytes, pe, true, group->call)
+                      : weft_rma_get_near(dest, source, pieces->bytes, pe);
     if (error)
         weft_group_lacks(group, source, weft_pieces_span(pieces), member);
 }
 
 static void device_push(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes, int member) {
-    const struct weft_rma_space *rma = weft_space_device->rma;
+    const struct weft_route *route = weft_route_of(dest, source);
     int pe = weft_group_pe(group, member);
-    int error = rma->concerns(dest, source) ? rma->put(dest, source, bytes, pe, true, group->call)
-                                            : weft_rma_put(dest, source, bytes, pe);
+    int error = route ? route->put(dest, source, bytes, pe, true, group->call)
+                      : weft_rma_put_near(dest, source, bytes, pe);
     if (error)
         weft_group_lacks(group, dest, bytes, member);
 }

@@ -24,7 +24,7 @@ struct weft_place {
 static inline const struct weft_window *weft_place_window(enum weft_space space) {
     return space == WEFT_SPACE_HEAP                          ? &weft_windows.heap.window
            : space == WEFT_SPACE_STATICS                     ? &weft_windows.statics.window
-           : space == WEFT_SPACE_DEVICE && weft_space_device ? weft_space_device->window
+           : space == WEFT_SPACE_DEVICE && weft_space_device ? weft_space_device->heap.window
                                                              : NULL;
 }
 

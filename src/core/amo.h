@@ -7,13 +7,15 @@
 #ifndef WEFT_CORE_AMO_H
 #define WEFT_CORE_AMO_H
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include "base/alias.h"
 #include "base/amo_op.h"
+#include "core/job.h"
+#include "core/misuse.h"
+#include "core/poll.h"
+#include "core/route.h"
 #include "core/window.h"
 
 #define WEFT_AMO_INLINE static inline __attribute__((always_inline))
@@ -61,25 +63,45 @@ WEFT_AMO_INLINE uint64_t weft_amo_apply(enum weft_amo_op op, size_t bytes, void 
     __builtin_unreachable();
 }
 
-/* The word at dest on `pe`, a world number. All operands are `bytes` wide, 4 or 8, integers or
- * reals: value, NULL where the operation has none; cond, for compare-and-swap alone; fetched
- * receives the word before, NULL: nobody wants it. 0, or -EFAULT when there is no such PE or dest
- * is no symmetric word; nothing has been touched then. With constant arguments this is one
- * instruction behind the bounds check. */
-WEFT_AMO_INLINE int weft_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
-                             const void *cond, void *fetched, int pe) {
-    void *near = weft_near(dest, bytes, pe);
+/* What is constant in a call, as one number: what is done, to how many bytes, and whether somebody
+ * wants the word before. (Of a struct gcc 12 makes stores.) */
+typedef uint32_t weft_amo_kind;
+WEFT_AMO_INLINE weft_amo_kind weft_amo_kind_of(enum weft_amo_op op, size_t bytes, bool fetches) {
+    return (uint32_t)op | (uint32_t)bytes << 8 | (uint32_t)fetches << 16;
+}
+
+WEFT_AMO_INLINE enum weft_amo_op weft_amo_kind_op(weft_amo_kind kind) {
+    return (enum weft_amo_op)(kind & 0xff);
+}
+
+WEFT_AMO_INLINE size_t weft_amo_kind_bytes(weft_amo_kind kind) {
+    return kind >> 8 & 0xff;
+}
+
+WEFT_AMO_INLINE bool weft_amo_kind_fetches(weft_amo_kind kind) {
+    return kind >> 16;
+}
+
+/* The same for a word that is not near, and for calls that cannot know. */
+WEFT_COLD uint64_t weft_amo_routed(weft_amo_kind kind, void *dest, uint64_t value, uint64_t cond,
+                                   int pe, const char *call);
+
+/* The word before at `fetch`, which may be a GPU's memory. */
+WEFT_COLD void weft_amo_fetch_routed(const struct weft_amo *amo, int pe, const char *call);
+
+/* The word at dest on `pe`, a world number: what was in it, where somebody wants that. Operands are
+ * the bits of integers or reals: `value`, 0 where the operation has none; `cond`, for
+ * compare-and-swap alone. With a constant kind this is one instruction behind the bounds check. */
+WEFT_AMO_INLINE uint64_t weft_amo(weft_amo_kind kind, void *dest, uint64_t value, uint64_t cond,
+                                  int pe, const char *call) {
+    void *near = weft_near(dest, weft_amo_kind_bytes(kind), pe);
     if (__builtin_expect(!near, 0))
-        return -EFAULT;
-    uint64_t value_bits = 0, cond_bits = 0;
-    if (value)
-        memcpy(&value_bits, value, bytes);
-    if (cond)
-        memcpy(&cond_bits, cond, bytes);
-    uint64_t before = weft_amo_apply(op, bytes, near, value_bits, cond_bits);
-    if (fetched)
-        memcpy(fetched, &before, bytes);
-    return 0;
+        return weft_amo_routed(kind, dest, value, cond, pe, call);
+    uint64_t before =
+        weft_amo_apply(weft_amo_kind_op(kind), weft_amo_kind_bytes(kind), near, value, cond);
+    if (weft_amo_kind_fetches(kind) && __builtin_expect(weft_job.oversubscribed, 0))
+        return weft_poll_look(dest, pe, before, call);
+    return before;
 }
 
 #endif

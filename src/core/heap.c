@@ -248,3 +248,10 @@ void weft_heap_free(void *p, const char *call) {
 void *weft_heap_realloc(void *p, size_t bytes, const char *call) {
     return weft_arena_realloc(&heap, p, bytes, call);
 }
+
+const struct weft_heap weft_heap_host = {.window = &weft_windows.heap.window,
+                                         .malloc = weft_heap_malloc,
+                                         .realloc = weft_heap_realloc,
+                                         .free = weft_heap_free,
+                                         .check = weft_heap_check,
+                                         .find = weft_heap_find};

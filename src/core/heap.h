@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/space.h"
 
 int weft_heap_open(void);
 void weft_heap_close(void);
@@ -25,5 +26,12 @@ void weft_heap_check(const void *p, const char *call);
 
 /* The live object that `p` lies in, or in whose last line it lies; false when there is none. */
 bool weft_heap_find(const void *p, void **begin, size_t *bytes);
+
+/* These as a table, and the heap that `p` lies in, the host's where it lies in none. */
+extern const struct weft_heap weft_heap_host;
+static inline const struct weft_heap *weft_heap_of(const void *p) {
+    bool device = __builtin_expect(weft_job.devices, 0) && weft_space_holds(p);
+    return device ? &weft_space_device->heap : &weft_heap_host;
+}
 
 #endif

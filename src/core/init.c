@@ -150,9 +150,7 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
 static int attach_all(const struct facts *all, const int *all_fds) {
     struct facts common;
     int result = agree(all, &common);
-    weft_job.checked = result == 0 && common.checked;
-    weft_job.plain = !weft_job.checked;
-    weft_job_set_detour();
+    weft_job_set_mode(WEFT_JOB_CHECKED, result == 0 && common.checked);
     if (result == 0)
         result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
     if (result == 0)

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "boot/boot.h"
 
-struct weft_job weft_job;
+struct weft_job weft_job = {.order_detour = true};
 
 static _Atomic bool ended;         /* a thread ends this process */
 static _Thread_local bool ends_it; /* this one does */
@@ -17,13 +17,25 @@ static _Thread_local bool ends_it; /* this one does */
 static _Atomic bool left_at_exit;
 static _Thread_local bool exits; /* this thread is the one in exit() */
 
+static void derive_flags(bool running) {
+    weft_job.plain = running && !weft_job.checked;
+    weft_job.order_detour = !weft_job.plain || weft_job.devices;
+    weft_job.detour = weft_job.checked || weft_job.devices;
+    weft_job.fetch_detour = weft_job.detour || weft_job.oversubscribed;
+}
+
+void weft_job_set_mode(enum weft_job_mode mode, bool on) {
+    *(mode == WEFT_JOB_CHECKED ? &weft_job.checked : &weft_job.devices) = on;
+    derive_flags(weft_job.phase == WEFT_JOB_RUNNING);
+}
+
 /* A child of a PE is no PE: it shares the parent's number and must not speak for it. */
 static void job_forked(void) {
     if (weft_job.phase != WEFT_JOB_RUNNING)
         return;
     weft_job.phase = WEFT_JOB_FORKED;
     weft_job.npes = 0;
-    weft_job.plain = false;
+    derive_flags(false);
 }
 
 int weft_job_join(void) {
@@ -49,7 +61,7 @@ void weft_job_depart(void) {
 
 void weft_job_leave_at_exit(void) {
     weft_boot_leave();
-    weft_job.plain = false;
+    derive_flags(false);
     weft_job.phase = WEFT_JOB_AFTER;
     left_at_exit = exits = true;
 }
@@ -63,7 +75,7 @@ static void stop_behind_exit(void) {
 void weft_job_leave(void) {
     weft_boot_leave();
     weft_job.npes = 0;
-    weft_job.plain = false;
+    derive_flags(false);
     weft_job.control = NULL;
     weft_job.phase = WEFT_JOB_AFTER;
 }

@@ -20,20 +20,22 @@ struct weft_job {
     _Atomic enum weft_job_phase phase;
     bool oversubscribed; /* more PEs than processors: waiting must never spin */
     bool checked;        /* SHMEM_DEBUG: calls look for all misuse that can be seen */
-    bool plain;          /* running, and not checked: a call need not ask who makes it */
     bool devices;        /* there is memory of GPUs: pointers may be theirs */
-    bool detour;         /* checked or devices: calls leave the short way */
-    bool fetch_detour;   /* or oversubscribed: calls that fetch a word do */
     struct weft_control *control;
+
+    /* Derived of these in one place: what calls test at their entry. */
+    bool plain;        /* running, and not checked: a call need not ask who makes it */
+    bool order_detour; /* not plain, or devices: to order is more than an instruction */
+    bool detour;       /* checked, or devices: calls leave the short way */
+    bool fetch_detour; /* or oversubscribed: those that end with a copy of what they fetch do */
 };
 
 extern struct weft_job weft_job;
 
-/* What calls leave the short way for, anew. */
-static inline void weft_job_set_detour(void) {
-    weft_job.detour = weft_job.checked || weft_job.devices;
-    weft_job.fetch_detour = weft_job.detour || weft_job.oversubscribed;
-}
+/* What decides which way calls take; it sets weft_job.checked, or weft_job.devices. The job runs,
+ * as far as calls are concerned, once it has been said whether it is checked. */
+enum weft_job_mode { WEFT_JOB_CHECKED, WEFT_JOB_DEVICES };
+void weft_job_set_mode(enum weft_job_mode mode, bool on);
 
 /* Becomes part of the job, and leaves it. 0 or -errno, logged. */
 int weft_job_join(void);

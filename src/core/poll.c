@@ -30,9 +30,7 @@ static void give_way(uint64_t now_ns) {
         polling.interval *= 2;
 }
 
-void weft_poll_again(const char *call) {
-    if (++polling.looks < polling.interval)
-        return;
+static void poll_in_vain(const char *call) {
     if (weft_job_aborted())
         weft_job_die_aborted(call);
     uint64_t now_ns = weft_clock_ns();
@@ -41,4 +39,10 @@ void weft_poll_again(const char *call) {
     polling.since_ns = now_ns;
     if (polls)
         give_way(now_ns);
+}
+
+uint64_t weft_poll_again(uint64_t value, const char *call) {
+    if (++polling.looks >= polling.interval)
+        poll_in_vain(call);
+    return value;
 }

@@ -9,7 +9,9 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "core/job.h"
 
 enum { WEFT_POLL_WORDS = 16 };
@@ -32,14 +34,26 @@ static inline bool weft_poll_repeats(const void *word, uint64_t number) {
     return false;
 }
 
-/* A look in vain. */
-__attribute__((cold, noinline)) void weft_poll_again(const char *call);
+/* A look in vain. Gives `value` back, so that a fetch can end with it. */
+__attribute__((cold, noinline)) uint64_t weft_poll_again(uint64_t value, const char *call);
 
-/* The program has looked at the word on `pe` and seen `value`. */
-static inline void weft_poll_look(const void *word, int pe, uint64_t value, const char *call) {
+/* The program has looked at the word on `pe` and seen `value`, which this gives back. */
+static inline uint64_t weft_poll_look(const void *word, int pe, uint64_t value, const char *call) {
     uint64_t number = weft_poll_number(word, pe, value);
-    if (weft_poll_repeats(word, number))
-        weft_poll_again(call);
+    return weft_poll_repeats(word, number) ? weft_poll_again(value, call) : value;
+}
+
+/* Behind a fetch: `bytes` of the word on `pe` are at `fetched` now, in the memory of the host. */
+static inline void weft_poll_fetched(const void *word, const void *fetched, size_t bytes, int pe,
+                                     const char *call) {
+    uint64_t value = 0;
+    if (__builtin_expect(!weft_job.oversubscribed, 1) || bytes == 0 || bytes > sizeof value)
+        return;
+    if (bytes == sizeof value) /* a copy of a constant size, for most of them */
+        memcpy(&value, fetched, sizeof value);
+    else
+        memcpy(&value, fetched, bytes);
+    weft_poll_look(word, pe, value, call);
 }
 
 #endif

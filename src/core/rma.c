@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of put and get that are more than one copy. */
+/* The parts of put and get that are more than one copy, and the ways to what is not near. */
 #include "core/rma.h"
 
 /* Where the blocks lie on one side, in bytes: [low, low + span) seen from the first block. */
@@ -88,18 +88,127 @@ static int move_blocks(enum direction direction, void *dest, const void *source,
     return 0;
 }
 
-int weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe) {
-    return move_blocks(PUT, dest, source, shape, pe);
+/* All bytes of the blocks, for the line; what no address space has is more than any object. */
+static size_t strided_bytes(const struct weft_strided *shape) {
+    size_t bytes;
+    bool has = !__builtin_mul_overflow(shape->bsize, shape->nblocks, &bytes) &&
+               !__builtin_mul_overflow(bytes, shape->elem_bytes, &bytes);
+    return has ? bytes : SIZE_MAX;
 }
 
-int weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe) {
-    return move_blocks(GET, dest, source, shape, pe);
+void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                          const char *call) {
+    const struct weft_route *route = weft_route_of(dest, source);
+    int error = route ? route->put_strided(dest, source, shape, pe, call)
+                      : move_blocks(PUT, dest, source, shape, pe);
+    if (error)
+        weft_misuse_access(call, "dest", dest, strided_bytes(shape), pe);
 }
 
-int weft_rma_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                        uint64_t signal, enum weft_signal_op op, int pe) {
-    if (!weft_near(sig_addr, sizeof *sig_addr, pe))
-        return weft_near_error(sizeof *sig_addr, pe);
-    int error = weft_rma_put(dest, source, bytes, pe);
-    return error ? error : weft_rma_signal(sig_addr, signal, op, pe);
+void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                          const char *call) {
+    const struct weft_route *route = weft_route_of(source, dest);
+    int error = route ? route->get_strided(dest, source, shape, pe, call)
+                      : move_blocks(GET, dest, source, shape, pe);
+    if (error)
+        weft_misuse_access(call, "source", source, strided_bytes(shape), pe);
+}
+
+/* --- Routed ---------------------------------------------------------------------------------- */
+
+int weft_rma_put_near(void *dest, const void *source, size_t bytes, int pe) {
+    void *near = weft_near(dest, bytes, pe);
+    if (!near)
+        return weft_near_error(bytes, pe);
+    weft_rma_copy(near, source, bytes);
+    return 0;
+}
+
+void weft_rma_put_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                         const char *call) {
+    const struct weft_route *route = weft_route_of(dest, source);
+    int error = route ? route->put(dest, source, bytes, pe, nbi, call)
+                      : weft_rma_put_near(dest, source, bytes, pe);
+    if (error)
+        weft_misuse_access(call, "dest", dest, bytes, pe);
+}
+
+int weft_rma_get_near(void *dest, const void *source, size_t bytes, int pe) {
+    const void *near = weft_near(source, bytes, pe);
+    if (!near)
+        return weft_near_error(bytes, pe);
+    weft_rma_copy(dest, near, bytes);
+    return 0;
+}
+
+void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                         const char *call) {
+    const struct weft_route *route = weft_route_of(source, dest);
+    int error = route ? route->get(dest, source, bytes, pe, nbi, call)
+                      : weft_rma_get_near(dest, source, bytes, pe);
+    if (error)
+        weft_misuse_access(call, "source", source, bytes, pe);
+    if (!route)
+        weft_poll_fetched(source, dest, bytes, pe, call);
+}
+
+void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int pe,
+                               const char *call) {
+    const struct weft_route *route = weft_route_of(dest, NULL);
+    int error = route ? route->put_value(dest, value, bytes, pe, call)
+                      : weft_rma_put_near(dest, value, bytes, pe);
+    if (error)
+        weft_misuse_access(call, "dest", dest, bytes, pe);
+}
+
+void weft_rma_get_value_routed(void *value, const void *source, size_t bytes, int pe,
+                               const char *call) {
+    const struct weft_route *route = weft_route_of(source, NULL);
+    int error = route ? route->get_value(value, source, bytes, pe, call)
+                      : weft_rma_get_near(value, source, bytes, pe);
+    if (error)
+        weft_misuse_access(call, "source", source, bytes, pe);
+}
+
+void weft_rma_put_word_routed(void *dest, uint64_t word, size_t bytes, int pe, const char *call) {
+    void *near = weft_route_of(dest, NULL) ? NULL : weft_near(dest, bytes, pe);
+    if (near)
+        weft_rma_store(near, word, bytes);
+    else
+        weft_rma_put_value_routed(dest, &word, bytes, pe, call);
+}
+
+uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe, const char *call) {
+    const void *near = weft_route_of(source, NULL) ? NULL : weft_near(source, bytes, pe);
+    uint64_t word = near ? weft_rma_load(near, bytes) : 0;
+    if (!near)
+        weft_rma_get_value_routed(&word, source, bytes, pe, call);
+    return weft_job.oversubscribed ? weft_poll_look(source, pe, word, call) : word;
+}
+
+void weft_rma_signal_routed(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
+                            const char *call) {
+    const struct weft_route *route = weft_route_of(sig_addr, NULL);
+    if (!route && weft_near(sig_addr, sizeof *sig_addr, pe))
+        weft_rma_signal(sig_addr, signal, op, pe, call);
+    else if (!route || route->signal(sig_addr, signal, op, pe, call) != 0)
+        weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
+}
+
+/* That of the word, or else of the payload: one engine makes both. */
+static const struct weft_route *announced_route(const struct weft_put_signal *put) {
+    const struct weft_route *route = weft_route_of(put->sig_addr, NULL);
+    return route || put->bytes == 0 ? route : weft_route_of(put->dest, put->source);
+}
+
+void weft_rma_put_signal(const struct weft_put_signal *put, int pe, const char *call) {
+    const struct weft_route *route = announced_route(put);
+    if (route && route->put_signal(put, pe, call) == 0)
+        return;
+    if (!weft_route_symmetric(put->sig_addr, sizeof *put->sig_addr, pe))
+        weft_misuse_access(call, "sig_addr", put->sig_addr, sizeof *put->sig_addr, pe);
+    if (route)
+        weft_misuse_access(call, "dest", put->dest, put->bytes, pe);
+    weft_rma_put(put->dest, put->source, put->bytes, pe, false, call);
+    weft_rma_signal(put->sig_addr, put->signal, put->op, pe, call);
 }

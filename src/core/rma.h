@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put, get and signals. The near path is one copy with nothing in between.
+/* Put, get and signals. The near path is one copy with nothing in between; what is not near goes,
+ * at the end of the cold branch, to its route (core/route.h), or to the line that says what is
+ * wrong with it. `call` is the public name, a constant.
  *
- * All return 0, or -ERANGE when there is no such PE, or -EFAULT when a symmetric argument is not
- * symmetric over its whole length; nothing has been touched then. PEs are world numbers. An empty
- * access is 0 and touches nothing, whatever its pointers are. */
+ * PEs are world numbers. An empty access touches nothing, whatever its pointers are. */
 #ifndef WEFT_CORE_RMA_H
 #define WEFT_CORE_RMA_H
 
@@ -14,9 +14,34 @@
 #include <string.h>
 #include "base/alias.h"
 #include "core/job.h"
+#include "core/misuse.h"
+#include "core/poll.h"
+#include "core/route.h"
 #include "core/window.h"
 
 #define WEFT_RMA_INLINE static inline __attribute__((always_inline))
+
+/* A copy by this processor: 0, -ERANGE when there is no such PE, or -EFAULT when its memory is not
+ * near. */
+int weft_rma_put_near(void *dest, const void *source, size_t bytes, int pe);
+int weft_rma_get_near(void *dest, const void *source, size_t bytes, int pe);
+
+/* The same accesses for whatever is not near, and for all of calls that cannot know, since their
+ * local side may be a GPU's. */
+WEFT_COLD void weft_rma_put_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                                   const char *call);
+WEFT_COLD void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                                   const char *call);
+WEFT_COLD void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int pe,
+                                         const char *call);
+WEFT_COLD void weft_rma_get_value_routed(void *value, const void *source, size_t bytes, int pe,
+                                         const char *call);
+WEFT_COLD void weft_rma_put_word_routed(void *dest, uint64_t word, size_t bytes, int pe,
+                                        const char *call);
+WEFT_COLD uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe,
+                                            const char *call);
+WEFT_COLD void weft_rma_signal_routed(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
+                                      int pe, const char *call);
 
 /* Why weft_near gave NULL: -ERANGE, -EFAULT, or 0 for an empty access, which may name anything. */
 WEFT_RMA_INLINE int weft_near_error(size_t bytes, int pe) {
@@ -41,97 +66,125 @@ WEFT_RMA_INLINE void weft_rma_copy(void *dest, const void *source, size_t bytes)
         memcpy(dest, source, bytes);
 }
 
-/* dest on `pe` <- source here. */
-WEFT_RMA_INLINE int weft_rma_put(void *dest, const void *source, size_t bytes, int pe) {
+/* dest on `pe` <- source here. A near copy is complete when it is made, `nbi` or not. */
+WEFT_RMA_INLINE void weft_rma_put(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                                  const char *call) {
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(bytes, pe);
-    weft_rma_copy(near, source, bytes);
-    return 0;
+        weft_rma_put_routed(dest, source, bytes, pe, nbi, call);
+    else
+        weft_rma_copy(near, source, bytes);
 }
 
 /* dest here <- source on `pe`. */
-WEFT_RMA_INLINE int weft_rma_get(void *dest, const void *source, size_t bytes, int pe) {
+WEFT_RMA_INLINE void weft_rma_get(void *dest, const void *source, size_t bytes, int pe, bool nbi,
+                                  const char *call) {
     const void *near = weft_near(source, bytes, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(bytes, pe);
-    weft_rma_copy(dest, near, bytes);
-    return 0;
+        weft_rma_get_routed(dest, source, bytes, pe, nbi, call);
+    else
+        weft_rma_copy(dest, near, bytes);
 }
 
-/* *to = *from for a naturally aligned element; up to 8 bytes whole, also for threads that look at
- * the word meanwhile. */
-#define WEFT_ELEMENT(BITS)                                                                  \
-    case BITS / 8:                                                                          \
-        __atomic_store_n((weft_alias##BITS *)to,                                            \
-                         __atomic_load_n((const weft_alias##BITS *)from, __ATOMIC_RELAXED), \
-                         __ATOMIC_RELAXED);                                                 \
+/* Elements of at most this many bytes, naturally aligned, are words: they are stored and loaded
+ * whole, also for threads that look at them meanwhile. */
+#define WEFT_RMA_WORD sizeof(uint64_t)
+
+#define WEFT_RMA_STORE(BITS)                                                              \
+    case BITS / 8:                                                                        \
+        __atomic_store_n((weft_alias##BITS *)to, (uint##BITS##_t)word, __ATOMIC_RELAXED); \
         break;
-WEFT_RMA_INLINE void weft_rma_copy_element(void *to, const void *from, size_t bytes) {
+WEFT_RMA_INLINE void weft_rma_store(void *to, uint64_t word, size_t bytes) {
     switch (bytes) {
-        WEFT_ELEMENT(8)
-        WEFT_ELEMENT(16)
-        WEFT_ELEMENT(32)
-        WEFT_ELEMENT(64)
-    default:
-        memcpy(to, from, bytes);
+        WEFT_RMA_STORE(8)
+        WEFT_RMA_STORE(16)
+        WEFT_RMA_STORE(32)
+        WEFT_RMA_STORE(64)
     }
 }
-#undef WEFT_ELEMENT
+#undef WEFT_RMA_STORE
 
-/* Put and get of one element. */
-WEFT_RMA_INLINE int weft_rma_put_element(void *dest, const void *value, size_t bytes, int pe) {
+#define WEFT_RMA_LOAD(BITS) \
+    case BITS / 8:          \
+        return __atomic_load_n((const weft_alias##BITS *)from, __ATOMIC_RELAXED);
+WEFT_RMA_INLINE uint64_t weft_rma_load(const void *from, size_t bytes) {
+    switch (bytes) {
+        WEFT_RMA_LOAD(8)
+        WEFT_RMA_LOAD(16)
+        WEFT_RMA_LOAD(32)
+        WEFT_RMA_LOAD(64)
+    }
+    return 0;
+}
+#undef WEFT_RMA_LOAD
+
+/* Put and get of one word. */
+WEFT_RMA_INLINE void weft_rma_put_word(void *dest, uint64_t word, size_t bytes, int pe,
+                                       const char *call) {
     void *near = weft_near(dest, bytes, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(bytes, pe);
-    weft_rma_copy_element(near, value, bytes);
-    return 0;
+        weft_rma_put_word_routed(dest, word, bytes, pe, call);
+    else
+        weft_rma_store(near, word, bytes);
 }
 
-WEFT_RMA_INLINE int weft_rma_get_element(void *value, const void *source, size_t bytes, int pe) {
+WEFT_RMA_INLINE uint64_t weft_rma_get_word(const void *source, size_t bytes, int pe,
+                                           const char *call) {
     const void *near = weft_near(source, bytes, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(bytes, pe);
-    weft_rma_copy_element(value, near, bytes);
-    return 0;
+        return weft_rma_get_word_routed(source, bytes, pe, call);
+    uint64_t word = weft_rma_load(near, bytes);
+    if (__builtin_expect(weft_job.oversubscribed, 0))
+        return weft_poll_look(source, pe, word, call);
+    return word;
 }
 
-/* nblocks blocks of bsize elements; blocks start dest_stride elements apart at the destination
- * and source_stride elements apart at the source. Strides may be negative or zero. */
-struct weft_strided {
-    size_t elem_bytes, bsize, nblocks;
-    ptrdiff_t dest_stride, source_stride;
-};
+/* Put and get of a larger element. */
+WEFT_RMA_INLINE void weft_rma_put_value(void *dest, const void *value, size_t bytes, int pe,
+                                        const char *call) {
+    void *near = weft_near(dest, bytes, pe);
+    if (__builtin_expect(!near, 0))
+        weft_rma_put_value_routed(dest, value, bytes, pe, call);
+    else
+        memcpy(near, value, bytes);
+}
+
+WEFT_RMA_INLINE void weft_rma_get_value(void *value, const void *source, size_t bytes, int pe,
+                                        const char *call) {
+    const void *near = weft_near(source, bytes, pe);
+    if (__builtin_expect(!near, 0))
+        weft_rma_get_value_routed(value, source, bytes, pe, call);
+    else
+        memcpy(value, near, bytes);
+}
+
 /* Where the blocks of one side whose first is at `first` lie, from the lowest to the highest byte.
  * False when no address space is that large. */
 bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
                              const void **lowest, size_t *bytes);
 
-int weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
-int weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe);
+void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                          const char *call);
+void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                          const char *call);
 
 /* Copies nblocks blocks of `bytes`, which begin `to` and `from` bytes apart. Both sides are here.
  */
 void weft_rma_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_t from,
                           size_t bytes, size_t nblocks);
 
-enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
-
 /* Sets the word on `pe` or adds to it, behind all earlier stores of this thread. */
-WEFT_RMA_INLINE int weft_rma_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
-                                    int pe) {
+WEFT_RMA_INLINE void weft_rma_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op,
+                                     int pe, const char *call) {
     uint64_t *near = weft_near(sig_addr, sizeof *sig_addr, pe);
     if (__builtin_expect(!near, 0))
-        return weft_near_error(sizeof *sig_addr, pe);
-    if (op == WEFT_SIGNAL_SET)
+        weft_rma_signal_routed(sig_addr, signal, op, pe, call);
+    else if (op == WEFT_SIGNAL_SET)
         __atomic_store_n(near, signal, __ATOMIC_RELEASE);
     else
         __atomic_fetch_add(near, signal, __ATOMIC_RELEASE);
-    return 0;
 }
 
-/* A put, and a signal that shows that it has arrived. An empty put signals all the same. */
-int weft_rma_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                        uint64_t signal, enum weft_signal_op op, int pe);
+void weft_rma_put_signal(const struct weft_put_signal *put, int pe, const char *call);
 
 #endif

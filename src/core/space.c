@@ -8,8 +8,3 @@ const struct weft_memory_space *weft_space_device;
 int weft_space_missing(const char *call) {
     return weft_fail(-ENOSYS, "%s: this Weft was built without GPU support", call);
 }
-
-void weft_space_quiet(const char *call) {
-    if (weft_space_device)
-        weft_space_device->quiet(call);
-}

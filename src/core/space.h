@@ -10,12 +10,23 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/job.h"
 #include "core/pad.h"
 #include "core/window.h"
 
-struct weft_rma_space;
+struct weft_route;
 struct weft_share_space;
 struct weft_team;
+
+/* A symmetric heap, as core/heap.h has the host's. */
+struct weft_heap {
+    const struct weft_window *window;
+    void *(*malloc)(size_t bytes, size_t alignment, bool zero, const char *call);
+    void *(*realloc)(void *p, size_t bytes, const char *call);
+    void (*free)(void *p, const char *call);
+    void (*check)(const void *p, const char *call);
+    bool (*find)(const void *p, void **begin, size_t *bytes);
+};
 
 struct weft_memory_space {
     /* --- The life of a job; local --- */
@@ -36,15 +47,6 @@ struct weft_memory_space {
     /* A team ends, and what devices know of it. Before the members part. */
     void (*team_ended)(const struct weft_team *team, const char *call);
 
-    /* --- Its symmetric heap, as core/heap.h --- */
-
-    const struct weft_window *window;
-    void *(*malloc)(size_t bytes, size_t alignment, bool zero, const char *call);
-    void *(*realloc)(void *p, size_t bytes, const char *call);
-    void (*free)(void *p, const char *call);
-    void (*check)(const void *p, const char *call);
-    bool (*find)(const void *p, void **begin, size_t *bytes);
-
     /* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */
     void *(*pointer)(const void *p, int pe);
 
@@ -53,7 +55,8 @@ struct weft_memory_space {
 
     /* --- What has a table of its own --- */
 
-    const struct weft_rma_space *rma;     /* put, get, atomics: core/rma_space.h */
+    struct weft_heap heap;
+    const struct weft_route *route;       /* put, get, atomics: core/route.h */
     const struct weft_share_space *share; /* memory that only some PEs share: core/share_space.h */
 };
 
@@ -64,11 +67,25 @@ extern const struct weft_memory_space *weft_space_device;
 int weft_space_missing(const char *call);
 
 /* Completes what calls of the host have begun in such memory. */
-void weft_space_quiet(const char *call);
+static inline void weft_space_quiet(const char *call) {
+    if (__builtin_expect(weft_job.devices, 0))
+        weft_space_device->quiet(call);
+}
+
+/* A team ends, and what devices know of it. Before the members part. */
+static inline void weft_space_end_team(const struct weft_team *team, const char *call) {
+    if (weft_space_device)
+        weft_space_device->team_ended(team, call);
+}
+
+/* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */
+static inline void *weft_space_pointer(const void *p, int pe) {
+    return weft_job.devices ? weft_space_device->pointer(p, pe) : NULL;
+}
 
 /* Whether p is an address of this PE's part of its heap. Two compares. */
 static inline bool weft_space_holds(const void *p) {
-    return weft_space_device && weft_window_holds(weft_space_device->window, p, 1);
+    return weft_space_device && weft_window_holds(weft_space_device->heap.window, p, 1);
 }
 
 #endif

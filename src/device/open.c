@@ -121,8 +121,7 @@ int weft_device_open(const char *call) {
     if (error)
         return error;
     weft_device.open = true;
-    weft_job.devices = true;
-    weft_job_set_detour();
+    weft_job_set_mode(WEFT_JOB_DEVICES, true);
     return 0;
 }
 
@@ -134,8 +133,7 @@ void weft_device_close(void) {
     weft_cuda.cuStreamSynchronize(weft_device.gpu->stream);
     gpus_take_down();
     weft_gpu_leave(scope);
-    weft_job.devices = false;
-    weft_job_set_detour();
+    weft_job_set_mode(WEFT_JOB_DEVICES, false);
     weft_device_gpus_close();
     weft_device_end();
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts that are announced, where a GPU's memory is on one side or both: as core/rma.h has them. */
+/* Puts that are announced, where a GPU's memory is on one side or both: as core/route.h has them.
+ */
 #ifndef WEFT_DEVICE_PUT_SIGNAL_H
 #define WEFT_DEVICE_PUT_SIGNAL_H
 
-#include "core/rma.h"
+#include "core/route.h"
 
 /* Complete on return, or, with nbi, behind weft_device_quiet. */
-int weft_device_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                           uint64_t signal, enum weft_signal_op op, int pe, bool nbi,
-                           const char *call);
+int weft_device_put_signal(const struct weft_put_signal *put, int pe, const char *call);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Put and get where a GPU's memory is on one side or both.
  *
- * Errors as in core/rma.h. The blocking forms are complete when they return; what a non-blocking
+ * Errors as in core/route.h. The blocking forms are complete when they return; what a non-blocking
  * one has begun is completed by weft_device_quiet. A failure of the driver ends the job with one
- * line. Which calls come here is decided by weft_device_concerns. */
+ * line. Which calls come here is decided by core/route.h. */
 #ifndef WEFT_DEVICE_RMA_H
 #define WEFT_DEVICE_RMA_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/space.h"
-#include "core/rma_space.h"
+#include "core/route.h"
 #include "device/begin.h"
 #include "device/device.h"
 #include "device/heap.h"
@@ -21,7 +21,7 @@ static void *space_malloc(size_t bytes, size_t alignment, bool zero, const char 
     return weft_device_open(call) < 0 ? NULL : weft_device_malloc(bytes, alignment, zero, call);
 }
 
-static const struct weft_rma_space rma = {
+static const struct weft_route route = {
     .concerns = weft_device_concerns,
     .near = weft_device_near,
     .put = weft_device_put,
@@ -42,15 +42,15 @@ static const struct weft_memory_space space = {
     .finish = weft_device_finish,
     .close = space_close,
     .team_ended = weft_device_words_reset,
-    .window = &weft_device.heap.window,
-    .malloc = space_malloc,
-    .realloc = weft_device_realloc,
-    .free = weft_device_free,
-    .check = weft_device_check,
-    .find = weft_device_find,
+    .heap = {.window = &weft_device.heap.window,
+             .malloc = space_malloc,
+             .realloc = weft_device_realloc,
+             .free = weft_device_free,
+             .check = weft_device_check,
+             .find = weft_device_find},
     .pointer = weft_device_pointer,
     .pad = weft_device_pad,
-    .rma = &rma,
+    .route = &route,
     .share = &weft_device_share,
 };
 

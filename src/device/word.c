@@ -3,7 +3,9 @@
 #include "device/word.h"
 #include <stdatomic.h>
 #include <string.h>
+#include "core/amo.h"
 #include "core/job.h"
+#include "core/rma.h"
 #include "device/queue.h"
 #include "device/rma.h"
 #include "device/stage.h"
@@ -35,8 +37,10 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
     uint64_t *word = weft_device_near(sig_addr, sizeof *sig_addr, pe);
     if (!word)
         return weft_near_error(sizeof *sig_addr, pe);
-    if (!weft_device_holds(sig_addr))
-        return weft_rma_signal(sig_addr, signal, op, pe);
+    if (!weft_device_holds(sig_addr)) {
+        weft_rma_signal(sig_addr, signal, op, pe, call);
+        return 0;
+    }
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool add = op == WEFT_SIGNAL_ADD;
     if (!weft_device_changes(pe, add)) {
@@ -116,36 +120,31 @@ static void atomic_execute_by_agent(const struct atomic *atomic, void *fetched, 
 }
 
 /* The word is the host's, and what was in it goes to GPU memory. */
-static int host_word_fetch(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
-                           const void *cond, void *fetched, int pe, const char *call) {
-    uint64_t before;
-    int error = weft_amo(op, bytes, dest, value, cond, &before, pe);
-    if (error)
-        return error;
+static int host_word_fetch(const struct weft_amo *amo, int pe, const char *call) {
+    void *near = weft_near(amo->dest, amo->bytes, pe);
+    if (!near)
+        return weft_near_error(amo->bytes, pe);
+    uint64_t before = weft_amo_apply(amo->op, amo->bytes, near, amo->value, amo->cond);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    weft_device_must(
-        weft_gpu_copy(fetched, &before, bytes, WEFT_FROM_HOST, weft_device.gpu->stream, call));
+    weft_device_must(weft_gpu_copy(amo->fetch, &before, amo->bytes, WEFT_FROM_HOST,
+                                   weft_device.gpu->stream, call));
     weft_device_complete(call);
     weft_gpu_leave(scope);
     return 0;
 }
 
-int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
-                    const void *cond, void *fetched, int pe, const char *call) {
-    struct atomic atomic = {.op = op, .bytes = bytes, .word = weft_device_near(dest, bytes, pe)};
+int weft_device_amo(const struct weft_amo *amo, int pe, const char *call) {
+    struct atomic atomic = {amo->op, amo->bytes, weft_device_near(amo->dest, amo->bytes, pe),
+                            amo->value, amo->cond};
     if (!atomic.word)
-        return -EFAULT;
-    if (!weft_device_holds(dest))
-        return host_word_fetch(op, bytes, dest, value, cond, fetched, pe, call);
-    if (value)
-        memcpy(&atomic.value, value, bytes);
-    if (cond)
-        memcpy(&atomic.cond, cond, bytes);
+        return weft_near_error(amo->bytes, pe);
+    if (!weft_device_holds(amo->dest))
+        return host_word_fetch(amo, pe, call);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    if (weft_device_changes(pe, op != WEFT_AMO_FETCH && op != WEFT_AMO_SET))
-        atomic_execute(&atomic, fetched, call);
+    if (weft_device_changes(pe, amo->op != WEFT_AMO_FETCH && amo->op != WEFT_AMO_SET))
+        atomic_execute(&atomic, amo->fetch, call);
     else
-        atomic_execute_by_agent(&atomic, fetched, pe, call);
+        atomic_execute_by_agent(&atomic, amo->fetch, pe, call);
     weft_gpu_leave(scope);
     return 0;
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Signals, atomics and looks at words in a GPU's memory, and the end of what has been begun. Errors
- * as in core/rma.h. */
+ * as in core/route.h. */
 #ifndef WEFT_DEVICE_WORD_H
 #define WEFT_DEVICE_WORD_H
 
-#include "core/amo.h"
-#include "core/rma.h"
+#include "core/route.h"
 
 int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                        const char *call);
 
-/* As weft_amo, where the word is in GPU memory, or `fetched`, or both. */
-int weft_device_amo(enum weft_amo_op op, size_t bytes, void *dest, const void *value,
-                    const void *cond, void *fetched, int pe, const char *call);
+/* Where the word is in GPU memory, or `fetch`, or both. */
+int weft_device_amo(const struct weft_amo *amo, int pe, const char *call);
 
 /* Copies this PE's words that a wait or test looks at to the host: [words, words + bytes) to
  * `snapshot`. What their writers ordered before them is visible then. */

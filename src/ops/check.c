@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "coll/elements.h"
 #include "core/job.h"
-#include "core/rma_space.h"
+#include "core/route.h"
 #include "ops/matmul.h"
 
 bool weft_wrong_dtype(char text[WEFT_WRONG_BYTES], weft_dtype dtype) {
@@ -39,7 +39,7 @@ bool weft_check_dtype_known(struct weft_meeting *meeting, weft_dtype dtype) {
 
 /* These calls are made by processors. */
 static bool is_device(const void *p) {
-    return weft_job.devices && weft_space_device->rma->concerns(p, p);
+    return weft_route_of(p, p) != NULL;
 }
 
 bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p, size_t bytes,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lines for misuse. The PE that misuses is in the line's beginning already. */
-#include "api/misuse.h"
-#include "api/detour.h"
+/* The PE that misuses is in the line's beginning already. */
+#include "core/misuse.h"
+#include "core/ctx.h"
+#include "core/job.h"
+#include "core/route.h"
 #include "core/static.h"
+#include "core/window.h"
 
 void weft_misuse_phase(const char *call) {
     static const char *const when[] = {
@@ -12,6 +15,11 @@ void weft_misuse_phase(const char *call) {
         [WEFT_JOB_FORKED] = "in a forked child, which is no PE: call it in the PE's own process",
     };
     weft_job_panic("%s: called %s", call, when[weft_job.phase]);
+}
+
+static void check_phase(const char *call) {
+    if (weft_job.npes == 0)
+        weft_misuse_phase(call);
 }
 
 static bool in_peers_slot(const struct weft_window *w, uint32_t mine, const void *p) {
@@ -24,12 +32,13 @@ static bool is_peers_copy(const void *p) {
     const struct weft_segment *heap = &weft_windows.heap, *statics = &weft_windows.statics;
     return in_peers_slot(&heap->window, heap->mine, p) ||
            in_peers_slot(&statics->window, statics->mine, p) ||
-           (weft_devices() && in_peers_slot(weft_space_device->window, (uint32_t)weft_job.pe, p));
+           (weft_job.devices &&
+            in_peers_slot(weft_space_device->heap.window, (uint32_t)weft_job.pe, p));
 }
 
 void weft_misuse_access(const char *call, const char *argument, const void *p, size_t bytes,
                         int pe) {
-    weft_check_running(call);
+    check_phase(call);
     if (pe < 0 || pe >= weft_job.npes)
         weft_job_panic("%s: argument pe is %d, but the job has %d PEs: pass 0 to %d", call, pe,
                        weft_job.npes, weft_job.npes - 1);
@@ -39,7 +48,7 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
         weft_job_panic("%s: argument %s is %p, in the memory of another PE as shmem_ptr gives it: "
                        "pass the address that the object has here",
                        call, argument, p);
-    if (weft_devices() && weft_space_device->rma->near(p, bytes, pe))
+    if (weft_route_finds(p, bytes, pe))
         weft_job_panic("%s: argument %s is %p, in the memory of a GPU, where this call needs the "
                        "host's: pass memory of shmem_malloc, or a global or static variable of the "
                        "executable",
@@ -55,7 +64,7 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
 }
 
 void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int pe) {
-    weft_check_running(call);
+    check_phase(call);
     const struct weft_ctx *known = weft_ctx_find(ctx);
     if (known)
         weft_job_panic("%s: argument pe is %d, but the context's team has %d PEs: pass 0 to %d",
@@ -77,7 +86,7 @@ void weft_misuse_null(const char *call, const char *argument) {
 }
 
 void weft_misuse_constant(const char *call, const char *argument, long value, const char *allowed) {
-    weft_check_running(call);
+    check_phase(call);
     weft_job_panic("%s: argument %s is %ld: pass %s", call, argument, value, allowed);
 }
 
@@ -92,6 +101,6 @@ void weft_misuse_stride(const char *call, const char *argument, ptrdiff_t stride
 
 void weft_misuse_handle(const char *call, const char *argument, const void *handle,
                         const char *allowed) {
-    weft_check_running(call);
+    check_phase(call);
     weft_job_panic("%s: argument %s is 0x%zx: pass %s", call, argument, (size_t)handle, allowed);
 }

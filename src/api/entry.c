@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who may call, and the lines for who may not. */
+#include "api/entry.h"
+#include <stdatomic.h>
+#include <shmem.h>
+#include "core/init.h"
+
+/* The call that a thread is in, at the level where only one may be. */
+static _Atomic(const char *) entered;
+static _Thread_local bool inside; /* this one is */
+
+/* Where the job is over an end handler may have left the other's call. */
+static void check_alone(const char *call, const char *other) {
+    if (other && !inside && !weft_job_aborted())
+        weft_job_panic("%s: called while another thread is in %s, at thread level "
+                       "SHMEM_THREAD_SERIALIZED: let one thread call at a time, or ask "
+                       "shmem_init_thread for SHMEM_THREAD_MULTIPLE",
+                       call, other);
+}
+
+void weft_entry_check(const char *call) {
+    if (weft_job.npes == 0)
+        weft_misuse_phase(call);
+    if (!weft_thread_allowed())
+        weft_job_panic("%s: called by a thread other than the one that called shmem_init, at "
+                       "thread level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
+                       call,
+                       weft_thread_level() == SHMEM_THREAD_SINGLE ? "SHMEM_THREAD_SINGLE"
+                                                                  : "SHMEM_THREAD_FUNNELED");
+    check_alone(call, atomic_load(&entered));
+}
+
+bool weft_entry_begin(const char *call) {
+    const char *other = NULL;
+    weft_entry_check(call);
+    if (inside || weft_thread_level() != SHMEM_THREAD_SERIALIZED)
+        return false;
+    if (!atomic_compare_exchange_strong(&entered, &other, call))
+        check_alone(call, other);
+    return inside = true;
+}
+
+void weft_entry_leave(void) {
+    inside = false;
+    atomic_store(&entered, NULL);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What calls test when they begin: whether the job runs, who calls, and whether the call leaves the
+ * short way: because it is checked (api/checked.h), because one of its pointers may be a GPU's
+ * (core/route.h), or because it fetches words that the program may be polling, where PEs share
+ * processors (core/poll.h). Each is the test of one flag. */
+#ifndef WEFT_API_ENTRY_H
+#define WEFT_API_ENTRY_H
+
+#include <stdbool.h>
+#include "core/job.h"
+#include "core/misuse.h"
+
+static inline bool weft_checked(void) {
+    return __builtin_expect(weft_job.checked, 0);
+}
+
+static inline bool weft_detour(void) {
+    return __builtin_expect(weft_job.detour, 0);
+}
+
+static inline bool weft_fetch_detour(void) {
+    return __builtin_expect(weft_job.fetch_detour, 0);
+}
+
+static inline bool weft_order_detour(void) {
+    return __builtin_expect(weft_job.order_detour, 0);
+}
+
+/* The job runs; in checked mode also: the calling thread may call now. */
+WEFT_COLD void weft_entry_check(const char *call);
+static inline void weft_check_running(const char *call) {
+    if (__builtin_expect(!weft_job.plain, 0))
+        weft_entry_check(call);
+}
+
+/* Begins a routine that can last, to the end of the block that this stands in: at
+ * SHMEM_THREAD_SERIALIZED no other thread may call meanwhile. Does what weft_check_running does. */
+#define WEFT_ENTER(call)                                                       \
+    __attribute__((cleanup(weft_entry_end), unused)) const bool weft_entered = \
+        __builtin_expect(!weft_job.plain, 0) && weft_entry_begin(call)
+
+WEFT_COLD bool weft_entry_begin(const char *call);
+WEFT_COLD void weft_entry_leave(void);
+static inline void weft_entry_end(const bool *entered) {
+    if (__builtin_expect(*entered, 0))
+        weft_entry_leave();
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The copies through which words are looked at. */
+#include "core/view.h"
+#include <stdlib.h>
+
+uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_type type,
+                              const void *word, const char *call) {
+    uint64_t seen;
+    route->look(&seen, word, type.bytes, call);
+    return weft_ivar_key(type, &seen);
+}
+
+WEFT_COLD static void make_copy(struct weft_view *view) {
+    size_t bytes = view->set.nelems * view->set.type.bytes;
+    view->copy = malloc(bytes);
+    if (!view->copy)
+        weft_job_panic("%s: no memory for a copy of %zu bytes of words of the GPU", view->call,
+                       bytes);
+    view->set.ivars = view->copy;
+}
+
+void weft_view_open(struct weft_view *view, const struct weft_ivars *set, const char *call) {
+    *view = (struct weft_view){call, *set, weft_route_of(set->ivars, NULL), set->ivars, NULL};
+    if (view->route)
+        make_copy(view);
+}
+
+void weft_view_close(struct weft_view *view) {
+    free(view->copy);
+}
+
+void weft_view_copy(const struct weft_view *view) {
+    size_t bytes = view->set.nelems * view->set.type.bytes;
+    view->route->look(view->copy, view->words, bytes, view->call);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks at this PE's own words, wherever they lie: for waits and tests. Words that the processor
+ * does not load are looked at through a copy, made anew each time. */
+#ifndef WEFT_CORE_VIEW_H
+#define WEFT_CORE_VIEW_H
+
+#include <stdint.h>
+#include "core/ivar.h"
+#include "core/misuse.h"
+#include "core/route.h"
+
+/* The key of one word. */
+WEFT_COLD uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_type type,
+                                        const void *word, const char *call);
+static inline uint64_t weft_view_key(struct weft_ivar_type type, const void *word,
+                                     const char *call) {
+    const struct weft_route *route = weft_route_of(word, NULL);
+    return __builtin_expect(route != NULL, 0) ? weft_view_routed_key(route, type, word, call)
+                                              : weft_ivar_key(type, word);
+}
+
+/* A set of words as the processor can look at it: the words themselves, or a copy of them. */
+struct weft_view {
+    const char *call;
+    struct weft_ivars set;
+    const struct weft_route *route; /* NULL: the set has the words themselves */
+    const void *words;
+    void *copy;
+};
+
+void weft_view_open(struct weft_view *view, const struct weft_ivars *set, const char *call);
+void weft_view_close(struct weft_view *view);
+
+/* The set, looked at now. */
+WEFT_COLD void weft_view_copy(const struct weft_view *view);
+static inline const struct weft_ivars *weft_view_look(const struct weft_view *view) {
+    if (view->route)
+        weft_view_copy(view);
+    return &view->set;
+}
+
+#endif
