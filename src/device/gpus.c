@@ -51,19 +51,22 @@ static int other_open(int ordinal) {
     return 0;
 }
 
-int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal, const char *call) {
+int weft_device_gpu_use(int ordinal, const char *call) {
     int error = weft_device_begin(call);
-    if (error)
-        return error;
-    if (ordinal == WEFT_DEVICE_OWN)
-        ordinal = weft_device.gpu->ordinal;
-    if ((error = ordinal_check(ordinal, call)) != 0)
+    if (error || ordinal == WEFT_DEVICE_OWN || (error = ordinal_check(ordinal, call)) != 0)
         return error;
     pthread_mutex_lock(&others.changing);
     if (ordinal != weft_device.gpu->ordinal && !other_is_open(ordinal))
         error = other_open(ordinal);
     pthread_mutex_unlock(&others.changing);
-    return error ? error : weft_gpu_open(gpu, ordinal);
+    return error;
+}
+
+int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal, const char *call) {
+    int error = weft_device_gpu_use(ordinal, call);
+    if (error)
+        return error;
+    return weft_gpu_open(gpu, ordinal == WEFT_DEVICE_OWN ? weft_device.gpu->ordinal : ordinal);
 }
 
 const struct weft_gpu *weft_device_gpu_here(void) {
@@ -75,6 +78,14 @@ const struct weft_gpu *weft_device_gpu_here(void) {
         if (others.list[i]->context == current)
             return others.list[i];
     return weft_device.gpu;
+}
+
+void weft_device_gpus_finish(void) {
+    for (int i = 0; i < atomic_load(&others.count); i++) {
+        struct weft_gpu_scope scope = weft_gpu_enter(others.list[i]);
+        weft_cuda.cuCtxSynchronize();
+        weft_gpu_leave(scope);
+    }
 }
 
 void weft_device_gpus_close(void) {

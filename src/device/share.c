@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "core/job.h"
 #include "core/share.h"
-#include "device/begin.h"
 #include "device/device.h"
 #include "device/gpus.h"
 #include "device/links.h"
@@ -58,7 +57,7 @@ static int device_alloc(struct weft_block *block, const char *call) {
 /* The block may be of a job before this one. */
 static int device_show(struct weft_block *block, int *fd, const char *call) {
     const struct device_block *own = block_own(block);
-    int error = weft_device_begin(call);
+    int error = weft_device_gpu_use(own->gpu->ordinal, call);
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);

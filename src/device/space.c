@@ -3,6 +3,7 @@
 #include "core/route.h"
 #include "device/begin.h"
 #include "device/device.h"
+#include "device/gpus.h"
 #include "device/heap.h"
 #include "device/open.h"
 #include "device/pad.h"
@@ -15,6 +16,11 @@
 static void space_close(void) {
     weft_device_rma_close();
     weft_device_close();
+}
+
+static void space_finish(void) {
+    weft_device_finish();
+    weft_device_gpus_finish();
 }
 
 static void *space_malloc(size_t bytes, size_t alignment, bool zero, const char *call) {
@@ -39,7 +45,7 @@ static const struct weft_route route = {
 static const struct weft_memory_space space = {
     .grown = weft_device_heap_grown,
     .quiet = weft_device_quiet,
-    .finish = weft_device_finish,
+    .finish = space_finish,
     .close = space_close,
     .team_ended = weft_device_words_reset,
     .heap = {.window = &weft_device.heap.window,

@@ -112,6 +112,13 @@ static uint32_t **make_pads(int g, shmemx_block_t block, shmemx_share_t share) {
     return (uint32_t **)(void *)list;
 }
 
+static void meet_on(int g, uint32_t **pads) {
+    enter(g);
+    int rc = shmemx_pad_barrier_on_stream(pads, me, npes, 0, 20000, sides[g].stream);
+    leave();
+    EXPECT(rc == 0, "GPU %d: %d, %s", g, rc, weft_last_error());
+}
+
 static void streams(void) {
     shmemx_block_t blocks[GPUS];
     shmemx_share_t share[GPUS];
@@ -121,13 +128,8 @@ static void streams(void) {
         share[g] = attach(blocks[g], (uint64_t)(10 + g));
         pads[g] = make_pads(g, blocks[g], share[g]);
     }
-    for (int i = 0; i < 2 * ROUNDS * GPUS; i++) {
-        int g = i % GPUS;
-        enter(g);
-        int rc = shmemx_pad_barrier_on_stream(pads[g], me, npes, 0, 20000, sides[g].stream);
-        leave();
-        EXPECT(rc == 0, "GPU %d: %d, %s", g, rc, weft_last_error());
-    }
+    for (int i = 0; i < 2 * ROUNDS * GPUS; i++)
+        meet_on(i % GPUS, pads[i % GPUS]);
     for (int g = 0; g < GPUS; g++) {
         copy(g, words, shmemx_block_ptr(blocks[g]), sizeof *words * (size_t)npes);
         for (int pe = 0; pe < npes; pe++)
@@ -158,17 +160,20 @@ static void begin(void) {
 }
 
 static void next_job(void) {
+    enum { WORDS = 8192 }; /* of pads, before the data */
     shmemx_block_t blocks[GPUS];
     for (int g = 0; g < GPUS; g++) {
-        blocks[g] = new_block(g, PART);
-        copy(g, shmemx_block_ptr(blocks[g]), gpu_data(PART, key(g, 9, me, me)), PART);
+        blocks[g] = new_block(g, WORDS + PART);
+        copy(g, (char *)shmemx_block_ptr(blocks[g]) + WORDS, gpu_data(PART, key(g, 9, me, me)),
+             PART);
     }
     shmem_finalize();
     shmem_init();
     begin();
     for (int g = GPUS; g-- > 0;) {
-        expect_part(g, shmemx_block_ptr(blocks[g]), 9, me);
+        expect_part(g, (char *)shmemx_block_ptr(blocks[g]) + WORDS, 9, me);
         shmemx_share_t share = attach(blocks[g], 99);
+        meet_on(g, make_pads(g, blocks[g], share)); /* finalize waits for what is under way */
         EXPECT(shmemx_share_ptr(share, me) == shmemx_block_ptr(blocks[g]), "share of GPU %d", g);
         shmemx_block_free(blocks[g]);
         shmemx_share_release(share);
