@@ -7,20 +7,20 @@
 enum { ROUNDS_MAX = 32, SIZE_WORD = ROUNDS_MAX };
 _Static_assert(SIZE_WORD < SHMEM_SYNC_SIZE && SHMEM_SYNC_VALUE == 0, "pSync has the words");
 
-static _Atomic long *word_of(const struct weft_group *group, int index, int member) {
+static _Atomic long *psync_word_of(const struct weft_group *group, int index, int member) {
     return weft_group_near(group, &group->psync[index], sizeof(long), member);
 }
 
 /* Dissemination (core/sync.c) over counting words. */
 static void active_sync(const struct weft_group *group) {
     for (int round = 0, distance = 1; distance < group->npes; round++, distance *= 2) {
-        _Atomic long *mine = word_of(group, round, group->me);
+        _Atomic long *mine = psync_word_of(group, round, group->me);
         int from = weft_group_member(group, group->npes - distance);
         struct weft_waiter waiter = {.call = group->call,
                                      .pe = weft_group_pe(group, from),
                                      .roster = &group->roster,
                                      .npes = group->npes};
-        atomic_fetch_add(word_of(group, round, weft_group_member(group, distance)), 1);
+        atomic_fetch_add(psync_word_of(group, round, weft_group_member(group, distance)), 1);
         while (atomic_load(mine) <= 0)
             weft_waiter_turn(&waiter);
         weft_waiter_end(&waiter);
@@ -42,12 +42,12 @@ int weft_active_unready(const struct weft_group *group) {
 
 /* Nobody comes back to its word before all have read it, so that it can be cleared. */
 static void active_share(const struct weft_group *group, size_t mine, size_t *sizes) {
-    atomic_store(word_of(group, SIZE_WORD, group->me), (long)mine);
+    atomic_store(psync_word_of(group, SIZE_WORD, group->me), (long)mine);
     active_sync(group);
     for (int member = 0; member < group->npes; member++)
-        sizes[member] = (size_t)atomic_load(word_of(group, SIZE_WORD, member));
+        sizes[member] = (size_t)atomic_load(psync_word_of(group, SIZE_WORD, member));
     active_sync(group);
-    atomic_store(word_of(group, SIZE_WORD, group->me), SHMEM_SYNC_VALUE);
+    atomic_store(psync_word_of(group, SIZE_WORD, group->me), SHMEM_SYNC_VALUE);
 }
 
 struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe,

@@ -36,7 +36,7 @@ static bool is_same_set(const struct weft_entry *a, const struct weft_entry *b) 
 
 /* Whether `pe` is in the same call; ends the job if it is in another one of this set. What was read
  * counts if the post was open all the time. */
-static bool meet(const struct weft_entry *mine, const struct weft_same *arguments, int pe) {
+static bool meet_one(const struct weft_entry *mine, const struct weft_same *arguments, int pe) {
     struct post *post = posts_of(pe);
     for (struct post *end = post + POSTS; post < end; post++) {
         uint32_t state = atomic_load(&post->state);
@@ -58,7 +58,7 @@ static int meet_all(const struct weft_group *group, const struct weft_entry *min
                     const struct weft_same *arguments, bool *met) {
     int absent = 0;
     for (int member = group->npes - 1; member > 0; member--) {
-        met[member] = met[member] || meet(mine, arguments, weft_group_pe(group, member));
+        met[member] = met[member] || meet_one(mine, arguments, weft_group_pe(group, member));
         if (!met[member])
             absent = member;
     }
@@ -72,8 +72,8 @@ static struct weft_waiter waiter_of(const struct weft_group *group) {
                                 .npes = group->npes};
 }
 
-static void lead(const struct weft_group *group, const struct weft_entry *mine,
-                 const struct weft_same *arguments) {
+static void compare_calls(const struct weft_group *group, const struct weft_entry *mine,
+                          const struct weft_same *arguments) {
     struct weft_waiter waiter = waiter_of(group);
     bool met[group->npes];
     int absent;
@@ -103,7 +103,7 @@ static struct post *take_post(const char *call) {
     }
 }
 
-static void follow(const struct weft_group *group, const struct weft_entry *mine) {
+static void show_call(const struct weft_group *group, const struct weft_entry *mine) {
     struct weft_waiter waiter = waiter_of(group);
     struct post *post = take_post(group->call);
     post->entry = *mine;
@@ -131,7 +131,7 @@ void weft_active_check(const struct weft_group *group, const struct weft_same *a
         all[SET_FACTS + i] = arguments[i];
     struct weft_entry mine = weft_entry_of(group->call, all);
     if (group->me == 0)
-        lead(group, &mine, all);
+        compare_calls(group, &mine, all);
     else
-        follow(group, &mine);
+        show_call(group, &mine);
 }

@@ -38,8 +38,8 @@ static void alltoall_packets(const struct weft_group *group, void *dest, const v
     weft_packets_finish_exchange(team);
 }
 
-static void alltoall(const struct weft_group *group, void *dest, const void *source,
-                     struct weft_plan *plan) {
+static void move_blocks(const struct weft_group *group, void *dest, const void *source,
+                        struct weft_plan *plan) {
     const struct weft_mover *mover = weft_mover_of(dest, source);
     size_t all = plan->pieces.bytes * plan->pieces.count * (size_t)group->npes;
     if (weft_choice_small(group, mover, WEFT_ALLTOALL, all))
@@ -51,11 +51,11 @@ static void alltoall(const struct weft_group *group, void *dest, const void *sou
 void weft_group_alltoall(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes) {
     struct weft_plan plan = weft_plan_alltoall(bytes);
-    alltoall(group, dest, source, &plan);
+    move_blocks(group, dest, source, &plan);
 }
 
 void weft_group_alltoalls(const struct weft_group *group, void *dest, const void *source,
                           const struct weft_blocks_shape *shape) {
     struct weft_plan plan = weft_plan_alltoalls(shape);
-    alltoall(group, dest, source, &plan);
+    move_blocks(group, dest, source, &plan);
 }

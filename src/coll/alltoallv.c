@@ -158,7 +158,7 @@ static bool shows_row(const struct weft_meeting *meeting, int member) {
 }
 
 /* How many bands it takes to show all rows: the same on all members. */
-static size_t count_bands(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+static size_t count_row_bands(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     size_t most = 0;
     for (int member = 0; member < meeting->team->npes; member++) {
         size_t row = weft_meeting_offer(meeting, member)->facts[ROW];
@@ -199,12 +199,12 @@ struct moved {
     const struct weft_alltoallv *exchange;
 };
 
-static void stage_band(const void *call, size_t band) {
+static void stage_row_band(const void *call, size_t band) {
     const struct moved *moved = call;
     stage_row(moved->meeting, moved->exchange, band);
 }
 
-static int take_band(const void *call, size_t band) {
+static int take_row_band(const void *call, size_t band) {
     const struct moved *moved = call;
     for (int distance = 1; distance <= moved->meeting->team->npes; distance++)
         take_parts(moved->meeting, moved->exchange, weft_meeting_member(moved->meeting, distance),
@@ -215,9 +215,9 @@ static int take_band(const void *call, size_t band) {
 void weft_alltoallv_move(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     struct moved moved = {meeting, p};
     struct weft_bands bands = {.meeting = meeting,
-                               .count = count_bands(meeting, p),
-                               .stage = stage_band,
-                               .take = take_band};
+                               .count = count_row_bands(meeting, p),
+                               .stage = stage_row_band,
+                               .take = take_row_band};
     weft_bands_run(&bands, &moved);
     weft_sync_barrier(meeting->team, meeting->name);
 }

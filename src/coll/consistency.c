@@ -18,7 +18,7 @@ struct weft_entry weft_entry_of(const char *call, const struct weft_same *argume
 }
 
 /* A tensor call posts its number where an entry has its name. */
-static const char *call_of(const struct weft_entry *entry) {
+static const char *entry_call(const struct weft_entry *entry) {
     uint32_t number;
     if (entry->mark == WEFT_ENTRY_MARK)
         return entry->call;
@@ -28,7 +28,7 @@ static const char *call_of(const struct weft_entry *entry) {
 
 void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *theirs,
                         const struct weft_same *arguments, int pe) {
-    const char *there = call_of(theirs);
+    const char *there = entry_call(theirs);
     if (strcmp(there, mine->call) != 0)
         weft_job_panic("%s: PE %d is in %s instead: all members must make the same collective "
                        "calls in the same order",

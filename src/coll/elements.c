@@ -95,8 +95,8 @@ void weft_elements_widen_bf16(uint16_t *dest, const void *source, weft_dtype dty
     (dtype == WEFT_F8E4M3 ? bf16_of_f8e4m3 : bf16_of_f8e5m2)(dest, source, nelems);
 }
 
-WEFT_WIDEST static void scale(float *dest, const float *source, float factor, const float *scales,
-                              const float *bias, size_t n) {
+WEFT_WIDEST static void scale_elements(float *dest, const float *source, float factor,
+                                       const float *scales, const float *bias, size_t n) {
     WEFT_INDEPENDENT
     for (size_t i = 0; i < n; i++)
         dest[i] = source[i] * factor * scales[i] + bias[i];
@@ -104,7 +104,7 @@ WEFT_WIDEST static void scale(float *dest, const float *source, float factor, co
 
 void weft_elements_scale(float *dest, const float *source, float factor, const float *scales,
                          const float *bias, size_t nelems) {
-    scale(dest, source, factor, scales, bias, nelems);
+    scale_elements(dest, source, factor, scales, bias, nelems);
 }
 
 void weft_elements_widen(float *dest, const void *source, weft_dtype dtype, size_t nelems) {
@@ -170,7 +170,7 @@ WEFT_WIDEST static void divide_f64(double *values, double by, size_t n) {
         values[i] /= by;
 }
 
-static void divide(void *values, enum weft_number number, int by, size_t nelems) {
+static void divide_elements(void *values, enum weft_number number, int by, size_t nelems) {
     bool complex = number == WEFT_NUMBER_COMPLEXF || number == WEFT_NUMBER_COMPLEXD;
     size_t n = complex ? 2 * nelems : nelems;
     if (number == WEFT_NUMBER_FLOAT || number == WEFT_NUMBER_COMPLEXF)
@@ -210,7 +210,7 @@ static void reduce_widened(const struct reduction_block *block, const weft_matri
         result = to;
     }
     if (block->op == WEFT_AVG && to)
-        divide(to, WEFT_NUMBER_FLOAT, block->nsources, block->nelems);
+        divide_elements(to, WEFT_NUMBER_FLOAT, block->nsources, block->nelems);
     if (at != result)
         weft_elements_narrow(at, dest->dtype, result, block->nelems);
 }
@@ -227,7 +227,7 @@ static void reduce_folded(const struct reduction_block *block, const weft_matrix
         result = to;
     }
     if (block->op == WEFT_AVG && to)
-        divide(to, element_of(dest->dtype)->number, block->nsources, block->nelems);
+        divide_elements(to, element_of(dest->dtype)->number, block->nsources, block->nelems);
     if (at != result)
         memcpy(at, result, block->nelems * weft_element_bytes(dest->dtype));
 }

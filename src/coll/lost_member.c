@@ -10,13 +10,13 @@ enum { NOT_LOST, LOST, ANSWER }; /* ANSWER + slot */
 /* Long enough for peers that are late; a call with a wrong handle on every PE takes as long. */
 static const uint64_t patience_ns = 1000000000;
 
-static _Atomic uint32_t *word_of(int world_pe) {
+static _Atomic uint32_t *lost_word_of(int world_pe) {
     const struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
     return world && world->npes > 1 ? &weft_team_words_of(world, world_pe)->lost_member : NULL;
 }
 
 /* Threads that are lost at once take turns. */
-static bool ask(_Atomic uint32_t *word, struct weft_waiter *waiter, uint64_t deadline) {
+static bool ask_teams(_Atomic uint32_t *word, struct weft_waiter *waiter, uint64_t deadline) {
     uint32_t expected = NOT_LOST;
     while (!atomic_compare_exchange_strong(word, &expected, LOST)) {
         if (weft_clock_ns() >= deadline)
@@ -30,8 +30,8 @@ static bool ask(_Atomic uint32_t *word, struct weft_waiter *waiter, uint64_t dea
 struct weft_team *weft_lost_member_find_team(const char *call) {
     struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
     uint64_t deadline = weft_clock_ns() + patience_ns;
-    _Atomic uint32_t *word = word_of(weft_job.pe);
-    bool asked = word && ask(word, &waiter, deadline);
+    _Atomic uint32_t *word = lost_word_of(weft_job.pe);
+    bool asked = word && ask_teams(word, &waiter, deadline);
     while (asked && atomic_load(word) == LOST && weft_clock_ns() < deadline)
         weft_waiter_turn(&waiter);
     weft_waiter_end(&waiter);
@@ -43,6 +43,6 @@ struct weft_team *weft_lost_member_find_team(const char *call) {
 
 void weft_lost_member_answer(const struct weft_team *team, int member) {
     uint32_t expected = LOST;
-    atomic_compare_exchange_strong(word_of(weft_team_world_pe(team, member)), &expected,
+    atomic_compare_exchange_strong(lost_word_of(weft_team_world_pe(team, member)), &expected,
                                    ANSWER + (uint32_t)team->slot);
 }

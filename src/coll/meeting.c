@@ -113,8 +113,8 @@ static const char *value_text(const char *fact, uint64_t value, char text[32]) {
 }
 
 /* The first fact in which a member differs from member 0; 0 or -EINVAL with text. */
-static int compare(const struct weft_meeting *meeting, int member, const struct weft_offer *first,
-                   const struct weft_offer *offer) {
+static int compare_offers(const struct weft_meeting *meeting, int member,
+                          const struct weft_offer *first, const struct weft_offer *offer) {
     int pe = weft_team_world_pe(meeting->team, member), pe0 = weft_team_world_pe(meeting->team, 0);
     if (offer->call != first->call)
         return weft_fail(-EINVAL, "%s on PE %d, but %s on PE %d: members must make the same calls",
@@ -144,7 +144,7 @@ static int fail_elsewhere(const struct weft_meeting *meeting, int member,
 }
 
 /* The first member that refuses: 0, or its errno with text. */
-static int refusal(const struct weft_meeting *meeting) {
+static int find_refusal(const struct weft_meeting *meeting) {
     for (int member = 0; member < meeting->team->npes; member++) {
         const struct weft_offer *offer = weft_meeting_offer(meeting, member);
         if (offer->status == WEFT_ENTRY_MARK)
@@ -170,10 +170,10 @@ int weft_meeting_agree(struct weft_meeting *meeting) {
     int npes = meeting->team->npes;
     for (int distance = 1; distance < npes; distance++)
         await_offer(meeting, weft_meeting_member(meeting, distance));
-    int error = refusal(meeting);
+    int error = find_refusal(meeting);
     const struct weft_offer *first = weft_meeting_offer(meeting, 0);
     for (int member = 1; member < npes && !error; member++)
-        error = compare(meeting, member, first, weft_meeting_offer(meeting, member));
+        error = compare_offers(meeting, member, first, weft_meeting_offer(meeting, member));
     return error;
 }
 

@@ -31,8 +31,10 @@ void weft_group_fold(const struct weft_group *group, void *dest, const void *sou
                      const struct weft_folding *folding) {
     const struct weft_mover *mover = weft_mover_of(dest, source);
     size_t bytes = folding->nelems * folding->fold->elem_bytes;
-    enum weft_family family = folding->of == WEFT_FOLD_OF_ALL ? WEFT_REDUCE : WEFT_SCAN;
-    if (weft_choice_small(group, mover, family, bytes))
+    bool small = folding->of == WEFT_FOLD_OF_ALL
+                     ? weft_choice_small(group, mover, WEFT_REDUCE, bytes)
+                     : weft_choice_small(group, mover, WEFT_SCAN, bytes);
+    if (small)
         fold_packets(group, dest, source, folding);
     else if (group->npes == 1 && folding->of != WEFT_FOLD_BEFORE_OWN)
         copy_alone(group, mover, dest, source, bytes);

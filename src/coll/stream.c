@@ -8,7 +8,7 @@
 /* Twice a PE's share of the last-level cache. Read once. Where both arrays just fill the share,
  * much is still there in the next call (2 PEs, 32 MiB: all-to-all of 4 MiB took 1.1 to 1.2 of plain
  * copies when it streamed, of 16 MiB 0.65). */
-static size_t threshold(void) {
+static size_t stream_threshold(void) {
     static _Atomic size_t known;
     size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
     if (bytes > 0)
@@ -23,7 +23,7 @@ static size_t threshold(void) {
 
 bool weft_stream_wanted(size_t bytes) {
     enum { BYTES_MIN = 1 << 20 }; /* no share is smaller */
-    return bytes >= BYTES_MIN && bytes >= threshold();
+    return bytes >= BYTES_MIN && bytes >= stream_threshold();
 }
 
 #if defined(__x86_64__)

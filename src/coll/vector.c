@@ -15,7 +15,8 @@ struct vector_call {
     size_t elem_bytes, parts, width; /* width: of a band, in elements of a block */
 };
 
-static struct vector_call call_of(struct weft_meeting *meeting, const struct weft_vector *vector) {
+static struct vector_call vector_call_of(struct weft_meeting *meeting,
+                                         const struct weft_vector *vector) {
     enum { GRAIN = 64 };
     size_t parts = vector->plan.source_block ? (size_t)meeting->team->npes : 1;
     size_t elem = weft_element_bytes(vector->dtype);
@@ -88,7 +89,7 @@ static void offer_input(const struct vector_call *c, bool copy) {
 }
 
 void weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *vector) {
-    struct vector_call c = call_of(meeting, vector);
+    struct vector_call c = vector_call_of(meeting, vector);
     if (meeting->team->npes == 1 || !weft_plan_sends(&vector->plan, meeting->team->my_pe))
         return;
     if (folds_for_all(&c) && !folds_whole(&c))
@@ -190,7 +191,7 @@ static int all_reduce_band(const void *call, size_t number) {
 }
 
 void weft_vector_move(struct weft_meeting *meeting, const struct weft_vector *vector) {
-    struct vector_call c = call_of(meeting, vector);
+    struct vector_call c = vector_call_of(meeting, vector);
     size_t bytes = vector->nelems * c.elem_bytes;
     if (meeting->team->npes == 1) {
         if (bytes > 0 && vector->dest != vector->source)

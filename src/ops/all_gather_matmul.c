@@ -39,7 +39,7 @@ struct gather {
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
-static bool check_unscaled(struct gather *g, int j) {
+static bool check_unscaled_b(struct gather *g, int j) {
     struct weft_meeting *meeting = &g->meeting;
     const weft_matrix *b = &g->b[j], *c = &g->c[j];
     return weft_check_matrix(meeting, "b", j, b) && weft_check_matrix(meeting, "c", j, c) &&
@@ -47,7 +47,7 @@ static bool check_unscaled(struct gather *g, int j) {
            weft_check_dtype(meeting, "c", j, c, g->shard->dtype);
 }
 
-static bool check_scaled(struct gather *g, int j) {
+static bool check_scaled_b(struct gather *g, int j) {
     struct weft_meeting *meeting = &g->meeting;
     const weft_matrix *b = &g->b[j];
     return weft_check_factor(meeting, "b", j, b) &&
@@ -59,7 +59,7 @@ static bool check_scaled(struct gather *g, int j) {
 static bool check_pair(struct gather *g, int j, size_t rows) {
     struct weft_meeting *meeting = &g->meeting;
     const weft_matrix *b = &g->b[j], *c = &g->c[j];
-    return (g->scales ? check_scaled(g, j) : check_unscaled(g, j)) &&
+    return (g->scales ? check_scaled_b(g, j) : check_unscaled_b(g, j)) &&
            weft_check_equal(meeting, "b", j, "rows", b->rows, "a_shard->cols", g->shard->cols) &&
            weft_check_equal(meeting, "c", j, "cols", c->cols, "that of its b", b->cols) &&
            weft_check_equal(meeting, "c", j, "rows", c->rows, "that of the other outputs", rows);
@@ -90,7 +90,7 @@ static bool check_lists(struct gather *g) {
     return !missing;
 }
 
-static bool check(struct gather *g) {
+static bool check_gather(struct gather *g) {
     struct weft_meeting *meeting = &g->meeting;
     if (!check_shard(g) || (g->full && !check_full(g)) || !check_lists(g))
         return false;
@@ -135,7 +135,7 @@ static int check_claims(const struct gather *g) {
 
 /* --- The shards, as peers see them ----------------------------------------------------------- */
 
-static char *workspace(const struct gather *g) {
+static char *own_workspace(const struct gather *g) {
     return weft_team_workspace_of(g->meeting.team, g->meeting.team->my_pe);
 }
 
@@ -147,7 +147,7 @@ static void stage_shard(const void *call, size_t band) {
     if (mine->input.space != WEFT_SPACE_WORKSPACE || rows.nelems == 0)
         return;
     weft_matrix from = weft_matrix_rows(g->shard, rows.first, rows.nelems);
-    weft_matrix to = {workspace(g) + mine->input.offset, rows.nelems, from.cols, from.cols,
+    weft_matrix to = {own_workspace(g) + mine->input.offset, rows.nelems, from.cols, from.cols,
                       from.dtype};
     weft_elements_copy(&to, &from);
 }
@@ -212,7 +212,7 @@ static void gather_scales(struct gather *g) {
     if (!g->scales || npes == 1 || g->nb == 0)
         return;
     size_t first = weft_page_up(g->shard->rows * sizeof(float));
-    g->row_scales = (weft_matrix){workspace(g) + first, first_row(g, npes), 1, 1, WEFT_F32};
+    g->row_scales = (weft_matrix){own_workspace(g) + first, first_row(g, npes), 1, 1, WEFT_F32};
     for (int member = 0; member < npes; member++) {
         weft_matrix from = shown_scales(g, member);
         weft_matrix to = weft_matrix_rows(&g->row_scales, first_row(g, member), from.rows);
@@ -227,7 +227,7 @@ static bool shown_in_bands(const struct gather *g, int member) {
 
 /* How many bands it takes to show all shards; the same on all members, since all count themselves
  * like the others here. */
-static size_t count_bands(const struct gather *g) {
+static size_t count_shard_bands(const struct gather *g) {
     size_t most = 0;
     for (int member = 0; member < g->meeting.team->npes; member++) {
         bool staged = weft_meeting_offer(&g->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
@@ -264,7 +264,7 @@ static int multiply_by(const struct gather *g, size_t j, const weft_matrix *rows
 }
 
 /* c[j], rows from `first` on = rows x b[j] for all j. */
-static int multiply(const struct gather *g, const weft_matrix *rows, size_t first) {
+static int multiply_rows(const struct gather *g, const weft_matrix *rows, size_t first) {
     int error = 0;
     for (size_t j = 0; j < g->nb && !error; j++) {
         weft_matrix c = weft_matrix_rows(&g->c[j], first, rows->rows);
@@ -291,8 +291,8 @@ static size_t early_bytes(const struct gather *g, size_t j) {
 /* Where the product of the own shard and b[j] waits until it may be written to c. */
 static weft_matrix early_panel(const struct gather *g, size_t j) {
     const weft_matrix *c = &g->c[j];
-    return (weft_matrix){workspace(g) + g->early_at + early_bytes(g, j), g->shard->rows, c->cols,
-                         c->cols, c->dtype};
+    return (weft_matrix){own_workspace(g) + g->early_at + early_bytes(g, j), g->shard->rows,
+                         c->cols, c->cols, c->dtype};
 }
 
 static bool all_arrive_soon(const struct gather *g) {
@@ -341,7 +341,7 @@ static int multiply_own(const struct gather *g, size_t first) {
     }
     size_t left = g->shard->rows - g->early_rows;
     weft_matrix rest = weft_matrix_rows(g->shard, g->early_rows, left);
-    return multiply(g, &rest, first + g->early_rows);
+    return multiply_rows(g, &rest, first + g->early_rows);
 }
 
 /* Whether to gather A first, and where to. Packing b once more for every member costs about as much
@@ -361,7 +361,7 @@ static void choose_way(struct gather *g) {
     size_t cols = g->shard->cols, bytes = rows * cols * weft_element_bytes(g->shard->dtype);
     if (weft_team_workspace_commit(g->meeting.team, g->free_at + bytes))
         return; /* then in place: slower, but right */
-    g->gathered = (weft_matrix){workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
+    g->gathered = (weft_matrix){own_workspace(g) + g->free_at, rows, cols, cols, g->shard->dtype};
     g->gathers = true;
 }
 
@@ -376,10 +376,10 @@ static int take_rows(const struct gather *g, int member, size_t band) {
         return 0;
     }
     return member == g->meeting.team->my_pe && band == 0 ? multiply_own(g, first)
-                                                         : multiply(g, &rows, first);
+                                                         : multiply_rows(g, &rows, first);
 }
 
-static int take_band(const void *call, size_t band) {
+static int take_shard_band(const void *call, size_t band) {
     const struct gather *g = call;
     int error = 0;
     for (int distance = 0; distance < g->meeting.team->npes; distance++) {
@@ -397,18 +397,20 @@ static int multiply_gathered(const struct gather *g) {
     bool apart = g->early_rows > 0 && (before == 0 || before >= EARLY_ROWS) &&
                  (after == 0 || after >= EARLY_ROWS);
     if (!apart)
-        return multiply(g, full, 0);
+        return multiply_rows(g, full, 0);
     weft_matrix above = weft_matrix_rows(full, 0, before);
     weft_matrix below = weft_matrix_rows(full, end, after);
     int error = multiply_own(g, first);
-    error = error ? error : multiply(g, &above, 0);
-    return error ? error : multiply(g, &below, end);
+    error = error ? error : multiply_rows(g, &above, 0);
+    return error ? error : multiply_rows(g, &below, end);
 }
 
 /* Each member chooses its way; settling is the same for both, and the last use of the shards. */
-static int run(struct gather *g) {
-    struct weft_bands bands = {
-        .meeting = &g->meeting, .count = count_bands(g), .stage = stage_shard, .take = take_band};
+static int gather_and_multiply(struct gather *g) {
+    struct weft_bands bands = {.meeting = &g->meeting,
+                               .count = count_shard_bands(g),
+                               .stage = stage_shard,
+                               .take = take_shard_band};
     choose_way(g);
     gather_scales(g);
     int error = weft_bands_run(&bands, g);
@@ -417,8 +419,8 @@ static int run(struct gather *g) {
     return weft_meeting_settle(&g->meeting, error);
 }
 
-static int call(struct gather *g) {
-    bool right = check(g);
+static int call_gather(struct gather *g) {
+    bool right = check_gather(g);
     if (right && g->scales)
         offer_scales(g);
     if (right)
@@ -430,7 +432,7 @@ static int call(struct gather *g) {
     if (!error)
         error = check_claims(g);
     if (!error)
-        error = run(g);
+        error = gather_and_multiply(g);
     return weft_meeting_close(&g->meeting, error);
 }
 
@@ -438,7 +440,7 @@ int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const 
                            size_t nb, weft_matrix *c, weft_matrix *a_full, weft_stream stream) {
     struct gather g = {.shard = a_shard, .b = b, .nb = nb, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_MATMUL, stream);
-    return error ? error : call(&g);
+    return error ? error : call_gather(&g);
 }
 
 int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
@@ -449,5 +451,5 @@ int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
     struct gather g = {
         .shard = a_shard, .b = b, .nb = nb, .scales = &scales, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_SCALED_MATMUL, stream);
-    return error ? error : call(&g);
+    return error ? error : call_gather(&g);
 }

@@ -14,8 +14,8 @@ struct side {
 };
 
 /* Bytes from the first element of a side to the end of its last part. */
-static bool measure(struct weft_meeting *meeting, const struct weft_alltoallv *p,
-                    const struct side *side, size_t *bytes) {
+static bool measure_side(struct weft_meeting *meeting, const struct weft_alltoallv *p,
+                         const struct side *side, size_t *bytes) {
     size_t entries = (size_t)meeting->team->npes * p->nparts, end = 0, last = 0;
     size_t most = (size_t)PTRDIFF_MAX / weft_element_bytes(p->dtype);
     for (size_t i = 0; i < entries; i++) {
@@ -39,12 +39,12 @@ static bool check_side(struct weft_meeting *meeting, const struct weft_alltoallv
         weft_meeting_refuse(meeting, -EINVAL, "%s_nelems is NULL", side->name);
         return false;
     }
-    return measure(meeting, p, side, bytes) &&
+    return measure_side(meeting, p, side, bytes) &&
            weft_check_pointer(meeting, side->name, side->data, *bytes,
                               ", which this call does not take");
 }
 
-static bool check(struct weft_meeting *meeting, struct weft_alltoallv *p) {
+static bool check_exchange(struct weft_meeting *meeting, struct weft_alltoallv *p) {
     struct side dest = {"dest", p->dest, p->dest_nelems, p->dest_offsets};
     struct side source = {"source", p->source, p->source_nelems, p->source_offsets};
     size_t dest_bytes;
@@ -68,7 +68,7 @@ int weft_all_to_allv(shmem_team_t team, void *dest, const size_t *dest_nelems,
         return error;
     struct weft_alltoallv exchange = {
         dest, source, dest_nelems, dest_offsets, source_nelems, source_offsets, nparts, dtype, 0};
-    if (check(&meeting, &exchange))
+    if (check_exchange(&meeting, &exchange))
         weft_alltoallv_offer(&meeting, &exchange);
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);

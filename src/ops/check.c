@@ -52,7 +52,7 @@ bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const vo
 }
 
 /* "b[2]." or "a->", in front of what is wrong. */
-static const char *prefix(char text[32], const char *name, int index) {
+static const char *name_prefix(char text[32], const char *name, int index) {
     if (index < 0)
         snprintf(text, 32, "%s->", name);
     else
@@ -67,7 +67,7 @@ bool weft_check_matrix(struct weft_meeting *meeting, const char *name, int index
         weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
         return false;
     }
-    prefix(text, name, index);
+    name_prefix(text, name, index);
     size_t element = weft_element_bytes(matrix->dtype);
     if (!element)
         weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %d, which is no type", text,
@@ -93,7 +93,7 @@ bool weft_check_equal(struct weft_meeting *meeting, const char *name, int index,
     char text[32];
     if (value != wanted)
         weft_meeting_refuse(meeting, -EINVAL, "%s%s is %zu, but %s is %zu",
-                            prefix(text, name, index), what, value, wanted_name, wanted);
+                            name_prefix(text, name, index), what, value, wanted_name, wanted);
     return value == wanted;
 }
 
@@ -102,7 +102,7 @@ bool weft_check_dtype(struct weft_meeting *meeting, const char *name, int index,
     char text[32];
     if (matrix->dtype != wanted)
         weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, but that of the others is %s",
-                            prefix(text, name, index), weft_element_name(matrix->dtype),
+                            name_prefix(text, name, index), weft_element_name(matrix->dtype),
                             weft_element_name(wanted));
     return matrix->dtype == wanted;
 }
@@ -131,7 +131,7 @@ bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype, bool scal
 static bool refuse_dtype(struct weft_meeting *meeting, const char *name, int index,
                          const weft_matrix *matrix, const char *wanted) {
     char text[32];
-    weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, not %s", prefix(text, name, index),
+    weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, not %s", name_prefix(text, name, index),
                         weft_element_name(matrix->dtype), wanted);
     return false;
 }
@@ -155,7 +155,7 @@ bool weft_check_scale(struct weft_meeting *meeting, const char *name, int index,
     bool each = scale->rows == rows && scale->cols == cols;
     if (!one && !each)
         weft_meeting_refuse(meeting, -EINVAL, "%srows x cols is %zu x %zu, not 1 x 1 or %zu x %zu",
-                            prefix(text, name, index), scale->rows, scale->cols, rows, cols);
+                            name_prefix(text, name, index), scale->rows, scale->cols, rows, cols);
     return one || each;
 }
 

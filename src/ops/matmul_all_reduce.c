@@ -12,7 +12,7 @@
 
 enum { SMALL_BYTES = 16 << 10 };
 
-static bool check(const struct weft_partials *p, const weft_matrix *c) {
+static bool check_all_reduce(const struct weft_partials *p, const weft_matrix *c) {
     struct weft_meeting *meeting = p->meeting;
     if (!weft_partials_check(p, "c", c) ||
         !weft_check_equal(meeting, "c", -1, "rows", c->rows, "a->rows", p->a->rows))
@@ -22,14 +22,14 @@ static bool check(const struct weft_partials *p, const weft_matrix *c) {
     return true;
 }
 
-static bool small(const weft_matrix *c) {
+static bool is_small(const weft_matrix *c) {
     return c->rows * c->cols * weft_element_bytes(c->dtype) <= SMALL_BYTES;
 }
 
 /* A member's piece of a band of `cols` columns. */
 static struct weft_piece piece_of(const weft_matrix *c, size_t cols, int member, int npes) {
     struct weft_piece piece = {0, c->rows, 0, cols};
-    if (small(c))
+    if (is_small(c))
         return piece;
     bool by_cols = c->cols >= c->rows;
     size_t split = by_cols ? cols : c->rows, begin = weft_split_begin(split, 1, member, npes);
@@ -43,8 +43,8 @@ static struct weft_piece piece_of(const weft_matrix *c, size_t cols, int member,
 
 /* Where a member's reduced piece of the band that begins at `col` is read: in its c, or densely
  * packed in its workspace behind the products. */
-static weft_matrix reduced(const struct weft_partials *p, const weft_matrix *c, size_t col,
-                           const struct weft_piece *piece, int member) {
+static weft_matrix reduced_piece(const struct weft_partials *p, const weft_matrix *c, size_t col,
+                                 const struct weft_piece *piece, int member) {
     const struct weft_offer *offer = weft_meeting_offer(p->meeting, member);
     if (offer->output.space == WEFT_SPACE_PRIVATE) {
         char *workspace = weft_team_workspace_of(p->meeting->team, member);
@@ -57,13 +57,13 @@ static weft_matrix reduced(const struct weft_partials *p, const weft_matrix *c, 
 }
 
 /* After the barrier all pieces of the band are reduced. */
-static void collect(const struct weft_partials *p, const weft_matrix *c, size_t col,
-                    const struct weft_piece *pieces) {
+static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, size_t col,
+                           const struct weft_piece *pieces) {
     weft_sync_barrier(p->meeting->team, p->meeting->name);
     for (int distance = 0; distance < p->meeting->team->npes; distance++) {
         int member = weft_meeting_member(p->meeting, distance);
         const struct weft_piece *piece = &pieces[member];
-        weft_matrix source = reduced(p, c, col, piece, member);
+        weft_matrix source = reduced_piece(p, c, col, piece, member);
         weft_matrix dest =
             weft_matrix_part(c, piece->row, piece->rows, col + piece->col, piece->cols);
         weft_elements_copy(&dest, &source);
@@ -71,10 +71,10 @@ static void collect(const struct weft_partials *p, const weft_matrix *c, size_t 
 }
 
 /* Whether the product is made at once. */
-static bool at_once(const struct weft_partials *p, const weft_matrix *c) {
+static bool reduces_at_once(const struct weft_partials *p, const weft_matrix *c) {
     bool by_cols = c->cols >= c->rows;
     size_t split = by_cols ? c->cols : c->rows, other = by_cols ? c->rows : c->cols;
-    return small(c) || weft_partials_at_once((size_t)p->meeting->team->npes, split, other);
+    return is_small(c) || weft_partials_at_once((size_t)p->meeting->team->npes, split, other);
 }
 
 static int run_band(const struct weft_partials *p, const weft_matrix *c, enum weft_product how,
@@ -83,17 +83,17 @@ static int run_band(const struct weft_partials *p, const weft_matrix *c, enum we
     struct weft_piece pieces[npes];
     for (int member = 0; member < npes; member++)
         pieces[member] = piece_of(c, cols, member, npes);
-    bool direct = small(c) || npes == 1;
+    bool direct = is_small(c) || npes == 1;
     weft_matrix dest =
-        direct ? weft_matrix_cols(c, col, cols) : reduced(p, c, col, &pieces[me], me);
+        direct ? weft_matrix_cols(c, col, cols) : reduced_piece(p, c, col, &pieces[me], me);
     int error = weft_partials_band(p, col, cols, pieces, how, &dest);
     if (!direct)
-        collect(p, c, col, pieces);
+        collect_pieces(p, c, col, pieces);
     return error;
 }
 
 /* A band that fails here is still made by the others: all of them go on to the end. */
-static int run(struct weft_partials *p, const weft_matrix *c, enum weft_product how) {
+static int run_all_bands(struct weft_partials *p, const weft_matrix *c, enum weft_product how) {
     int error = 0;
     for (size_t col = 0; col < c->cols; col += p->band_cols) {
         size_t left = c->cols - col, cols = left < p->band_cols ? left : p->band_cols;
@@ -113,13 +113,13 @@ int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_m
         return error;
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
     enum weft_product how = WEFT_PRODUCT_IN_PIECES;
-    if (check(&partials, c)) {
+    if (check_all_reduce(&partials, c)) {
         weft_partials_plan(&partials, weft_element_bytes(c->dtype));
-        how = weft_partials_begin(&partials, at_once(&partials, c));
+        how = weft_partials_begin(&partials, reduces_at_once(&partials, c));
     }
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);
     if (!error)
-        error = run(&partials, c, how);
+        error = run_all_bands(&partials, c, how);
     return weft_meeting_close(&meeting, error);
 }

@@ -24,8 +24,8 @@ static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pi
 
 /* What follows a band, a barrier or in the end the settling, lets its workspace be written again.
  */
-static int run(struct weft_partials *p, struct weft_piece *pieces, enum weft_product how,
-               const weft_matrix *c_shard) {
+static int run_bands(struct weft_partials *p, struct weft_piece *pieces, enum weft_product how,
+                     const weft_matrix *c_shard) {
     struct weft_team *team = p->meeting->team;
     int error = 0;
     for (size_t col = 0; col < p->b->cols; col += p->band_cols) {
@@ -42,18 +42,18 @@ static int run(struct weft_partials *p, struct weft_piece *pieces, enum weft_pro
 }
 
 /* Pieces of 8-bit factors are never made on their own: each would widen b again. */
-static bool at_once(const struct weft_partials *p) {
+static bool scatters_at_once(const struct weft_partials *p) {
     size_t npes = (size_t)p->meeting->team->npes;
     return p->scales || weft_partials_at_once(npes, p->a->rows, p->b->cols);
 }
 
-static int call(struct weft_partials *p, const weft_matrix *c_shard) {
+static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_shard) {
     struct weft_meeting *meeting = p->meeting;
     enum weft_product how = WEFT_PRODUCT_IN_PIECES;
     if (weft_partials_check(p, "c_shard", c_shard)) {
         meeting->mine.facts[WEFT_FACT_OWN] = c_shard->rows;
         weft_partials_plan(p, 0);
-        how = weft_partials_begin(p, at_once(p));
+        how = weft_partials_begin(p, scatters_at_once(p));
     }
     weft_meeting_post(meeting);
     int error = weft_meeting_agree(meeting);
@@ -61,7 +61,7 @@ static int call(struct weft_partials *p, const weft_matrix *c_shard) {
     if (!error)
         error = assign_rows(meeting, pieces);
     if (!error)
-        error = run(p, pieces, how, c_shard);
+        error = run_bands(p, pieces, how, c_shard);
     return weft_meeting_close(meeting, error);
 }
 
@@ -70,7 +70,7 @@ int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const we
     struct weft_meeting meeting;
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_REDUCE_SCATTER, stream);
-    return error ? error : call(&partials, c_shard);
+    return error ? error : call_reduce_scatter(&partials, c_shard);
 }
 
 int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
@@ -82,5 +82,5 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
     struct weft_partials partials = {
         .meeting = &meeting, .a = a, .b = b, .scales = &scales, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER, stream);
-    return error ? error : call(&partials, c_shard);
+    return error ? error : call_reduce_scatter(&partials, c_shard);
 }

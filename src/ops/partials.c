@@ -16,8 +16,8 @@ static weft_dtype sum_dtype(const struct weft_partials *p) {
     return p->a->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
 }
 
-static bool check_unscaled(const struct weft_partials *p, const char *c_name,
-                           const weft_matrix *c) {
+static bool check_unscaled_product(const struct weft_partials *p, const char *c_name,
+                                   const weft_matrix *c) {
     struct weft_meeting *meeting = p->meeting;
     return weft_check_matrix(meeting, "a", -1, p->a) && weft_check_matrix(meeting, "b", -1, p->b) &&
            weft_check_matrix(meeting, c_name, -1, c) &&
@@ -25,7 +25,8 @@ static bool check_unscaled(const struct weft_partials *p, const char *c_name,
            weft_check_dtype(meeting, c_name, -1, c, p->a->dtype);
 }
 
-static bool check_scaled(const struct weft_partials *p, const char *c_name, const weft_matrix *c) {
+static bool check_scaled_product(const struct weft_partials *p, const char *c_name,
+                                 const weft_matrix *c) {
     struct weft_meeting *meeting = p->meeting;
     return weft_check_factor(meeting, "a", -1, p->a) && weft_check_factor(meeting, "b", -1, p->b) &&
            weft_check_scale(meeting, "a_scale", -1, p->scales->a, p->a->rows, 1) &&
@@ -37,7 +38,7 @@ static bool check_scaled(const struct weft_partials *p, const char *c_name, cons
 bool weft_partials_check(const struct weft_partials *p, const char *c_name, const weft_matrix *c) {
     struct weft_meeting *meeting = p->meeting;
     const weft_matrix *a = p->a, *b = p->b;
-    if (!(p->scales ? check_scaled : check_unscaled)(p, c_name, c) ||
+    if (!(p->scales ? check_scaled_product : check_unscaled_product)(p, c_name, c) ||
         !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
         !weft_check_equal(meeting, c_name, -1, "cols", c->cols, "b->cols", b->cols) ||
         !weft_check_sum(meeting, p->op) || !weft_check_matmul(meeting, a->dtype, p->scales))
@@ -52,7 +53,7 @@ bool weft_partials_check(const struct weft_partials *p, const char *c_name, cons
 }
 
 /* The largest K of all members; each has its own. */
-static size_t deepest(const struct weft_meeting *meeting) {
+static size_t deepest_of(const struct weft_meeting *meeting) {
     size_t most = 0;
     for (int member = 0; member < meeting->team->npes; member++) {
         size_t depth;
@@ -90,13 +91,13 @@ static weft_matrix product_of(const struct weft_partials *p, int member, size_t 
     return (weft_matrix){workspace, p->a->rows, cols, cols, sum_dtype(p)};
 }
 
-static weft_matrix cut(const weft_matrix *m, const struct weft_piece *piece) {
+static weft_matrix cut_piece(const weft_matrix *m, const struct weft_piece *piece) {
     return weft_matrix_part(m, piece->row, piece->rows, piece->col, piece->cols);
 }
 
 /* dest, a piece of the band that begins at `col`, = its rows of a x its columns of b. */
-static int multiply(const struct weft_partials *p, size_t col, const struct weft_piece *piece,
-                    const weft_matrix *dest) {
+static int multiply_piece(const struct weft_partials *p, size_t col, const struct weft_piece *piece,
+                          const weft_matrix *dest) {
     weft_matrix a = weft_matrix_rows(p->a, piece->row, piece->rows);
     weft_matrix b = weft_matrix_cols(p->b, col + piece->col, piece->cols);
     if (!p->scales)
@@ -114,7 +115,7 @@ enum weft_product weft_partials_begin(const struct weft_partials *p, bool at_onc
         return WEFT_PRODUCT_AT_ONCE;
     struct weft_piece whole = {0, p->a->rows, 0, p->b->cols};
     weft_matrix product = product_of(p, meeting->team->my_pe, p->b->cols);
-    int error = multiply(p, 0, &whole, &product);
+    int error = multiply_piece(p, 0, &whole, &product);
     if (error)
         weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
     return WEFT_PRODUCT_MADE;
@@ -150,13 +151,13 @@ static weft_matrix own_part(const struct work *w, const weft_matrix *whole, size
 }
 
 /* A turn's part of the own piece of the sum, over the members in team order. */
-static void reduce(const struct work *w, size_t turn) {
+static void reduce_turn(const struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     struct weft_piece part = part_of(w, team->my_pe, turn);
     weft_matrix sources[team->npes];
     for (int member = 0; member < team->npes; member++) {
         weft_matrix product = product_of(w->partials, member, w->cols);
-        sources[member] = cut(&product, &part);
+        sources[member] = cut_piece(&product, &part);
     }
     sources[team->my_pe] = own_part(w, &w->own, turn);
     weft_matrix dest = own_part(w, w->dest, turn);
@@ -170,7 +171,7 @@ static int multiply_at_once(const struct work *w) {
     weft_matrix product = product_of(p, team->my_pe, w->cols);
     struct weft_piece whole = {0, p->a->rows, 0, w->cols};
     uint32_t done = weft_progress_begin(team, 1) + 1;
-    int error = multiply(p, w->col, &whole, &product);
+    int error = multiply_piece(p, w->col, &whole, &product);
     weft_progress_set(team, done);
     for (int distance = 1; distance < team->npes; distance++)
         weft_progress_wait(team, weft_meeting_member(p->meeting, distance), done, p->meeting->name);
@@ -187,7 +188,7 @@ static size_t rows_of_turn(const struct work *w, size_t cols) {
     enum { B_BYTES = 3 << 19, PRODUCT_BYTES = 9 << 16, ROWS_MIN = 64, ROWS_STEP = 32 };
     size_t row_bytes = cols * weft_element_bytes(w->own.dtype);
     if (row_bytes == 0 || cols < w->cols || w->partials->b->dtype != w->own.dtype ||
-        deepest(w->partials->meeting) * row_bytes > B_BYTES)
+        deepest_of(w->partials->meeting) * row_bytes > B_BYTES)
         return 0;
     size_t rows = PRODUCT_BYTES / row_bytes / ROWS_STEP * ROWS_STEP;
     return rows > ROWS_MIN ? rows : ROWS_MIN;
@@ -238,7 +239,7 @@ static void await_peers(const struct work *w, size_t turn) {
 static int multiply_part(const struct work *w, const struct weft_piece *part,
                          const weft_matrix *dest) {
     if (!w->factor.packed)
-        return multiply(w->partials, w->col, part, dest);
+        return multiply_piece(w->partials, w->col, part, dest);
     weft_matrix a = weft_matrix_rows(w->partials->a, part->row, part->rows);
     return weft_matmul_by(&a, &w->factor, dest);
 }
@@ -250,7 +251,7 @@ static int multiply_turn(const struct work *w, size_t turn) {
     weft_matrix product = product_of(w->partials, me, w->cols);
     for (int distance = 1; distance < meeting->team->npes; distance++) {
         struct weft_piece part = part_of(w, weft_meeting_member(meeting, distance), turn);
-        weft_matrix theirs = cut(&product, &part);
+        weft_matrix theirs = cut_piece(&product, &part);
         int failed = multiply_part(w, &part, &theirs);
         error = error ? error : failed;
         weft_progress_set(meeting->team, step_of(w, turn, distance));
@@ -272,11 +273,11 @@ static int take_turns(struct work *w) {
         int failed = multiply_turn(w, turn);
         error = error ? error : failed;
         for (; reduced <= turn && peers_have_made(w, reduced); reduced++)
-            reduce(w, reduced);
+            reduce_turn(w, reduced);
     }
     for (; reduced < w->turns; reduced++) {
         await_peers(w, reduced);
-        reduce(w, reduced);
+        reduce_turn(w, reduced);
     }
     return error;
 }
@@ -286,18 +287,18 @@ int weft_partials_band(const struct weft_partials *p, size_t col, size_t cols,
                        const weft_matrix *dest) {
     struct weft_team *team = p->meeting->team;
     if (team->npes == 1)
-        return multiply(p, col, &pieces[0], dest);
+        return multiply_piece(p, col, &pieces[0], dest);
     weft_matrix product = product_of(p, team->my_pe, cols);
     struct work work = {.partials = p,
                         .col = col,
                         .cols = cols,
                         .pieces = pieces,
                         .dest = dest,
-                        .own = cut(&product, &pieces[team->my_pe]),
+                        .own = cut_piece(&product, &pieces[team->my_pe]),
                         .rows = p->a->rows};
     if (how == WEFT_PRODUCT_IN_PIECES)
         return take_turns(&work);
     int error = how == WEFT_PRODUCT_AT_ONCE ? multiply_at_once(&work) : 0;
-    reduce(&work, 0);
+    reduce_turn(&work, 0);
     return error;
 }

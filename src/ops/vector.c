@@ -102,7 +102,7 @@ static int broadcast_on_stream(const struct weft_on_stream *on, const struct wef
     return rc ? rc : weft_on_stream_copy(on, &vector->plan, vector->dest, vector->source);
 }
 
-static int enqueue(const struct weft_on_stream *on, const struct weft_vector *vector) {
+static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vector *vector) {
     if (vector->call == WEFT_CALL_BROADCAST)
         return broadcast_on_stream(on, vector);
     if (!vector->op)
@@ -121,7 +121,7 @@ static int move_on_stream(shmem_team_t team, const struct weft_vector *vector, w
     if (weft_job.npes > 0 && weft_job_aborted())
         weft_job_die_aborted(on.call);
     rc = weft_on_stream_begin(&on, team);
-    return rc ? rc : weft_on_stream_end(&on, enqueue(&on, vector));
+    return rc ? rc : weft_on_stream_end(&on, enqueue_vector(&on, vector));
 }
 
 static int move_vector(shmem_team_t team, const struct weft_vector *vector, weft_stream stream) {
@@ -131,13 +131,13 @@ static int move_vector(shmem_team_t team, const struct weft_vector *vector, weft
 
 /* --- The names ------------------------------------------------------------------------------- */
 
-static size_t bytes_of(size_t nelems, weft_dtype dtype) {
+static size_t block_bytes(size_t nelems, weft_dtype dtype) {
     return weft_saturated(nelems, weft_element_bytes(dtype));
 }
 
 int weft_broadcast(shmem_team_t team, void *dest, const void *source, size_t nelems,
                    weft_dtype dtype, int root, weft_stream stream) {
-    size_t bytes = bytes_of(nelems, dtype);
+    size_t bytes = block_bytes(nelems, dtype);
     struct weft_vector vector = {
         WEFT_CALL_BROADCAST, dest, source, nelems, dtype, weft_plan_broadcast(bytes, root), NULL};
     return move_vector(team, &vector, stream);
@@ -145,7 +145,7 @@ int weft_broadcast(shmem_team_t team, void *dest, const void *source, size_t nel
 
 int weft_all_gather(shmem_team_t team, void *dest, const void *source, size_t nelems,
                     weft_dtype dtype, weft_stream stream) {
-    size_t bytes = bytes_of(nelems, dtype);
+    size_t bytes = block_bytes(nelems, dtype);
     struct weft_vector vector = {WEFT_CALL_ALL_GATHER,      dest, source, nelems, dtype,
                                  weft_plan_fcollect(bytes), NULL};
     return move_vector(team, &vector, stream);
@@ -153,7 +153,7 @@ int weft_all_gather(shmem_team_t team, void *dest, const void *source, size_t ne
 
 int weft_all_to_all(shmem_team_t team, void *dest, const void *source, size_t nelems,
                     weft_dtype dtype, weft_stream stream) {
-    size_t bytes = bytes_of(nelems, dtype);
+    size_t bytes = block_bytes(nelems, dtype);
     struct weft_vector vector = {WEFT_CALL_ALL_TO_ALL,      dest, source, nelems, dtype,
                                  weft_plan_alltoall(bytes), NULL};
     return move_vector(team, &vector, stream);
@@ -161,7 +161,7 @@ int weft_all_to_all(shmem_team_t team, void *dest, const void *source, size_t ne
 
 int weft_all_reduce(shmem_team_t team, void *dest, const void *source, size_t nelems,
                     weft_dtype dtype, weft_op op, weft_stream stream) {
-    size_t bytes = bytes_of(nelems, dtype);
+    size_t bytes = block_bytes(nelems, dtype);
     struct weft_vector vector = {WEFT_CALL_ALL_REDUCE,    dest, source, nelems, dtype,
                                  weft_plan_reduce(bytes), &op};
     return move_vector(team, &vector, stream);
@@ -169,7 +169,7 @@ int weft_all_reduce(shmem_team_t team, void *dest, const void *source, size_t ne
 
 int weft_reduce_scatter(shmem_team_t team, void *dest, const void *source, size_t nelems,
                         weft_dtype dtype, weft_op op, weft_stream stream) {
-    size_t bytes = bytes_of(nelems, dtype);
+    size_t bytes = block_bytes(nelems, dtype);
     struct weft_vector vector = {WEFT_CALL_REDUCE_SCATTER,        dest, source, nelems, dtype,
                                  weft_plan_reduce_scatter(bytes), &op};
     return move_vector(team, &vector, stream);
