@@ -28,13 +28,14 @@ struct weft_plan {
     struct weft_pieces pieces; /* of a block */
 };
 
-/* Blocks of one piece each. */
+/* Blocks of one piece each. Every field is named: a compiler that clears the rest does it by stores
+ * that overlap, which the next load has to wait for. */
 static inline struct weft_plan weft_plan_of(int sender, size_t source_block, size_t dest_block,
                                             size_t bytes) {
     return (struct weft_plan){.sender = sender,
                               .source_block = (ptrdiff_t)source_block,
                               .dest_block = (ptrdiff_t)dest_block,
-                              .pieces = {.bytes = bytes, .count = 1}};
+                              .pieces = {bytes, 1, 0, 0, false}};
 }
 
 static inline struct weft_plan weft_plan_broadcast(size_t bytes, int root) {
