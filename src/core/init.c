@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One exchange brings a job up: every PE makes its own memory first, shows the descriptors and what
- * it got, and maps the peers'. Everything after that is synchronised through the memory itself. */
+ * it got, and maps the peers'. Everything after that is synchronised through the memory itself:
+ * there is no barrier behind the exchange, because fresh memory is zero, and a peer that is ahead
+ * may set words in it already. */
 #include "core/init.h"
 #include <errno.h>
 #include <pthread.h>

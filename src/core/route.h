@@ -3,7 +3,8 @@
  *
  * "Whose memory is it" is asked in weft_route_of alone, behind the near path of core/rma.h and
  * core/amo.h. An engine is one table of functions; that of GPUs comes with their space
- * (core/space.h), that of PEs on other hosts would be one more answer of weft_route_of. */
+ * (core/space.h). That of PEs on other hosts would be one more answer of weft_route_of, which would
+ * then have to know the PE. */
 #ifndef WEFT_CORE_ROUTE_H
 #define WEFT_CORE_ROUTE_H
 

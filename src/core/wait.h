@@ -3,7 +3,9 @@
  *
  * A wait spins while every PE has a processor, then yields, then sleeps: on a futex where the word
  * is the library's own (weft_word_set wakes it), by a short timer where users store to the word.
- * Every wait looks at the job's abort word and leaves the process when the job is over. */
+ * Every wait looks at the job's abort word and leaves the process when the job is over. What the
+ * writer did before is acquired by the load of the word itself, not by a fence behind it, because
+ * the thread sanitizer follows loads alone. */
 #ifndef WEFT_CORE_WAIT_H
 #define WEFT_CORE_WAIT_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bringing the GPUs of all PEs up is a row of agreements (device/extent.h). */
+/* Bringing the GPUs of all PEs up is a row of agreements (device/extent.h): each PE opens its own;
+ * all exchange what theirs are, by UUID, because CUDA_VISIBLE_DEVICES may number them differently;
+ * the windows of the heap and of the teams' words come up; and every link is tried with data. */
 #ifndef WEFT_DEVICE_OPEN_H
 #define WEFT_DEVICE_OPEN_H
 
