@@ -85,13 +85,11 @@ int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems
                                    uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                    shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
-    enum weft_signal_op op;
+    struct weft_put_signal put = {dest, source, nelems, sig_addr, signal, WEFT_SIGNAL_SET, true};
     int rc = check_local(__func__, "source", source, nelems);
-    rc = rc ? rc : check_signal(__func__, sig_addr, sig_op, &op);
+    rc = rc ? rc : check_signal(__func__, sig_addr, sig_op, &put.op);
     rc = rc ? rc : enter(__func__, stream, &scope);
-    return rc ? rc
-              : leave(scope, weft_stream_put_signal(dest, source, nelems, sig_addr, signal, op, pe,
-                                                    stream, __func__));
+    return rc ? rc : leave(scope, weft_stream_put_signal(&put, pe, stream, __func__));
 }
 
 int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,

@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/alias.h"
-#include "base/amo_op.h"
 #include "core/job.h"
 #include "core/misuse.h"
 #include "core/poll.h"

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "base/amo_op.h"
+#include "base/amo.h"
+#include "base/signal.h"
 #include "core/job.h"
 #include "core/space.h"
 #include "core/window.h"
@@ -21,27 +22,6 @@
 struct weft_strided {
     size_t elem_bytes, bsize, nblocks;
     ptrdiff_t dest_stride, source_stride;
-};
-
-enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
-
-/* A put, and a signal that shows that it has arrived. An empty put signals all the same. */
-struct weft_put_signal {
-    void *dest;
-    const void *source;
-    size_t bytes;
-    uint64_t *sig_addr, signal;
-    enum weft_signal_op op;
-    bool nbi;
-};
-
-/* An atomic on a word of `bytes`, 4 or 8; integers and reals alike are bits. */
-struct weft_amo {
-    enum weft_amo_op op;
-    size_t bytes;
-    void *dest;
-    uint64_t value, cond;
-    void *fetch; /* where the word before goes; NULL: nobody wants it */
 };
 
 /* The functions of an engine. Those with a result return 0, or -ERANGE when there is no such PE, or

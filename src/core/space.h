@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/job.h"
-#include "core/pad.h"
+#include "base/pad.h"
 #include "core/window.h"
 
 struct weft_route;
@@ -51,7 +51,8 @@ struct weft_memory_space {
     void *(*pointer)(const void *p, int pe);
 
     /* Signal pads, in the order of a stream: 0 or -errno with text. */
-    int (*pad)(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
+    int (*pad)(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream,
+               const char *call);
 
     /* --- What has a table of its own --- */
 

@@ -167,23 +167,23 @@ static bool copy_is_small(const void *to, const void *source, size_t bytes, int 
            weft_engine_choose(direction, bytes) == WEFT_ENGINE_SM;
 }
 
-int weft_stream_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                           uint64_t signal, enum weft_signal_op op, int pe, weft_cu_stream stream,
+int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream,
                            const char *call) {
-    struct signal s = {.value = signal, .op = op};
-    void *to;
-    int error = signal_find(&s, sig_addr, pe, call);
-    if (error == 0 && bytes > 0)
-        error = weft_stream_near(&to, "dest", dest, bytes, pe, call);
+    struct signal s = {.value = put->signal, .op = put->op};
+    struct weft_put_signal near = *put;
+    int error = signal_find(&s, put->sig_addr, pe, call);
+    if (error == 0 && put->bytes > 0)
+        error = weft_stream_near(&near.dest, "dest", put->dest, put->bytes, pe, call);
     if (error)
         return error;
-    if (bytes == 0)
+    if (put->bytes == 0)
         return signal_announce(&s, stream, call);
-    bool staged = weft_device_stages(dest, pe);
-    if (!staged && !s.host_signal && !s.agent && copy_is_small(to, source, bytes, pe))
-        return weft_gpu_put_signal(to, source, bytes, s.word, signal, op == WEFT_SIGNAL_ADD, stream,
-                                   call);
-    error = weft_stream_push(to, source, bytes, pe, staged, stream, call);
+    bool staged = weft_device_stages(put->dest, pe);
+    near.sig_addr = s.word;
+    if (!staged && !s.host_signal && !s.agent &&
+        copy_is_small(near.dest, near.source, near.bytes, pe))
+        return weft_gpu_put_signal(&near, stream, call);
+    error = weft_stream_push(near.dest, near.source, near.bytes, pe, staged, stream, call);
     return error ? error : signal_announce(&s, stream, call);
 }
 

@@ -15,8 +15,7 @@ int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_c
                     const char *call);
 int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                        weft_cu_stream stream, const char *call);
-int weft_stream_put_signal(void *dest, const void *source, size_t bytes, uint64_t *sig_addr,
-                           uint64_t signal, enum weft_signal_op op, int pe, weft_cu_stream stream,
+int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream,
                            const char *call);
 int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream,
                      const char *call);

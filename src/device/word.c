@@ -55,16 +55,9 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
 
 /* --- Atomics --------------------------------------------------------------------------------- */
 
-struct atomic {
-    enum weft_amo_op op;
-    size_t bytes;
-    void *word; /* as this PE's GPU has it */
-    uint64_t value, cond;
-};
-
-static void atomic_enqueue(const struct atomic *atomic, void *fetched, const char *call) {
-    weft_device_must(weft_gpu_amo(atomic->op, atomic->bytes, atomic->word, atomic->value,
-                                  atomic->cond, fetched, weft_device.gpu->stream, call));
+/* The addresses of `amo` are within this GPU's reach. */
+static void amo_enqueue(const struct weft_amo *amo, const char *call) {
+    weft_device_must(weft_gpu_amo(amo, weft_device.gpu->stream, call));
     weft_device_note();
 }
 
@@ -77,45 +70,45 @@ static void *bounce_take(const char *call) {
     return bounce;
 }
 
-static void atomic_fetch_bounced(const struct atomic *atomic, void *fetched, const char *call) {
-    void *bounce = bounce_take(call);
-    atomic_enqueue(atomic, bounce, call);
+static void amo_fetch_bounced(const struct weft_amo *amo, const char *call) {
+    struct weft_amo bounced = *amo;
+    bounced.fetch = bounce_take(call);
+    amo_enqueue(&bounced, call);
     weft_device_complete(call);
-    memcpy(fetched, bounce, atomic->bytes);
+    memcpy(amo->fetch, bounced.fetch, amo->bytes);
     weft_device_bounce_give();
 }
 
 /* What nobody waits for is under way when this returns. */
-static void atomic_execute(const struct atomic *atomic, void *fetched, const char *call) {
-    if (!fetched) {
-        if (atomic->op != WEFT_AMO_SET ||
-            !weft_device_write_word(atomic->word, atomic->value, atomic->bytes, call))
-            atomic_enqueue(atomic, NULL, call);
-    } else if (weft_gpu_memory_kind(fetched) == WEFT_MEMORY_HOST) {
-        atomic_fetch_bounced(atomic, fetched, call);
+static void amo_execute(const struct weft_amo *amo, const char *call) {
+    if (!amo->fetch) {
+        if (amo->op != WEFT_AMO_SET ||
+            !weft_device_write_word(amo->dest, amo->value, amo->bytes, call))
+            amo_enqueue(amo, call);
+    } else if (weft_gpu_memory_kind(amo->fetch) == WEFT_MEMORY_HOST) {
+        amo_fetch_bounced(amo, call);
     } else {
-        atomic_enqueue(atomic, fetched, call);
+        amo_enqueue(amo, call);
         weft_device_complete(call);
     }
 }
 
 /* Complete on return; what was in the word comes through memory that both GPUs reach. */
-static void atomic_execute_by_agent(const struct atomic *atomic, void *fetched, int pe,
-                                    const char *call) {
+static void amo_execute_by_agent(const struct weft_amo *amo, int pe, const char *call) {
     const struct weft_gpu_agent *agent = agent_to_change(pe, call);
-    void *bounce = fetched ? bounce_take(call) : NULL;
+    struct weft_amo bounced = *amo;
+    bounced.fetch = amo->fetch ? bounce_take(call) : NULL;
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
-    weft_device_must(weft_gpu_amo(atomic->op, atomic->bytes, atomic->word, atomic->value,
-                                  atomic->cond, bounce, agent->stream, call));
+    weft_device_must(weft_gpu_amo(&bounced, agent->stream, call));
     weft_gpu_leave(scope);
     weft_device_agent_complete(agent, call);
-    if (!fetched)
+    if (!amo->fetch)
         return;
-    if (weft_gpu_memory_kind(fetched) == WEFT_MEMORY_DEVICE)
+    if (weft_gpu_memory_kind(amo->fetch) == WEFT_MEMORY_DEVICE)
         weft_device_must(
-            weft_gpu_memory_copy(weft_device.gpu, fetched, bounce, atomic->bytes, call));
+            weft_gpu_memory_copy(weft_device.gpu, amo->fetch, bounced.fetch, amo->bytes, call));
     else
-        memcpy(fetched, bounce, atomic->bytes);
+        memcpy(amo->fetch, bounced.fetch, amo->bytes);
     weft_device_bounce_give();
 }
 
@@ -134,17 +127,17 @@ static int host_word_fetch(const struct weft_amo *amo, int pe, const char *call)
 }
 
 int weft_device_amo(const struct weft_amo *amo, int pe, const char *call) {
-    struct atomic atomic = {amo->op, amo->bytes, weft_device_near(amo->dest, amo->bytes, pe),
-                            amo->value, amo->cond};
-    if (!atomic.word)
+    struct weft_amo near = *amo;
+    near.dest = weft_device_near(amo->dest, amo->bytes, pe);
+    if (!near.dest)
         return weft_near_error(amo->bytes, pe);
     if (!weft_device_holds(amo->dest))
         return host_word_fetch(amo, pe, call);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_changes(pe, amo->op != WEFT_AMO_FETCH && amo->op != WEFT_AMO_SET))
-        atomic_execute(&atomic, amo->fetch, call);
+        amo_execute(&near, call);
     else
-        atomic_execute_by_agent(&atomic, amo->fetch, pe, call);
+        amo_execute_by_agent(&near, pe, call);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -153,9 +146,9 @@ int weft_device_amo(const struct weft_amo *amo, int pe, const char *call) {
 
 /* A single word is loaded whole and acquires. */
 static void word_look(void *snapshot, const void *word, size_t bytes, const char *call) {
-    struct atomic atomic = {.op = WEFT_AMO_FETCH, .bytes = bytes, .word = (void *)word};
+    struct weft_amo amo = {WEFT_AMO_FETCH, bytes, (void *)word, 0, 0, snapshot};
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    atomic_fetch_bounced(&atomic, snapshot, call);
+    amo_fetch_bounced(&amo, call);
     weft_gpu_leave(scope);
 }
 

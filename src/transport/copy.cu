@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies by multiprocessors: one piece, or blocks that lie apart, or a small piece and a signal. */
+#include "base/signal.h"
 #include "transport/gpu_copy.cuh"
 #include "transport/gpu_kernel.h"
 #include "weft/addr.h"
@@ -27,17 +28,16 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 
 /* One block: its barrier stands between the copy and the signal. */
 extern "C" __global__ void __launch_bounds__(512, 1)
-    weftk_put_signal(struct weft_gpu_abort, void *to, const void *from, size_t bytes,
-                     uint64_t *word, uint64_t value, int add) {
+    weftk_put_signal(struct weft_gpu_abort, struct weft_put_signal put) {
     if (weft_block_index() != 0)
         return;
     struct weft_thread_group group = weft_thread_group_block();
-    weft_copy_run<8>((char *)to, (const char *)from, bytes, group);
+    weft_copy_run<8>((char *)put.dest, (const char *)put.source, put.bytes, group);
     weft_block_sync();
     if (group.id != 0)
         return;
-    if (add)
-        weft_red_add_sys(word, value);
+    if (put.op == WEFT_SIGNAL_ADD)
+        weft_red_add_sys(put.sig_addr, put.signal);
     else
-        weft_st_release_sys(word, value);
+        weft_st_release_sys(put.sig_addr, put.signal);
 }

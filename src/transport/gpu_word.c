@@ -20,11 +20,9 @@ static unsigned whole_warps(size_t threads, unsigned most) {
 
 /* --- Words of users --------------------------------------------------------------------------- */
 
-int weft_gpu_amo(enum weft_amo_op op, size_t bytes, void *word, uint64_t value, uint64_t cond,
-                 void *fetched, weft_cu_stream stream, const char *call) {
-    assert(bytes == 4 || bytes == 8);
-    int number = (int)op, width = (int)bytes;
-    void *arguments[] = {&number, &width, &word, &value, &cond, &fetched, NULL};
+int weft_gpu_amo(const struct weft_amo *amo, weft_cu_stream stream, const char *call) {
+    assert(amo->bytes == 4 || amo->bytes == 8);
+    void *arguments[] = {(void *)amo, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_amo, 1, 1, stream, arguments, call);
 }
 
@@ -43,13 +41,12 @@ int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_strea
                            call);
 }
 
-int weft_gpu_put_signal(void *to, const void *from, size_t bytes, uint64_t *word, uint64_t value,
-                        bool add, weft_cu_stream stream, const char *call) {
-    assert(bytes <= WEFT_GPU_SMALL);
-    int adds = add;
-    void *arguments[] = {&to, &from, &bytes, &word, &value, &adds, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_put_signal, 1, whole_warps(bytes / 16, BLOCK_MAX / 2),
-                           stream, arguments, call);
+int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream,
+                        const char *call) {
+    assert(put->bytes <= WEFT_GPU_SMALL);
+    void *arguments[] = {(void *)put, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weftk_put_signal, 1,
+                           whole_warps(put->bytes / 16, BLOCK_MAX / 2), stream, arguments, call);
 }
 
 int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream,
@@ -108,29 +105,16 @@ int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream, 
 
 /* --- Signal pads ------------------------------------------------------------------------------ */
 
-static int pad_launch(enum weft_gpu_kernel kernel, uint32_t *const *pads, int me, int n, int peer,
-                      int channel, uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
+int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft_cu_stream stream,
+                 const char *call) {
+    static const enum weft_gpu_kernel kernels[] = {
+        [WEFT_PAD_PUT] = WEFT_KERNEL_weftk_pad_put,
+        [WEFT_PAD_WAIT] = WEFT_KERNEL_weftk_pad_wait,
+        [WEFT_PAD_BARRIER] = WEFT_KERNEL_weftk_pad_barrier,
+    };
+    bool all = op == WEFT_PAD_BARRIER;
     weft_gpu_rescue_note();
-    void *arguments[] = {&pads, &me, &n, &peer, &channel, &timeout_ms, NULL};
-    return weft_gpu_launch(kernel, 1, 1, stream, arguments, call);
-}
-
-int weft_gpu_pad_put(uint32_t *const *pads, int me, int n, int peer, int channel,
-                     uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
-    return pad_launch(WEFT_KERNEL_weftk_pad_put, pads, me, n, peer, channel, timeout_ms, stream,
-                      call);
-}
-
-int weft_gpu_pad_wait(uint32_t *const *pads, int me, int n, int peer, int channel,
-                      uint64_t timeout_ms, weft_cu_stream stream, const char *call) {
-    return pad_launch(WEFT_KERNEL_weftk_pad_wait, pads, me, n, peer, channel, timeout_ms, stream,
-                      call);
-}
-
-int weft_gpu_pad_barrier(uint32_t *const *pads, int me, int n, int channel, uint64_t timeout_ms,
-                         weft_cu_stream stream, const char *call) {
-    weft_gpu_rescue_note();
-    void *arguments[] = {&pads, &me, &n, &channel, &timeout_ms, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_pad_barrier, 1, whole_warps((size_t)n, BLOCK_MAX),
-                           stream, arguments, call);
+    void *arguments[] = {(void *)pad, all ? NULL : &peer, NULL};
+    return weft_gpu_launch(kernels[op], 1, all ? whole_warps((size_t)pad->n, BLOCK_MAX) : 1, stream,
+                           arguments, call);
 }

@@ -7,14 +7,14 @@
 #ifndef WEFT_TRANSPORT_GPU_WORD_H
 #define WEFT_TRANSPORT_GPU_WORD_H
 
-#include "base/amo_op.h"
+#include "base/amo.h"
+#include "base/pad.h"
+#include "base/signal.h"
 #include "transport/gpu.h"
 #include "weft/addr.h"
 
-/* An atomic of the whole system on a word of `bytes`, 4 or 8. The word before goes to *fetched,
- * memory within the GPU's reach; NULL: nobody wants it. */
-int weft_gpu_amo(enum weft_amo_op op, size_t bytes, void *word, uint64_t value, uint64_t cond,
-                 void *fetched, weft_cu_stream stream, const char *call);
+/* An atomic of the whole system. Its addresses are within the GPU's reach. */
+int weft_gpu_amo(const struct weft_amo *amo, weft_cu_stream stream, const char *call);
 
 /* Sets the word, or adds to it, behind all earlier work of the stream. */
 int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
@@ -29,10 +29,10 @@ struct weft_gpu_trial {
 int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream,
                          const char *call);
 
-/* A copy of at most WEFT_GPU_SMALL bytes by one block, and then the signal: one kernel. */
+/* A copy of at most WEFT_GPU_SMALL bytes by one block, and then the signal: one kernel. Its
+ * addresses are within the GPU's reach. */
 enum { WEFT_GPU_SMALL = 32 << 10 };
-int weft_gpu_put_signal(void *to, const void *from, size_t bytes, uint64_t *word, uint64_t value,
-                        bool add, weft_cu_stream stream, const char *call);
+int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream, const char *call);
 
 /* Holds the stream until the word of this PE compares (SHMEM_CMP_*), as unsigned 64-bit numbers. */
 int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream,
@@ -59,15 +59,10 @@ int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stre
 enum weft_gpu_half { WEFT_GPU_READY, WEFT_GPU_DONE };
 int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream, const char *call);
 
-/* PyTorch's signal pads: word pad[n * channel + source] of 32 bits, 0 or 1. put sets 0 to 1 at the
- * peer, wait takes 1 back to 0, with system scope; a kernel that waits for more than timeout_ms
- * (0: for ever) says so and traps, as PyTorch's do. `pads`: n pads, in GPU memory. The arguments
- * have been checked: 0 <= me, peer < n, 0 <= channel. */
-int weft_gpu_pad_put(uint32_t *const *pads, int me, int n, int peer, int channel,
-                     uint64_t timeout_ms, weft_cu_stream stream, const char *call);
-int weft_gpu_pad_wait(uint32_t *const *pads, int me, int n, int peer, int channel,
-                      uint64_t timeout_ms, weft_cu_stream stream, const char *call);
-int weft_gpu_pad_barrier(uint32_t *const *pads, int me, int n, int channel, uint64_t timeout_ms,
-                         weft_cu_stream stream, const char *call);
+/* Signal pads, with system scope; `pads` lie in GPU memory. A kernel that waits for more than
+ * timeout_ms says so and traps, as PyTorch's do. A barrier, which has no `peer`, puts to all and
+ * waits for all. */
+int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft_cu_stream stream,
+                 const char *call);
 
 #endif

@@ -3,14 +3,8 @@
  * word for me from 0 to 1, wait takes mine from the peer from 1 to 0. All words are 0 again at the
  * end, so that graphs replay. */
 #include "base/gpu.cuh"
+#include "base/pad.h"
 #include "transport/gpu_spin.cuh"
-
-/* The pads of the members, this member, and the channel that it waits on. */
-struct signal_pad {
-    uint32_t *const *pads;
-    int me, n, channel;
-    uint64_t timeout_ms; /* 0: for ever */
-};
 
 enum { TURN_NS = 100000000 };
 
@@ -26,7 +20,7 @@ WEFT_DEVICE void pad_await_turn(const uint32_t *words) {
 
 /* Ends the wait by a trap, by which PyTorch's users know a timeout. The host learns of the reason.
  */
-WEFT_DEVICE void pad_trap(const struct signal_pad *pad, int peer, const char *what, uint64_t ms,
+WEFT_DEVICE void pad_trap(const struct weft_pad *pad, int peer, const char *what, uint64_t ms,
                           struct weft_gpu_abort abort) {
     printf("weft: rank %d: %s rank %d on channel %d of its signal pad for %llu ms\n", pad->me, what,
            peer, pad->channel, (unsigned long long)ms);
@@ -39,7 +33,7 @@ WEFT_DEVICE void pad_trap(const struct signal_pad *pad, int peer, const char *wh
 }
 
 /* A turn of a wait; false when the job is over and the wait has no limit. */
-WEFT_DEVICE bool pad_turn(const struct signal_pad *pad, int peer, const char *what,
+WEFT_DEVICE bool pad_turn(const struct weft_pad *pad, int peer, const char *what,
                           struct weft_spin *spin, struct weft_gpu_abort abort) {
     bool goes_on = weft_spin(spin, abort);
     if (pad->timeout_ms == 0)
@@ -51,7 +45,7 @@ WEFT_DEVICE bool pad_turn(const struct signal_pad *pad, int peer, const char *wh
     return false;
 }
 
-WEFT_DEVICE void pad_put(const struct signal_pad *pad, int peer, struct weft_gpu_abort abort) {
+WEFT_DEVICE void pad_put(const struct weft_pad *pad, int peer, struct weft_gpu_abort abort) {
     struct weft_spin spin = {};
     uint32_t *word = &pad->pads[peer][pad->n * pad->channel + pad->me];
     while (weft_atom_cas_release_sys(word, 0u, 1u) != 0)
@@ -59,7 +53,7 @@ WEFT_DEVICE void pad_put(const struct signal_pad *pad, int peer, struct weft_gpu
             return;
 }
 
-WEFT_DEVICE void pad_wait(const struct signal_pad *pad, int peer, struct weft_gpu_abort abort) {
+WEFT_DEVICE void pad_wait(const struct weft_pad *pad, int peer, struct weft_gpu_abort abort) {
     struct weft_spin spin = {};
     uint32_t *word = &pad->pads[pad->me][pad->n * pad->channel + peer];
     while (weft_atom_cas_acquire_sys(word, 1u, 0u) != 1)
@@ -67,29 +61,24 @@ WEFT_DEVICE void pad_wait(const struct signal_pad *pad, int peer, struct weft_gp
             return;
 }
 
-extern "C" __global__ void weftk_pad_put(struct weft_gpu_abort abort, uint32_t *const *pads, int me,
-                                         int n, int peer, int channel, uint64_t timeout_ms) {
-    struct signal_pad pad = {pads, me, n, channel, timeout_ms};
+extern "C" __global__ void weftk_pad_put(struct weft_gpu_abort abort, struct weft_pad pad,
+                                         int peer) {
     if (weft_thread_index() == 0)
         pad_put(&pad, peer, abort);
 }
 
-extern "C" __global__ void weftk_pad_wait(struct weft_gpu_abort abort, uint32_t *const *pads,
-                                          int me, int n, int peer, int channel,
-                                          uint64_t timeout_ms) {
-    struct signal_pad pad = {pads, me, n, channel, timeout_ms};
+extern "C" __global__ void weftk_pad_wait(struct weft_gpu_abort abort, struct weft_pad pad,
+                                          int peer) {
     if (weft_thread_index() == 0)
         pad_wait(&pad, peer, abort);
 }
 
-extern "C" __global__ void weftk_pad_barrier(struct weft_gpu_abort abort, uint32_t *const *pads,
-                                             int me, int n, int channel, uint64_t timeout_ms) {
-    struct signal_pad pad = {pads, me, n, channel, timeout_ms};
+extern "C" __global__ void weftk_pad_barrier(struct weft_gpu_abort abort, struct weft_pad pad) {
     int id = (int)weft_thread_index(), count = (int)weft_thread_count();
-    for (int i = id; i < n; i += count)
-        if (i != me)
+    for (int i = id; i < pad.n; i += count)
+        if (i != pad.me)
             pad_put(&pad, i, abort);
-    for (int i = id; i < n; i += count)
-        if (i != me)
+    for (int i = id; i < pad.n; i += count)
+        if (i != pad.me)
             pad_wait(&pad, i, abort);
 }

@@ -8,7 +8,8 @@
 #include "transport/gpu_word.h"
 
 /* The word before; of SET nothing. */
-template <class Word> WEFT_DEVICE Word amo(int op, Word *word, Word value, Word cond) {
+template <class Word>
+WEFT_DEVICE Word word_amo(enum weft_amo_op op, Word *word, Word value, Word cond) {
     switch (op) {
     case WEFT_AMO_FETCH:
         return weft_ld_acquire_sys(word);
@@ -31,18 +32,18 @@ template <class Word> WEFT_DEVICE Word amo(int op, Word *word, Word value, Word 
     }
 }
 
-extern "C" __global__ void weftk_amo(struct weft_gpu_abort, int op, int bytes, void *word,
-                                     uint64_t value, uint64_t cond, void *fetched) {
+extern "C" __global__ void weftk_amo(struct weft_gpu_abort, struct weft_amo amo) {
     if (weft_thread_index() != 0)
         return;
-    if (bytes == 4) {
-        uint32_t before = amo(op, (uint32_t *)word, (uint32_t)value, (uint32_t)cond);
-        if (fetched)
-            *(uint32_t *)fetched = before;
+    if (amo.bytes == 4) {
+        uint32_t before =
+            word_amo(amo.op, (uint32_t *)amo.dest, (uint32_t)amo.value, (uint32_t)amo.cond);
+        if (amo.fetch)
+            *(uint32_t *)amo.fetch = before;
     } else {
-        uint64_t before = amo(op, (uint64_t *)word, value, cond);
-        if (fetched)
-            *(uint64_t *)fetched = before;
+        uint64_t before = word_amo(amo.op, (uint64_t *)amo.dest, amo.value, amo.cond);
+        if (amo.fetch)
+            *(uint64_t *)amo.fetch = before;
     }
 }
 

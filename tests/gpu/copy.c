@@ -160,7 +160,9 @@ static void put_signal_once(char *to, uint64_t *word, size_t bytes, bool add) {
     gpu_write(device, data, bytes);
     gpu_poison(to, offset + bytes + MARGIN);
     gpu_write(word, &before, sizeof before);
-    INSIDE(weft_gpu_put_signal(to + offset, device, bytes, word, value, add, stream, "put_signal"));
+    struct weft_put_signal put = {
+        to + offset, device, bytes, word, value, add ? WEFT_SIGNAL_ADD : WEFT_SIGNAL_SET, true};
+    INSIDE(weft_gpu_put_signal(&put, stream, "put_signal"));
     inside_synchronize(stream);
     gpu_expect(to + offset, data, bytes, "%zu bytes with a signal", bytes);
     gpu_expect_poison(to + offset + bytes, MARGIN, "behind a copy");

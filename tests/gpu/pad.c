@@ -26,9 +26,10 @@ static int time_out(int unused) {
         return 1;
     uint32_t **own_pads = (uint32_t **)memory;
     uint64_t begun = weft_clock_ns(), pad = (uintptr_t)memory + 4096, both[] = {pad, pad};
+    struct weft_pad own = {own_pads, 0, 2, 3, 200};
     if (gpu.cuMemcpyAsync((uintptr_t)own_pads, (uintptr_t)both, sizeof both, trap_gpu->stream) != 0)
         return 2;
-    if (weft_gpu_pad_wait(own_pads, 0, 2, 1, 3, 200, trap_gpu->stream, "test") < 0)
+    if (weft_gpu_pad(WEFT_PAD_WAIT, &own, 1, trap_gpu->stream, "test") < 0)
         return 3;
     if (gpu.cuStreamSynchronize(trap_gpu->stream) == 0)
         return 4;
@@ -38,12 +39,18 @@ static int time_out(int unused) {
 
 /* --- Pads ------------------------------------------------------------------------------------- */
 
+static struct weft_pad on_channel(int channel, uint64_t timeout_ms) {
+    return (struct weft_pad){pads, me, npes, channel, timeout_ms};
+}
+
 static void put(int peer, int channel) {
-    INSIDE(weft_gpu_pad_put(pads, me, npes, peer, channel, WAIT_MS, stream, "put"));
+    struct weft_pad pad = on_channel(channel, WAIT_MS);
+    INSIDE(weft_gpu_pad(WEFT_PAD_PUT, &pad, peer, stream, "put"));
 }
 
 static void wait_for(int peer, int channel) {
-    INSIDE(weft_gpu_pad_wait(pads, me, npes, peer, channel, WAIT_MS, stream, "wait"));
+    struct weft_pad pad = on_channel(channel, WAIT_MS);
+    INSIDE(weft_gpu_pad(WEFT_PAD_WAIT, &pad, peer, stream, "wait"));
 }
 
 static void expect_zero(const char *what) {
@@ -70,7 +77,8 @@ static void puts_and_waits(void) {
 }
 
 static void barrier(int channel) {
-    INSIDE(weft_gpu_pad_barrier(pads, me, npes, channel, channel ? WAIT_MS : 0, stream, "barrier"));
+    struct weft_pad pad = on_channel(channel, channel ? WAIT_MS : 0);
+    INSIDE(weft_gpu_pad(WEFT_PAD_BARRIER, &pad, me, stream, "barrier"));
 }
 
 static void round_of_barriers(void) {
@@ -82,7 +90,8 @@ static void round_of_barriers(void) {
     barrier(0);
     INSIDE(weft_gpu_copy(snapshot, board, (size_t)npes * 8, WEFT_WITHIN, stream, "copy"));
     barrier(CHANNELS - 1);
-    INSIDE(weft_gpu_amo(WEFT_AMO_ADD, 8, count, 1, 0, NULL, stream, "amo"));
+    struct weft_amo amo = {WEFT_AMO_ADD, 8, count, 1, 0, NULL};
+    INSIDE(weft_gpu_amo(&amo, stream, "amo"));
 }
 
 static void check_round(uint64_t round) {

@@ -69,7 +69,8 @@ static void amo_once(enum weft_amo_op op, size_t bytes, uint64_t *word, uint64_t
     write_word(word, before);
     if (fetched)
         write_word(fetched, poison);
-    INSIDE(weft_gpu_amo(op, bytes, word, value, cond, fetched, streams[0], "amo"));
+    struct weft_amo amo = {op, bytes, word, value, cond, fetched};
+    INSIDE(weft_gpu_amo(&amo, streams[0], "amo"));
     inside_synchronize(streams[0]);
     gpu_expect(word, &after, sizeof after, "operation %d of %zu bytes", (int)op, bytes);
     if (!fetched || op == WEFT_AMO_SET)
@@ -97,9 +98,10 @@ static void amos_at_once(void) {
     uint64_t sum = 0, total = (uint64_t)npes * STREAMS * ADDS;
     static uint64_t sums[BOARD_MAX];
     for (int i = 0; i < ADDS; i++)
-        for (int s = 0; s < STREAMS; s++)
-            INSIDE(weft_gpu_amo(WEFT_AMO_ADD, 8, word, 1, 0, &tickets[s * ADDS + i], streams[s],
-                                "amo"));
+        for (int s = 0; s < STREAMS; s++) {
+            struct weft_amo amo = {WEFT_AMO_ADD, 8, word, 1, 0, &tickets[s * ADDS + i]};
+            INSIDE(weft_gpu_amo(&amo, streams[s], "amo"));
+        }
     for (int s = 0; s < STREAMS; s++)
         inside_synchronize(streams[s]);
     gpu_copy(seen, tickets, sizeof seen);
@@ -201,8 +203,12 @@ static void chain(void) {
     for (uint64_t round = 0; round < ROUNDS; round++) {
         INSIDE(weft_gpu_wait(words + 1, SHMEM_CMP_GE, round, streams[0], "wait"));
         if (round % 2) {
-            INSIDE(weft_gpu_put_signal(weft_device_near(box, BYTES, next), data + round * BYTES,
-                                       BYTES, full, round + 1, false, streams[0], "put_signal"));
+            struct weft_put_signal put = {.dest = weft_device_near(box, BYTES, next),
+                                          .source = data + round * BYTES,
+                                          .bytes = BYTES,
+                                          .sig_addr = full,
+                                          .signal = round + 1};
+            INSIDE(weft_gpu_put_signal(&put, streams[0], "put_signal"));
         } else {
             INSIDE(weft_gpu_copy(weft_device_near(box, BYTES, next), data + round * BYTES, BYTES,
                                  WEFT_TO_PEER, streams[0], "copy"));
@@ -255,7 +261,8 @@ static void team_round(void) {
     come_together(WEFT_GPU_DONE);
     INSIDE(weft_gpu_copy(team.snapshot, team.board, (size_t)npes * 8, WEFT_WITHIN, streams[0],
                          "copy"));
-    INSIDE(weft_gpu_amo(WEFT_AMO_ADD, 8, team.count, 1, 0, NULL, streams[0], "amo"));
+    struct weft_amo amo = {WEFT_AMO_ADD, 8, team.count, 1, 0, NULL};
+    INSIDE(weft_gpu_amo(&amo, streams[0], "amo"));
 }
 
 static void check_round(uint64_t round, const char *what) {

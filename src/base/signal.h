@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Puts that are announced, the same for processors (core/rma.h) and for kernels
+ * (transport/copy.cu). */
+#ifndef WEFT_BASE_SIGNAL_H
+#define WEFT_BASE_SIGNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
+
+/* A put, and a signal that shows that it has arrived. An empty put signals all the same. */
+struct weft_put_signal {
+    void *dest;
+    const void *source;
+    size_t bytes;
+    uint64_t *sig_addr, signal;
+    enum weft_signal_op op;
+    bool nbi;
+};
+
+#endif
