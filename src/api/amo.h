@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bodies of atomics: what the routines of all types and names share. */
+/* The bodies of atomics, which the routines of all types and names share. */
 #ifndef WEFT_API_AMO_H
 #define WEFT_API_AMO_H
 
@@ -11,7 +11,7 @@
 #define WEFT_AMO_ARGUMENTS \
     weft_amo_kind kind, const void *dest, uint64_t value, uint64_t cond, int pe, const char *call
 
-/* `fetch` is where the user wants the word before; NULL: nowhere of the user's. */
+/* `fetch` is where the program wants the word before; NULL: in no memory of its own. */
 WEFT_COLD static void weft_api_amo_check(weft_amo_kind kind, const void *dest, const void *fetch,
                                          int pe, const char *call) {
     const char *target = weft_amo_kind_op(kind) == WEFT_AMO_FETCH ? "source" : "dest";
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void weft_api_amo_fetch(WEFT_AMO_AR
     }
 }
 
-/* An operand's bits; of none: 0. */
+/* Returns an operand's bits, 0 where there is none. */
 static inline __attribute__((always_inline)) uint64_t weft_api_bits(const void *p, size_t bytes) {
     uint64_t bits = 0;
     if (p)
@@ -62,7 +62,7 @@ static inline __attribute__((always_inline)) uint64_t weft_api_bits(const void *
 }
 
 /* clang-format off */
-/* What becomes of the word before: nobody wants it, it is returned, or it is stored at `fetch`. */
+/* The word before is dropped, returned, or stored at `fetch`. */
 #define AMO_KIND(OP, T, FETCHES) weft_amo_kind_of(OP, sizeof(T), FETCHES)
 #define AMO_OPERANDS(T, DEST, VALUE, COND)                                                         \
     DEST, weft_api_bits(VALUE, sizeof(T)), weft_api_bits(COND, sizeof(T)), pe, __func__

@@ -12,7 +12,7 @@
 #include "core/misuse.h"
 #include "api/entry.h"
 
-/* A local buffer of `bytes`; an empty one may be NULL. */
+/* Refuses NULL for a local buffer, unless it is empty. */
 static inline void weft_check_local(const char *call, const char *argument, const void *p,
                                     size_t bytes) {
     if (__builtin_expect(!p && bytes != 0, 0))
@@ -24,7 +24,7 @@ static inline void weft_check_cmp(const char *call, int cmp) {
         weft_misuse_constant(call, "cmp", cmp, "one of SHMEM_CMP_EQ, _NE, _GT, _GE, _LT, _LE");
 }
 
-/* The world number of the context's PE. */
+/* Returns the world number of the context's PE. */
 static inline int weft_check_pe(const char *call, shmem_ctx_t ctx, int pe) {
     int world_pe = weft_ctx_world_pe(ctx, pe);
     if (__builtin_expect(world_pe < 0, 0))
@@ -35,8 +35,7 @@ static inline int weft_check_pe(const char *call, shmem_ctx_t ctx, int pe) {
     return world_pe;
 }
 
-/* A context whose operations can be ordered or completed: there is one, or none at all, when
- * nothing is to be done. */
+/* Returns false for the invalid context, where there is nothing to order or to complete. */
 static inline bool weft_check_ctx(const char *call, shmem_ctx_t ctx) {
     weft_check_running(call);
     if (__builtin_expect(ctx != SHMEM_CTX_DEFAULT && ctx != SHMEM_CTX_INVALID, 0) &&
@@ -45,7 +44,7 @@ static inline bool weft_check_ctx(const char *call, shmem_ctx_t ctx) {
     return ctx != SHMEM_CTX_INVALID;
 }
 
-/* nelems * size, or more than any object has: the access then fails its own check. */
+/* Returns nelems * size, or more than any object has, for which the access fails its check. */
 static inline size_t weft_check_bytes(size_t nelems, size_t size) {
     size_t bytes;
     return __builtin_expect(__builtin_mul_overflow(nelems, size, &bytes), 0) ? SIZE_MAX : bytes;

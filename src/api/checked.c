@@ -5,7 +5,7 @@
 #include "core/misuse.h"
 #include "core/route.h"
 
-/* Whether p lies in a heap, and the object there; *begin is NULL when there is none. */
+/* True if p lies in a heap; *begin receives the object there, NULL when there is none. */
 static bool find_object(const void *p, size_t bytes, void **begin, size_t *object_bytes) {
     const struct weft_heap *heap = weft_heap_of(p);
     *begin = NULL;

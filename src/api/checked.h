@@ -25,12 +25,12 @@ struct weft_access {
 
 WEFT_COLD void weft_checked_access(const char *call, const struct weft_access *access);
 
-/* What lies in the heap lies in one live object. Statics are taken as a whole: where one ends and
- * the next begins is not known here. */
+/* An argument in the heap has to lie in one live object. Statics are taken as a whole, because
+ * nothing says here where one ends and the next begins. */
 WEFT_COLD void weft_checked_object(const char *call, const char *argument, const void *p,
                                    size_t bytes);
 
-/* Two ranges of one PE do not overlap. */
+/* Ends the job if two ranges of one PE overlap. */
 WEFT_COLD void weft_checked_disjoint(const char *call, const char *a_name, const void *a,
                                      size_t a_bytes, const char *b_name, const void *b,
                                      size_t b_bytes);

@@ -11,23 +11,24 @@
 
 /* --- Checks ---------------------------------------------------------------------------------- */
 
-/* `blocks` blocks of `bytes` each are symmetric. */
-static inline void check(const struct weft_group *group, const char *argument, const void *p,
-                         size_t bytes, size_t blocks) {
+/* Ends the job unless `blocks` blocks of `bytes` each are symmetric. */
+static inline void check_symmetric(const struct weft_group *group, const char *argument,
+                                   const void *p, size_t bytes, size_t blocks) {
     size_t all = weft_check_bytes(bytes, blocks);
     if (!weft_route_symmetric(p, all, weft_job.pe))
         weft_misuse_access(group->call, argument, p, all, weft_job.pe);
 }
 
-/* What checked mode looks at: the two arrays, and the sizes that all members pass alike. */
+/* The arrays of a call, as checked mode looks at them. */
 struct arrays {
     const void *dest, *source;
     size_t dest_bytes, source_bytes;
     bool in_place; /* dest may be source */
 };
 
-WEFT_COLD static void check_arrays(const struct weft_group *group, const struct arrays *arrays,
-                                   const struct weft_same *same) {
+WEFT_COLD static void check_group_arrays(const struct weft_group *group,
+                                         const struct arrays *arrays,
+                                         const struct weft_same *same) {
     weft_checked_object(group->call, "dest", arrays->dest, arrays->dest_bytes);
     weft_checked_object(group->call, "source", arrays->source, arrays->source_bytes);
     if (!arrays->in_place || arrays->dest != arrays->source)
@@ -40,17 +41,17 @@ WEFT_COLD static void check_parts(const struct weft_group *group, const void *de
                                   const void *source, size_t source_parts, size_t bytes) {
     const struct weft_same same[] = {{"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}};
     struct arrays arrays = {dest, source, bytes * parts, bytes * source_parts, false};
-    check_arrays(group, &arrays, same);
+    check_group_arrays(group, &arrays, same);
 }
 
-/* dest has to hold what all members bring. */
+/* Checks also that dest can hold what all members bring. */
 WEFT_COLD static void check_collect(const struct weft_group *group, const void *dest,
                                     const void *source, size_t bytes) {
-    check_arrays(group, &(struct arrays){dest, source, bytes, bytes, false}, NULL);
+    check_group_arrays(group, &(struct arrays){dest, source, bytes, bytes, false}, NULL);
     size_t all = weft_group_sum(group, bytes);
     if (all == 0)
         return;
-    check(group, "dest", dest, all, 1);
+    check_symmetric(group, "dest", dest, all, 1);
     weft_checked_object(group->call, "dest", dest, all);
     weft_checked_disjoint(group->call, "dest", dest, all, "source", source, bytes);
 }
@@ -59,7 +60,7 @@ WEFT_COLD static void check_fold(const struct weft_group *group, const void *des
                                  const void *source, const struct weft_folding *folding) {
     const struct weft_same same[] = {{"nelems", (int64_t)folding->nelems}, {NULL, 0}};
     size_t bytes = folding->nelems * folding->fold->elem_bytes;
-    check_arrays(group, &(struct arrays){dest, source, bytes, bytes, true}, same);
+    check_group_arrays(group, &(struct arrays){dest, source, bytes, bytes, true}, same);
 }
 
 void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,
@@ -70,12 +71,13 @@ void weft_api_broadcast(const struct weft_group *group, void *dest, const void *
         return;
     bool in_place = !group->team && group->me == root; /* an active set's root writes no dest */
     const void *to = in_place ? source : dest;
-    check(group, "dest", to, bytes, 1);
-    check(group, "source", source, bytes, 1);
+    check_symmetric(group, "dest", to, bytes, 1);
+    check_symmetric(group, "source", source, bytes, 1);
     if (weft_checked())
-        check_arrays(group, &(struct arrays){to, source, bytes, bytes, in_place},
-                     (struct weft_same[]){
-                         {"PE_root", root}, {"nelems (in bytes)", (int64_t)bytes}, {NULL, 0}});
+        check_group_arrays(group, &(struct arrays){to, source, bytes, bytes, in_place},
+                           (struct weft_same[]){{"PE_root", root},
+                                                {"nelems (in bytes)", (int64_t)bytes},
+                                                {NULL, 0}});
     weft_group_broadcast(group, dest, source, bytes, root);
 }
 
@@ -83,19 +85,19 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
                        size_t bytes) {
     if (bytes == 0)
         return;
-    check(group, "dest", dest, bytes, (size_t)group->npes);
-    check(group, "source", source, bytes, 1);
+    check_symmetric(group, "dest", dest, bytes, (size_t)group->npes);
+    check_symmetric(group, "source", source, bytes, 1);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, 1, bytes);
     weft_group_fcollect(group, dest, source, bytes);
 }
 
-/* How much dest has to hold is known only when all have met: checked mode has them meet before. */
+/* Checked mode has the members meet first, because only then it is known how much dest gets. */
 void weft_api_collect(const struct weft_group *group, void *dest, const void *source,
                       size_t bytes) {
     if (bytes > 0) {
-        check(group, "dest", dest, bytes, 1);
-        check(group, "source", source, bytes, 1);
+        check_symmetric(group, "dest", dest, bytes, 1);
+        check_symmetric(group, "source", source, bytes, 1);
     }
     if (weft_checked())
         check_collect(group, dest, source, bytes);
@@ -106,14 +108,14 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
                        size_t bytes) {
     if (bytes == 0)
         return;
-    check(group, "dest", dest, bytes, (size_t)group->npes);
-    check(group, "source", source, bytes, (size_t)group->npes);
+    check_symmetric(group, "dest", dest, bytes, (size_t)group->npes);
+    check_symmetric(group, "source", source, bytes, (size_t)group->npes);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, (size_t)group->npes, bytes);
     weft_group_alltoall(group, dest, source, bytes);
 }
 
-/* Elements from the first to the last of all blocks. */
+/* Returns the number of elements from the first to the last of all blocks. */
 static size_t strided_extent(const struct weft_group *group, size_t nelems, ptrdiff_t stride) {
     size_t last = weft_check_bytes(nelems, (size_t)group->npes) - 1;
     size_t extent = weft_check_bytes(last, (size_t)stride);
@@ -130,10 +132,10 @@ void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *
         return;
     size_t to = strided_extent(group, shape->nelems, shape->dest_stride);
     size_t from = strided_extent(group, shape->nelems, shape->source_stride);
-    check(group, "dest", dest, shape->elem_bytes, to);
-    check(group, "source", source, shape->elem_bytes, from);
+    check_symmetric(group, "dest", dest, shape->elem_bytes, to);
+    check_symmetric(group, "source", source, shape->elem_bytes, from);
     if (weft_checked())
-        check_arrays(
+        check_group_arrays(
             group,
             &(struct arrays){dest, source, to * shape->elem_bytes, from * shape->elem_bytes, false},
             (struct weft_same[]){{"nelems", (int64_t)shape->nelems},
@@ -147,8 +149,8 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
                    const struct weft_folding *folding) {
     if (folding->nelems == 0)
         return;
-    check(group, "dest", dest, folding->fold->elem_bytes, folding->nelems);
-    check(group, "source", source, folding->fold->elem_bytes, folding->nelems);
+    check_symmetric(group, "dest", dest, folding->fold->elem_bytes, folding->nelems);
+    check_symmetric(group, "source", source, folding->fold->elem_bytes, folding->nelems);
     if (weft_checked())
         check_fold(group, dest, source, folding);
     weft_group_fold(group, dest, source, folding);
@@ -156,7 +158,7 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
 
 /* --- The names ------------------------------------------------------------------------------- */
 
-/* Begins a routine: the group of its team, or an error. */
+/* Begins a routine: declares the group of its team, or returns an error. */
 #define OPEN_GROUP(call, handle)                              \
     WEFT_ENTER(call);                                         \
     struct weft_team *const members = weft_team_find(handle); \
@@ -164,14 +166,14 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
         return -EINVAL;                                       \
     const struct weft_group group = weft_group_of(members, call)
 
-static int broadcast(const char *call, shmem_team_t team, void *dest, const void *source,
-                     size_t bytes, int root) {
+static int run_broadcast(const char *call, shmem_team_t team, void *dest, const void *source,
+                         size_t bytes, int root) {
     OPEN_GROUP(call, team);
     weft_api_broadcast(&group, dest, source, bytes, root);
     return 0;
 }
 
-/* Collect, fcollect and all-to-all. */
+/* The body of a collect, an fcollect or an all-to-all. */
 typedef void exchange(const struct weft_group *group, void *dest, const void *source, size_t bytes);
 
 static int run_exchange(const char *call, shmem_team_t team, void *dest, const void *source,
@@ -181,15 +183,15 @@ static int run_exchange(const char *call, shmem_team_t team, void *dest, const v
     return 0;
 }
 
-static int alltoalls(const char *call, shmem_team_t team, void *dest, const void *source,
-                     const struct weft_blocks_shape *shape) {
+static int run_alltoalls(const char *call, shmem_team_t team, void *dest, const void *source,
+                         const struct weft_blocks_shape *shape) {
     OPEN_GROUP(call, team);
     weft_api_alltoalls(&group, dest, source, shape);
     return 0;
 }
 
-static int fold(const char *call, shmem_team_t team, void *dest, const void *source,
-                const struct weft_folding *folding) {
+static int run_fold(const char *call, shmem_team_t team, void *dest, const void *source,
+                    const struct weft_folding *folding) {
     OPEN_GROUP(call, team);
     weft_api_fold(&group, dest, source, folding);
     return 0;
@@ -203,7 +205,8 @@ static int fold(const char *call, shmem_team_t team, void *dest, const void *sou
 #define COLLECTIVES(BROADCAST, COLLECT, FCOLLECT, ALLTOALL, ALLTOALLS, T, SIZE)                    \
     API(int, BROADCAST,                                                                            \
         (shmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root)) {               \
-        return broadcast(__func__, team, dest, source, weft_check_bytes(nelems, SIZE), PE_root);   \
+        size_t bytes = weft_check_bytes(nelems, SIZE);                                             \
+        return run_broadcast(__func__, team, dest, source, bytes, PE_root);                        \
     }                                                                                              \
     EXCHANGE(COLLECT, T, weft_api_collect, SIZE)                                                   \
     EXCHANGE(FCOLLECT, T, weft_api_fcollect, SIZE)                                                 \
@@ -211,7 +214,7 @@ static int fold(const char *call, shmem_team_t team, void *dest, const void *sou
     API(int, ALLTOALLS, (shmem_team_t team, T *dest, const T *source, ptrdiff_t dst,               \
                          ptrdiff_t sst, size_t nelems)) {                                          \
         struct weft_blocks_shape shape = {nelems, SIZE, dst, sst};                                 \
-        return alltoalls(__func__, team, dest, source, &shape);                                    \
+        return run_alltoalls(__func__, team, dest, source, &shape);                                \
     }
 #define TYPED(N, T, _)                                                                             \
     COLLECTIVES(N##_broadcast, N##_collect, N##_fcollect, N##_alltoall, N##_alltoalls, T, sizeof(T))
@@ -221,7 +224,7 @@ COLLECTIVES(broadcastmem, collectmem, fcollectmem, alltoallmem, alltoallsmem, vo
 #define FOLD(N, T, NAME, OP, OF)                                                                   \
     API(int, N##_##NAME, (shmem_team_t team, T *dest, const T *source, size_t nelems)) {           \
         struct weft_folding folding = {&weft_folds[WEFT_FOLD_##OP][WEFT_NUMBER_OF(T)], nelems, OF};\
-        return fold(__func__, team, dest, source, &folding);                                       \
+        return run_fold(__func__, team, dest, source, &folding);                                   \
     }
 #define REDUCE(N, T, NAME, OP) FOLD(N, T, NAME##_reduce, OP, WEFT_FOLD_OF_ALL)
 #define BITWISE(N, T, _)    REDUCE(N, T, and, AND) REDUCE(N, T, or, OR) REDUCE(N, T, xor, XOR)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What OpenSHMEM 1.6 deprecates and still requires, but for the collectives on active sets.
- * include/shmem_deprecated.h says what belongs to it and can go with it. */
+/* Routines that OpenSHMEM 1.6 deprecates and still requires, but for the collectives on active
+ * sets. include/shmem_deprecated.h says what belongs to them and can go with them. */
 #include "core/init.h"
 #include "api/amo.h"
 #include "api/define.h"
@@ -8,7 +8,7 @@
 #include "api/setup.h"
 #include "api/wait.h"
 
-/* Where something has initialised already it does nothing; the end of the program finalizes. */
+/* Does nothing if something has initialised already; the end of the program finalizes. */
 API_NAMED(void, start_pes, (int npes)) {
     (void)npes;
     if (!weft_initialized())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on active sets, which OpenSHMEM 1.6 deprecates and still requires. With this file,
  * src/coll/active.[ch], src/coll/active_check.[ch] and their part of include/shmem_deprecated.h all
- * of it goes: nothing else depends on any of them. */
+ * of it goes, because nothing else depends on any of them. */
 #include "api/collective.h"
 #include "api/checked.h"
 #include "api/define.h"
@@ -18,7 +18,7 @@ static void check_psync(const struct weft_group *group) {
             group->call, (void *)group->psync, unready, group->psync[unready]);
 }
 
-/* The set of a call, and this PE as one of it. */
+/* Makes the group of a call's set, of which this PE has to be one. */
 static struct weft_group open_set(const char *call, int start, int log_stride, int size,
                                   long *psync) {
     int most = weft_job.npes;
@@ -89,7 +89,7 @@ API(void, barrier, (SET, long *pSync)) {
 SIZED(32, 4)
 SIZED(64, 8)
 
-/* Nothing is worked on in pWrk: members read each other's sources. */
+/* pWrk stays unused, because members read each other's sources. */
 #define TO_ALL(N, T, OP, FOLD)                                                                     \
     API(void, N##_##OP##_to_all,                                                                   \
         (T *dest, const T *source, int nreduce, SET, T *pWrk, long *pSync)) {                      \

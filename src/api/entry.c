@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may call, and the lines for who may not. */
+/* Ends the job with a line if a call comes at a time, or from a thread, that may not make it. */
 #include "api/entry.h"
 #include <stdatomic.h>
 #include <shmem.h>
@@ -9,7 +9,8 @@
 static _Atomic(const char *) entered;
 static _Thread_local bool inside; /* this one is */
 
-/* Where the job is over an end handler may have left the other's call. */
+/* Once the job is over nothing is checked, because an end handler may have left the other's call.
+ */
 static void check_alone(const char *call, const char *other) {
     if (other && !inside && !weft_job_aborted())
         weft_job_panic("%s: called while another thread is in %s, at thread level "

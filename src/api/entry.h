@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What calls test when they begin: whether the job runs, who calls, and whether the call leaves the
- * short way: because it is checked (api/checked.h), because one of its pointers may be a GPU's
- * (core/route.h), or because it fetches words that the program may be polling, where PEs share
- * processors (core/poll.h). Each is the test of one flag. */
+/* A call begins with tests of one flag each: the job runs, this thread may call, and the call stays
+ * on the short way. It leaves that if it is checked (api/checked.h), if one of its pointers may be
+ * a GPU's (core/route.h), or if it fetches words that the program may be polling, where PEs share
+ * processors (core/poll.h). */
 #ifndef WEFT_API_ENTRY_H
 #define WEFT_API_ENTRY_H
 

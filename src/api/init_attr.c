@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extension: the program says itself which PE it is, and how the others are found. */
+/* Extension: the program itself says which PE it is, and how the others are found. */
 #include <errno.h>
 #include <string.h>
 #include <shmemx.h>
@@ -8,7 +8,7 @@
 #include "core/job.h"
 #include "api/setup.h"
 
-/* What a unique id holds; the rest is zero. */
+/* The beginning of a unique id, whose other bytes are zero. */
 struct id {
     unsigned char magic[8];
     unsigned char job_key[WEFT_BOOT_KEY_BYTES];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory management, in the memory of the host and of GPUs. What a size or an alignment makes fail,
- * it makes fail on every PE alike, so NULL comes back without a barrier; so does the NULL for no
- * bytes. */
+/* Memory management, in the memory of the host and of GPUs. A size or an alignment that fails does
+ * so on every PE alike, so NULL comes back without a barrier; so does the NULL for no bytes. */
 #include "api/memory.h"
 #include <errno.h>
 #include <shmemx.h>
@@ -25,14 +24,14 @@ static void check_same(const char *call, const void *ptr, const struct weft_heap
     weft_checked_collective(call, weft_team_find(SHMEM_TEAM_WORLD), same);
 }
 
-/* What is no object here has no offset to compare with others'. */
+/* Only an object has an offset to compare with others', so it is looked up first. */
 static void check_same_object(const char *call, const void *ptr, size_t size) {
     const struct weft_heap *heap = weft_heap_of(ptr);
     heap->check(ptr, call);
     check_same(call, ptr, heap, size);
 }
 
-static void *allocate(const char *call, size_t size, size_t alignment, bool zero) {
+static void *allocate_object(const char *call, size_t size, size_t alignment, bool zero) {
     WEFT_ENTER(call);
     weft_space_quiet(call);
     if (weft_checked() && size != 0)
@@ -41,7 +40,7 @@ static void *allocate(const char *call, size_t size, size_t alignment, bool zero
 }
 
 void *weft_memory_malloc(const char *call, size_t size) {
-    return allocate(call, size, WEFT_BLOCK_ALIGN, false);
+    return allocate_object(call, size, WEFT_BLOCK_ALIGN, false);
 }
 
 static bool is_alignment(size_t alignment, size_t most) {
@@ -63,7 +62,7 @@ void *weft_memory_align(const char *call, size_t alignment, size_t size) {
     alignment = least_alignment(call, alignment);
     if (!is_alignment(alignment, WEFT_SEGMENT_ALIGN))
         return NULL;
-    return allocate(call, size, alignment, false);
+    return allocate_object(call, size, alignment, false);
 }
 
 void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
@@ -92,7 +91,7 @@ API(void *, malloc, (size_t size)) {
     return weft_memory_malloc(__func__, size);
 }
 
-/* Every object may be the target of atomics and signals: there is nothing to prefer. */
+/* Hints change nothing, because every object may be the target of atomics and signals. */
 API(void *, malloc_with_hints, (size_t size, long hints)) {
     (void)hints;
     return weft_memory_malloc(__func__, size);
@@ -102,7 +101,7 @@ API(void *, calloc, (size_t count, size_t size)) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         return NULL;
-    return allocate(__func__, bytes, WEFT_BLOCK_ALIGN, true);
+    return allocate_object(__func__, bytes, WEFT_BLOCK_ALIGN, true);
 }
 
 API(void *, align, (size_t alignment, size_t size)) {
@@ -135,14 +134,14 @@ static void *allocate_on_device(const char *call, size_t size, size_t alignment,
 }
 
 static void *allocate_on_host(const char *call, size_t size, size_t alignment, bool zero) {
-    void *p = allocate(call, size, alignment, zero);
+    void *p = allocate_object(call, size, alignment, zero);
     if (!p)
         weft_fail(-ENOMEM, "%s of %s: the machine does not have that for every PE", call,
                   weft_size(size).text);
     return p;
 }
 
-/* An alignment of 0: any. */
+/* An alignment of 0 asks for none. */
 static void *allocate_in(const char *call, shmemx_space_t space, size_t size, size_t alignment,
                          bool zero) {
     bool device = space == SHMEMX_SPACE_DEVICE;

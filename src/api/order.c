@@ -12,53 +12,53 @@ WEFT_COLD static void complete_detour(const char *call) {
     weft_space_quiet(call);
 }
 
-static inline void fence(const char *call) {
+static inline void fence_puts(const char *call) {
     if (weft_order_detour())
         complete_detour(call);
     weft_order_fence();
 }
 
-static inline void quiet(const char *call) {
+static inline void quiet_puts(const char *call) {
     if (weft_order_detour())
         complete_detour(call);
     weft_order_quiet();
 }
 
 API(void, fence, (void)) {
-    fence(__func__);
+    fence_puts(__func__);
 }
 
 API(void, ctx_fence, (shmem_ctx_t ctx)) {
     if (weft_check_ctx(__func__, ctx))
-        fence(__func__);
+        fence_puts(__func__);
 }
 
 API(void, quiet, (void)) {
-    quiet(__func__);
+    quiet_puts(__func__);
 }
 
 API(void, ctx_quiet, (shmem_ctx_t ctx)) {
     if (weft_check_ctx(__func__, ctx))
-        quiet(__func__);
+        quiet_puts(__func__);
 }
 
-static void pe_quiet(const char *call, shmem_ctx_t ctx, const int *target_pes, size_t npes) {
+static void quiet_pes(const char *call, shmem_ctx_t ctx, const int *target_pes, size_t npes) {
     weft_check_local(call, "target_pes", target_pes, npes);
     for (size_t i = 0; i < npes; i++) {
         int pe = weft_check_pe(call, ctx, target_pes[i]);
         if (pe >= weft_job.npes)
             weft_misuse_access(call, "", NULL, 0, pe);
     }
-    quiet(call);
+    quiet_puts(call);
 }
 
 API(void, pe_quiet, (const int *target_pes, size_t npes)) {
     weft_check_running(__func__);
     if (npes != 0)
-        pe_quiet(__func__, SHMEM_CTX_DEFAULT, target_pes, npes);
+        quiet_pes(__func__, SHMEM_CTX_DEFAULT, target_pes, npes);
 }
 
 API(void, ctx_pe_quiet, (shmem_ctx_t ctx, const int *target_pes, size_t npes)) {
     if (weft_check_ctx(__func__, ctx) && npes != 0)
-        pe_quiet(__func__, ctx, target_pes, npes);
+        quiet_pes(__func__, ctx, target_pes, npes);
 }

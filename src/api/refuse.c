@@ -31,7 +31,7 @@ static int check_entry(const char *call, const int *pes, int i) {
 }
 
 int weft_refuse_list(const char *call, const int *pes, int npes, uint64_t tag,
-                     struct weft_boot_subset *circle) {
+                     struct weft_boot_subset *subset) {
     bool member = false;
     int rc = weft_refuse_null(call, "pes", pes);
     if (rc == 0 && (npes < 1 || npes > weft_job.npes))
@@ -43,7 +43,7 @@ int weft_refuse_list(const char *call, const int *pes, int npes, uint64_t tag,
     }
     if (rc == 0 && !member)
         rc = weft_fail(-EINVAL, "%s: argument pes does not name this PE, %d", call, weft_job.pe);
-    *circle = (struct weft_boot_subset){
+    *subset = (struct weft_boot_subset){
         .pes = pes, .count = npes, .tag = tag, .call = call, .over = weft_job_die_aborted};
     return rc;
 }

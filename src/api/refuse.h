@@ -13,9 +13,9 @@ int weft_refuse_phase(const char *call);
 
 int weft_refuse_null(const char *call, const char *argument, const void *p);
 
-/* Makes a circle of arguments; -EINVAL unless they are PEs of the job, each once, and this one is
- * among them. The list stays the caller's. */
+/* Makes a subset of the arguments; -EINVAL unless they are PEs of the job, each once, and this one
+ * is among them. The list stays the caller's. */
 int weft_refuse_list(const char *call, const int *pes, int npes, uint64_t tag,
-                     struct weft_boot_subset *circle);
+                     struct weft_boot_subset *subset);
 
 #endif

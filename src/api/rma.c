@@ -46,16 +46,16 @@ WEFT_COLD static void put_nbi_detour(void *dest, const void *source, size_t byte
     weft_rma_put_routed(dest, source, bytes, pe, true, call);
 }
 
-WEFT_COLD static void get_away(void *dest, const void *source, size_t bytes, size_t alignment,
-                               int pe, bool nbi, const char *call) {
+WEFT_COLD static void get_routed(void *dest, const void *source, size_t bytes, size_t alignment,
+                                 int pe, bool nbi, const char *call) {
     WEFT_ENTER(call);
     check_get(dest, source, bytes, alignment, pe, call);
     weft_rma_get_routed(dest, source, bytes, pe, nbi, call);
 }
 
-/* Where PEs share processors, most come here, and nothing else takes them off their way. */
-ALWAYS_INLINE void get_crowded(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                               const char *call) {
+/* Most gets come here where PEs share processors, for which alone they left the short way. */
+ALWAYS_INLINE void get_oversubscribed(void *dest, const void *source, size_t bytes, int pe,
+                                      bool nbi, const char *call) {
     weft_check_local(call, "dest", dest, bytes);
     weft_rma_get(dest, source, bytes, pe, nbi, call);
     weft_poll_fetched(source, dest, bytes, pe, call);
@@ -64,17 +64,17 @@ ALWAYS_INLINE void get_crowded(void *dest, const void *source, size_t bytes, int
 static __attribute__((noinline)) void get_detour(void *dest, const void *source, size_t bytes,
                                                  size_t alignment, int pe, const char *call) {
     if (weft_detour())
-        get_away(dest, source, bytes, alignment, pe, false, call);
+        get_routed(dest, source, bytes, alignment, pe, false, call);
     else
-        get_crowded(dest, source, bytes, pe, false, call);
+        get_oversubscribed(dest, source, bytes, pe, false, call);
 }
 
 static __attribute__((noinline)) void get_nbi_detour(void *dest, const void *source, size_t bytes,
                                                      size_t alignment, int pe, const char *call) {
     if (weft_detour())
-        get_away(dest, source, bytes, alignment, pe, true, call);
+        get_routed(dest, source, bytes, alignment, pe, true, call);
     else
-        get_crowded(dest, source, bytes, pe, true, call);
+        get_oversubscribed(dest, source, bytes, pe, true, call);
 }
 
 WEFT_COLD static void put_value_detour(void *dest, const void *value, size_t bytes,
@@ -108,8 +108,8 @@ WEFT_COLD static uint64_t get_word_detour(const void *source, size_t bytes, size
 
 /* --- The short way --------------------------------------------------------------------------- */
 
-ALWAYS_INLINE void put(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                       const char *call) {
+ALWAYS_INLINE void put_bytes(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                             const char *call) {
     if (weft_detour()) {
         put_detour(dest, source, bytes, alignment, pe, call);
     } else {
@@ -118,8 +118,8 @@ ALWAYS_INLINE void put(void *dest, const void *source, size_t bytes, size_t alig
     }
 }
 
-ALWAYS_INLINE void put_nbi(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                           const char *call) {
+ALWAYS_INLINE void put_bytes_nbi(void *dest, const void *source, size_t bytes, size_t alignment,
+                                 int pe, const char *call) {
     if (weft_detour()) {
         put_nbi_detour(dest, source, bytes, alignment, pe, call);
     } else {
@@ -128,8 +128,8 @@ ALWAYS_INLINE void put_nbi(void *dest, const void *source, size_t bytes, size_t 
     }
 }
 
-ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                       const char *call) {
+ALWAYS_INLINE void get_bytes(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+                             const char *call) {
     if (weft_fetch_detour()) {
         get_detour(dest, source, bytes, alignment, pe, call);
     } else {
@@ -138,8 +138,8 @@ ALWAYS_INLINE void get(void *dest, const void *source, size_t bytes, size_t alig
     }
 }
 
-ALWAYS_INLINE void get_nbi(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
-                           const char *call) {
+ALWAYS_INLINE void get_bytes_nbi(void *dest, const void *source, size_t bytes, size_t alignment,
+                                 int pe, const char *call) {
     if (weft_fetch_detour()) {
         get_nbi_detour(dest, source, bytes, alignment, pe, call);
     } else {
@@ -179,11 +179,7 @@ ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, si
 
 /* --- Blocks ---------------------------------------------------------------------------------- */
 
-static size_t strided_bytes(const struct weft_strided *shape) {
-    return weft_check_bytes(weft_check_bytes(shape->bsize, shape->nblocks), shape->elem_bytes);
-}
-
-/* What has no extent fails in the access itself. */
+/* A shape without an extent fails in the access itself. */
 static void check_strided(const char *call, struct weft_access access,
                           const struct weft_strided *shape, bool is_put) {
     ptrdiff_t there = is_put ? shape->dest_stride : shape->source_stride;
@@ -196,7 +192,7 @@ static void check_strided(const char *call, struct weft_access access,
 
 static void put_strided(void *dest, const void *source, const struct weft_strided *shape,
                         size_t alignment, int pe, const char *call) {
-    weft_check_local(call, "source", source, strided_bytes(shape));
+    weft_check_local(call, "source", source, weft_rma_strided_bytes(shape));
     if (weft_checked())
         check_strided(
             call, (struct weft_access){"dest", "source", dest, source, 0, 0, alignment, pe, true},
@@ -206,7 +202,7 @@ static void put_strided(void *dest, const void *source, const struct weft_stride
 
 static void get_strided(void *dest, const void *source, const struct weft_strided *shape,
                         size_t alignment, int pe, const char *call) {
-    weft_check_local(call, "dest", dest, strided_bytes(shape));
+    weft_check_local(call, "dest", dest, weft_rma_strided_bytes(shape));
     if (weft_checked())
         check_strided(
             call, (struct weft_access){"source", "dest", source, dest, 0, 0, alignment, pe, true},
@@ -232,10 +228,10 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
          VERB##_strided(dest, source, &shape, ALIGN, pe, __func__);)
 
 #define TYPED(N, T, _)                                                                             \
-    COPY(N##_put, T, put, sizeof(T), _Alignof(T))                                                  \
-    COPY(N##_get, T, get, sizeof(T), _Alignof(T))                                                  \
-    COPY(N##_put_nbi, T, put_nbi, sizeof(T), _Alignof(T))                                          \
-    COPY(N##_get_nbi, T, get_nbi, sizeof(T), _Alignof(T))                                          \
+    COPY(N##_put, T, put_bytes, sizeof(T), _Alignof(T))                                            \
+    COPY(N##_get, T, get_bytes, sizeof(T), _Alignof(T))                                            \
+    COPY(N##_put_nbi, T, put_bytes_nbi, sizeof(T), _Alignof(T))                                    \
+    COPY(N##_get_nbi, T, get_bytes_nbi, sizeof(T), _Alignof(T))                                    \
     STRIDED(N##_iput, T, put, sizeof(T), _Alignof(T))                                              \
     STRIDED(N##_iget, T, get, sizeof(T), _Alignof(T))                                              \
     BLOCK_STRIDED(N##_ibput, T, put, sizeof(T), _Alignof(T))                                       \
@@ -247,10 +243,10 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
          get_element(&value, source, sizeof(T), _Alignof(T), pe, __func__);                        \
          return value;)
 #define SIZED(BITS, BYTES, _)                                                                      \
-    COPY(put##BITS, void, put, BYTES, BYTES)                                                       \
-    COPY(get##BITS, void, get, BYTES, BYTES)                                                       \
-    COPY(put##BITS##_nbi, void, put_nbi, BYTES, BYTES)                                             \
-    COPY(get##BITS##_nbi, void, get_nbi, BYTES, BYTES)                                             \
+    COPY(put##BITS, void, put_bytes, BYTES, BYTES)                                                 \
+    COPY(get##BITS, void, get_bytes, BYTES, BYTES)                                                 \
+    COPY(put##BITS##_nbi, void, put_bytes_nbi, BYTES, BYTES)                                       \
+    COPY(get##BITS##_nbi, void, get_bytes_nbi, BYTES, BYTES)                                       \
     STRIDED(iput##BITS, void, put, BYTES, BYTES)                                                   \
     STRIDED(iget##BITS, void, get, BYTES, BYTES)                                                   \
     BLOCK_STRIDED(ibput##BITS, void, put, BYTES, BYTES)                                            \
@@ -258,7 +254,7 @@ static void get_strided(void *dest, const void *source, const struct weft_stride
 
 SHMEM_RMA_TYPES(TYPED, _)
 SHMEM_SIZES(SIZED, _)
-COPY(putmem, void, put, 1, 1)
-COPY(getmem, void, get, 1, 1)
-COPY(putmem_nbi, void, put_nbi, 1, 1)
-COPY(getmem_nbi, void, get_nbi, 1, 1)
+COPY(putmem, void, put_bytes, 1, 1)
+COPY(getmem, void, get_bytes, 1, 1)
+COPY(putmem_nbi, void, put_bytes_nbi, 1, 1)
+COPY(getmem_nbi, void, get_bytes_nbi, 1, 1)

@@ -27,7 +27,7 @@ int weft_setup_begin(int requested, int *provided) {
     return weft_init(requested, provided);
 }
 
-/* Who found the failure has said so. There is no caller to tell: the job can only end. */
+/* Ends the job after a failure, whose line has been written, because no caller would hear of it. */
 void weft_setup_init(const char *call) {
     check_not_forked(call);
     if (weft_setup_begin(SHMEM_THREAD_SINGLE, NULL) == 0)
@@ -49,7 +49,7 @@ API(int, init_thread, (int requested, int *provided)) {
     return -EINVAL;
 }
 
-/* Programs call it once more at their end: what is over stays so. */
+/* Programs call it once more at their end; then it does nothing. */
 API(void, finalize, (void)) {
     if (weft_job.phase == WEFT_JOB_AFTER && !weft_job.checked)
         return;
@@ -109,7 +109,7 @@ API(int, addr_accessible, (const void *addr, int pe)) {
 }
 
 /* Static data is mapped a second time beside the peers', but here keeps the address it has. */
-static void *pointer(const void *dest, int pe) {
+static void *find_pointer(const void *dest, int pe) {
     void *near = weft_near(dest, 0, pe);
     return near && pe == weft_job.pe ? (void *)dest : near;
 }
@@ -117,7 +117,7 @@ static void *pointer(const void *dest, int pe) {
 /* An object in a GPU's memory has no address for processors. */
 API(void *, ptr, (const void *dest, int pe)) {
     weft_check_running(__func__);
-    return pointer(dest, pe);
+    return find_pointer(dest, pe);
 }
 
 API(void *, team_ptr, (shmem_team_t team, const void *dest, int pe)) {
@@ -125,14 +125,14 @@ API(void *, team_ptr, (shmem_team_t team, const void *dest, int pe)) {
     const struct weft_team *members = weft_team_find(team);
     if (!members || pe < 0 || pe >= members->npes)
         return NULL;
-    return pointer(dest, weft_team_world_pe(members, pe));
+    return find_pointer(dest, weft_team_world_pe(members, pe));
 }
 
 void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe) {
     weft_check_running(__func__);
     if (asker == SHMEMX_SPACE_DEVICE)
         return weft_space_pointer(p, pe);
-    return asker == SHMEMX_SPACE_HOST ? pointer(p, pe) : NULL;
+    return asker == SHMEMX_SPACE_HOST ? find_pointer(p, pe) : NULL;
 }
 
 API(void, info_get_version, (int *major, int *minor)) {
@@ -148,7 +148,7 @@ API(void, info_get_name, (char *name)) {
     memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
 }
 
-/* For profiling tools that stand in front of the library; the library itself does nothing. */
+/* Does nothing: it is for profiling tools that stand in front of the library. */
 API(void, pcontrol, (int level, ...)) {
     (void)level;
 }

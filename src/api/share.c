@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extension: blocks of memory that some PEs share. What ends something takes NULL, and may be
- * called at any time. */
+/* Extension: blocks of memory that some PEs share. Calls that end something take NULL, and may be
+ * made at any time. */
 #include "core/share.h"
 #include <errno.h>
 #include "api/refuse.h"

@@ -13,7 +13,7 @@ static enum weft_signal_op signal_op(const char *call, int sig_op) {
     return sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
 }
 
-static void check_word(const char *call, const uint64_t *sig_addr, int pe) {
+static void check_signal_word(const char *call, const uint64_t *sig_addr, int pe) {
     weft_checked_access(call,
                         &(struct weft_access){"sig_addr", NULL, sig_addr, NULL, sizeof *sig_addr, 0,
                                               sizeof *sig_addr, pe, false});
@@ -21,7 +21,7 @@ static void check_word(const char *call, const uint64_t *sig_addr, int pe) {
 
 WEFT_COLD static void check_put_signal(const char *call, const struct weft_put_signal *put,
                                        size_t alignment, int pe) {
-    check_word(call, put->sig_addr, pe);
+    check_signal_word(call, put->sig_addr, pe);
     weft_checked_access(call, &(struct weft_access){"dest", "source", put->dest, put->source,
                                                     put->bytes, put->bytes, alignment, pe, false});
     weft_checked_disjoint(call, "dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
@@ -53,7 +53,7 @@ static void put_signal(const char *call, struct weft_put_signal *put, int sig_op
 WEFT_COLD static void signal_detour(const char *call, uint64_t *sig_addr, uint64_t signal,
                                     enum weft_signal_op op, int pe) {
     if (weft_checked())
-        check_word(call, sig_addr, pe);
+        check_signal_word(call, sig_addr, pe);
     weft_rma_signal_routed(sig_addr, signal, op, pe, call);
 }
 
@@ -69,13 +69,13 @@ static inline __attribute__((always_inline)) void signal_word(const char *call, 
 
 static void check_own_word(const char *call, const uint64_t *sig_addr) {
     if (weft_checked())
-        check_word(call, sig_addr, weft_job.pe);
+        check_signal_word(call, sig_addr, weft_job.pe);
     if (!weft_route_symmetric(sig_addr, sizeof *sig_addr, weft_job.pe))
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
 }
 
-/* The word of this PE, wherever it lies. */
-static inline uint64_t load(const char *call, const uint64_t *sig_addr) {
+/* Reads the word of this PE, in whichever memory it lies. */
+static inline uint64_t load_signal(const char *call, const uint64_t *sig_addr) {
     return weft_view_key((struct weft_ivar_type){sizeof *sig_addr, false}, sig_addr, call);
 }
 
@@ -109,7 +109,7 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 WEFT_COLD static uint64_t fetch_detour(const char *call, const uint64_t *sig_addr) {
     weft_check_running(call);
     check_own_word(call, sig_addr);
-    uint64_t signal = load(call, sig_addr);
+    uint64_t signal = load_signal(call, sig_addr);
     weft_poll_fetched(sig_addr, &signal, sizeof signal, weft_job.pe, call);
     return signal;
 }
@@ -127,7 +127,8 @@ API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_val
     uint64_t signal;
     check_own_word(__func__, sig_addr);
     weft_check_cmp(__func__, cmp);
-    WEFT_WAIT_UNTIL((signal = load(__func__, sig_addr), weft_ivar_compare(signal, cmp, cmp_value)),
-                    __func__);
+    WEFT_WAIT_UNTIL(
+        (signal = load_signal(__func__, sig_addr), weft_ivar_compare(signal, cmp, cmp_value)),
+        __func__);
     return signal;
 }

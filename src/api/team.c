@@ -81,7 +81,7 @@ static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_t
     return 0;
 }
 
-static void destroy(struct weft_team *members, const char *call) {
+static void destroy_team(struct weft_team *members, const char *call) {
     weft_space_end_team(members, call);
     weft_team_destroy(members);
 }
@@ -89,7 +89,7 @@ static void destroy(struct weft_team *members, const char *call) {
 static void drop_team(shmem_team_t *team, const char *call) {
     struct weft_team *members = weft_team_find(*team);
     if (members)
-        destroy(members, call);
+        destroy_team(members, call);
     *team = SHMEM_TEAM_INVALID;
 }
 
@@ -125,7 +125,7 @@ API(int, team_split_2d,
     return error;
 }
 
-/* Extension. */
+/* Extension: a team of any PEs, in any order. */
 int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *team) {
     struct weft_boot_subset subset;
     int rc = weft_refuse_null(__func__, "team", team);
@@ -149,5 +149,5 @@ API(void, team_destroy, (shmem_team_t team)) {
         weft_checked_collective(__func__, members, NULL);
     weft_space_quiet(__func__);
     weft_ctx_destroy_all(team);
-    destroy(members, __func__);
+    destroy_team(members, __func__);
 }

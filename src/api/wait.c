@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Point-to-point synchronisation: waiting for, and testing, one word or a set of words.
  *
- * What returns satisfied has acquired: everything that the writer ordered before the word is
+ * A call that returns satisfied has acquired: everything that the writer ordered before the word is
  * visible. An empty set is satisfied at once, and none of its pointers is looked at. */
 #include <sched.h>
 #include <shmemx.h>
@@ -11,27 +11,20 @@
 
 /* --- Sets ------------------------------------------------------------------------------------ */
 
-/* Whether there is anything to wait for. */
-static bool check_set(const char *call, const struct weft_ivars *set) {
+/* Returns false if there is nothing to wait for. */
+static bool open_view(struct weft_view *view, const char *call, const struct weft_ivars *set) {
     if (weft_ivars_empty(set))
         return false;
     weft_check_ivars(call, "ivars", set->ivars, set->type, set->nelems, set->cmp);
     weft_check_local(call, "cmp_values", set->cmp_values, set->nelems);
-    return true;
-}
-
-/* False when there is nothing to wait for. */
-static bool open_view(struct weft_view *view, const char *call, const struct weft_ivars *set) {
-    if (!check_set(call, set))
-        return false;
     weft_view_open(view, set, call);
     return true;
 }
 
 /* --- Waits and tests ------------------------------------------------------------------------- */
 
-/* One after the other: what has been met once counts as met, as the specification has it; in the
- * look before, too. */
+/* Waits for one word after the other: a word that has been met once counts as met, as the
+ * specification has it, also if it was met in the look before. */
 void weft_api_wait_until_all(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct weft_view view;

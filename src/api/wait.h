@@ -11,7 +11,7 @@
 
 #define WEFT_IVAR_TYPE(T) ((struct weft_ivar_type){sizeof(T), (T)-1 < (T)1})
 
-/* `nelems` words of the type. */
+/* Ends the job unless `nelems` words of the type are symmetric. */
 static inline void weft_check_ivars(const char *call, const char *argument, const void *ivars,
                                     struct weft_ivar_type type, size_t nelems, int cmp) {
     size_t bytes = weft_check_bytes(nelems, type.bytes);
@@ -31,11 +31,11 @@ static inline void weft_api_wait_until(const char *call, struct weft_ivar_type t
     WEFT_WAIT_UNTIL(weft_ivar_compare(weft_view_key(type, ivar, call), cmp, bound), call);
 }
 
-/* A test that may be of a word of a GPU, that is checked, or that shares its processor. */
+/* Tests a word that may be a GPU's, in checked mode, or where PEs share processors. */
 WEFT_COLD int weft_api_test_detour(const char *call, struct weft_ivar_type type, const void *ivar,
                                    int cmp, const void *cmp_value);
 
-/* Programs test in loops: there a job that is over has to be noticed. */
+/* Programs test in loops, so a test in vain notices that the job is over. */
 static inline int weft_api_test(const char *call, struct weft_ivar_type type, const void *ivar,
                                 int cmp, const void *cmp_value) {
     if (weft_fetch_detour())

@@ -88,21 +88,13 @@ static int move_blocks(enum direction direction, void *dest, const void *source,
     return 0;
 }
 
-/* All bytes of the blocks, for the line; what no address space has is more than any object. */
-static size_t strided_bytes(const struct weft_strided *shape) {
-    size_t bytes;
-    bool has = !__builtin_mul_overflow(shape->bsize, shape->nblocks, &bytes) &&
-               !__builtin_mul_overflow(bytes, shape->elem_bytes, &bytes);
-    return has ? bytes : SIZE_MAX;
-}
-
 void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
     const struct weft_route *route = weft_route_of(dest, source);
     int error = route ? route->put_strided(dest, source, shape, pe, call)
                       : move_blocks(PUT, dest, source, shape, pe);
     if (error)
-        weft_misuse_access(call, "dest", dest, strided_bytes(shape), pe);
+        weft_misuse_access(call, "dest", dest, weft_rma_strided_bytes(shape), pe);
 }
 
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
@@ -111,7 +103,7 @@ void weft_rma_get_strided(void *dest, const void *source, const struct weft_stri
     int error = route ? route->get_strided(dest, source, shape, pe, call)
                       : move_blocks(GET, dest, source, shape, pe);
     if (error)
-        weft_misuse_access(call, "source", source, strided_bytes(shape), pe);
+        weft_misuse_access(call, "source", source, weft_rma_strided_bytes(shape), pe);
 }
 
 /* --- Routed ---------------------------------------------------------------------------------- */

@@ -158,6 +158,14 @@ WEFT_RMA_INLINE void weft_rma_get_value(void *value, const void *source, size_t 
         memcpy(value, near, bytes);
 }
 
+/* Returns the bytes of all blocks, or more than any object has. */
+static inline size_t weft_rma_strided_bytes(const struct weft_strided *shape) {
+    size_t bytes;
+    bool overflows = __builtin_mul_overflow(shape->bsize, shape->nblocks, &bytes) ||
+                     __builtin_mul_overflow(bytes, shape->elem_bytes, &bytes);
+    return overflows ? SIZE_MAX : bytes;
+}
+
 /* Where the blocks of one side whose first is at `first` lie, from the lowest to the highest byte.
  * False when no address space is that large. */
 bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
