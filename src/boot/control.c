@@ -148,7 +148,7 @@ static void signal_text(int number, char *text, size_t bytes) {
 }
 
 /* Writes what PE `cause->pe` did, as the words that follow its name. */
-static void deed_text(const struct weft_cause *cause, char *text, size_t bytes) {
+static void pe_end_text(const struct weft_cause *cause, char *text, size_t bytes) {
     char by_signal[64];
     signal_text(cause->detail, by_signal, sizeof by_signal);
     switch (cause->kind) {
@@ -181,18 +181,18 @@ static void deed_text(const struct weft_cause *cause, char *text, size_t bytes) 
 }
 
 void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
-    char deed[128];
+    char what[128];
     if (cause->kind == WEFT_ABORT_NONE) {
         text[0] = '\0';
     } else if (cause->kind == WEFT_ABORT_LAUNCHER) {
-        signal_text(cause->detail, deed, sizeof deed);
-        snprintf(text, bytes, "the launcher was told to end %s", deed);
+        signal_text(cause->detail, what, sizeof what);
+        snprintf(text, bytes, "the launcher was told to end %s", what);
     } else if (cause->kind == WEFT_ABORT_TIMEOUT) {
         snprintf(text, bytes, "the job has had its %d s (--timeout)", cause->detail);
     } else if (cause->pe < 0) {
         snprintf(text, bytes, "a PE has written over the page by which the job is watched");
     } else {
-        deed_text(cause, deed, sizeof deed);
-        snprintf(text, bytes, "PE %d (pid %d) %s", cause->pe, cause->pid, deed);
+        pe_end_text(cause, what, sizeof what);
+        snprintf(text, bytes, "PE %d (pid %d) %s", cause->pe, cause->pid, what);
     }
 }

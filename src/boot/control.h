@@ -56,8 +56,8 @@ struct weft_stall_facts {
 };
 
 struct weft_stall {
-    _Atomic uint32_t state; /* counts up; see boot/stall.c */
-    _Atomic uint32_t told;  /* some PE has written a line about it */
+    _Atomic uint32_t state;    /* counts up; see boot/stall.c */
+    _Atomic uint32_t reported; /* some PE has written a line about it */
     struct weft_stall_facts facts;
 };
 

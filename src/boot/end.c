@@ -87,9 +87,9 @@ void weft_boot_quit(int status) {
 }
 
 void weft_boot_lost(void) {
-    struct weft_cause host_died = {.kind = WEFT_ABORT_DIED, .pe = 0};
+    struct weft_cause root_died = {.kind = WEFT_ABORT_DIED, .pe = 0};
     if (!weft_attachment.launched)
-        weft_control_abort(weft_attachment.control, &host_died); /* unless there is a cause */
+        weft_control_abort(weft_attachment.control, &root_died); /* unless there is a cause */
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
     if (cause.kind == WEFT_ABORT_GLOBAL_EXIT)
         weft_boot_quit(cause.detail & 0xff); /* in order: there is nothing to complain of */

@@ -61,12 +61,12 @@ static void late_add_pe(struct weft_tally *tally, const struct weft_late *late, 
 }
 
 /* True if another PE that waits in this exchange has written the line. */
-static bool late_is_told(const struct weft_late *late) {
+static bool late_is_reported(const struct weft_late *late) {
     struct weft_stall_facts theirs;
     for (int i = 0; i < late->count; i++) {
         int pe = late_member(late, i);
         struct weft_stall *stall = pe != weft_attachment.pe ? stall_find(late, pe, &theirs) : NULL;
-        if (stall && stall_is_same(late, &theirs) && atomic_load(&stall->told))
+        if (stall && stall_is_same(late, &theirs) && atomic_load(&stall->reported))
             return true;
     }
     return false;
@@ -84,7 +84,7 @@ static void late_tell(const struct weft_late *late, const struct weft_tally *tal
     else
         weft_tally_append(text, sizeof text, "%s, and all PEs are here", late->server);
     weft_note("%s (WEFT_HANG_SECONDS sets the time)", text);
-    weft_tally_told();
+    weft_tally_count_line();
 }
 
 /* False: another PE has its turn. */
@@ -95,13 +95,13 @@ static bool late_try_tell(struct weft_late *late, uint64_t now_ns) {
     for (int i = 0; i < late->count; i++)
         if (late_member(late, i) != weft_attachment.pe)
             late_add_pe(&tally, late, late_member(late, i));
-    bool told = late->looks == TELL_AGAIN || tally.silent == 0;
-    if (told && !late_is_told(late))
+    bool complete = late->looks == TELL_AGAIN || tally.silent == 0;
+    if (complete && !late_is_reported(late))
         late_tell(late, &tally, now_ns);
-    if (told && late->stall)
-        atomic_store(&late->stall->told, 1);
+    if (complete && late->stall)
+        atomic_store(&late->stall->reported, 1);
     weft_tally_end(weft_attachment.control, weft_attachment.pe);
-    late->looks = told ? NEVER : TELL_AGAIN;
+    late->looks = complete ? NEVER : TELL_AGAIN;
     return true;
 }
 

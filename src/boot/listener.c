@@ -87,9 +87,9 @@ static void silent_hear(struct weft_listener *listener, const struct pollfd *pol
  * closed, which gives back what they hold. */
 static void listener_rest(struct weft_listener *listener, int code, weft_listener_hear *hear,
                           void *owner) {
-    if (!listener->told)
+    if (!listener->logged)
         weft_log("cannot let another PE in: %s; trying again until it works", strerror(-code));
-    listener->told = true;
+    listener->logged = true;
     while (listener->nsilent)
         peer_dismiss_oldest(listener, hear, owner);
     weft_machine_raise_descriptors();

@@ -26,7 +26,7 @@ struct weft_listener {
     uint64_t rests_until_ns; /* the listening socket is not looked at: there were no descriptors for
                                 peers */
     long rest_ms;
-    bool told;
+    bool logged;
 };
 
 /* Hears what a peer says, without waiting. False: nothing yet. Otherwise the socket is the

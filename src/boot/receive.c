@@ -23,7 +23,7 @@
 
 enum { MANY_PEERS = 512, MESSAGE_MAX = 4096 };
 
-struct reception {
+struct acceptor {
     const struct weft_identity *self;
     struct weft_listener listener;
     struct weft_connection *pe; /* by number; socket -1: nobody; ours stays empty */
@@ -42,7 +42,7 @@ static void peer_refuse(const struct weft_connection *peer, const char *why) {
 }
 
 /* The job cannot come about: everyone hears why. */
-__attribute__((format(printf, 2, 3))) static int give_up(struct reception *reception,
+__attribute__((format(printf, 2, 3))) static int give_up(struct acceptor *acceptor,
                                                          const char *format, ...) {
     char why[WEFT_REFUSAL_BYTES];
     va_list arguments;
@@ -50,26 +50,26 @@ __attribute__((format(printf, 2, 3))) static int give_up(struct reception *recep
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
     weft_log("%s", why);
-    for (int pe = 0; pe < reception->self->npes; pe++)
-        if (reception->pe[pe].socket >= 0)
-            peer_refuse(&reception->pe[pe], why);
+    for (int pe = 0; pe < acceptor->self->npes; pe++)
+        if (acceptor->pe[pe].socket >= 0)
+            peer_refuse(&acceptor->pe[pe], why);
     return -EPROTO;
 }
 
 /* --- Hearing a peer ------------------------------------------------------------------------- */
 
-static int peer_seat(struct reception *reception, const struct weft_hello *hello,
-                     const struct weft_connection *peer) {
-    const struct weft_identity *self = reception->self;
+static int peer_admit(struct acceptor *acceptor, const struct weft_hello *hello,
+                      const struct weft_connection *peer) {
+    const struct weft_identity *self = acceptor->self;
     char why[WEFT_REFUSAL_BYTES];
     if (hello->npes != self->npes || hello->pe < 1 || hello->pe >= self->npes) {
         snprintf(why, sizeof why, "process %d wants to be PE %d of %d in a job of %d PEs",
                  peer->pid, hello->pe, hello->npes, self->npes);
         peer_refuse(peer, why);
         close(peer->socket);
-        return give_up(reception, "%s", why);
+        return give_up(acceptor, "%s", why);
     }
-    struct weft_connection *place = &reception->pe[hello->pe];
+    struct weft_connection *place = &acceptor->pe[hello->pe];
     if (place->socket >= 0) {
         snprintf(why, sizeof why, "process %d is PE %d already", place->pid, hello->pe);
         peer_refuse(peer, why);
@@ -77,12 +77,12 @@ static int peer_seat(struct reception *reception, const struct weft_hello *hello
         return 0;
     }
     *place = *peer;
-    reception->arrived++;
-    CPU_OR(&reception->processors, &reception->processors, &hello->processors);
+    acceptor->arrived++;
+    CPU_OR(&acceptor->processors, &acceptor->processors, &hello->processors);
     return 0;
 }
 
-static int hello_judge(struct reception *reception, const struct weft_hello *hello, size_t bytes,
+static int hello_judge(struct acceptor *acceptor, const struct weft_hello *hello, size_t bytes,
                        const struct weft_connection *peer) {
     static const size_t fixed = offsetof(struct weft_hello, version) + sizeof hello->version;
     if (bytes < fixed || hello->magic != WEFT_HELLO_MAGIC) {
@@ -98,18 +98,18 @@ static int hello_judge(struct reception *reception, const struct weft_hello *hel
                  peer->pid, hello->version, (int)getpid(), WEFT_VERSION_STRING);
         peer_refuse(peer, why);
         close(peer->socket);
-        return give_up(reception, "%s", why);
+        return give_up(acceptor, "%s", why);
     }
-    if (memcmp(hello->key, reception->self->job_key.secret, sizeof hello->key) != 0) {
+    if (memcmp(hello->key, acceptor->self->job_key.secret, sizeof hello->key) != 0) {
         peer_refuse(peer, "");
         close(peer->socket);
         return 0;
     }
-    return peer_seat(reception, hello, peer);
+    return peer_admit(acceptor, hello, peer);
 }
 
 static bool hello_hear(void *owner, int socket, pid_t pid) {
-    struct reception *reception = owner;
+    struct acceptor *acceptor = owner;
     union {
         struct weft_hello hello;
         unsigned char bytes[MESSAGE_MAX];
@@ -123,76 +123,76 @@ static bool hello_hear(void *owner, int socket, pid_t pid) {
         return false;
     if (bytes >= 0)
         weft_wire_close(&extra);
-    if (bytes < 0 || header.kind != WEFT_WIRE_HELLO || reception->failed)
+    if (bytes < 0 || header.kind != WEFT_WIRE_HELLO || acceptor->failed)
         close(socket);
     else
-        reception->failed = hello_judge(reception, &message.hello, (size_t)bytes, &peer);
+        acceptor->failed = hello_judge(acceptor, &message.hello, (size_t)bytes, &peer);
     return true;
 }
 
 /* --- Waiting --------------------------------------------------------------------------------- */
 
 /* "1, 3 and 5 more" */
-static void missing_list(const struct reception *reception, char *text, size_t bytes) {
+static void missing_list(const struct acceptor *acceptor, char *text, size_t bytes) {
     enum { NAMED = 8 };
     int missing = 0;
     size_t at = 0;
-    for (int pe = 1; pe < reception->self->npes; pe++)
-        if (reception->pe[pe].socket < 0 && missing++ < NAMED)
+    for (int pe = 1; pe < acceptor->self->npes; pe++)
+        if (acceptor->pe[pe].socket < 0 && missing++ < NAMED)
             at += (size_t)snprintf(text + at, bytes - at, "%s%d", missing > 1 ? ", " : "", pe);
     if (missing > NAMED)
         snprintf(text + at, bytes - at, " and %d more", missing - NAMED);
 }
 
-static int reception_check_time(struct reception *reception) {
+static int acceptor_check_time(struct acceptor *acceptor) {
     char missing[128];
-    uint64_t waited_ms = (weft_clock_ns() - reception->begin_ns) / 1000000;
-    if (waited_ms < WEFT_MEET_HINT_MS || (reception->hinted && waited_ms < WEFT_MEET_LIMIT_MS))
+    uint64_t waited_ms = (weft_clock_ns() - acceptor->begin_ns) / 1000000;
+    if (waited_ms < WEFT_MEET_HINT_MS || (acceptor->hinted && waited_ms < WEFT_MEET_LIMIT_MS))
         return 0;
-    missing_list(reception, missing, sizeof missing);
+    missing_list(acceptor, missing, sizeof missing);
     if (waited_ms >= WEFT_MEET_LIMIT_MS) {
-        give_up(reception, "PE %s of %d not here after %d s", missing, reception->self->npes,
+        give_up(acceptor, "PE %s of %d not here after %d s", missing, acceptor->self->npes,
                 WEFT_MEET_LIMIT_MS / 1000);
         return -ETIMEDOUT;
     }
-    weft_meet_hint(reception->self, missing);
-    reception->hinted = true;
+    weft_meet_hint(acceptor->self, missing);
+    acceptor->hinted = true;
     return 0;
 }
 
-/* Guests have nothing more to say, so what can be read of one is its end. */
-static int reception_check_peers(struct reception *reception) {
-    const struct pollfd *line = reception->polls;
-    for (int pe = 1; pe < reception->self->npes; pe++)
-        if (reception->pe[pe].socket >= 0 && line++->revents)
-            return give_up(reception, "PE %d (pid %d) has ended before all PEs had come", pe,
-                           reception->pe[pe].pid);
+/* Peers have nothing more to say, so what can be read of one is its end. */
+static int acceptor_check_peers(struct acceptor *acceptor) {
+    const struct pollfd *line = acceptor->polls;
+    for (int pe = 1; pe < acceptor->self->npes; pe++)
+        if (acceptor->pe[pe].socket >= 0 && line++->revents)
+            return give_up(acceptor, "PE %d (pid %d) has ended before all PEs had come", pe,
+                           acceptor->pe[pe].pid);
     return 0;
 }
 
 /* Waits once for news from the peers that have come, and from the listening socket. */
-static int reception_turn(struct reception *reception) {
-    nfds_t seated = 0;
-    for (int pe = 1; pe < reception->self->npes; pe++)
-        if (reception->pe[pe].socket >= 0)
-            reception->polls[seated++] =
-                (struct pollfd){.fd = reception->pe[pe].socket, .events = POLLIN};
-    weft_listener_poll(&reception->listener, reception->polls, seated, WEFT_MEET_HINT_MS);
-    int error = reception_check_peers(reception);
+static int acceptor_turn(struct acceptor *acceptor) {
+    nfds_t connected = 0;
+    for (int pe = 1; pe < acceptor->self->npes; pe++)
+        if (acceptor->pe[pe].socket >= 0)
+            acceptor->polls[connected++] =
+                (struct pollfd){.fd = acceptor->pe[pe].socket, .events = POLLIN};
+    weft_listener_poll(&acceptor->listener, acceptor->polls, connected, WEFT_MEET_HINT_MS);
+    int error = acceptor_check_peers(acceptor);
     if (error)
         return error;
-    weft_listener_turn(&reception->listener, reception->polls + seated, hello_hear, reception);
-    return reception->failed ? reception->failed : reception_check_time(reception);
+    weft_listener_turn(&acceptor->listener, acceptor->polls + connected, hello_hear, acceptor);
+    return acceptor->failed ? acceptor->failed : acceptor_check_time(acceptor);
 }
 
 /* --- All are here ---------------------------------------------------------------------------- */
 
-static int peers_welcome(struct reception *reception, int page) {
+static int peers_welcome(struct acceptor *acceptor, int page) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
-    for (int pe = 1; pe < reception->self->npes; pe++) {
-        int error = weft_wire_send(reception->pe[pe].socket, &header, NULL, 0, &page, 1, 0);
+    for (int pe = 1; pe < acceptor->self->npes; pe++) {
+        int error = weft_wire_send(acceptor->pe[pe].socket, &header, NULL, 0, &page, 1, 0);
         if (error) {
-            weft_log("cannot welcome PE %d (pid %d): %s", pe, reception->pe[pe].pid,
+            weft_log("cannot welcome PE %d (pid %d): %s", pe, acceptor->pe[pe].pid,
                      strerror(-error));
             return error;
         }
@@ -201,73 +201,73 @@ static int peers_welcome(struct reception *reception, int page) {
 }
 
 /* Our own line to the hub, and the hub on everybody's other end. */
-static int reception_open_hub(struct reception *reception, struct weft_met *met) {
-    int npes = reception->self->npes, own[2], sockets[npes];
+static int acceptor_open_hub(struct acceptor *acceptor, struct weft_met *met) {
+    int npes = acceptor->self->npes, own[2], sockets[npes];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0)
         return -errno;
     sockets[0] = own[0];
     for (int pe = 1; pe < npes; pe++) {
-        sockets[pe] = reception->pe[pe].socket;
-        reception->pe[pe].socket = -1; /* the hub's now */
+        sockets[pe] = acceptor->pe[pe].socket;
+        acceptor->pe[pe].socket = -1; /* the hub's now */
     }
     int error = weft_hub_open(&met->served, sockets, npes);
     met->hub = own[1];
     return error;
 }
 
-static int reception_begin_job(struct reception *reception, struct weft_met *met) {
+static int acceptor_begin_job(struct acceptor *acceptor, struct weft_met *met) {
     int page, granted = weft_machine_quota();
-    int error = weft_control_create(reception->self->npes, &met->control, &page);
+    int error = weft_control_create(acceptor->self->npes, &met->control, &page);
     if (error) {
         weft_log("cannot make the control page: %s", strerror(-error));
         return error;
     }
-    int processors = CPU_COUNT(&reception->processors);
+    int processors = CPU_COUNT(&acceptor->processors);
     met->control->cores = granted < processors ? granted : processors;
-    for (int pe = 1; pe < reception->self->npes; pe++) /* for a death before it says so itself */
-        atomic_store(&met->control->pe[pe].pid, reception->pe[pe].pid);
-    error = peers_welcome(reception, page);
+    for (int pe = 1; pe < acceptor->self->npes; pe++) /* for a death before it says so itself */
+        atomic_store(&met->control->pe[pe].pid, acceptor->pe[pe].pid);
+    error = peers_welcome(acceptor, page);
     close(page);
-    if (error == 0 && (error = reception_open_hub(reception, met)) != 0)
+    if (error == 0 && (error = acceptor_open_hub(acceptor, met)) != 0)
         weft_log("cannot make the hub: %s", strerror(-error));
     return error;
 }
 
-static int reception_open(struct reception *reception) {
-    size_t npes = (size_t)reception->self->npes;
-    reception->begin_ns = weft_clock_ns();
-    weft_machine_processors(&reception->processors);
+static int acceptor_open(struct acceptor *acceptor) {
+    size_t npes = (size_t)acceptor->self->npes;
+    acceptor->begin_ns = weft_clock_ns();
+    weft_machine_processors(&acceptor->processors);
     if (npes > MANY_PEERS)
         weft_machine_raise_descriptors();
-    reception->pe = malloc(npes * sizeof *reception->pe);
-    reception->polls = calloc(WEFT_LISTENER_POLLS + npes, sizeof *reception->polls);
-    for (size_t pe = 0; reception->pe && pe < npes; pe++)
-        reception->pe[pe].socket = -1;
-    int error = reception->pe && reception->polls ? 0 : -ENOMEM;
+    acceptor->pe = malloc(npes * sizeof *acceptor->pe);
+    acceptor->polls = calloc(WEFT_LISTENER_POLLS + npes, sizeof *acceptor->polls);
+    for (size_t pe = 0; acceptor->pe && pe < npes; pe++)
+        acceptor->pe[pe].socket = -1;
+    int error = acceptor->pe && acceptor->polls ? 0 : -ENOMEM;
     if (error == 0)
-        error = weft_listener_open(&reception->listener,
-                                   weft_rendezvous_listen(reception->self->job_key.secret));
+        error = weft_listener_open(&acceptor->listener,
+                                   weft_rendezvous_listen(acceptor->self->job_key.secret));
     if (error)
         weft_log("cannot wait for the other PEs: %s", strerror(-error));
     return error;
 }
 
-static void reception_close(struct reception *reception) {
-    weft_listener_close(&reception->listener);
-    for (int pe = 0; reception->pe && pe < reception->self->npes; pe++)
-        if (reception->pe[pe].socket >= 0)
-            close(reception->pe[pe].socket);
-    free(reception->pe);
-    free(reception->polls);
+static void acceptor_close(struct acceptor *acceptor) {
+    weft_listener_close(&acceptor->listener);
+    for (int pe = 0; acceptor->pe && pe < acceptor->self->npes; pe++)
+        if (acceptor->pe[pe].socket >= 0)
+            close(acceptor->pe[pe].socket);
+    free(acceptor->pe);
+    free(acceptor->polls);
 }
 
 int weft_meet_receive(const struct weft_identity *self, struct weft_met *met) {
-    struct reception reception = {.self = self, .listener.listening = -1};
-    int error = reception_open(&reception);
-    while (error == 0 && reception.arrived < self->npes - 1)
-        error = reception_turn(&reception);
+    struct acceptor acceptor = {.self = self, .listener.listening = -1};
+    int error = acceptor_open(&acceptor);
+    while (error == 0 && acceptor.arrived < self->npes - 1)
+        error = acceptor_turn(&acceptor);
     if (error == 0)
-        error = reception_begin_job(&reception, met);
-    reception_close(&reception);
+        error = acceptor_begin_job(&acceptor, met);
+    acceptor_close(&acceptor);
     return error;
 }

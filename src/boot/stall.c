@@ -19,7 +19,7 @@ struct weft_stall *weft_stall_show(struct weft_control *control, int pe,
             !atomic_compare_exchange_strong(&stall->state, &state, state + 1))
             continue;
         stall->facts = *facts;
-        atomic_store(&stall->told, 0);
+        atomic_store(&stall->reported, 0);
         atomic_store(&stall->state, state + 2);
         return stall;
     }

@@ -123,7 +123,7 @@ struct root {
     uint64_t number;
     struct weft_exchange *exchange;
     struct weft_listener listener;
-    int place, seated;
+    int place, arrived;
     int status; /* what has gone wrong, for all to hear */
     int *peer;  /* by member; -1: not here */
 };
@@ -170,7 +170,7 @@ static bool call_hear(void *owner, int peer, pid_t pid) {
         int error = call_keep(root, &header, &call, bytes, &extra);
         root->status = root->status ? root->status : error;
         root->peer[header.first] = peer;
-        root->seated++;
+        root->arrived++;
     } else {
         close(peer);
     }
@@ -187,7 +187,7 @@ static void root_gather_turn(struct root *root) {
 
 static int root_gather(struct root *root) {
     int error = 0;
-    while (error == 0 && root->seated < root->subset->count - 1) {
+    while (error == 0 && root->arrived < root->subset->count - 1) {
         abort_check(root->subset);
         error = members_check(root->subset);
         if (error == 0)
@@ -252,7 +252,7 @@ static void root_distribute(struct root *root) {
     }
 }
 
-static int exchange_seat_self(const struct weft_exchange *exchange, const void *mine,
+static int exchange_place_own(const struct weft_exchange *exchange, const void *mine,
                               const int *fds) {
     for (int i = 0; i < exchange->members * exchange->nfds; i++)
         exchange->all_fds[i] = -1;
@@ -270,7 +270,7 @@ static void exchange_close_all(const struct weft_exchange *exchange) {
 
 static int root_run(struct root *root, const void *mine, const int *fds) {
     uint64_t name;
-    root->status = exchange_seat_self(root->exchange, mine, fds);
+    root->status = exchange_place_own(root->exchange, mine, fds);
     int error = weft_listener_open(&root->listener, weft_rendezvous_listen_private(&name));
     if (error)
         return subset_give_up(root->subset, error, "open a socket for the other members");

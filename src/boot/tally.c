@@ -90,7 +90,7 @@ uint64_t weft_tally_patience_ns(void) {
     return first_ns << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
 }
 
-void weft_tally_told(void) {
+void weft_tally_count_line(void) {
     atomic_fetch_add(&lines, 1);
 }
 

@@ -46,7 +46,7 @@ __attribute__((format(printf, 3, 4))) void weft_tally_append(char *text, size_t 
  * line, so that a program whose PEs wait for long again and again is not drowned in lines. 0:
  * never. */
 uint64_t weft_tally_patience_ns(void);
-void weft_tally_told(void);
+void weft_tally_count_line(void);
 
 /* Takes the turn of this PE `pe`: false where another one has it. *failures counts for one wait how
  * often that was so: a PE that keeps its turn for two seconds is stopped, dead or stuck in its

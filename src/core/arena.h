@@ -42,7 +42,7 @@ struct weft_arena {
     } idle;
 };
 
-/* The books of `capacity` bytes of which none exist yet. 0 or -ENOMEM, without text. */
+/* The bookkeeping of `capacity` bytes of which none exist yet. 0 or -ENOMEM, without text. */
 int weft_arena_open(struct weft_arena *arena, size_t capacity);
 void weft_arena_close(struct weft_arena *arena);
 

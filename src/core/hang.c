@@ -87,7 +87,7 @@ struct report {
     int npes;                         /* of those; 0: it is neither */
     struct weft_tally tally;
     bool mismatch; /* some PE is in another call of the team */
-    bool told;     /* by another PE that waits in the same call */
+    bool reported; /* by another PE that waits in the same call */
 };
 
 /* Whether the PE has done its part of what the wait is for, as far as the team's words say. */
@@ -129,13 +129,13 @@ static void add_pe(struct report *report, int pe, bool also_same) {
 }
 
 /* Whether a PE that waits in the same call has written the line. */
-static bool is_told(const struct report *report) {
+static bool is_reported(const struct report *report) {
     struct weft_stall_facts theirs;
     struct weft_stall *stall;
     for (int member = 0; member < report->npes; member++) {
         int pe = weft_roster_pe(report->roster, member);
         if (pe != weft_job.pe && read_stall(pe, report->mine.team, &theirs, &stall) &&
-            is_same_call(&report->mine, &theirs) && atomic_load(&stall->told))
+            is_same_call(&report->mine, &theirs) && atomic_load(&stall->reported))
             return true;
     }
     return false;
@@ -143,7 +143,7 @@ static bool is_told(const struct report *report) {
 
 /* The members that have not come; where all seem to have, the one that is waited for. */
 static void add_members(struct report *report, const struct weft_waiter *waiter) {
-    report->told = is_told(report);
+    report->reported = is_reported(report);
     for (int member = 0; member < report->npes; member++) {
         int pe = weft_roster_pe(report->roster, member);
         if (pe != weft_job.pe && !(report->team && has_come(report->team, waiter->word, member)))
@@ -214,17 +214,17 @@ static bool try_tell(struct weft_waiter *waiter, uint64_t now_ns) {
     if (!weft_tally_begin(weft_job.control, weft_job.pe, &waiter->failures))
         return false;
     struct report report = report_of(waiter);
-    bool told = waiter->looks == TELL_AGAIN || report.tally.silent == 0;
-    if (told && !report.told) {
+    bool complete = waiter->looks == TELL_AGAIN || report.tally.silent == 0;
+    if (complete && !report.reported) {
         tell(waiter, &report, now_ns);
-        weft_tally_told();
+        weft_tally_count_line();
     }
-    if (told && waiter->stall)
-        atomic_store(&waiter->stall->told, 1);
+    if (complete && waiter->stall)
+        atomic_store(&waiter->stall->reported, 1);
     weft_tally_end(weft_job.control, weft_job.pe);
-    if (!told)
+    if (!complete)
         waiter->looks = TELL_AGAIN;
-    return told;
+    return complete;
 }
 
 static void look(struct weft_waiter *waiter, uint64_t now_ns) {

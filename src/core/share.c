@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The books: which blocks there are, which shares each has, who holds what. And how members attach:
- * all are ready; they show each other their blocks; all have mapped them, and tried. */
+/* The bookkeeping: which blocks there are, which shares each has, who holds what. And how members
+ * attach: all are ready; they show each other their blocks; all have mapped them, and tried. */
 #include "core/share.h"
 #include <errno.h>
 #include <pthread.h>

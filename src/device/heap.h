@@ -17,7 +17,7 @@ void weft_device_free(void *p, const char *call);
 void weft_device_check(const void *p, const char *call);
 bool weft_device_find(const void *p, void **begin, size_t *bytes);
 
-/* The books of the device heap, whose addresses have been reserved. */
+/* The bookkeeping of the device heap, whose addresses have been reserved. */
 int weft_device_heap_open(const char *call);
 void weft_device_heap_close(void);
 

@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 /* The deadly ones first. */
-static const int told[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
-enum { TOLD = sizeof told / sizeof *told, DEADLY = 4 };
+static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
+enum { FORWARDED = sizeof forwarded / sizeof *forwarded, DEADLY = 4 };
 
 bool weft_catch_is_deadly(int signal) {
     for (int i = 0; i < DEADLY; i++)
-        if (told[i] == signal)
+        if (forwarded[i] == signal)
             return true;
     return false;
 }
@@ -41,26 +42,26 @@ int weft_catch_open(struct weft_run *run) {
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGCHLD);
-    for (int i = 0; i < TOLD; i++)
-        if (!signal_is_ignored(told[i]))
-            sigaddset(&ours, told[i]);
+    for (int i = 0; i < FORWARDED; i++)
+        if (!signal_is_ignored(forwarded[i]))
+            sigaddset(&ours, forwarded[i]);
     run->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     reader = pthread_self();
     sigset_t blocked = ours;
     sigaddset(&blocked, SIGPIPE); /* blocked only: a write to nobody fails with EPIPE */
     sigprocmask(SIG_BLOCK, &blocked, &run->mask);
     sigaction(SIGCHLD, &handing_on, &run->sigchld); /* ignored, children would not be kept */
-    for (int i = 0; i < TOLD; i++)
-        if (sigismember(&ours, told[i]))
-            sigaction(told[i], &handing_on, NULL);
+    for (int i = 0; i < FORWARDED; i++)
+        if (sigismember(&ours, forwarded[i]))
+            sigaction(forwarded[i], &handing_on, NULL);
     return run->signals < 0 ? -errno : 0;
 }
 
 void weft_catch_restore(const struct weft_run *run) {
     const struct sigaction standard = {.sa_handler = SIG_DFL};
-    for (int i = 0; i < TOLD; i++)
-        if (!signal_is_ignored(told[i]))
-            sigaction(told[i], &standard, NULL);
+    for (int i = 0; i < FORWARDED; i++)
+        if (!signal_is_ignored(forwarded[i]))
+            sigaction(forwarded[i], &standard, NULL);
     sigaction(SIGCHLD, &run->sigchld, NULL);
     sigprocmask(SIG_SETMASK, &run->mask, NULL);
 }

@@ -11,7 +11,7 @@
 #include "launch/spawn.h"
 
 enum {
-    TOLD_MS = 1000, /* for the PEs' own handlers of a deadly signal */
+    SIGNALED_MS = 1000, /* for the PEs' own handlers of a deadly signal */
     GRACE_MS = 500,
     TERMINATING_MS = 400,
     KILLING_MS = 1000,
@@ -55,7 +55,7 @@ static void end_announce(struct weft_run *run) {
     run->announced = true;
     weft_cause_text(&run->cause, text, sizeof text);
     if (failed)
-        fprintf(stderr, "oshrun: cannot %s '%s': %s\n", failure.deed, failure.object,
+        fprintf(stderr, "oshrun: cannot %s '%s': %s\n", failure.action, failure.object,
                 strerror(failure.error));
     else if (!end_is_known(run))
         fprintf(stderr, "oshrun: %s; ending the job\n", text);
@@ -64,10 +64,10 @@ static void end_announce(struct weft_run *run) {
 
 /* A death right after a deadly signal to all is not that PE's fault. */
 static void signal_blame(const struct weft_run *run, struct weft_cause *cause) {
-    if (run->phase == WEFT_TOLD &&
+    if (run->phase == WEFT_SIGNALED &&
         (cause->kind == WEFT_ABORT_DIED || cause->kind == WEFT_ABORT_EXITED))
         *cause =
-            (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = run->told_signal};
+            (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = run->end_signal};
 }
 
 void weft_end_begin(struct weft_run *run, struct weft_cause cause) {
@@ -138,11 +138,11 @@ static void pes_kill(struct weft_run *run) {
     weft_family_signal(SIGKILL);
 }
 
-void weft_end_told(struct weft_run *run, int signal, bool from_terminal) {
+void weft_end_signaled(struct weft_run *run, int signal, bool from_terminal) {
     if (run->phase == WEFT_RUNNING) {
-        run->told_signal = signal;
-        run->told_by_terminal = from_terminal;
-        phase_enter(run, WEFT_TOLD, from_terminal ? 2 * TOLD_MS : TOLD_MS);
+        run->end_signal = signal;
+        run->end_by_terminal = from_terminal;
+        phase_enter(run, WEFT_SIGNALED, from_terminal ? 2 * SIGNALED_MS : SIGNALED_MS);
         return;
     }
     weft_end_begin(run,
@@ -154,10 +154,10 @@ void weft_end_told(struct weft_run *run, int signal, bool from_terminal) {
 
 /* Interactive programs handle Ctrl-C and go on; only a second one soon after means it. */
 static void signal_was_in_vain(struct weft_run *run) {
-    if (run->told_by_terminal)
+    if (run->end_by_terminal)
         phase_enter(run, WEFT_RUNNING, 0);
     else
-        weft_end_told(run, run->told_signal, false);
+        weft_end_signaled(run, run->end_signal, false);
 }
 
 static void timeout_begin_end(struct weft_run *run) {
@@ -176,7 +176,7 @@ void weft_end_advance(struct weft_run *run) {
     if (!run->phase_ends_ms || weft_run_now_ms() < run->phase_ends_ms)
         return;
     switch (run->phase) {
-    case WEFT_TOLD:
+    case WEFT_SIGNALED:
         signal_was_in_vain(run);
         break;
     case WEFT_GRACE:

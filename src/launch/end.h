@@ -13,7 +13,7 @@ void weft_end_begin(struct weft_run *run, struct weft_cause cause);
 void weft_end_learn(struct weft_run *run);
 
 /* A deadly signal has reached us, and the PEs too. A second one kills. */
-void weft_end_told(struct weft_run *run, int signal, bool from_terminal);
+void weft_end_signaled(struct weft_run *run, int signal, bool from_terminal);
 
 /* The next step, when the time has come for it. */
 void weft_end_advance(struct weft_run *run);

@@ -11,9 +11,9 @@
 
 enum { FOLDER_MODE = 0777, FILE_MODE = 0666 }; /* less what umask takes away */
 
-static int file_refuse(const char *deed, const char *path) {
+static int file_refuse(const char *action, const char *path) {
     int code = -errno;
-    fprintf(stderr, "oshrun: cannot %s %s: %s\n", deed, path, strerror(-code));
+    fprintf(stderr, "oshrun: cannot %s %s: %s\n", action, path, strerror(-code));
     return code;
 }
 

@@ -147,7 +147,7 @@ static int run_execute(struct weft_run *run) {
 
 /* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
 static void signal_die(const struct weft_run *run) {
-    if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->told_by_terminal ||
+    if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->end_by_terminal ||
         run->cause.detail != SIGINT)
         return;
     weft_catch_restore(run);

@@ -15,19 +15,19 @@ static void messages_drain(struct weft_run *run, int pe) {
         ;
 }
 
-/* The PE whose death the others have found and told each other, or -1: this process was stopped, or
+/* The PE whose death the others have found and reported, or -1: this process was stopped, or
  * got no processor (boot/notice.h). */
-static int death_told(const struct weft_run *run) {
-    struct weft_cause told = weft_control_cause(run->control, run->npes);
-    bool is_pe = told.pe >= 0 && told.pe < run->npes;
-    return run->phase < WEFT_GRACE && told.kind == WEFT_ABORT_DIED && is_pe ? told.pe : -1;
+static int death_reported(const struct weft_run *run) {
+    struct weft_cause cause = weft_control_cause(run->control, run->npes);
+    bool is_pe = cause.pe >= 0 && cause.pe < run->npes;
+    return run->phase < WEFT_GRACE && cause.kind == WEFT_ABORT_DIED && is_pe ? cause.pe : -1;
 }
 
 /* Ends the job because of `pe`. If the PEs have reported another's death already, this one ended
  * because of it: then the other is the cause, and its messages are read first. */
 static void job_end_by(struct weft_run *run, int pe, enum weft_end_kind kind, int detail) {
     bool death = kind == WEFT_ABORT_DIED || kind == WEFT_ABORT_EXITED;
-    int culprit = death ? death_told(run) : -1;
+    int culprit = death ? death_reported(run) : -1;
     if (culprit >= 0 && culprit != pe) {
         messages_drain(run, culprit);
         pe = culprit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions to the book. */
+/* Questions to the record. */
 #include "launch/run.h"
 #include <sys/wait.h>
 #include "base/clock.h"

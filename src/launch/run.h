@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The launcher's book about one run: who was started, who joined, who is over, and how far the end
+/* The launcher's record of one run: who was started, who joined, who is over, and how far the end
  * of the job has come. One thread reads and writes it; watchers report to it through a pipe. */
 #ifndef WEFT_LAUNCH_RUN_H
 #define WEFT_LAUNCH_RUN_H
@@ -29,10 +29,10 @@ struct weft_run_pe {
     struct weft_shortage before; /* it joined */
 };
 
-/* RUNNING (-> TOLD) -> GRACE -> TERMINATING -> KILLING -> OVER, or straight to OVER. */
+/* RUNNING (-> SIGNALED) -> GRACE -> TERMINATING -> KILLING -> OVER, or straight to OVER. */
 enum weft_phase {
     WEFT_RUNNING,
-    WEFT_TOLD,        /* the PEs have a deadly signal, and may still end in order */
+    WEFT_SIGNALED,    /* the PEs have a deadly signal, and may still end in order */
     WEFT_GRACE,       /* the abort word is set: survivors say what they were at, and exit */
     WEFT_TERMINATING, /* whoever is left has SIGTERM */
     WEFT_KILLING,     /* whoever is left has SIGKILL */
@@ -60,8 +60,8 @@ struct weft_run {
     int64_t phase_ends_ms; /* 0: it has no end of its own */
     int64_t
         time_is_up_ms; /* when the job has had all the time that it may have; 0: it may have any */
-    int told_signal;
-    bool told_by_terminal;
+    int end_signal;
+    bool end_by_terminal;
     struct weft_cause cause;     /* from GRACE on: why the job ends */
     struct weft_shortage before; /* anyone was started */
     bool announced;              /* the person knows */

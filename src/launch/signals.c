@@ -21,7 +21,7 @@ static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
     }
     signal_forward(run, signal, group_has_it);
     if (weft_catch_is_deadly(signal))
-        weft_end_told(run, signal, group_has_it);
+        weft_end_signaled(run, signal, group_has_it);
     else if (signal == SIGTSTP)
         kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
 }

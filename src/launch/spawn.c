@@ -87,9 +87,9 @@ static void child_restore_found(const struct weft_run *run) {
 }
 
 /* Parents and child are one program still: pointers hold in both. */
-static _Noreturn void child_give_up(const struct weft_run *run, const char *deed,
+static _Noreturn void child_give_up(const struct weft_run *run, const char *action,
                                     const char *object) {
-    struct weft_spawn_failure failure = {.error = errno, .deed = deed, .object = object};
+    struct weft_spawn_failure failure = {.error = errno, .action = action, .object = object};
     ssize_t written = write(run->exec_failures[1], &failure, sizeof failure);
     (void)written;
     _exit(failure.error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN);

@@ -11,8 +11,8 @@ int weft_spawn_all(struct weft_run *run);
 
 /* The reason why a child could not become its program. */
 struct weft_spawn_failure {
-    int error;                 /* an errno */
-    const char *deed, *object; /* "run" this program, "start in" this folder */
+    int error;                   /* an errno */
+    const char *action, *object; /* "run" this program, "start in" this folder */
 };
 bool weft_spawn_failure(const struct weft_run *run, struct weft_spawn_failure *failure);
 

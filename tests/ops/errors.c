@@ -519,9 +519,9 @@ static void expect_no_team(void) {
     EXPECT(matmul_all_reduce() == -EINVAL, "a wild handle");
 }
 
-/* The last PE of each of two teams is astray, early or late, and makes the next call at once. */
+/* The last PE of each of two teams is lost, early or late, and makes the next call at once. */
 static void expect_team_found(void) {
-    tap_case("a PE that is astray is found by the right one of two teams, early or late");
+    tap_case("a lost member is found by the right one of two teams, early or late");
     shmem_team_t even, odd, mine;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 2, (npes + 1) / 2, NULL, 0, &even);
     shmem_team_split_strided(SHMEM_TEAM_WORLD, npes > 1, 2, npes > 1 ? npes / 2 : 1, NULL, 0, &odd);
@@ -529,9 +529,9 @@ static void expect_team_found(void) {
     int members = shmem_team_n_pes(mine), rank = shmem_team_my_pe(mine);
     for (int turn = 0; turn < 20 && members > 1; turn++) {
         prepare(8, ROWS, ROWS);
-        bool astray = rank == members - 1;
-        args.team = astray ? SHMEM_TEAM_INVALID : mine;
-        if (astray == (turn % 2 == 0))
+        bool is_lost = rank == members - 1;
+        args.team = is_lost ? SHMEM_TEAM_INVALID : mine;
+        if (is_lost == (turn % 2 == 0))
             usleep(1000u * (unsigned)turn);
         EXPECT(all_reduce() == -EINVAL, "turn %d", turn);
         EXPECT(strstr(weft_last_error(), "team"), "turn %d: \"%s\"", turn, weft_last_error());
