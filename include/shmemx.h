@@ -136,10 +136,12 @@ int shmemx_block_alloc_on(int gpu, size_t bytes, shmemx_block_t *block);
 /* The handle is gone at once, the memory when the last share of it is released. NULL: nothing. */
 void shmemx_block_free(shmemx_block_t block);
 
-/* Where the block begins, and its bytes and space as they were asked for. */
+/* Where the block begins, its bytes and space as they were asked for, and CUDA's number of the GPU
+ * that it lies on, -1 for memory of the host. */
 void *shmemx_block_ptr(shmemx_block_t block);
 size_t shmemx_block_bytes(shmemx_block_t block);
 shmemx_space_t shmemx_block_space(shmemx_block_t block);
+int shmemx_block_gpu(shmemx_block_t block);
 
 /* The block of this PE that p lies in, NULL when there is none or it has been freed. Local, and
  * cheap: it may be asked of any pointer. */

@@ -51,10 +51,7 @@ static bool take_buffer(struct weft_array *array, struct weft_buffer *buffer,
     struct weft_memory *memory = buffer->memory;
     if (!weft_memory_check(memory, question->call, question->name))
         return false;
-    array->device = -1;
-    if (memory->space == SHMEMX_SPACE_DEVICE &&
-        (array->device = weft_session_device(question->call)) < 0)
-        return false;
+    array->device = memory->gpu;
     array->data = buffer->part.data;
     array->dtype = buffer->dtype;
     array->readonly = memory->readonly;

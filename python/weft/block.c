@@ -84,8 +84,8 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *options) {
     WEFT_UNLOCKED(error, shmemx_block_alloc(space, bytes, &handle));
     if (error)
         return weft_error_raise("Block", error);
-    struct weft_memory *memory =
-        weft_memory_wrap(shmemx_block_ptr(handle), bytes, space, end_made, handle);
+    struct weft_memory *memory = weft_memory_wrap(shmemx_block_ptr(handle), bytes,
+                                                  shmemx_block_gpu(handle), end_made, handle);
     if (!memory) {
         shmemx_block_free(handle);
         return NULL;
@@ -103,9 +103,8 @@ static void dealloc(PyObject *self) {
 }
 
 static PyObject *borrow(shmemx_block_t handle) {
-    struct weft_memory *memory =
-        weft_memory_wrap(shmemx_block_ptr(handle), shmemx_block_bytes(handle),
-                         shmemx_block_space(handle), NULL, NULL);
+    struct weft_memory *memory = weft_memory_wrap(
+        shmemx_block_ptr(handle), shmemx_block_bytes(handle), shmemx_block_gpu(handle), NULL, NULL);
     return memory ? make(memory, handle, true) : NULL;
 }
 
@@ -151,7 +150,7 @@ WEFT_FUNCTION(share) {
         !weft_arguments_sort(&signature, args, nargs, names, in) ||
         !weft_argument_uint64(signature.call, "tag", in[1], &tag))
         return NULL;
-    return weft_share_make(block->handle, block->memory->space, in[0], tag);
+    return weft_share_make(block->handle, in[0], tag);
 }
 
 /* Nobody says when a block of C's goes, so no array may depend on it. */

@@ -6,6 +6,6 @@
 #include "memory.h"
 
 /* The group's share of the block, as a new weft.Share. Collective over the PEs. */
-PyObject *weft_share_make(shmemx_block_t block, shmemx_space_t space, PyObject *pes, uint64_t tag);
+PyObject *weft_share_make(shmemx_block_t block, PyObject *pes, uint64_t tag);
 
 #endif

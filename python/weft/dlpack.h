@@ -24,11 +24,13 @@ enum dlpack_code {
     DLPACK_E5M2 = 12,
 };
 
+struct dlpack_device {
+    int32_t type, id;
+};
+
 struct dlpack_tensor {
     void *data;
-    struct {
-        int32_t type, id;
-    } device;
+    struct dlpack_device device;
     int32_t ndim;
     struct {
         uint8_t code, bits;

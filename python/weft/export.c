@@ -149,14 +149,9 @@ static void end_versioned(PyObject *capsule) {
         delete_versioned(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
 }
 
-static bool device_of(const struct weft_buffer *buffer, int *type, int *id) {
-    *type = DLPACK_CPU;
-    *id = 0;
-    if (buffer->memory->space == SHMEMX_SPACE_HOST)
-        return true;
-    *type = DLPACK_CUDA;
-    *id = weft_session_device("Buffer.__dlpack_device__");
-    return *id >= 0;
+static struct dlpack_device device_of(const struct weft_buffer *buffer) {
+    int gpu = buffer->memory->gpu;
+    return (struct dlpack_device){gpu < 0 ? DLPACK_CPU : DLPACK_CUDA, gpu < 0 ? 0 : gpu};
 }
 
 /* The first dimension that goes backwards, or -1: takers of DLPack and __cuda_array_interface__,
@@ -181,16 +176,14 @@ static bool check_strides(const struct weft_part *part) {
 
 static bool fill_tensor(struct dlpack_tensor *tensor, struct export *export,
                         const struct weft_buffer *buffer) {
-    int type, id;
-    if (!check_strides(&buffer->part) || !device_of(buffer, &type, &id))
+    if (!check_strides(&buffer->part))
         return false;
     for (int i = 0; i < buffer->part.ndim; i++) {
         export->shape[i] = buffer->part.shape[i];
         export->strides[i] = buffer->part.strides[i];
     }
     tensor->data = buffer->part.nelems ? buffer->part.data : NULL;
-    tensor->device.type = type;
-    tensor->device.id = id;
+    tensor->device = device_of(buffer);
     tensor->ndim = buffer->part.ndim;
     tensor->dtype.code = buffer->dtype->dlpack;
     tensor->dtype.bits = (uint8_t)(buffer->dtype->bytes * 8);
@@ -248,7 +241,8 @@ static bool read_version(PyObject *object, bool *versioned) {
 }
 
 static bool check_wanted(const struct weft_buffer *buffer, PyObject *device, PyObject *copy) {
-    int type, id, wanted_type, wanted_id;
+    struct dlpack_device lies = device_of(buffer);
+    int wanted_type, wanted_id;
     if (copy == Py_True) {
         PyErr_SetString(PyExc_BufferError, "Buffer.__dlpack__: copies are not made here: pass "
                                            "copy=None");
@@ -256,13 +250,13 @@ static bool check_wanted(const struct weft_buffer *buffer, PyObject *device, PyO
     }
     if (!device || device == Py_None)
         return true;
-    if (!device_of(buffer, &type, &id) || !read_pair("dl_device", device, &wanted_type, &wanted_id))
+    if (!read_pair("dl_device", device, &wanted_type, &wanted_id))
         return false;
-    if (type == wanted_type && id == wanted_id)
+    if (lies.type == wanted_type && lies.id == wanted_id)
         return true;
     PyErr_Format(PyExc_BufferError,
                  "Buffer.__dlpack__: argument dl_device is %R, and the memory lies on (%d, %d)",
-                 device, type, id);
+                 device, lies.type, lies.id);
     return false;
 }
 
@@ -284,10 +278,9 @@ PyObject *weft_buffer_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n
 }
 
 PyObject *weft_buffer_dlpack_device(PyObject *self, PyObject *unused) {
-    int type, id;
+    struct dlpack_device lies = device_of((struct weft_buffer *)self);
     (void)unused;
-    return device_of((struct weft_buffer *)self, &type, &id) ? Py_BuildValue("(ii)", type, id)
-                                                             : NULL;
+    return Py_BuildValue("(ii)", lies.type, lies.id);
 }
 
 /* --- __cuda_array_interface__ ---------------------------------------------------------------- */

@@ -55,7 +55,7 @@ bool weft_memory_check(const struct weft_memory *memory, const char *call, const
     return !atomic_load(&memory->freed);
 }
 
-static struct weft_memory *make(void *begin, size_t bytes, shmemx_space_t space) {
+static struct weft_memory *make(void *begin, size_t bytes, int gpu) {
     struct weft_memory *memory = calloc(1, sizeof *memory);
     if (!memory) {
         PyErr_NoMemory();
@@ -63,15 +63,16 @@ static struct weft_memory *make(void *begin, size_t bytes, shmemx_space_t space)
     }
     memory->begin = begin;
     memory->bytes = bytes;
-    memory->space = space;
+    memory->gpu = gpu;
+    memory->space = gpu < 0 ? SHMEMX_SPACE_HOST : SHMEMX_SPACE_DEVICE;
     memory->session = weft_session.number;
     atomic_store(&memory->holders, 1);
     return memory;
 }
 
-struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t space,
-                                     void (*release)(void *), void *owner) {
-    struct weft_memory *memory = make(begin, bytes, space);
+struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, int gpu, void (*release)(void *),
+                                     void *owner) {
+    struct weft_memory *memory = make(begin, bytes, gpu);
     if (memory) {
         memory->release = release;
         memory->owner = owner;
@@ -195,7 +196,8 @@ static void enter(struct weft_memory *memory) {
 
 /* Made before the PEs meet, because it is what can fail on this one alone. */
 static struct weft_memory *prepare(shmemx_space_t space, size_t bytes) {
-    struct weft_memory *memory = bytes == SIZE_MAX ? NULL : make(NULL, bytes, space);
+    int gpu = space == SHMEMX_SPACE_DEVICE ? weft_session.device : -1;
+    struct weft_memory *memory = bytes == SIZE_MAX ? NULL : make(NULL, bytes, gpu);
     if (memory)
         memory->symmetric = true;
     return memory;

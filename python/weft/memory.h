@@ -18,6 +18,7 @@ struct weft_memory {
     char *begin;
     size_t bytes;
     shmemx_space_t space;
+    int gpu; /* CUDA's number, or -1 for memory of the host */
     bool readonly;
     bool symmetric; /* of the heap, and in the books */
     bool gone;      /* given back: its addresses may be others' now */
@@ -31,14 +32,16 @@ struct weft_memory {
     struct weft_memory *next; /* in the books: in the order of making, alike on all PEs */
 };
 
-/* Symmetric memory, zeroed on demand. Collective over all PEs, which have to ask for the same;
+/* Symmetric memory, zeroed on demand; that of GPUs once weft_session_device has said which this PE
+ * has. Collective over all PEs, which have to ask for the same;
  * bytes of SIZE_MAX say that this PE cannot, with the exception set, and makes it fail on all. */
 struct weft_memory *weft_memory_allocate(const char *call, shmemx_space_t space, size_t bytes,
                                          bool zero);
 
-/* Memory that someone else owns: `release` is called with `owner` in the end. */
-struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, shmemx_space_t space,
-                                     void (*release)(void *), void *owner);
+/* Memory that someone else owns, on that GPU, or -1: `release` is called with `owner` in the end.
+ */
+struct weft_memory *weft_memory_wrap(void *begin, size_t bytes, int gpu, void (*release)(void *),
+                                     void *owner);
 
 /* RuntimeError after finalize(), if it was symmetric, and in a forked child; ValueError if freed.
  */

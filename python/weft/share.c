@@ -22,8 +22,9 @@ static void release_share(void *handle) {
 
 /* --- Making ---------------------------------------------------------------------------------- */
 
-static PyObject *make(shmemx_share_t handle, shmemx_space_t space, size_t bytes, int size) {
-    struct weft_memory *memory = weft_memory_wrap(NULL, bytes, space, release_share, handle);
+static PyObject *make(shmemx_share_t handle, shmemx_block_t block, int size) {
+    struct weft_memory *memory = weft_memory_wrap(NULL, shmemx_block_bytes(block),
+                                                  shmemx_block_gpu(block), release_share, handle);
     struct share *share = memory ? PyObject_New(struct share, share_type) : NULL;
     if (!share) {
         if (memory)
@@ -39,8 +40,7 @@ static PyObject *make(shmemx_share_t handle, shmemx_space_t space, size_t bytes,
     return (PyObject *)share;
 }
 
-PyObject *weft_share_make(shmemx_block_t block, shmemx_space_t space, PyObject *list,
-                          uint64_t tag) {
+PyObject *weft_share_make(shmemx_block_t block, PyObject *list, uint64_t tag) {
     shmemx_share_t handle;
     int count, error;
     int *pes = weft_argument_pes("Block.share", list, &count);
@@ -50,7 +50,7 @@ PyObject *weft_share_make(shmemx_block_t block, shmemx_space_t space, PyObject *
     PyMem_Free(pes);
     if (error)
         return weft_error_raise("Block.share", error);
-    return make(handle, space, shmemx_block_bytes(block), count);
+    return make(handle, block, count);
 }
 
 static void dealloc(PyObject *self) {

@@ -69,6 +69,10 @@ shmemx_space_t shmemx_block_space(shmemx_block_t block) {
     return block ? weft_block_space(inside_block(block)) : SHMEMX_SPACE_HOST;
 }
 
+int shmemx_block_gpu(shmemx_block_t block) {
+    return block ? weft_block_gpu(inside_block(block)) : -1;
+}
+
 shmemx_block_t shmemx_block_find(const void *p) {
     return (shmemx_block_t)weft_block_of(p);
 }

@@ -178,6 +178,10 @@ shmemx_space_t weft_block_space(const struct weft_block *block) {
     return block->space == &weft_share_host ? SHMEMX_SPACE_HOST : SHMEMX_SPACE_DEVICE;
 }
 
+int weft_block_gpu(const struct weft_block *block) {
+    return block->device;
+}
+
 struct weft_block *weft_block_of(const void *p) {
     struct weft_range byte = {(uintptr_t)p, 1};
     if (is_forked())

@@ -29,6 +29,7 @@ void weft_block_free(struct weft_block *block);
 void *weft_block_at(const struct weft_block *block);
 size_t weft_block_bytes(const struct weft_block *block);
 shmemx_space_t weft_block_space(const struct weft_block *block);
+int weft_block_gpu(const struct weft_block *block);
 
 /* The block that p lies in, or NULL. Local, and cheap: it is asked of any pointer. */
 struct weft_block *weft_block_of(const void *p);

@@ -25,7 +25,7 @@ struct weft_block {
     struct weft_block *next;   /* of those that nobody holds any more */
     unsigned holders;          /* the one who has not freed it; its shares; who attaches it */
     size_t whole_bytes;        /* of its memory */
-    int device;                /* that it was asked for on; -1: this PE's own */
+    int device;                /* the GPU's ordinal; -1: this PE's own until it is made, or none */
     unsigned char gpu[16];     /* the UUID; 0 in memory of the host */
 };
 

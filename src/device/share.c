@@ -48,6 +48,7 @@ static int device_alloc(struct weft_block *block, const char *call) {
     weft_gpu_leave(scope);
     block->range.at = own->memory.at;
     block->whole_bytes = own->memory.bytes;
+    block->device = own->gpu->ordinal;
     memcpy(block->gpu, &own->gpu->uuid, sizeof block->gpu);
     if (error)
         weft_gpu_close(own->gpu);

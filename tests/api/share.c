@@ -96,6 +96,7 @@ static void random_groups(void) {
         EXPECT(shmemx_block_bytes(block) == bytes && is_zero(at, bytes), "%zu zeroes", bytes);
         EXPECT(shmemx_block_space(block) == SHMEMX_SPACE_HOST, "space %d",
                (int)shmemx_block_space(block));
+        EXPECT(shmemx_block_gpu(block) == -1, "on GPU %d", shmemx_block_gpu(block));
         shmemx_share_t share = attach(block, &group);
         EXPECT(shmemx_share_ptr(share, group.member) == at, "the own one is in its place");
         EXPECT(!shmemx_share_ptr(share, -1) && !shmemx_share_ptr(share, group.count), "no member");

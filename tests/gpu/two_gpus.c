@@ -37,6 +37,7 @@ static shmemx_block_t new_block(int g, size_t bytes) {
     shmemx_block_t block = NULL;
     int rc = shmemx_block_alloc_on(g, bytes, &block);
     EXPECT(rc == 0, "GPU %d: %d, %s", g, rc, weft_last_error());
+    EXPECT(shmemx_block_gpu(block) == g, "GPU %d: it lies on %d", g, shmemx_block_gpu(block));
     return block;
 }
 

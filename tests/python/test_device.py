@@ -3,6 +3,7 @@
 the machine's GPUs, or on the pretended one of tests/gpu/driver (device.t).
 """
 import array
+import ctypes
 
 import pytest
 import weft
@@ -378,6 +379,27 @@ def test_blocks(me, n):
     weft.put(seen, view, me)
     assert values_of(seen) == [(me + 1) % n + 1] * 4
     weft.barrier()
+
+
+def test_blocks_on_another_gpu(me, n):
+    """C makes them on any GPU; what Python shows of one says on which it lies."""
+    library, block = ctypes.CDLL(str(weft.get_library())), ctypes.c_void_p()
+    library.shmemx_block_ptr.restype = ctypes.c_void_p
+    other = 1 - weft.device() % 2
+    if library.shmemx_block_alloc_on(other, ctypes.c_size_t(16), ctypes.byref(block)):
+        pytest.skip(f"there is no GPU {other}")
+    found = weft.block_of(library.shmemx_block_ptr(block))
+    share = found.share(range(n))
+    view = share.view(me, 4, "float32")
+    assert view.__dlpack_device__() == (2, other)
+    tensor = view.__dlpack__(dl_device=(2, other))
+    with pytest.raises(BufferError, match=fr"the memory lies on \(2, {other}\)"):
+        view.__dlpack__(dl_device=(2, weft.device()))
+    with pytest.raises(ValueError, match=f"lies on GPU {other}, and this PE's streams work on its GPU {weft.device()}"):
+        weft.put(weft.empty(4, space="device"), view, me, stream=DEFAULT)
+    weft.barrier()
+    del tensor, view, share, found
+    library.shmemx_block_free(block)
 
 
 def test_pads_on_a_stream(me, n):
