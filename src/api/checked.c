@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The checks of checked mode, and their lines. */
 #include "api/checked.h"
+#include "core/arena.h"
 #include "core/heap.h"
 #include "core/misuse.h"
 #include "core/route.h"
@@ -11,7 +12,7 @@ static bool find_object(const void *p, size_t bytes, void **begin, size_t *objec
     *begin = NULL;
     if (!weft_window_holds(heap->window, p, bytes))
         return false;
-    heap->find(p, begin, object_bytes);
+    weft_arena_find(heap->arena, p, begin, object_bytes);
     return true;
 }
 

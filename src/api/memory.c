@@ -6,6 +6,7 @@
 #include <shmemx.h>
 #include "base/log.h"
 #include "base/size.h"
+#include "core/arena.h"
 #include "core/blocks.h"
 #include "core/heap.h"
 #include "api/checked.h"
@@ -27,7 +28,7 @@ static void check_same(const char *call, const void *ptr, const struct weft_heap
 /* Only an object has an offset to compare with others', so it is looked up first. */
 static void check_same_object(const char *call, const void *ptr, size_t size) {
     const struct weft_heap *heap = weft_heap_of(ptr);
-    heap->check(ptr, call);
+    weft_arena_check(heap->arena, ptr, call);
     check_same(call, ptr, heap, size);
 }
 
@@ -36,7 +37,8 @@ static void *allocate_object(const char *call, size_t size, size_t alignment, bo
     weft_space_quiet(call);
     if (weft_checked() && size != 0)
         check_same(call, NULL, &weft_heap_host, size);
-    return size == 0 ? NULL : weft_heap_malloc(size, alignment, zero, call);
+    struct weft_arena *arena = weft_heap_host.arena;
+    return size == 0 ? NULL : weft_arena_malloc(arena, size, alignment, zero, call);
 }
 
 void *weft_memory_malloc(const char *call, size_t size) {
@@ -72,9 +74,10 @@ void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
     weft_space_quiet(call);
     if (weft_checked())
         check_same_object(call, ptr, size);
+    const struct weft_heap *heap = weft_heap_of(ptr);
     if (size != 0)
-        return weft_heap_of(ptr)->realloc(ptr, size, call);
-    weft_heap_of(ptr)->free(ptr, call);
+        return heap->realloc(heap->arena, ptr, size, call);
+    heap->free(heap->arena, ptr, call);
     return NULL;
 }
 
@@ -83,8 +86,9 @@ void weft_memory_free(const char *call, void *ptr) {
     weft_space_quiet(call);
     if (weft_checked() && ptr)
         check_same_object(call, ptr, 0);
+    const struct weft_heap *heap = weft_heap_of(ptr);
     if (ptr)
-        weft_heap_of(ptr)->free(ptr, call);
+        heap->free(heap->arena, ptr, call);
 }
 
 API(void *, malloc, (size_t size)) {
@@ -128,9 +132,10 @@ static void *allocate_on_device(const char *call, size_t size, size_t alignment,
     }
     WEFT_ENTER(call);
     weft_space_quiet(call);
+    const struct weft_heap *heap = &weft_space_device->heap;
     if (weft_checked()) /* before the GPUs come up, which takes all PEs */
-        check_same(call, NULL, &weft_space_device->heap, size);
-    return weft_space_device->heap.malloc(size, alignment, zero, call);
+        check_same(call, NULL, heap, size);
+    return heap->malloc(heap->arena, size, alignment, zero, call);
 }
 
 static void *allocate_on_host(const char *call, size_t size, size_t alignment, bool zero) {

@@ -229,29 +229,8 @@ void weft_heap_close(void) {
     weft_arena_close(&heap);
 }
 
-void weft_heap_check(const void *p, const char *call) {
-    weft_arena_check(&heap, p, call);
-}
-
-bool weft_heap_find(const void *p, void **begin, size_t *bytes) {
-    return weft_arena_find(&heap, p, begin, bytes);
-}
-
-void *weft_heap_malloc(size_t bytes, size_t alignment, bool zero, const char *call) {
-    return weft_arena_malloc(&heap, bytes, alignment, zero, call);
-}
-
-void weft_heap_free(void *p, const char *call) {
-    weft_arena_free(&heap, p, call);
-}
-
-void *weft_heap_realloc(void *p, size_t bytes, const char *call) {
-    return weft_arena_realloc(&heap, p, bytes, call);
-}
-
 const struct weft_heap weft_heap_host = {.window = &weft_windows.heap.window,
-                                         .malloc = weft_heap_malloc,
-                                         .realloc = weft_heap_realloc,
-                                         .free = weft_heap_free,
-                                         .check = weft_heap_check,
-                                         .find = weft_heap_find};
+                                         .arena = &heap,
+                                         .malloc = weft_arena_malloc,
+                                         .realloc = weft_arena_realloc,
+                                         .free = weft_arena_free};

@@ -14,20 +14,10 @@
 int weft_heap_open(void);
 void weft_heap_close(void);
 
-void *weft_heap_malloc(size_t bytes, size_t alignment, bool zero, const char *call);
-void *weft_heap_realloc(void *p, size_t bytes, const char *call);
-void weft_heap_free(void *p, const char *call);
-
 /* Bytes of this PE's heap that were granted to it and have no memory behind them yet. */
 size_t weft_heap_promised(void);
 
-/* Ends the job, with a line, unless a live object begins at `p`. */
-void weft_heap_check(const void *p, const char *call);
-
-/* The live object that `p` lies in, or in whose last line it lies; false when there is none. */
-bool weft_heap_find(const void *p, void **begin, size_t *bytes);
-
-/* These as a table, and the heap that `p` lies in, the host's where it lies in none. */
+/* This heap, and the one that `p` lies in: the host's where it lies in none. */
 extern const struct weft_heap weft_heap_host;
 static inline const struct weft_heap *weft_heap_of(const void *p) {
     bool device = __builtin_expect(weft_job.devices, 0) && weft_space_holds(p);

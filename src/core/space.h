@@ -14,18 +14,20 @@
 #include "base/pad.h"
 #include "core/window.h"
 
+struct weft_arena;
 struct weft_route;
 struct weft_share_space;
 struct weft_team;
 
-/* A symmetric heap, as core/heap.h has the host's. */
+/* A symmetric heap: its objects, and their allocation, which is the arena's or begins and ends
+ * with it. Collective over WORLD, with the barriers that the standard prescribes. */
 struct weft_heap {
     const struct weft_window *window;
-    void *(*malloc)(size_t bytes, size_t alignment, bool zero, const char *call);
-    void *(*realloc)(void *p, size_t bytes, const char *call);
-    void (*free)(void *p, const char *call);
-    void (*check)(const void *p, const char *call);
-    bool (*find)(const void *p, void **begin, size_t *bytes);
+    struct weft_arena *arena;
+    void *(*malloc)(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
+                    const char *call);
+    void *(*realloc)(struct weft_arena *arena, void *p, size_t bytes, const char *call);
+    void (*free)(struct weft_arena *arena, void *p, const char *call);
 };
 
 struct weft_memory_space {

@@ -23,7 +23,7 @@ static void heap_copy(void *to, const void *from, size_t bytes, const char *call
         weft_job_panic("%s", weft_fail_text());
 }
 
-static struct weft_arena heap = {
+struct weft_arena weft_device_arena = {
     .window = &weft_device.heap.window,
     .name = "the symmetric heap of GPU memory",
     .grow = heap_grow,
@@ -33,18 +33,19 @@ static struct weft_arena heap = {
 };
 
 int weft_device_heap_open(const char *call) {
-    return weft_arena_open(&heap, weft_device.heap.slot_bytes)
+    return weft_arena_open(&weft_device_arena, weft_device.heap.slot_bytes)
                ? weft_fail(-ENOMEM, "%s: no memory", call)
                : 0;
 }
 
 void weft_device_heap_close(void) {
-    weft_arena_close(&heap);
+    weft_arena_close(&weft_device_arena);
 }
 
 /* How far the heap would reach without the extents at its end that no object lies in. */
 static size_t heap_end_in_use(void) {
-    return weft_gpu_window_end_of(&weft_device.heap, weft_blocks_used_end(heap.blocks));
+    return weft_gpu_window_end_of(&weft_device.heap,
+                                  weft_blocks_used_end(weft_device_arena.blocks));
 }
 
 /* Extents go back whole, from the end on, because that is how they are mapped. The program's
@@ -52,19 +53,19 @@ static size_t heap_end_in_use(void) {
  * memory stays for as long as that one has it mapped. */
 static bool heap_give_back(void) {
     size_t end = heap_end_in_use();
-    if (weft_arena_limit(&heap) - end < WEFT_ARENA_IDLE_LEAST)
+    if (weft_arena_limit(&weft_device_arena) - end < WEFT_ARENA_IDLE_LEAST)
         return false;
     weft_device_finish();
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_gpu_window_shrink(&weft_device.heap, end);
-    weft_blocks_shrink(heap.blocks, end);
+    weft_blocks_shrink(weft_device_arena.blocks, end);
     weft_gpu_leave(scope);
     return true;
 }
 
 static void heap_expect_return(void) {
-    if (weft_arena_limit(&heap) - heap_end_in_use() >= WEFT_ARENA_IDLE_LEAST)
-        weft_arena_expect_return(&heap);
+    if (weft_arena_limit(&weft_device_arena) - heap_end_in_use() >= WEFT_ARENA_IDLE_LEAST)
+        weft_arena_expect_return(&weft_device_arena);
 }
 
 /* Bytes that the GPU of this PE still has for it. */
@@ -89,7 +90,7 @@ static size_t heap_growth(size_t have, size_t need, const char *call) {
 
 static int heap_grow(size_t need, size_t bytes, const char *call) {
     (void)bytes;
-    size_t have = weft_arena_limit(&heap);
+    size_t have = weft_arena_limit(&weft_device_arena);
     if (need > weft_device.heap.slot_bytes)
         return weft_fail(-ENOMEM,
                          "%s: the symmetric heap of GPU memory would need %s, and a "
@@ -98,34 +99,27 @@ static int heap_grow(size_t need, size_t bytes, const char *call) {
     int error =
         weft_device_extend(&weft_device.heap, heap_growth(have, heap_step_up(need), call), call);
     if (error == 0)
-        weft_arena_extend(&heap, weft_window_bytes(&weft_device.heap.window));
+        weft_arena_extend(&weft_device_arena, weft_window_bytes(&weft_device.heap.window));
     return error;
 }
 
-void *weft_device_malloc(size_t bytes, size_t alignment, bool zero, const char *call) {
+void *weft_device_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
+                         const char *call) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    void *p = weft_arena_malloc(&heap, bytes, alignment, zero, call);
+    void *p = weft_arena_malloc(arena, bytes, alignment, zero, call);
     weft_gpu_leave(scope);
     return p;
 }
 
-void weft_device_free(void *p, const char *call) {
-    weft_arena_free(&heap, p, call);
+void weft_device_free(struct weft_arena *arena, void *p, const char *call) {
+    weft_arena_free(arena, p, call);
     heap_expect_return();
 }
 
-void *weft_device_realloc(void *p, size_t bytes, const char *call) {
+void *weft_device_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    void *moved = weft_arena_realloc(&heap, p, bytes, call);
+    void *moved = weft_arena_realloc(arena, p, bytes, call);
     weft_gpu_leave(scope);
     heap_expect_return();
     return moved;
-}
-
-void weft_device_check(const void *p, const char *call) {
-    weft_arena_check(&heap, p, call);
-}
-
-bool weft_device_find(const void *p, void **begin, size_t *bytes) {
-    return weft_arena_find(&heap, p, begin, bytes);
 }

@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As weft_heap_malloc and so on, over the device heap. Collective over WORLD. */
-void *weft_device_malloc(size_t bytes, size_t alignment, bool zero, const char *call);
-void *weft_device_realloc(void *p, size_t bytes, const char *call);
-void weft_device_free(void *p, const char *call);
+struct weft_arena;
 
-/* As weft_heap_check and weft_heap_find. */
-void weft_device_check(const void *p, const char *call);
-bool weft_device_find(const void *p, void **begin, size_t *bytes);
+/* The objects of the device heap, and their allocation, as core/space.h has it. */
+extern struct weft_arena weft_device_arena;
+void *weft_device_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
+                         const char *call);
+void *weft_device_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call);
+void weft_device_free(struct weft_arena *arena, void *p, const char *call);
 
 /* The bookkeeping of the device heap, whose addresses have been reserved. */
 int weft_device_heap_open(const char *call);

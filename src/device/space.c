@@ -23,8 +23,10 @@ static void space_finish(void) {
     weft_device_gpus_finish();
 }
 
-static void *space_malloc(size_t bytes, size_t alignment, bool zero, const char *call) {
-    return weft_device_open(call) < 0 ? NULL : weft_device_malloc(bytes, alignment, zero, call);
+static void *space_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
+                          const char *call) {
+    return weft_device_open(call) < 0 ? NULL
+                                      : weft_device_malloc(arena, bytes, alignment, zero, call);
 }
 
 static const struct weft_route route = {
@@ -49,11 +51,10 @@ static const struct weft_memory_space space = {
     .close = space_close,
     .team_ended = weft_device_words_reset,
     .heap = {.window = &weft_device.heap.window,
+             .arena = &weft_device_arena,
              .malloc = space_malloc,
              .realloc = weft_device_realloc,
-             .free = weft_device_free,
-             .check = weft_device_check,
-             .find = weft_device_find},
+             .free = weft_device_free},
     .pointer = weft_device_pointer,
     .pad = weft_device_pad,
     .route = &route,

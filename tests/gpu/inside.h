@@ -30,7 +30,7 @@ static inline void inside_start(void) {
 }
 
 static inline void *inside_malloc(size_t bytes) {
-    void *p = weft_device_malloc(bytes, 256, true, "test");
+    void *p = weft_device_malloc(&weft_device_arena, bytes, 256, true, "test");
     if (!p) {
         fprintf(stderr, "# PE %d: %s\n", me, weft_fail_text());
         exit(1);

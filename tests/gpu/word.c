@@ -120,7 +120,7 @@ static void amos_at_once(void) {
         sum += sums[pe];
     EXPECT(sum == total * (total - 1) / 2, "tickets are missing or have been given twice");
     shmem_barrier_all();
-    weft_device_free(tickets, "test");
+    weft_device_free(&weft_device_arena, tickets, "test");
 }
 
 /* --- Signals and waits ------------------------------------------------------------------------ */
@@ -222,10 +222,10 @@ static void chain(void) {
     gpu_expect(log, gpu_data((size_t)ROUNDS * BYTES, (uint64_t)before), (size_t)ROUNDS * BYTES,
                "what the PE before has sent");
     shmem_barrier_all();
-    weft_device_free(words, "test");
-    weft_device_free(data, "test");
-    weft_device_free(log, "test");
-    weft_device_free(box, "test");
+    weft_device_free(&weft_device_arena, words, "test");
+    weft_device_free(&weft_device_arena, data, "test");
+    weft_device_free(&weft_device_arena, log, "test");
+    weft_device_free(&weft_device_arena, box, "test");
 }
 
 /* --- Teams ------------------------------------------------------------------------------------ */
