@@ -4,8 +4,7 @@
 #include "coll/split.h"
 
 static void near_meet(const struct weft_group *group) {
-    if (group->npes > 1)
-        group->sync(group);
+    group->sync(group);
 }
 
 static void near_complete(const struct weft_group *group) {

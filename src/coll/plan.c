@@ -16,6 +16,11 @@ static bool is_streamed(const struct weft_group *group, const struct weft_plan *
 void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mover,
                     struct weft_plan *plan, void *dest, const void *source) {
     const char *from = weft_plan_source(plan, source, group->me);
+    if (group->npes == 1 && mover == &weft_mover_near) { /* there is nobody to meet */
+        if (dest != source)
+            weft_pieces_copy(dest, source, &plan->pieces);
+        return;
+    }
     plan->pieces.stream = is_streamed(group, plan);
     if (!mover->own_first)
         mover->meet(group);

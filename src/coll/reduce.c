@@ -21,10 +21,15 @@ static void fold_packets(const struct weft_group *group, void *dest, const void 
         memset(dest, 0, bytes);
 }
 
-static void copy_alone(const struct weft_group *group, const struct weft_mover *mover, void *dest,
-                       const void *source, size_t bytes) {
+/* Nobody else's elements: a copy, or zeros, which processors write. */
+static void fold_alone(const struct weft_group *group, const struct weft_mover *mover, void *dest,
+                       const void *source, const struct weft_folding *folding) {
+    size_t bytes = folding->nelems * folding->fold->elem_bytes;
     struct weft_plan plan = weft_plan_reduce(bytes);
-    weft_plan_copy(group, mover, &plan, dest, source);
+    if (folding->of == WEFT_FOLD_BEFORE_OWN)
+        memset(dest, 0, bytes);
+    else
+        weft_plan_copy(group, mover, &plan, dest, source);
 }
 
 void weft_group_fold(const struct weft_group *group, void *dest, const void *source,
@@ -36,8 +41,8 @@ void weft_group_fold(const struct weft_group *group, void *dest, const void *sou
                      : weft_choice_small(group, mover, WEFT_SCAN, bytes);
     if (small)
         fold_packets(group, dest, source, folding);
-    else if (group->npes == 1 && folding->of != WEFT_FOLD_BEFORE_OWN)
-        copy_alone(group, mover, dest, source, bytes);
+    else if (group->npes == 1 && (mover->in_packets || folding->of != WEFT_FOLD_BEFORE_OWN))
+        fold_alone(group, mover, dest, source, folding);
     else if (mover->fold)
         mover->fold(group, dest, source, folding);
     else
