@@ -5,35 +5,27 @@
 #include "coll/packet.h"
 #include "coll/plan.h"
 
-/* A block, whose pieces begin to_step and from_step bytes apart. */
-static inline void copy_block(void *to, ptrdiff_t to_step, const void *from, ptrdiff_t from_step,
-                              const struct weft_pieces *pieces) {
-    if (pieces->count == 1)
-        weft_rma_copy(to, from, pieces->bytes);
-    else
-        weft_rma_copy_blocks(to, to_step, from, from_step, pieces->bytes, pieces->count);
-}
-
 /* A packet holds all blocks of its sender, one behind the other and without gaps. */
 static void alltoall_packets(const struct weft_group *group, void *dest, const void *source,
                              const struct weft_plan *plan) {
     struct weft_team *team = group->team;
     const struct weft_pieces *pieces = &plan->pieces;
     ptrdiff_t piece = (ptrdiff_t)pieces->bytes, block = piece * (ptrdiff_t)pieces->count;
+    struct weft_pieces in = {pieces->bytes, pieces->count, piece, pieces->source_step, false};
+    struct weft_pieces out = {pieces->bytes, pieces->count, pieces->dest_step, piece, false};
     weft_packet_next(team, group->call);
     unsigned char *payload = weft_packet_mine(team, group->call)->payload;
     for (int member = 0; member < group->npes; member++)
         if (member != group->me)
-            copy_block(payload + member * block, piece, weft_plan_source(plan, source, member),
-                       pieces->source_step, pieces);
+            weft_pieces_copy(payload + member * block, weft_plan_source(plan, source, member), &in);
     weft_packet_send(team);
     weft_pieces_copy(weft_plan_dest(plan, dest, group->me),
                      weft_plan_source(plan, source, group->me), pieces);
     for (int distance = 1; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
         const struct weft_packet *packet = weft_packet_from(team, member, group->call);
-        copy_block(weft_plan_dest(plan, dest, member), pieces->dest_step,
-                   packet->payload + group->me * block, piece, pieces);
+        weft_pieces_copy(weft_plan_dest(plan, dest, member), packet->payload + group->me * block,
+                         &out);
     }
     weft_packets_finish_exchange(team);
 }

@@ -125,7 +125,7 @@ static int push_to(const struct weft_on_stream *on, const struct push *push, int
 static int push_by_engine(const struct weft_on_stream *on, const struct push *push) {
     int rc = 0;
     for (int distance = 1; rc == 0 && distance < on->team->npes; distance++)
-        rc = push_to(on, push, (on->team->my_pe + distance) % on->team->npes, on->stream);
+        rc = push_to(on, push, weft_team_member_after(on->team, distance), on->stream);
     return rc;
 }
 
@@ -142,21 +142,14 @@ static enum weft_engine engine_of(const struct push *push) {
     return reached && !push->to.staged ? engine : WEFT_ENGINE_COPY;
 }
 
-/* `push` is NULL on a member that only receives. */
-static int exchange_by_kernel(const struct weft_on_stream *on, const struct push *push) {
-    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+/* `push` is NULL on a member that only receives. Meeting by kernels would take copy engines a
+ * multiprocessor, and longer: 2150 us instead of 2120 for shards of 256 MiB on four H200s. */
+static int exchange_by(const struct weft_on_stream *on, const struct push *push,
+                       enum weft_engine engine) {
+    int rc = meet_members(on, WEFT_GPU_READY, engine);
     if (rc == 0 && push)
-        rc = push_by_kernel(on, push);
-    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
-}
-
-/* Meeting by kernels would take a multiprocessor, and longer: 2150 us instead of 2120 for shards of
- * 256 MiB on four H200s. */
-static int exchange_by_engine(const struct weft_on_stream *on, const struct push *push) {
-    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_COPY);
-    if (rc == 0 && push)
-        rc = push_by_engine(on, push);
-    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_COPY);
+        rc = (engine == WEFT_ENGINE_SM ? push_by_kernel : push_by_engine)(on, push);
+    return rc ? rc : meet_members(on, WEFT_GPU_DONE, engine);
 }
 
 /* The own part goes on beside the rest: nobody else writes there. */
@@ -168,7 +161,7 @@ static int exchange_beside(const struct weft_on_stream *on, const struct push *p
     bool inline_own = side.stream == on->stream;
     if (!inline_own)
         rc = push_to(on, push, on->team->my_pe, side.stream);
-    rc = rc ? rc : exchange_by_engine(on, push);
+    rc = rc ? rc : exchange_by(on, push, WEFT_ENGINE_COPY);
     if (rc == 0 && inline_own)
         rc = push_to(on, push, on->team->my_pe, on->stream);
     int joined = weft_gpu_join(&side, on->call);
@@ -177,11 +170,10 @@ static int exchange_beside(const struct weft_on_stream *on, const struct push *p
 
 static int exchange_pushes(const struct weft_on_stream *on, const struct push *push,
                            enum weft_engine engine) {
-    if (engine == WEFT_ENGINE_SM)
-        return exchange_by_kernel(on, push);
-    bool has_own = push && array_of(on, &push->to.all, on->team->my_pe) !=
-                               push->from + on->team->my_pe * push->from_step;
-    return has_own ? exchange_beside(on, push) : exchange_by_engine(on, push);
+    bool has_own = engine != WEFT_ENGINE_SM && push &&
+                   array_of(on, &push->to.all, on->team->my_pe) !=
+                       push->from + on->team->my_pe * push->from_step;
+    return has_own ? exchange_beside(on, push) : exchange_by(on, push, engine);
 }
 
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,

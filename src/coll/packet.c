@@ -35,8 +35,7 @@ void weft_packets_gather(struct weft_team *team, const void *source, size_t byte
     weft_packet_send(team);
     payloads[team->my_pe] = source;
     for (int distance = 1; distance < team->npes; distance++) {
-        int member = team->my_pe + distance;
-        member = member >= team->npes ? member - team->npes : member;
+        int member = weft_team_member_after(team, distance);
         payloads[member] = weft_packet_from(team, member, call)->payload;
     }
     weft_packets_finish_exchange(team);

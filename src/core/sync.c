@@ -7,11 +7,6 @@
 #include <string.h>
 #include "core/job.h"
 
-static inline int member_after(const struct weft_team *team, int distance) {
-    int member = team->my_pe + distance;
-    return member >= team->npes ? member - team->npes : member;
-}
-
 static inline int member_before(const struct weft_team *team, int distance) {
     int member = team->my_pe - distance;
     return member < 0 ? member + team->npes : member;
@@ -38,7 +33,7 @@ enum { BARRIER, FAREWELL };
 static void dissemination_barrier(struct weft_team *team, int kind, uint32_t epoch,
                                   const char *call) {
     for (int round = 0, distance = 1; distance < team->npes; round++, distance *= 2) {
-        int to = member_after(team, distance), from = member_before(team, distance);
+        int to = weft_team_member_after(team, distance), from = member_before(team, distance);
         weft_word_set(&weft_team_words_of(team, to)->rounds[kind][round], epoch);
         weft_word_wait(&team->words->rounds[kind][round], epoch, weft_team_world_pe(team, from),
                        call);

@@ -76,6 +76,12 @@ static inline int weft_team_world_pe(const struct weft_team *team, int member) {
     return weft_roster_pe(&team->roster, member);
 }
 
+/* The member so far behind this one, in a ring of all: 0 is this one. */
+static inline int weft_team_member_after(const struct weft_team *team, int distance) {
+    int member = team->my_pe + distance;
+    return member >= team->npes ? member - team->npes : member;
+}
+
 /* Where a member is among places that are evenly apart (weft/addr.h): its number, or its
  * PE where there is a list. */
 static inline int weft_team_place(const struct weft_team *team, int member) {

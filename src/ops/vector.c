@@ -13,6 +13,11 @@
 #include "core/job.h"
 #include "ops/check.h"
 
+static bool find_wrong_type(char text[WEFT_WRONG_BYTES], const struct weft_vector *vector) {
+    return vector->op ? weft_wrong_op(text, *vector->op, vector->dtype)
+                      : weft_wrong_dtype(text, vector->dtype);
+}
+
 /* --- In a meeting ---------------------------------------------------------------------------- */
 
 static bool check_root(struct weft_meeting *meeting, const struct weft_plan *plan) {
@@ -26,8 +31,7 @@ static bool check_root(struct weft_meeting *meeting, const struct weft_plan *pla
 
 static bool check_type(struct weft_meeting *meeting, const struct weft_vector *vector) {
     char text[WEFT_WRONG_BYTES];
-    if (vector->op ? weft_wrong_op(text, *vector->op, vector->dtype)
-                   : weft_wrong_dtype(text, vector->dtype))
+    if (find_wrong_type(text, vector))
         weft_meeting_refuse(meeting, -EINVAL, "%s", text);
     return !weft_meeting_refused(meeting);
 }
@@ -78,33 +82,25 @@ static int move_in_meeting(shmem_team_t team, const struct weft_vector *vector) 
 
 /* --- On a stream ----------------------------------------------------------------------------- */
 
-static int check_source(const struct weft_on_stream *on, const struct weft_vector *vector) {
-    if (vector->source || vector->nelems == 0)
-        return 0;
-    return weft_fail(-EINVAL, "%s: source is NULL", on->call);
-}
-
 /* What can be said without the team. */
-static int check_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
+static int check_type_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
     char text[WEFT_WRONG_BYTES];
-    if (vector->op ? weft_wrong_op(text, *vector->op, vector->dtype)
-                   : weft_wrong_dtype(text, vector->dtype))
-        return weft_fail(-EINVAL, "%s: %s", on->call, text);
-    return vector->call == WEFT_CALL_BROADCAST ? 0 : check_source(on, vector);
+    return find_wrong_type(text, vector) ? weft_fail(-EINVAL, "%s: %s", on->call, text) : 0;
 }
 
-static int broadcast_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
-    int root = vector->plan.sender;
-    if (root < 0 || root >= on->team->npes)
+static int check_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
+    int root = vector->plan.sender, npes = on->team->npes;
+    if (vector->call == WEFT_CALL_BROADCAST && (root < 0 || root >= npes))
         return weft_fail(-EINVAL, "%s: root is %d, but the team has %d members", on->call, root,
-                         on->team->npes);
-    int rc = root == on->team->my_pe ? check_source(on, vector) : 0;
-    return rc ? rc : weft_on_stream_copy(on, &vector->plan, vector->dest, vector->source);
+                         npes);
+    bool sends = weft_plan_sends(&vector->plan, on->team->my_pe) && vector->nelems > 0;
+    return sends && !vector->source ? weft_fail(-EINVAL, "%s: source is NULL", on->call) : 0;
 }
 
 static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vector *vector) {
-    if (vector->call == WEFT_CALL_BROADCAST)
-        return broadcast_on_stream(on, vector);
+    int rc = check_on_stream(on, vector);
+    if (rc)
+        return rc;
     if (!vector->op)
         return weft_on_stream_copy(on, &vector->plan, vector->dest, vector->source);
     struct weft_stream_folding folding = {weft_element_reduction(vector->dtype, *vector->op),
@@ -115,7 +111,7 @@ static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vec
 static int move_on_stream(shmem_team_t team, const struct weft_vector *vector, weft_stream stream) {
     struct weft_on_stream on = {.stream = (weft_cu_stream)stream,
                                 .call = weft_call_name(vector->call)};
-    int rc = check_on_stream(&on, vector);
+    int rc = check_type_on_stream(&on, vector);
     if (rc)
         return rc;
     if (weft_job.npes > 0 && weft_job_aborted())
