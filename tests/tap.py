@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TAP for tests that look for problems: a case is a name and a function that appends to a list, or raises
 Skip with the reason why it cannot run here. Another exception is a problem of that case alone.
+WEFT_TEST_CASES, a regular expression, leaves only the cases whose names are like it.
 """
 import concurrent.futures
+import os
+import re
 import sys
 import traceback
 
 
 class Skip(Exception):
     pass
+
+
+def chosen(cases):
+    """Those whose name, the first field, is asked for."""
+    asked = os.environ.get("WEFT_TEST_CASES", "")
+    found = [case for case in cases if re.search(asked, case[0])]
+    return found or sys.exit(f"no case is like WEFT_TEST_CASES={asked}")
 
 
 def ahead(cases):
@@ -25,13 +35,13 @@ def ahead(cases):
                 raise future.exception()
             problems.extend([repr(future.exception())] * (future.exception() is not None))
         return finish
-    started = [(name, begin(case)) for name, case in cases]
+    started = [(name, begin(case)) for name, case in chosen(cases)]
     pool.shutdown()
     return started
 
 
 def run(cases):
-    failed = 0
+    cases, failed = chosen(cases), 0
     for number, (name, check) in enumerate(cases, 1):
         found, skipped = [], ""
         try:

@@ -3,8 +3,11 @@
 
 strace(1) counts the calls of the victim, a PE or the launcher, and makes the Nth call of a kind
 deadly or fail. It detaches itself first (-D), so that a PE stays the launcher's own child.
+
+WEFT_TEST_POINTS, a regular expression on "phase call ordinal", leaves only some of the calls.
 """
 import collections
+import functools
 import os
 import pathlib
 import re
@@ -15,7 +18,7 @@ import tempfile
 
 for room in "launch", "boot":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / room))
-from harness import BUILD, Result, main, settled_leftovers, start  # noqa: E402
+from harness import BUILD, Result, end_leftovers, main, settled_leftovers, start  # noqa: E402
 
 PHASES = str(BUILD / "tests/faults/phases")
 LAUNCHER = "launcher"
@@ -23,6 +26,8 @@ LONG = bool(os.environ.get("WEFT_TEST_LONG"))
 STRICT = bool(os.environ.get("WEFT_TEST_STRICT"))  # the promised times, on a machine of its own
 SECONDS_MAX = 2 if STRICT else 10
 SPEECHLESS_AFTER = 0.4  # seconds: later, a survivor may be ended before it could say anything
+
+POINTS = os.environ.get("WEFT_TEST_POINTS", "")
 
 # How often these are called differs from run to run: a few strikes at each are enough.
 WAITS = ("sched_yield", "futex", "clock_nanosleep", "poll", "read")
@@ -61,20 +66,34 @@ def traced_job(npes, victim, strace, program, way):
     return way(npes, ["sh", "-c", script, victim, *strace, "--", program])
 
 
+def first_thread(text):
+    """The lines of strace's log about the first thread of a process, as far as they are whole."""
+    lines = text.rpartition("\n")[0].splitlines()
+    return [rest.strip() for thread, _, rest in (line.partition(" ") for line in lines)
+            if thread == lines[0].split()[0]]
+
+
+def traced_so_far(command):
+    """The same of a job that runs, from the command that a way was given."""
+    return first_thread(pathlib.Path(command[command.index("-o") + 1]).read_text())
+
+
 def run_traced(npes, victim, strace, program, way=by_oshrun):
     """The result of a job, and the lines that strace wrote about the victim's first thread."""
     with tempfile.NamedTemporaryFile("r", prefix="strace-") as log:
         result = traced_job(npes, victim, ["-o", log.name, *strace], program, way)
-        lines = log.read().splitlines()
-    if victim == LAUNCHER:
-        return result, lines
-    first = lines[0].split()[0]
-    return result, [line.partition(" ")[2].strip() for line in lines if line.split()[0] == first]
+        text = log.read()
+    return result, text.splitlines() if victim == LAUNCHER else first_thread(text)
 
 
-def phase_begun(line):
+def next_phase(phase, line):
+    """The phase after this line of strace's."""
     mark = re.match(r'write\(-1, "phase (\w+)"', line)
-    return mark[1] if mark else None
+    return mark[1] if mark else phase
+
+
+def last_phase(lines, following=next_phase):
+    return functools.reduce(following, lines, "load")
 
 
 def thin(points):
@@ -87,13 +106,13 @@ def thin(points):
     return [point for point in points if point not in dropped]
 
 
-def census(npes, victim, program=PHASES, way=by_oshrun):
+def census(npes, victim, program=PHASES, way=by_oshrun, following=next_phase):
     """The system calls of the victim's first thread in the order of use: a list of points."""
     result, lines = run_traced(npes, victim, [], program, way)
     result.expect(0, seconds_max=60)
     phase, uses, points = "load", collections.Counter(), []
     for line in lines:
-        phase = phase_begun(line) or phase
+        phase = following(phase, line)
         call = re.match(r"\w+(?=\()", line)
         if call:
             uses[call[0]] += 1
@@ -102,18 +121,24 @@ def census(npes, victim, program=PHASES, way=by_oshrun):
     return thin(points)
 
 
-def strike(npes, victim, point, effect, program=PHASES, way=by_oshrun):
+def strike(npes, victim, point, effect, program=PHASES, way=by_oshrun, following=next_phase):
     """A job in which the victim's call at that point has `effect`: "signal=KILL", "error=ENOMEM"; and
     the last phase that the victim had begun."""
     inject = f"inject={point.call}:{effect}:when={point.ordinal}"
-    strace = ["-e", f"trace=write,{point.call}", "-e", inject]
-    result, lines = run_traced(npes, victim, strace, program, way)
-    return result, ([phase_begun(line) for line in lines if phase_begun(line)] or ["load"])[-1]
+    strace = ["-e", f"trace=write,recvmsg,{point.call}", "-e", inject]
+    try:
+        result, lines = run_traced(npes, victim, strace, program, way)
+    except AssertionError as problem:
+        raise AssertionError(f"{effect} at {point}: {problem}") from None
+    return result, last_phase(lines, following)
 
 
 def sample(points, count):
-    """All points in the long form; otherwise about `count`, evenly over the phases and within them."""
-    if LONG:
+    """All points in the long form, or all that were asked for; otherwise about `count`, evenly over the
+    phases and within them."""
+    points = [point for point in points if re.search(POINTS, " ".join(map(str, point)))]
+    assert points, f"no call is like WEFT_TEST_POINTS={POINTS}"
+    if LONG or POINTS:
         return points
     phases = collections.defaultdict(list)
     for point in points:
@@ -121,6 +146,21 @@ def sample(points, count):
     share = max(1, count // len(phases))
     return [some[i * len(some) // min(share, len(some))] for some in phases.values()
             for i in range(min(share, len(some)))]
+
+
+def kill_sample(points, kill_at):
+    """Strikes at all these points, also after one that goes wrong; most strikes have to kill. kill_at tells
+    which did."""
+    hits, problems = 0, []
+    for point in points:
+        try:
+            hits += kill_at(point)
+        except AssertionError as problem:
+            problems.append(str(problem))
+            end_leftovers()
+    print(f"# {hits} deaths at {len(points)} points")
+    assert not problems, "\n".join(problems)
+    assert hits >= len(points) // 2, "too few deaths"
 
 
 def check_remains(result, where):

@@ -2,7 +2,8 @@
 """What the launcher's tests share: running oshrun, finding what it left behind, printing TAP.
 
 Every process that a test starts carries a mark in its environment, so that whatever outlives it can
-be found, however it was started.
+be found, however it was started. WEFT_TEST_CASES, a regular expression, leaves only the cases whose
+names are like it.
 """
 import contextlib
 import os
@@ -16,6 +17,9 @@ import time
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
 BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
 OSHRUN = str(BUILD / "bin/oshrun")
 EXCHANGE = str(BUILD / "tests/boot/exchange")
@@ -113,6 +117,12 @@ def settled_leftovers(seconds=1.0):
     return leftovers()
 
 
+def end_leftovers():
+    for pid, *_ in leftovers():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def names():
     """Every name that shared memory could have left behind; others may write to /tmp meanwhile."""
     return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
@@ -163,8 +173,8 @@ def wait_until(condition, seconds, what):
 
 
 def main():
-    failed = 0
-    for number, (name, function) in enumerate(cases, 1):
+    chosen, failed = tap.chosen(cases), 0
+    for number, (name, function) in enumerate(chosen, 1):
         try:
             function()
             print(f"ok {number} - {name}", flush=True)
@@ -174,7 +184,6 @@ def main():
             failed += 1
             print(f"# {problem!r}".replace("\n", "\n# "), file=sys.stderr)
             print(f"not ok {number} - {name}", flush=True)
-        for pid, *_ in leftovers():
-            os.kill(pid, signal.SIGKILL)
-    print(f"1..{len(cases)}")
+        end_leftovers()
+    print(f"1..{len(chosen)}")
     sys.exit(failed != 0)
