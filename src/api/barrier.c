@@ -2,9 +2,6 @@
 /* Barriers: quiet and sync of the job, sync of a team. */
 #include <errno.h>
 #include "core/order.h"
-#include "core/space.h"
-#include "core/sync.h"
-#include "core/team.h"
 #include "api/checked.h"
 #include "api/define.h"
 
@@ -16,8 +13,7 @@ static void sync_members(const char *call, struct weft_team *team) {
 
 API(void, barrier_all, (void)) {
     WEFT_ENTER(__func__);
-    weft_space_quiet(__func__);
-    weft_order_quiet();
+    weft_order_complete(__func__);
     sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
 }
 

@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <shmem.h>
 #include "core/ctx.h"
-#include "core/job.h"
-#include "core/misuse.h"
 #include "api/entry.h"
 
 /* Refuses NULL for a local buffer, unless it is empty. */

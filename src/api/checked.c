@@ -3,7 +3,6 @@
 #include "api/checked.h"
 #include "core/arena.h"
 #include "core/heap.h"
-#include "core/misuse.h"
 #include "core/route.h"
 
 /* True if p lies in a heap; *begin receives the object there, NULL when there is none. */

@@ -8,9 +8,9 @@
 #define WEFT_API_CHECKED_H
 
 #include <stddef.h>
+#include "core/team.h"
 #include "coll/consistency.h"
 #include "coll/group.h"
-#include "core/team.h"
 #include "api/entry.h"
 
 /* A symmetric and a local side of an access to world PE `pe`, which is known to be one. */

@@ -4,8 +4,6 @@
  * job. */
 #include "api/collective.h"
 #include <errno.h>
-#include "core/route.h"
-#include "core/team.h"
 #include "api/checked.h"
 #include "api/define.h"
 

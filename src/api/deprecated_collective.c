@@ -2,12 +2,11 @@
 /* Collectives on active sets, which OpenSHMEM 1.6 deprecates and still requires. With this file,
  * src/coll/active.[ch], src/coll/active_check.[ch] and their part of include/shmem_deprecated.h all
  * of it goes, because nothing else depends on any of them. */
-#include "api/collective.h"
-#include "api/checked.h"
-#include "api/define.h"
-#include "coll/active.h"
 #include "core/order.h"
-#include "core/space.h"
+#include "coll/active.h"
+#include "api/checked.h"
+#include "api/collective.h"
+#include "api/define.h"
 
 static void check_psync(const struct weft_group *group) {
     int unready = weft_active_unready(group);
@@ -59,8 +58,7 @@ API(void, sync, (SET, long *pSync)) {
 
 API(void, barrier, (SET, long *pSync)) {
     OPEN
-    weft_space_quiet(__func__);
-    weft_order_quiet();
+    weft_order_complete(__func__);
     sync_set(&group);
 }
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <shmemx.h>
-#include "base/log.h"
 #include "boot/boot.h"
 #include "core/job.h"
 #include "api/setup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks. */
-#include "core/lock.h"
 #include <errno.h>
+#include "core/lock.h"
 #include "core/space.h"
 #include "api/checked.h"
 #include "api/define.h"

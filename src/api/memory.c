@@ -4,7 +4,6 @@
 #include "api/memory.h"
 #include <errno.h>
 #include <shmemx.h>
-#include "base/log.h"
 #include "base/size.h"
 #include "core/arena.h"
 #include "core/blocks.h"

@@ -3,13 +3,9 @@
  * calls would end the job. A slice is an array whose numbers may lie in memory. */
 #include <errno.h>
 #include <shmemx.h>
-#include "base/log.h"
-#include "coll/on_stream.h"
-#include "core/job.h"
-#include "core/team.h"
 #include "device/begin.h"
 #include "device/slice.h"
-#include "device/stream.h"
+#include "coll/on_stream.h"
 #include "api/refuse.h"
 
 /* --- Coming in and going out ------------------------------------------------------------------ */

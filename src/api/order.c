@@ -3,8 +3,6 @@
  * of every context alike; on SHMEM_CTX_INVALID both do nothing. What a GPU makes is ordered by
  * completing it. */
 #include "core/order.h"
-#include "core/space.h"
-#include "api/check.h"
 #include "api/define.h"
 
 WEFT_COLD static void complete_detour(const char *call) {

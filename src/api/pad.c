@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Extension: signal pads, by the calling thread or in the order of a CUDA stream. */
-#include "core/pad.h"
 #include <errno.h>
 #include <shmemx.h>
-#include "base/log.h"
+#include "core/pad.h"
 #include "core/space.h"
 #include "api/refuse.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api/refuse.h"
 #include <errno.h>
-#include "base/log.h"
 #include "core/job.h"
 
 int weft_refuse_phase(const char *call) {

@@ -6,7 +6,6 @@
  * size is constant only that copy is left. The detour goes its own way to the end, for a call in
  * the middle would have every put save registers. */
 #include "core/rma.h"
-#include "api/check.h"
 #include "api/checked.h"
 #include "api/define.h"
 

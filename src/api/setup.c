@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up, exit and query. */
+#include "api/setup.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <shmemx.h>
-#include "base/log.h"
-#include "boot/boot.h"
 #include "boot/stall.h"
 #include "core/init.h"
 #include "core/route.h"
 #include "core/team.h"
-#include "core/window.h"
 #include "device/space.h"
 #include "api/define.h"
-#include "api/setup.h"
 
 static void check_not_forked(const char *call) {
     if (weft_job.phase == WEFT_JOB_FORKED)

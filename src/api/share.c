@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Extension: blocks of memory that some PEs share. Calls that end something take NULL, and may be
  * made at any time. */
-#include "core/share.h"
 #include <errno.h>
-#include "api/refuse.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "core/share.h"
+#include "api/refuse.h"
 
 static struct weft_block *inside_block(shmemx_block_t block) {
     return (struct weft_block *)block;

@@ -2,8 +2,6 @@
 /* Signalling: puts that announce themselves, and the words that they announce themselves by. */
 #include "core/rma.h"
 #include "core/view.h"
-#include "core/wait.h"
-#include "api/check.h"
 #include "api/checked.h"
 #include "api/define.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Teams of PEs. */
-#include "core/team.h"
 #include <errno.h>
 #include <shmemx.h>
 #include "core/space.h"

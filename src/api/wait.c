@@ -3,10 +3,10 @@
  *
  * A call that returns satisfied has acquired: everything that the writer ordered before the word is
  * visible. An empty set is satisfied at once, and none of its pointers is looked at. */
+#include "api/wait.h"
 #include <sched.h>
 #include <shmemx.h>
 #include "core/poll.h"
-#include "api/wait.h"
 #include "api/define.h"
 
 /* --- Sets ------------------------------------------------------------------------------------ */

@@ -3,9 +3,7 @@
 #ifndef WEFT_API_WAIT_H
 #define WEFT_API_WAIT_H
 
-#include "core/ivar.h"
 #include "core/view.h"
-#include "core/wait.h"
 #include "api/check.h"
 #include "api/checked.h"
 

@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "base/align.h"
 #include "base/cgroup.h"
+#include "base/size.h"
 
 size_t weft_machine_memory_total(void) {
     return (size_t)sysconf(_SC_PHYS_PAGES) * weft_page_bytes();

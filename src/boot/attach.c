@@ -6,17 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/log.h"
 #include "base/machine.h"
 #include "base/privilege.h"
 #include "boot/attachment.h"
-#include "boot/control.h"
 #include "boot/end.h"
 #include "boot/guard.h"
 #include "boot/hub.h"
 #include "boot/inherit.h"
 #include "boot/meet.h"
-#include "boot/source.h"
 
 static bool forked; /* this is a child of an attached process */
 

@@ -4,12 +4,9 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/log.h"
 #include "boot/alive.h"
 #include "boot/attach.h"
 #include "boot/attachment.h"
-#include "boot/control.h"
-#include "boot/wire.h"
 
 struct weft_boot weft_boot;
 

@@ -3,11 +3,8 @@
  * first does. */
 #include "boot/end.h"
 #include <unistd.h>
-#include "base/log.h"
 #include "boot/attachment.h"
-#include "boot/control.h"
 #include "boot/source.h"
-#include "boot/wire.h"
 
 struct weft_attachment weft_attachment = {.hub = -1, .life = -1};
 

@@ -10,15 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/boot.h"
-#include "boot/control.h"
 #include "boot/late.h"
 #include "boot/notice.h"
 #include "boot/root.h"
-#include "boot/wire.h"
 
 enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100 };
 

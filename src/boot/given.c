@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/log.h"
 #include "boot/boot.h"
 #include "boot/source.h"
 

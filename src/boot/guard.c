@@ -12,11 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "boot/alive.h"
 #include "boot/attachment.h"
-#include "boot/control.h"
 #include "boot/end.h"
 #include "boot/hub.h"
 

@@ -12,11 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "base/log.h"
 #include "boot/attachment.h"
-#include "boot/control.h"
 #include "boot/source.h"
-#include "boot/wire.h"
 
 static int variable_read(const char *name, int max, int *value) {
     const char *text = getenv(name);

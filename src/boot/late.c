@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
-#include "base/log.h"
 #include "boot/attachment.h"
-#include "boot/control.h"
 #include "boot/stall.h"
 #include "boot/tally.h"
 

@@ -10,11 +10,9 @@
 #include <unistd.h>
 #include <weft/version.h>
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "boot/control.h"
 #include "boot/rendezvous.h"
-#include "boot/wire.h"
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
 

@@ -7,11 +7,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "base/clock.h"
 #include "base/futex.h"
 #include "boot/alive.h"
 #include "boot/attachment.h"
-#include "boot/control.h"
 
 enum { LOOK_EVERY_MS = 100, PES_A_LOOK = 64, LAUNCHER_MS = 500 };
 

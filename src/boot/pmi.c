@@ -11,9 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "base/log.h"
 #include "boot/source.h"
-#include "boot/wire.h"
 
 enum { LENGTH_DIGITS = 6 };
 

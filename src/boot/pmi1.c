@@ -2,7 +2,6 @@
 /* PMI version 1, as MPICH's mpiexec (hydra), Slurm's pmi2 plugin, Flux and others speak it. */
 #include <errno.h>
 #include <stdio.h>
-#include "base/log.h"
 #include "boot/pmi.h"
 #include "boot/source.h"
 

@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/log.h"
 #include "boot/pmi.h"
 #include "boot/source.h"
-#include "boot/wire.h"
 
 static char job_id[256];
 

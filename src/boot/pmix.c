@@ -8,9 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/log.h"
 #include "boot/source.h"
-#include "boot/wire.h"
 
 enum {
     PMIX_NAMESPACE_BYTES = 256,

@@ -12,14 +12,12 @@
 #include <unistd.h>
 #include <weft/version.h>
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "boot/control.h"
 #include "boot/hub.h"
 #include "boot/listener.h"
 #include "boot/meet.h"
 #include "boot/rendezvous.h"
-#include "boot/wire.h"
 
 enum { MANY_PEERS = 512, MESSAGE_MAX = 4096 };
 

@@ -4,9 +4,7 @@
 #include "boot/root.h"
 #include <poll.h>
 #include <stdbool.h>
-#include "base/log.h"
 #include "boot/attachment.h"
-#include "boot/control.h"
 #include "boot/hub.h"
 
 enum { LOOK_AT_ABORT_MS = 20 };

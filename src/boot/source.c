@@ -8,9 +8,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/privilege.h"
-#include "boot/wire.h"
 
 /* The order: the program's own word comes first, then oshrun's, then the sources that can be asked
  * for most. PMI-2 servers speak PMI-1 too, so PMI-2 comes into play only when it is named. */

@@ -5,13 +5,18 @@
  * A source is one way to be started, and one file. It says which PE of how many this process is,
  * and carries PE 0's job key to the others: through a small store, or by a way of its own. With the
  * job key the PEs find each other on this host (boot/meet.h); the source is not needed any more
- * then. Sources are tried in the order of the table in source.c, unless WEFT_LAUNCHER names one. */
+ * then. Sources are tried in the order of the table in source.c, unless WEFT_LAUNCHER names one.
+ *
+ * This header brings what all sources need: the log, and boot/wire.h's limit to the number of PEs.
+ */
 #ifndef WEFT_BOOT_SOURCE_H
 #define WEFT_BOOT_SOURCE_H
 
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/log.h"
+#include "boot/wire.h"
 
 #define WEFT_JOB_KEY_BYTES 32
 

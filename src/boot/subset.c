@@ -15,20 +15,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/futex.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/boot.h"
-#include "boot/control.h"
 #include "boot/exchange.h"
 #include "boot/late.h"
 #include "boot/listener.h"
 #include "boot/notice.h"
 #include "boot/rendezvous.h"
-#include "boot/wire.h"
 
 enum { LOOK_MS = 20, LAST_WORDS_MS = 2000 };
 

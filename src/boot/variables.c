@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/hash.h"
-#include "base/log.h"
 #include "boot/source.h"
-#include "boot/wire.h"
 
 enum { FACTS_MAX = 5 };
 

@@ -2,7 +2,6 @@
 #include "coll/active.h"
 #include <shmem.h>
 #include "coll/active_check.h"
-#include "core/wait.h"
 
 enum { ROUNDS_MAX = 32, SIZE_WORD = ROUNDS_MAX };
 _Static_assert(SIZE_WORD < SHMEM_SYNC_SIZE && SHMEM_SYNC_VALUE == 0, "pSync has the words");

@@ -9,9 +9,8 @@
 #include "coll/active_check.h"
 #include <shmem.h>
 #include <string.h>
-#include "coll/place.h"
 #include "core/init.h"
-#include "core/job.h"
+#include "coll/place.h"
 
 enum { FREE, FILLED, OPEN, SEEN, STATES };
 enum { PE_START, LOG_STRIDE, PE_SIZE, PSYNC, SET_FACTS };

@@ -3,7 +3,6 @@
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
-#include "coll/plan.h"
 
 /* A packet holds all blocks of its sender, one behind the other and without gaps. */
 static void alltoall_packets(const struct weft_group *group, void *dest, const void *source,

@@ -4,7 +4,7 @@
 #include "coll/alltoallv.h"
 #include <errno.h>
 #include <string.h>
-#include "base/align.h"
+#include "base/size.h"
 #include "coll/band.h"
 #include "coll/elements.h"
 

@@ -5,7 +5,6 @@
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
-#include "coll/plan.h"
 
 static void copy_unless_same(void *dest, const void *source, size_t bytes, bool stream) {
     if (stream && dest != source)

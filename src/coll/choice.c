@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
 #include "coll/choice.h"
 #include <stdint.h>
 #include <stdio.h>
-#include "core/sync.h"
+#include "base/size.h"
 
 enum { PACKET = WEFT_PACKET_BYTES };
 

@@ -5,7 +5,6 @@
 #include "coll/collective.h"
 #include "coll/packet.h"
 #include "coll/place.h"
-#include "coll/plan.h"
 
 /* --- All bring the same ---------------------------------------------------------------------- */
 

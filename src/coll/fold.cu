@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 #include "base/gpu.cuh"
+#include "transport/gpu_kernel.h"
 #include "coll/narrow.h"
 #include "coll/number.h"
-#include "transport/gpu_kernel.h"
 
 /* Not unrolled: there are sixty of these loops, and none is short of work. */
 #ifdef __CUDACC__

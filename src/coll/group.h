@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 #include "core/sync.h"
-#include "core/window.h"
 
 struct weft_same;
 

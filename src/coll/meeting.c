@@ -7,10 +7,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/log.h"
-#include "coll/lost_member.h"
 #include "coll/consistency.h"
 #include "coll/elements.h"
+#include "coll/lost_member.h"
 
 /* The facts that must be equal, by the names that users know them by. */
 static const char *const facts[][WEFT_OFFER_FACTS] = {

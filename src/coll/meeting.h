@@ -19,7 +19,6 @@
 #include <weft.h>
 #include "coll/call.h"
 #include "coll/place.h"
-#include "core/sync.h"
 
 #define WEFT_OFFER_FACTS 5
 #define WEFT_OFFER_BYTES 128

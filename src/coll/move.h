@@ -11,12 +11,10 @@
 #define WEFT_COLL_MOVE_H
 
 #include <stdbool.h>
+#include "core/rma.h"
 #include "coll/fold.h"
 #include "coll/group.h"
 #include "coll/stream.h"
-#include "core/job.h"
-#include "core/rma.h"
-#include "core/space.h"
 
 /* What moves at once: `count` pieces of `bytes` each, which begin so many bytes apart on either
  * side.

@@ -2,7 +2,6 @@
 /* The mover of arrays in the memory of GPUs, of which either may be the host's: members meet on the
  * host, and each one's GPU copies between the members' memory and its own. */
 #include "coll/move.h"
-#include "core/route.h"
 
 static void device_complete(const struct weft_group *group) {
     weft_space_quiet(group->call);

@@ -6,13 +6,11 @@
  * itself, by a kernel of the driver's, goes on beside it, and nobody else waits for that. */
 #include "coll/on_stream.h"
 #include <errno.h>
-#include "base/log.h"
-#include "coll/split.h"
-#include "core/team.h"
-#include "device/words.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
 #include "transport/gpu_side.h"
+#include "device/words.h"
+#include "coll/split.h"
 
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     on->team = weft_team_find(team);

@@ -9,8 +9,8 @@
 #define WEFT_COLL_ON_STREAM_H
 
 #include <stdint.h>
-#include "coll/plan.h"
 #include "device/stream.h"
+#include "coll/plan.h"
 
 /* A team's call: between begin, which finds the team, and end, which returns what the call did. */
 struct weft_on_stream {

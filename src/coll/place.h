@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include "core/space.h"
 #include "core/team.h"
-#include "core/window.h"
 
 enum weft_space {
     WEFT_SPACE_PRIVATE, /* no peer can reach it */

@@ -5,7 +5,6 @@
 #include "coll/choice.h"
 #include "coll/collective.h"
 #include "coll/packet.h"
-#include "coll/plan.h"
 
 static void fold_packets(const struct weft_group *group, void *dest, const void *source,
                          const struct weft_folding *folding) {

@@ -2,6 +2,9 @@
 #include "coll/stream.h"
 #include <stdatomic.h>
 #include <stdint.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 #include "base/machine.h"
 #include "core/job.h"
 
@@ -27,8 +30,6 @@ bool weft_stream_wanted(size_t bytes) {
 }
 
 #if defined(__x86_64__)
-#include <emmintrin.h>
-
 enum { LINE_BYTES = 64, AHEAD_BYTES = 1024 };
 
 static void stream_lines(char *dest, const char *source, size_t bytes) {

@@ -11,11 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/alias.h"
-#include "core/job.h"
 #include "core/misuse.h"
 #include "core/poll.h"
 #include "core/route.h"
-#include "core/window.h"
 
 #define WEFT_AMO_INLINE static inline __attribute__((always_inline))
 

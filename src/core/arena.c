@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 #include "core/blocks.h"
-#include "core/job.h"
 #include "core/order.h"
 #include "core/team.h"
 

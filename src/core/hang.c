@@ -5,12 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/env.h"
-#include "base/log.h"
 #include "boot/stall.h"
 #include "boot/tally.h"
 #include "core/job.h"
 #include "core/team.h"
-#include "core/wait.h"
 
 enum look { SHOW, TELL, TELL_AGAIN, NEVER };
 

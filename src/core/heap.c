@@ -11,16 +11,12 @@
 #include <stdint.h>
 #include <string.h>
 #include "base/env.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "core/arena.h"
 #include "core/blocks.h"
-#include "core/job.h"
 #include "core/pin.h"
-#include "core/space.h"
 #include "core/team.h"
-#include "core/window.h"
 
 enum { GROWTH_STEP = 2 << 20 }; /* a large page; so much is committed at once of each growth */
 enum { SPARSE = 1 << 20 };      /* from here on it pays to look for pages that are not there */

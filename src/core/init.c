@@ -13,24 +13,17 @@
 #include <string.h>
 #include <unistd.h>
 #include <shmem.h>
-#include "base/align.h"
 #include "base/clock.h"
-#include "base/crash.h"
 #include "base/env.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/thread.h"
-#include "boot/boot.h"
 #include "core/ctx.h"
 #include "core/hang.h"
 #include "core/heap.h"
-#include "core/job.h"
 #include "core/order.h"
-#include "core/space.h"
 #include "core/static.h"
 #include "core/team.h"
-#include "core/window.h"
 
 #define GIB ((size_t)1 << 30)
 
@@ -225,12 +218,6 @@ static void take_down(void) {
     weft_job_leave();
 }
 
-/* The quiet of shmem_finalize. */
-static void complete(void) {
-    weft_space_quiet("shmem_finalize");
-    weft_order_quiet();
-}
-
 /* An end handler may have left a call that had locked it. */
 static void lock_changing(const char *call) {
     while (pthread_mutex_trylock(&changing) != 0) {
@@ -243,7 +230,7 @@ static void lock_changing(const char *call) {
 /* All PEs meet, and part. */
 static void part(void) {
     atomic_store(&initialized, false);
-    complete();
+    weft_order_complete("shmem_finalize");
     if (weft_space_device)
         weft_space_device->finish();
     weft_job_depart();
@@ -304,7 +291,6 @@ static int bring_up(void) {
         result = weft_job_join();
     if (result < 0)
         return result;
-    weft_crash_watch();
     watch_forks();
     result = share_memory();
     if (result == 0)
@@ -361,7 +347,7 @@ void weft_finalize(void) {
         finish();
     pthread_mutex_unlock(&changing);
     if (!last && weft_job.phase == WEFT_JOB_RUNNING) {
-        complete();
+        weft_order_complete("shmem_finalize");
         weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
     }
 }

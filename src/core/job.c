@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/crash.h"
 #include "boot/boot.h"
 
 struct weft_job weft_job = {.order_detour = true};
@@ -52,6 +52,7 @@ int weft_job_join(void) {
     weft_job.oversubscribed = weft_boot.npes > weft_boot.control->cores;
     weft_job.phase = WEFT_JOB_RUNNING;
     weft_log_set_pe(weft_boot.npes > 1 ? weft_boot.pe : -1);
+    weft_crash_watch();
     return 0;
 }
 

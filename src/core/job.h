@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job as this process sees it: its number, how many there are, and whether it is over. */
+/* The job as this process sees it: its number, how many there are, and whether it is over. Whoever
+ * knows the job reports with the log, too, which comes with this header. */
 #ifndef WEFT_CORE_JOB_H
 #define WEFT_CORE_JOB_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/log.h"
 #include "boot/control.h"
 
 enum weft_job_phase {
@@ -37,7 +39,7 @@ extern struct weft_job weft_job;
 enum weft_job_mode { WEFT_JOB_CHECKED, WEFT_JOB_DEVICES };
 void weft_job_set_mode(enum weft_job_mode mode, bool on);
 
-/* Becomes part of the job, and leaves it. 0 or -errno, logged. */
+/* Becomes part of the job, and leaves it; a crash says where from then on. 0 or -errno, logged. */
 int weft_job_join(void);
 void weft_job_leave(void);
 

@@ -11,10 +11,8 @@
 #include <shmem.h>
 #include "base/futex.h"
 #include "core/init.h"
-#include "core/job.h"
 #include "core/order.h"
 #include "core/wait.h"
-#include "core/window.h"
 
 enum {
     HOME = 0,          /* whose long is the lock */

@@ -2,10 +2,8 @@
 /* The PE that misuses is in the line's beginning already. */
 #include "core/misuse.h"
 #include "core/ctx.h"
-#include "core/job.h"
 #include "core/route.h"
 #include "core/static.h"
-#include "core/window.h"
 
 void weft_misuse_phase(const char *call) {
     static const char *const when[] = {

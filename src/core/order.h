@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ordering of stores and puts. fence is a release; quiet keeps later loads behind earlier stores
- * too, which on x86 takes a locked instruction. */
+ * too, which on x86 takes a locked instruction. Both are of the host's memory; complete is a quiet
+ * of all memory. */
 #ifndef WEFT_CORE_ORDER_H
 #define WEFT_CORE_ORDER_H
 
 #include <stdatomic.h>
+#include "core/space.h"
 
 static inline void weft_order_fence(void) {
     atomic_thread_fence(memory_order_release);
@@ -12,6 +14,11 @@ static inline void weft_order_fence(void) {
 
 static inline void weft_order_quiet(void) {
     atomic_thread_fence(memory_order_seq_cst);
+}
+
+static inline void weft_order_complete(const char *call) {
+    weft_space_quiet(call);
+    weft_order_quiet();
 }
 
 #endif

@@ -3,7 +3,6 @@
 #include "core/pin.h"
 #include "core/job.h"
 #include "core/team.h"
-#include "core/wait.h"
 
 static struct weft_team_words *words_of(int pe) {
     return weft_team_words_of(weft_team_find(SHMEM_TEAM_WORLD), pe);

@@ -13,11 +13,9 @@
 #include <stdint.h>
 #include <string.h>
 #include "base/alias.h"
-#include "core/job.h"
 #include "core/misuse.h"
 #include "core/poll.h"
 #include "core/route.h"
-#include "core/window.h"
 
 #define WEFT_RMA_INLINE static inline __attribute__((always_inline))
 

@@ -13,9 +13,7 @@
 #include <stdint.h>
 #include "base/amo.h"
 #include "base/signal.h"
-#include "core/job.h"
 #include "core/space.h"
-#include "core/window.h"
 
 /* nblocks blocks of bsize elements; blocks start dest_stride elements apart at the destination
  * and source_stride elements apart at the source. Strides may be negative or zero. */

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/hash.h"
-#include "base/log.h"
-#include "core/job.h"
 #include "core/share_space.h"
 #include "core/space.h"
 

@@ -11,8 +11,8 @@
 #define WEFT_CORE_SHARE_H
 
 #include <shmemx.h>
-#include "boot/boot.h"
 #include "weft/addr.h"
+#include "boot/boot.h"
 
 struct weft_block;
 struct weft_share;

@@ -4,12 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include "base/align.h"
-#include "base/log.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "core/heap.h"
-#include "core/job.h"
 #include "core/share_space.h"
 
 struct host_block {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/space.h"
 #include <errno.h>
-#include "base/log.h"
 
 const struct weft_memory_space *weft_space_device;
 

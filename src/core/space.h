@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "core/job.h"
 #include "base/pad.h"
+#include "core/job.h"
 #include "core/window.h"
 
 struct weft_arena;

@@ -19,8 +19,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/align.h"
 #include "base/hash.h"
+#include "base/size.h"
 #include "boot/boot.h"
 #include "core/job.h"
 #include "core/window.h"

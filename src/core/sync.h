@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <shmem.h>
-#include "core/roster.h"
 #include "core/wait.h"
 #include "core/window.h"
 

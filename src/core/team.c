@@ -11,11 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/size.h"
 #include "core/job.h"
-#include "core/sync.h"
-#include "core/window.h"
 
 enum { WORLD_SLOT = 0, SHARED_SLOT = 1, HANDLE_SLOT_BITS = 9 };
 

@@ -4,7 +4,6 @@
 #include "core/wait.h"
 #include <sched.h>
 #include <time.h>
-#include "base/clock.h"
 #include "base/futex.h"
 #include "boot/end.h"
 #include "boot/notice.h"

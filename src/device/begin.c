@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
-#include "base/log.h"
-#include "core/job.h"
-#include "device/device.h"
-#include "device/host.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
 #include "transport/gpu_side.h"
+#include "device/device.h"
+#include "device/host.h"
 
 static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool begun; /* this PE's GPU is open, with all that calls of any thread need */

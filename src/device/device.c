@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/device.h"
-#include "base/log.h"
 #include "base/private.h"
-#include "core/job.h"
-#include "core/window.h"
-#include "transport/gpu_memory.h"
 
 struct weft_device weft_device;
 

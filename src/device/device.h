@@ -2,18 +2,23 @@
 /* The GPUs of a job as this PE has them: its own, the others', and where memory of theirs lies.
  *
  * They are brought up, on all PEs together, by the first call that needs it (device/open.h);
- * weft_job.devices is set from then on, and calls look whether their pointers are a GPU's. */
+ * weft_job.devices is set from then on, and calls look whether their pointers are a GPU's.
+ *
+ * This header brings what all files of this room stand on: the job with its log, teams, and memory
+ * of GPUs. */
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "core/sync.h"
 #include "transport/gpu_agent.h"
 #include "transport/gpu_copy.h"
+#include "transport/gpu_memory.h"
 #include "transport/gpu_window.h"
 #include "transport/gpu_word.h"
+#include "core/job.h"
+#include "core/team.h"
 
 struct weft_device {
     bool open;

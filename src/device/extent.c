@@ -7,10 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "base/log.h"
-#include "boot/boot.h"
-#include "core/job.h"
-#include "core/team.h"
 #include "device/device.h"
 
 static struct weft_team *world_team(void) {

@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include "base/log.h"
+#include "transport/gpu_kernel.h"
 #include "device/begin.h"
 #include "device/device.h"
-#include "transport/gpu_kernel.h"
 
 enum { OTHERS_MAX = 64 };
 

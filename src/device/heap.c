@@ -3,15 +3,11 @@
 #include "device/heap.h"
 #include <errno.h>
 #include <stdint.h>
-#include "base/log.h"
 #include "base/size.h"
 #include "core/arena.h"
 #include "core/blocks.h"
-#include "core/job.h"
-#include "core/team.h"
 #include "device/device.h"
 #include "device/extent.h"
-#include "transport/gpu_memory.h"
 
 enum { GROWTH_STEP = 2 << 20 }; /* what GPUs map at least */
 

@@ -4,9 +4,7 @@
 #include "device/host.h"
 #include <stdbool.h>
 #include <string.h>
-#include "base/log.h"
 #include "core/pin.h"
-#include "core/window.h"
 #include "device/device.h"
 
 /* Pieces of each slot of the host heap that are registered, and whether the statics are. */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a PE writes tells who wrote it to whom, so that a link that leads elsewhere is noticed. */
+/* What a PE writes tells who wrote it to whom, so that a link that leads elsewhere is noticed.
+ *
+ * Of a GPU that is visible the driver tells whether the link to it carries atomics. Of others only
+ * the links themselves can: there this PE and the owner add to one word of the owner's, at the same
+ * time, in rounds in which each PE tries one other and is tried by one. */
 #include "device/links.h"
 #include <errno.h>
-#include "base/log.h"
-#include "core/job.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 #include "device/device.h"
-#include "transport/gpu_memory.h"
 
 static int member_pe(const struct weft_device_links *links, int member) {
     return links->pes ? links->pes[member] : member;
@@ -71,4 +75,108 @@ int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_pe
         "%s: GPU %d of this PE has no peer access to GPU %d, that of PE %d: start with "
         "GPUs that `nvidia-smi topo -p2p rw` shows as OK",
         call, gpu->ordinal, peer->ordinal, pe);
+}
+
+/* Who wants to try whom: one row of bits a PE. */
+struct wishes {
+    unsigned char bits[WEFT_GPU_MEMBERS_MAX / CHAR_BIT];
+};
+
+struct trials {
+    struct wishes *wishes; /* of each PE */
+    weft_cu_stream stream; /* of additions over links; the own ones are on that of host calls */
+    int (*agree)(const void *call, int own);
+    const char *call;
+};
+
+static bool trial_is_wanted(const struct trials *trials, int pe, int other) {
+    return trials->wishes[pe].bits[other / CHAR_BIT] >> other % CHAR_BIT & 1;
+}
+
+static bool trial_is_wanted_by_any(const struct trials *trials) {
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        for (int other = 0; other < weft_job.npes; other++)
+            if (trial_is_wanted(trials, pe, other))
+                return true;
+    return false;
+}
+
+static int wishes_share(struct trials *trials) {
+    struct wishes mine = {{0}};
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        if (weft_device.peers[pe].ordinal < 0)
+            mine.bits[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
+    return weft_boot_exchange(trials->call, &mine, sizeof mine, trials->wishes, NULL, 0, NULL);
+}
+
+/* Among the words of WORLD, which nobody uses yet. */
+static struct weft_gpu_trial *trial_at(int pe) {
+    const struct weft_window *w = &weft_device.words.window;
+    struct weft_gpu_team_words *words =
+        weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
+    return (struct weft_gpu_trial *)words->ready;
+}
+
+static int round_run(const struct trials *trials, int tried, int trier) {
+    int error = 0;
+    if (trial_is_wanted(trials, trier, weft_job.pe))
+        error = weft_gpu_try_atomics(trial_at(weft_job.pe), true, weft_device.gpu->stream,
+                                     trials->call);
+    if (error == 0 && trial_is_wanted(trials, weft_job.pe, tried))
+        error = weft_gpu_try_atomics(trial_at(tried), false, trials->stream, trials->call);
+    if (error == 0)
+        error = weft_gpu_synchronize(trials->stream, trials->call);
+    return error ? error : weft_gpu_synchronize(weft_device.gpu->stream, trials->call);
+}
+
+static int result_take(const struct trials *trials, int tried) {
+    struct weft_gpu_trial trial = {0};
+    if (!trial_is_wanted(trials, weft_job.pe, tried))
+        return 0;
+    int error =
+        weft_gpu_memory_copy(weft_device.gpu, &trial, trial_at(tried), sizeof trial, trials->call);
+    weft_device.peers[tried].atomics =
+        error == 0 && trial.added > 0 && trial.word == trial.made + trial.added;
+    return error;
+}
+
+static int rounds_run(const struct trials *trials) {
+    int npes = weft_job.npes, error = 0;
+    for (int distance = 1; distance < npes && error == 0; distance++) {
+        int tried = (weft_job.pe + distance) % npes, trier = (weft_job.pe + npes - distance) % npes;
+        error = trials->agree(trials->call, round_run(trials, tried, trier));
+        if (error == 0)
+            error = trials->agree(trials->call, result_take(trials, tried));
+        if (error == 0)
+            weft_device_clear(trial_at(weft_job.pe), sizeof(struct weft_gpu_trial), trials->call);
+        if (error == 0)
+            error = trials->agree(trials->call, 0);
+    }
+    return error;
+}
+
+static int trials_run(struct trials *trials) {
+    int error = weft_cuda_check(
+        weft_cuda.cuStreamCreateWithPriority(&trials->stream, WEFT_CU_STREAM_NON_BLOCKING, 0),
+        trials->call, "a stream to try atomics on");
+    error = trials->agree(trials->call, error);
+    if (error == 0)
+        error = rounds_run(trials);
+    if (trials->stream)
+        weft_cuda.cuStreamDestroy(trials->stream);
+    return error;
+}
+
+int weft_device_try_atomics(int (*agree)(const void *call, int own), const char *call) {
+    struct trials trials = {.agree = agree, .call = call};
+    if (weft_job.npes > WEFT_GPU_MEMBERS_MAX)
+        return 0;
+    trials.wishes = calloc((size_t)weft_job.npes, sizeof *trials.wishes);
+    int error = agree(call, trials.wishes ? 0 : weft_fail(-ENOMEM, "%s: no memory", call));
+    if (error == 0)
+        error = agree(call, wishes_share(&trials));
+    if (error == 0 && trial_is_wanted_by_any(&trials))
+        error = trials_run(&trials);
+    free(trials.wishes);
+    return error;
 }

@@ -27,4 +27,8 @@ int weft_device_links_try(const struct weft_device_links *links);
 int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe,
                             const char *call);
 
+/* Finds out by trying which GPUs that are hidden here this PE's GPU has atomics on. Collective over
+ * WORLD, with its words 0, as they are again behind it. */
+int weft_device_try_atomics(int (*agree)(const void *call, int own), const char *call);
+
 #endif

@@ -3,18 +3,14 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include "base/log.h"
-#include "boot/boot.h"
-#include "core/job.h"
-#include "core/team.h"
+#include "transport/gpu_lane.h"
+#include "transport/gpu_rescue.h"
 #include "device/begin.h"
 #include "device/device.h"
 #include "device/extent.h"
 #include "device/gpus.h"
 #include "device/heap.h"
 #include "device/words.h"
-#include "transport/gpu_lane.h"
-#include "transport/gpu_rescue.h"
 
 /* What PEs tell each other of their GPUs. */
 struct device_facts {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/put_signal.h"
 #include <string.h>
-#include "device/device.h"
 #include "device/queue.h"
 #include "device/rma.h"
 #include "device/word.h"

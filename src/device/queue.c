@@ -4,9 +4,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "base/log.h"
-#include "core/job.h"
-#include "core/wait.h"
 #include "device/device.h"
 
 enum {

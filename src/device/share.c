@@ -7,13 +7,10 @@
 #include "device/share.h"
 #include <errno.h>
 #include <string.h>
-#include "base/log.h"
-#include "core/job.h"
 #include "core/share.h"
 #include "device/device.h"
 #include "device/gpus.h"
 #include "device/links.h"
-#include "transport/gpu_memory.h"
 
 enum { TRIED_MAX = 1024, TAIL_BYTES = TRIED_MAX * sizeof(uint32_t) };
 

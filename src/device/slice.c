@@ -2,7 +2,6 @@
 /* Everything is found and checked before anything is enqueued. */
 #include "device/slice.h"
 #include <errno.h>
-#include "base/log.h"
 #include "transport/gpu_lane.h"
 #include "transport/gpu_slice.h"
 

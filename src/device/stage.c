@@ -4,13 +4,10 @@
 #include "device/stage.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include "base/align.h"
-#include "base/log.h"
-#include "core/job.h"
-#include "core/rma.h"
-#include "core/wait.h"
-#include "device/queue.h"
+#include "base/size.h"
 #include "transport/gpu_lane.h"
+#include "core/rma.h"
+#include "device/queue.h"
 
 /* --- Who works -------------------------------------------------------------------------------- */
 

@@ -6,11 +6,11 @@
 #include "device/stream.h"
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "base/log.h"
+#include "transport/gpu_lane.h"
 #include "device/begin.h"
+#include "device/gpus.h"
 #include "device/open.h"
 #include "device/words.h"
-#include "transport/gpu_lane.h"
 
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe,
                      const char *call) {
@@ -254,4 +254,15 @@ int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const 
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call) {
     int error = weft_stream_quiet(stream, call);
     return error ? error : weft_stream_sync(team, stream, call);
+}
+
+int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream,
+                    const char *call) {
+    int error = weft_device_begin(call);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device_gpu_here());
+    error = weft_gpu_pad(op, pad, peer, stream, call);
+    weft_gpu_leave(scope);
+    return error;
 }

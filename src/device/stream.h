@@ -34,6 +34,12 @@ int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const 
 /* Quiet and sync. */
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call);
 
+/* Signal pads, as core/pad.h has them. It opens this PE's GPU if need be; arguments have been
+ * checked.
+ */
+int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream,
+                    const char *call);
+
 /* to <- from, where `to` (push) or `from` (pull) is of pe's as weft_stream_near gives it: in GPU
  * memory of a PE that is staged (weft_device_stages), or not. */
 int weft_stream_push(void *to, const void *from, size_t bytes, int pe, bool staged,

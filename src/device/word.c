@@ -4,12 +4,9 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "core/amo.h"
-#include "core/job.h"
-#include "core/rma.h"
 #include "device/queue.h"
 #include "device/rma.h"
 #include "device/stage.h"
-#include "transport/gpu_memory.h"
 
 /* The GPU of `pe`, which changes its words where this PE's does not; that one has come to the end
  * of what may have to come before. */

@@ -9,16 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/log.h"
-#include "boot/boot.h"
-#include "core/job.h"
-#include "core/team.h"
-#include "core/window.h"
-#include "device/atomics.h"
 #include "device/device.h"
 #include "device/extent.h"
 #include "device/links.h"
-#include "transport/gpu_memory.h"
 
 #define WORDS_BYTES (WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words))
 #define AREA_BYTES  ((size_t)512 << 10)

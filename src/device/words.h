@@ -3,8 +3,8 @@
 #ifndef WEFT_DEVICE_WORDS_H
 #define WEFT_DEVICE_WORDS_H
 
-#include "core/team.h"
 #include "transport/gpu_word.h"
+#include "core/team.h"
 
 /* The words that GPUs synchronise teams with, reset and in place: in GPU memory, or in memory of
  * the host where some GPUs do not reach each other's. Collective over WORLD; `agree` as in

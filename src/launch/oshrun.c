@@ -21,7 +21,6 @@
 #include "launch/output.h"
 #include "launch/parse.h"
 #include "launch/reap.h"
-#include "launch/run.h"
 #include "launch/signals.h"
 #include "launch/spawn.h"
 

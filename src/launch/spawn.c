@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include "boot/hub.h"
 #include "boot/wire.h"
-#include "launch/bind.h"
 #include "launch/catch.h"
 #include "launch/files.h"
 #include "launch/output.h"

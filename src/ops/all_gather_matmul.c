@@ -9,14 +9,12 @@
  * at once. A private shard is copied to the workspace once, in bands of rows if it is larger. */
 #include <errno.h>
 #include <sched.h>
-#include "base/align.h"
-#include "base/clock.h"
 #include <weft.h>
+#include "base/clock.h"
+#include "base/size.h"
 #include "coll/band.h"
-#include "coll/elements.h"
 #include "ops/check.h"
 #include "ops/matmul.h"
-#include "ops/scaling.h"
 
 enum { DTYPE, COLS, ROWS, LD, CLAIM }; /* facts of an offer */
 enum { EARLY_ROWS = 256 };

@@ -2,8 +2,8 @@
 /* weft_all_to_allv: arguments and agreement; coll/alltoallv.h moves the data. */
 #include <errno.h>
 #include <weft.h>
-#include "coll/elements.h"
 #include "coll/alltoallv.h"
+#include "coll/elements.h"
 #include "ops/check.h"
 
 /* One side of the call. */

@@ -3,9 +3,6 @@
 #include "ops/check.h"
 #include <errno.h>
 #include <stdio.h>
-#include "base/log.h"
-#include "coll/elements.h"
-#include "core/job.h"
 #include "core/route.h"
 #include "ops/matmul.h"
 

@@ -12,9 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/align.h"
-#include "base/log.h"
-#include "coll/elements.h"
+#include "base/size.h"
 #include "core/job.h"
 #include "ops/matmul_exit.h"
 

@@ -5,7 +5,6 @@
  * longer side of c: by columns every product packs a again, by rows b, and the longer side belongs
  * to the larger of them. A small c is reduced by every member for itself. */
 #include <weft.h>
-#include "coll/elements.h"
 #include "coll/split.h"
 #include "ops/check.h"
 #include "ops/partials.h"

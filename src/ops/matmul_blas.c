@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A CBLAS, OpenBLAS by preference. Its number of threads belongs to the process, so a lock is held
  * from setting to restoring it. */
-#include "ops/matmul.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include "ops/matmul.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111 }; /* of cblas.h */
 

@@ -6,10 +6,10 @@
  * src/common/gemm.cpp). They need no engine, no descriptors and no primitive cache, and are
  * the faster way too: 226 GFLOP/s against 202-208 of the matmul primitive, bf16 2048 x 4096 x 1024
  * on one Zen 4 core. */
-#include "ops/matmul.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include "ops/matmul.h"
 
 typedef int64_t dnnl_dim;                          /* dnnl_dim_t */
 enum { DNNL_SUCCESS = 0, DNNL_OUT_OF_MEMORY = 1 }; /* of dnnl_status_t */

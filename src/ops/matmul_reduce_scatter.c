@@ -3,7 +3,6 @@
  * with 8-bit factors and scales. */
 #include <errno.h>
 #include <weft.h>
-#include "coll/elements.h"
 #include "ops/check.h"
 #include "ops/partials.h"
 

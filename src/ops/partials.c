@@ -5,9 +5,6 @@
 #include "ops/partials.h"
 #include <errno.h>
 #include <string.h>
-#include "base/log.h"
-#include "coll/elements.h"
-#include "core/sync.h"
 #include "ops/check.h"
 #include "ops/matmul.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the operators can be asked about themselves. All local and per thread. */
 #include <weft.h>
-#include "base/log.h"
 #include "coll/elements.h"
 #include "coll/meeting.h"
 

@@ -5,12 +5,10 @@
  * Nothing tells the members of a call on a stream what one of them has passed: the host would have
  * to wait for them. So a wrong argument is this member's error alone there, and it has enqueued
  * nothing then. */
-#include "coll/vector.h"
 #include <errno.h>
-#include "base/log.h"
 #include "coll/elements.h"
 #include "coll/on_stream.h"
-#include "core/job.h"
+#include "coll/vector.h"
 #include "ops/check.h"
 
 static bool find_wrong_type(char text[WEFT_WRONG_BYTES], const struct weft_vector *vector) {

@@ -3,7 +3,6 @@
  * those of all members in its own memory. One way over the link, and no atomic.
  *
  * Epochs only grow, so a member that is ahead does no harm, and a graph may replay it. */
-#include "base/gpu.cuh"
 #include "transport/gpu_spin.cuh"
 #include "transport/gpu_word.h"
 

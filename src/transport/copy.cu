@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies by multiprocessors: one piece, or blocks that lie apart, or a small piece and a signal. */
+#include "weft/addr.h"
 #include "base/signal.h"
 #include "transport/gpu_copy.cuh"
 #include "transport/gpu_kernel.h"
-#include "weft/addr.h"
 
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy(struct weft_gpu_abort, void *to, const void *from, size_t bytes) {

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
-#include "base/log.h"
 #include "base/private.h"
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;

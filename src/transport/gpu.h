@@ -3,7 +3,7 @@
  *
  * Opened locally, by the first call that needs it; a process that asks for no device memory pays
  * nothing. There is one object a GPU, for as long as somebody has it open. Functions return 0 or
- * -errno with text in weft_fail's place. */
+ * -errno with text in weft_fail's place; the log, which has that, comes with this header. */
 #ifndef WEFT_TRANSPORT_GPU_H
 #define WEFT_TRANSPORT_GPU_H
 
@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/cuda.h"
+#include "base/log.h"
 
 struct weft_gpu {
     int ordinal; /* as this process counts GPUs */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include "base/log.h"
 #include "transport/gpu_kernel.h"
 
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;

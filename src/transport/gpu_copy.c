@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/env.h"
-#include "base/log.h"
 #include "base/size.h"
 #include "transport/gpu_kernel.h"
 

@@ -7,8 +7,8 @@
 #ifndef WEFT_TRANSPORT_GPU_COPY_H
 #define WEFT_TRANSPORT_GPU_COPY_H
 
-#include "transport/gpu.h"
 #include "weft/addr.h"
+#include "transport/gpu.h"
 
 enum weft_engine { WEFT_ENGINE_AUTO, WEFT_ENGINE_SM, WEFT_ENGINE_COPY };
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "base/log.h"
 #include "base/privilege.h"
 
 struct weft_gpu_abort weft_gpu_abort;

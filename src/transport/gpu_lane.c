@@ -9,9 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include "base/align.h"
-#include "base/log.h"
-#include "transport/gpu_copy.h"
+#include "base/size.h"
 #include "transport/gpu_slice.h"
 #include "transport/gpu_word.h"
 

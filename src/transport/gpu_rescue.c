@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "base/align.h"
-#include "base/clock.h"
 #include "base/futex.h"
-#include "base/log.h"
+#include "base/size.h"
 #include "base/thread.h"
 #include "boot/end.h"
 #include "transport/gpu_kernel.h"

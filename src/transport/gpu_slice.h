@@ -8,7 +8,6 @@
 
 #include <shmemx.h>
 #include "transport/gpu_copy.h"
-#include "weft/addr.h"
 
 /* Shared with kernels. */
 struct weft_gpu_slices {

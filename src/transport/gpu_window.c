@@ -4,8 +4,6 @@
  */
 #include "transport/gpu_window.h"
 #include <errno.h>
-#include "base/align.h"
-#include "base/log.h"
 #include "base/size.h"
 #include "transport/gpu_memory.h"
 

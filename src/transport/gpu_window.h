@@ -7,8 +7,8 @@
 #ifndef WEFT_TRANSPORT_GPU_WINDOW_H
 #define WEFT_TRANSPORT_GPU_WINDOW_H
 
-#include "transport/gpu.h"
 #include "weft/addr.h"
+#include "transport/gpu.h"
 
 #define WEFT_GPU_EXTENTS_MAX 32
 

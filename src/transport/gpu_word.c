@@ -3,7 +3,6 @@
 #include "transport/gpu_word.h"
 #include <assert.h>
 #include <errno.h>
-#include "base/log.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
 

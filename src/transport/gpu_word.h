@@ -7,11 +7,11 @@
 #ifndef WEFT_TRANSPORT_GPU_WORD_H
 #define WEFT_TRANSPORT_GPU_WORD_H
 
+#include "weft/addr.h"
 #include "base/amo.h"
 #include "base/pad.h"
 #include "base/signal.h"
 #include "transport/gpu.h"
-#include "weft/addr.h"
 
 /* An atomic of the whole system. Its addresses are within the GPU's reach. */
 int weft_gpu_amo(const struct weft_amo *amo, weft_cu_stream stream, const char *call);

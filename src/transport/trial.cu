@@ -4,7 +4,6 @@
  *
  * Both may share their GPUs with other processes and run by turns: so the other one goes on until
  * it has often enough found that the owner has been at work since its last addition. */
-#include "base/gpu.cuh"
 #include "transport/gpu_spin.cuh"
 #include "transport/gpu_word.h"
 

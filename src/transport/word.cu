@@ -3,7 +3,6 @@
  * stream's earlier work. A load acquires: the stream's later work sees what came before the store
  * that it read. */
 #include <shmem.h>
-#include "base/gpu.cuh"
 #include "transport/gpu_spin.cuh"
 #include "transport/gpu_word.h"
 

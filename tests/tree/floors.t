@@ -27,9 +27,9 @@ BELOW = {
 }
 RANKS = {
     "core": [
-        {"job", "order", "roster"},
+        {"job", "roster"},
         {"window", "wait", "poll", "blocks", "ivar"},
-        {"sync", "static", "pad", "space"},
+        {"sync", "static", "pad", "space", "order"},
         {"team", "hang", "route"},
         {"arena", "pin"},
         {"heap", "ctx", "share", "share_space", "share_host"},
@@ -39,8 +39,8 @@ RANKS = {
     ],
     "device": [
         {"device", "host", "queue"},
-        {"begin", "gpus", "extent", "links", "atomics", "stage"},
-        {"heap", "words", "rma", "share", "pad"},
+        {"begin", "gpus", "extent", "links", "stage"},
+        {"heap", "words", "rma", "share"},
         {"open", "word"},
         {"stream", "put_signal"},
         {"slice", "space"},

@@ -3,6 +3,7 @@
 """The code's habits that a machine can see: lengths, licence lines, words that must not stay."""
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -13,7 +14,9 @@ import tap  # noqa: E402
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 500
 MEDIAN_FUNCTION_LINES_MAX = 13
-ROOMS_OF_ORDER = ["base", "boot", "transport", "core", "device", "launch"]
+INCLUDES_MAX = 12
+INCLUDES_MEAN_MAX = 3.6
+FLOORS = ["weft", "base", "boot", "transport", "core", "device", "coll", "ops", "api", "without_gpu", "launch"]
 ROOMS_OF_ERRORS = ["base", "boot", "transport", "device", "launch"]
 
 
@@ -68,14 +71,49 @@ def licence_lines(problems):
             problems.append(f"{path.relative_to(ROOT)} does not open with its licence line")
 
 
+def quoted_includes(path):
+    return re.findall(r'^#include "([^"]+)"', path.read_text(), re.M)
+
+
 def include_order(problems):
-    """A source includes its own header first, then those of the system, then those of the rooms."""
-    for path in sources(*(f"src/{room}" for room in ROOMS_OF_ORDER)):
-        own = f'"{path.parent.name}/{path.stem}.h'
-        names = re.findall(r'^#include (["<][^">]+)', path.read_text(), re.M)
-        places = [0 if name == own else 1 if name[0] == "<" else 2 for name in names]
-        if places != sorted(places):
-            problems.append(f"{path.relative_to(ROOT)}: own header, system headers, headers of rooms")
+    """A file includes its own header first, then those of the system, then those of the rooms: from the
+    ground up, and by name in each.
+    """
+    def place(path, name):
+        if name.split(".")[0] == f'"{path.parent.name}/{path.stem}':
+            return (0,)
+        return (1,) if name[0] == "<" else (2, FLOORS.index(name[1:].split("/")[0]), name)
+
+    for path in sources("src"):
+        places = [place(path, name) for name in re.findall(r'^#include (["<][^">]+)', path.read_text(), re.M)]
+        if [p[:1] if p[0] == 1 else p for p in places] != sorted(p[:1] if p[0] == 1 else p for p in places):
+            problems.append(f"{path.relative_to(ROOT)}: own header, system headers, headers of rooms from the ground up")
+
+
+def include_once(problems):
+    """A header brings what its declarations need, and a room's first header what all its files stand on;
+    a file that includes it does not repeat that. Its own header is named all the same.
+    """
+    brings = {}
+
+    def all_of(name):
+        path = ROOT / "src" / name
+        if name not in brings:
+            direct = quoted_includes(path) if path.exists() else []
+            brings[name] = set(direct).union(*map(all_of, direct))
+        return brings[name]
+
+    for path in sources("src"):
+        names = quoted_includes(path)
+        for name in names:
+            by = next((other for other in names if name in all_of(other)), None)
+            if by and name.split(".")[0] != f"{path.parent.name}/{path.stem}":
+                problems.append(f"{path.relative_to(ROOT)} repeats {name}, which {by} brings")
+    mean = statistics.mean(counts := [len(quoted_includes(p)) for p in sources("src") if p.suffix in {".c", ".cu"}])
+    print(f"# {mean:.2f} includes a source, {max(counts)} at most")
+    if mean > INCLUDES_MEAN_MAX or max(counts) > INCLUDES_MAX:
+        problems.append(f"{mean:.2f} includes of rooms a source, {max(counts)} at most: "
+                        f"{INCLUDES_MEAN_MAX} and {INCLUDES_MAX} are allowed")
 
 
 def names_of_errors(problems):
@@ -114,6 +152,7 @@ tap.run([
     (f"files have at most {FILE_LINES_MAX} lines", file_lengths),
     ("every file opens with its licence", licence_lines),
     ("includes are the own header, the system's, the rooms'", include_order),
+    ("no include is repeated, and they are few", include_once),
     ("a negative errno is called error", names_of_errors),
     ("no promise is left in a comment", leftover_words),
     ("clang-format changes nothing", formatting),
