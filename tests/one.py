@@ -107,7 +107,9 @@ def main():
     name = resolve(asked, tests)
     if pes:
         check_pes(pes, name, tests)
-    done = subprocess.run([*make, f"BUILD={build}", *sorted(needs(name, tests, build))], close_fds=False)
+    quiet = [] if os.environ.get("V", "0") != "0" else ["-s"]  # or else make says what is up to date
+    wanted = sorted(needs(name, tests, build))
+    done = subprocess.run([*make, *quiet, f"BUILD={build}", *wanted], close_fds=False)
     if done.returncode:
         sys.exit(done.returncode)
     os.execv(TESTS / "prove.sh", ["prove.sh", "-1", name, *(["-n", pes] if pes else []), build])
