@@ -24,7 +24,7 @@ static int launcher_greet(void) {
     if (!weft_attachment.launched)
         return 0;
     struct weft_wire_header hello = {.kind = WEFT_WIRE_JOIN};
-    int error = weft_wire_send(weft_attachment.hub, &hello, NULL, 0, NULL, 0, 0);
+    int error = weft_wire_send(weft_attachment.hub, &hello, NULL, 0);
     if (error == -EPIPE)
         weft_boot_lost();
     if (error)

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "boot/end.h"
+#include "boot/exchange.h"
 #include "boot/wire.h"
 
 struct weft_control;
@@ -53,14 +54,6 @@ bool weft_boot_attached(int *pe, int *npes);
  * weft_boot_leave. 0 or -errno, logged. */
 int weft_boot_join(void);
 
-/* Every PE gives `bytes` (<= WEFT_BOOT_BLOB_MAX) and nfds (<= WEFT_BOOT_FDS_MAX) descriptors, the
- * same numbers on all PEs; all[i * bytes ...] and all_fds[i * nfds ...] are what PE i gave. Every
- * received descriptor is new and close-on-exec, also the own ones. Collective over the job. `call`
- * is the public one, for texts. 0 or -errno, logged; does not return when the job is aborted
- * meanwhile. */
-int weft_boot_exchange(const char *call, const void *mine, size_t bytes, void *all, const int *fds,
-                       int nfds, int *all_fds);
-
 /* An exchange among some PEs: contribution i is that of pes[i]. All members give the same list,
  * with themselves in it, and the same tag; so many exchanges may be under way at once, in any
  * threads, as differ in list or tag. PEs that are no members take no part in it, PE 0 included.
@@ -75,8 +68,7 @@ struct weft_boot_subset {
     const char *call;               /* that the program has made, for texts */
     void (*over)(const char *call); /* the job is over: does not return. NULL: at once */
 };
-int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *mine, size_t bytes,
-                             void *all, const int *fds, int nfds, int *all_fds);
+int weft_boot_exchange_among(const struct weft_boot_subset *subset, struct weft_exchange *exchange);
 
 /* Says whether all members have come so far: 0, or the error of the first one that has not, with
  * text on all of them; a PE's own error has its text already. */

@@ -45,8 +45,7 @@ void weft_boot_tell_end(void) {
 static void ask_launcher_to_end(int status, bool error) {
     struct weft_wire_header wish = {.kind = error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT,
                                     .status = status};
-    weft_wire_send(weft_attachment.hub, &wish, NULL, 0, NULL, 0,
-                   0); /* fails only when it is over */
+    weft_wire_send(weft_attachment.hub, &wish, NULL, 0); /* fails only when it is over */
 }
 
 void weft_boot_end_job(int status, bool error) {
@@ -66,7 +65,7 @@ void weft_boot_end_for(int pe, int status) {
         .kind = WEFT_WIRE_BLAME, .first = (uint32_t)pe, .status = status};
     struct weft_cause cause = {.kind = WEFT_ABORT_LEFT, .pe = pe, .detail = status};
     if (weft_attachment.launched)
-        weft_wire_send(weft_attachment.hub, &blame, NULL, 0, NULL, 0, 0);
+        weft_wire_send(weft_attachment.hub, &blame, NULL, 0);
     else
         weft_control_abort(weft_attachment.control, &cause);
 }

@@ -12,20 +12,20 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "boot/attachment.h"
-#include "boot/boot.h"
+#include "boot/end.h"
 #include "boot/late.h"
 #include "boot/notice.h"
 #include "boot/root.h"
 
 enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100 };
 
-static int exchange_give(const struct weft_exchange *exchange, const void *mine, const int *fds) {
+static int exchange_give(const struct weft_exchange *exchange) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE,
                                       .bytes = (uint32_t)exchange->bytes,
                                       .nfds = (uint32_t)exchange->nfds};
+    struct weft_wire_body body = {exchange->mine, exchange->bytes, exchange->fds, exchange->nfds};
     for (;;) {
-        int error = weft_wire_send(weft_attachment.hub, &header, mine, exchange->bytes, fds,
-                                   exchange->nfds, 0);
+        int error = weft_wire_send(weft_attachment.hub, &header, &body, 0);
         if (error == -EPIPE)
             weft_boot_lost();
         if (error != -ETOOMANYREFS)
@@ -37,33 +37,34 @@ static int exchange_give(const struct weft_exchange *exchange, const void *mine,
     }
 }
 
-static bool share_fits(const struct weft_exchange *exchange, const struct weft_wire_header *header,
-                       ssize_t payload, int nfds) {
+static bool share_fits(const struct weft_exchange *exchange,
+                       const struct weft_wire_message *message, size_t payload) {
+    const struct weft_wire_header *header = &message->header;
     uint32_t missing = (uint32_t)(exchange->members - exchange->arrived);
     return header->kind == WEFT_WIRE_SHARE && header->bytes == exchange->bytes &&
            header->nfds == (uint32_t)exchange->nfds &&
            header->first == (uint32_t)exchange->arrived && header->count >= 1 &&
-           header->count <= missing && (size_t)payload == header->count * exchange->bytes &&
-           (size_t)nfds == (size_t)header->count * header->nfds;
+           header->count <= missing && payload == header->count * exchange->bytes &&
+           (size_t)message->nfds == (size_t)header->count * header->nfds;
 }
 
 int weft_exchange_take(struct weft_exchange *exchange, int socket, int flags) {
-    struct weft_wire_header header = {0};
-    struct weft_wire_extra extra;
+    struct weft_wire_message message = {0};
+    const struct weft_wire_header *header = &message.header;
     size_t at = (size_t)exchange->arrived;
-    ssize_t payload =
-        weft_wire_receive(socket, &header, exchange->all + at * exchange->bytes,
-                          ((size_t)exchange->members - at) * exchange->bytes, &extra, flags);
+    ssize_t payload = weft_wire_receive(socket, &message, weft_exchange_at(exchange, at),
+                                        ((size_t)exchange->members - at) * exchange->bytes, flags);
     if (payload < 0)
         return (int)payload;
-    if (!share_fits(exchange, &header, payload, extra.nfds)) {
-        weft_wire_close(&extra);
-        exchange->refused = header.kind == WEFT_WIRE_FAIL && header.status < 0;
-        return exchange->refused ? header.status : -EPROTO;
+    if (!share_fits(exchange, &message, (size_t)payload)) {
+        weft_wire_close(&message);
+        exchange->refused = header->kind == WEFT_WIRE_FAIL && header->status < 0;
+        return exchange->refused ? header->status : -EPROTO;
     }
-    if (extra.nfds)
-        memcpy(exchange->all_fds + at * header.nfds, extra.fd, (size_t)extra.nfds * sizeof(int));
-    exchange->arrived += (int)header.count;
+    if (message.nfds)
+        memcpy(exchange->all_fds + at * header->nfds, message.fd,
+               (size_t)message.nfds * sizeof(int));
+    exchange->arrived += (int)header->count;
     return 0;
 }
 
@@ -73,11 +74,11 @@ void weft_exchange_drop(struct weft_exchange *exchange) {
     exchange->arrived = 0;
 }
 
-int weft_exchange_alone(const struct weft_exchange *exchange, const void *mine, const int *fds) {
+int weft_exchange_alone(const struct weft_exchange *exchange) {
     if (exchange->bytes)
-        memcpy(exchange->all, mine, exchange->bytes);
+        memcpy(exchange->all, exchange->mine, exchange->bytes);
     for (int i = 0; i < exchange->nfds; i++) {
-        exchange->all_fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+        exchange->all_fds[i] = fcntl(exchange->fds[i], F_DUPFD_CLOEXEC, 0);
         if (exchange->all_fds[i] >= 0)
             continue;
         int code = -errno;
@@ -134,12 +135,11 @@ static int exchange_as_root(struct weft_exchange *exchange, struct weft_late *la
     return 0;
 }
 
-static int exchange_all(struct weft_exchange *exchange, const char *call, const void *mine,
-                        const int *fds) {
+static int exchange_all(struct weft_exchange *exchange, const char *call) {
     struct weft_late late = {.call = call,
                              .count = exchange->members,
                              .server = weft_attachment.launched ? "oshrun" : "PE 0"};
-    int error = exchange_give(exchange, mine, fds);
+    int error = exchange_give(exchange);
     if (error == 0 && weft_attachment.served)
         error = exchange_as_root(exchange, &late);
     while (error == 0 && exchange->arrived < exchange->members) {
@@ -155,19 +155,14 @@ static int exchange_all(struct weft_exchange *exchange, const char *call, const 
     return error;
 }
 
-int weft_boot_exchange(const char *call, const void *mine, size_t bytes, void *all, const int *fds,
-                       int nfds, int *all_fds) {
-    struct weft_exchange exchange = {.members = weft_attachment.npes,
-                                     .bytes = bytes,
-                                     .nfds = nfds,
-                                     .all = all,
-                                     .all_fds = all_fds};
-    int error = weft_exchange_check(&exchange);
+int weft_boot_exchange(struct weft_exchange *exchange, const char *call) {
+    exchange->members = weft_attachment.npes;
+    int error = weft_exchange_check(exchange);
     if (error == 0)
-        error = exchange.members == 1 ? weft_exchange_alone(&exchange, mine, fds)
-                                      : exchange_all(&exchange, call, mine, fds);
+        error =
+            exchange->members == 1 ? weft_exchange_alone(exchange) : exchange_all(exchange, call);
     if (error)
-        weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", call, bytes, nfds,
-                 weft_attachment.npes, strerror(-error));
+        weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", call,
+                 exchange->bytes, exchange->nfds, exchange->members, strerror(-error));
     return error;
 }

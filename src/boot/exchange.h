@@ -8,21 +8,36 @@
 #include <stddef.h>
 
 struct weft_exchange {
-    int members;
-    size_t bytes; /* of one contribution */
-    int nfds;     /* of one contribution */
-    int arrived;
-    bool refused; /* whoever gathers them has told all that it went wrong there */
-    unsigned char *all;
+    const void *mine; /* this PE's contribution: so many bytes, */
+    size_t bytes;
+    void *all;      /* and where those of all go, in the order of the members */
+    const int *fds; /* the same of descriptors */
+    int nfds;
     int *all_fds;
+
+    /* Under way: filled in by the exchange itself. */
+    int members, arrived;
+    bool refused; /* whoever gathers them has told all that it went wrong there */
 };
+
+/* Where contributions go from member `first` on. */
+static inline void *weft_exchange_at(const struct weft_exchange *exchange, size_t first) {
+    return (char *)exchange->all + first * exchange->bytes;
+}
+
+/* Every PE gives `bytes` (<= WEFT_BOOT_BLOB_MAX) and nfds (<= WEFT_BOOT_FDS_MAX) descriptors, the
+ * same numbers on all PEs; all[i * bytes ...] and all_fds[i * nfds ...] are what PE i gave. Every
+ * received descriptor is new and close-on-exec, also the own ones. Collective over the job. `call`
+ * is the public one, for texts. 0 or -errno, logged; does not return when the job is aborted
+ * meanwhile. */
+int weft_boot_exchange(struct weft_exchange *exchange, const char *call);
 
 /* Checks that contributions of these sizes are allowed, and raises the limit on descriptors. 0 or
  * -errno. */
 int weft_exchange_check(const struct weft_exchange *exchange);
 
 /* The exchange of one PE, which gets what it gives. 0 or -errno. */
-int weft_exchange_alone(const struct weft_exchange *exchange, const void *mine, const int *fds);
+int weft_exchange_alone(const struct weft_exchange *exchange);
 
 /* Takes the next contributions. 0 or -errno; -EAGAIN: with MSG_DONTWAIT in `flags`, and nothing
  * there; -EPIPE: the other side is gone; or what it says has gone wrong there. */

@@ -124,9 +124,9 @@ static int share_send(const struct hub_round *round, const struct hub_pe *pe, in
                                       .nfds = (uint32_t)round->nfds,
                                       .first = (uint32_t)first,
                                       .count = (uint32_t)count};
-    return weft_wire_send(pe->socket, &header, round->blobs + first * round->bytes,
-                          (size_t)count * round->bytes, round->fds + first * (size_t)round->nfds,
-                          count * round->nfds, MSG_DONTWAIT);
+    struct weft_wire_body body = {round->blobs + first * round->bytes, (size_t)count * round->bytes,
+                                  round->fds + first * (size_t)round->nfds, count * round->nfds};
+    return weft_wire_send(pe->socket, &header, &body, MSG_DONTWAIT);
 }
 
 /* Sends to one PE what it can take now. Failures other than "later" are left to reading, which will
@@ -159,33 +159,33 @@ void weft_hub_retry(struct weft_hub *hub) {
 
 /* The reason why a contribution can't be accepted, or NULL. */
 static const char *contribution_objection(const struct weft_hub *hub, const struct hub_pe *pe,
-                                          const struct weft_wire_header *header, size_t payload,
-                                          int nfds) {
+                                          const struct weft_wire_header *header,
+                                          const struct weft_wire_body *body) {
     const struct hub_round *round = &hub->round[pe->rounds & 1];
-    if (header->bytes > WEFT_BOOT_BLOB_MAX || header->bytes != payload ||
-        header->nfds > WEFT_BOOT_FDS_MAX || header->nfds != (uint32_t)nfds)
+    if (header->bytes > WEFT_BOOT_BLOB_MAX || header->bytes != body->bytes ||
+        header->nfds > WEFT_BOOT_FDS_MAX || header->nfds != (uint32_t)body->nfds)
         return "a contribution of a wrong size";
     if (pe->receiving)
         return "two contributions to one exchange";
-    if (round->given && (round->bytes != payload || round->nfds != nfds))
+    if (round->given && (round->bytes != body->bytes || round->nfds != body->nfds))
         return "a contribution that differs in size from the other PEs'";
     return NULL;
 }
 
 static const char *contribution_store(struct weft_hub *hub, int pe,
-                                      const struct weft_wire_header *header, const void *payload,
-                                      size_t bytes, struct weft_wire_extra *extra) {
+                                      struct weft_wire_message *message,
+                                      const struct weft_wire_body *body) {
     struct hub_pe *it = &hub->pe[pe];
     struct hub_round *round = &hub->round[it->rounds & 1];
-    const char *why = contribution_objection(hub, it, header, bytes, extra->nfds);
-    if (!why && !round->given && round_begin(round, hub->npes, bytes, extra->nfds))
+    const char *why = contribution_objection(hub, it, &message->header, body);
+    if (!why && !round->given && round_begin(round, hub->npes, body->bytes, body->nfds))
         why = "more than the launcher has memory for";
     if (why)
         return why;
-    memcpy(round->blobs + (size_t)pe * bytes, payload, bytes);
-    memcpy(round->fds + (size_t)pe * (size_t)extra->nfds, extra->fd,
-           (size_t)extra->nfds * sizeof(int));
-    extra->nfds = 0; /* the round owns them now */
+    size_t nfds = (size_t)body->nfds;
+    memcpy(round->blobs + (size_t)pe * body->bytes, body->payload, body->bytes);
+    memcpy(round->fds + (size_t)pe * nfds, body->fds, nfds * sizeof(int));
+    message->nfds = 0; /* the round owns them now */
     it->rounds++;
     it->position = 0;
     it->receiving = true;
@@ -196,16 +196,17 @@ static const char *contribution_store(struct weft_hub *hub, int pe,
 }
 
 static enum weft_hub_news message_judge(struct weft_hub *hub, int pe,
-                                        const struct weft_wire_header *header, const void *payload,
-                                        size_t bytes, struct weft_wire_extra *extra,
+                                        struct weft_wire_message *message,
+                                        const struct weft_wire_body *body,
                                         struct weft_hub_report *report) {
-    report->pid = extra->sender;
+    const struct weft_wire_header *header = &message->header;
+    report->pid = message->sender;
     report->status = header->status;
     if (header->kind == WEFT_WIRE_GIVE) {
-        report->why = contribution_store(hub, pe, header, payload, bytes, extra);
+        report->why = contribution_store(hub, pe, message, body);
         return report->why ? WEFT_HUB_JUNK : WEFT_HUB_GAVE;
     }
-    if (bytes == 0 && extra->nfds == 0) {
+    if (body->bytes == 0 && body->nfds == 0) {
         switch (header->kind) {
         case WEFT_WIRE_JOIN:
             return WEFT_HUB_JOINED;
@@ -242,15 +243,13 @@ enum weft_hub_news weft_hub_serve(struct weft_hub *hub, int pe, struct weft_hub_
     if (it->socket < 0)
         return WEFT_HUB_NOTHING;
     share_deliver(hub, it);
-    struct weft_wire_header header = {0};
-    struct weft_wire_extra extra;
+    struct weft_wire_message message = {0};
     unsigned char payload[WEFT_BOOT_BLOB_MAX];
-    ssize_t bytes =
-        weft_wire_receive(it->socket, &header, payload, sizeof payload, &extra, MSG_DONTWAIT);
+    ssize_t bytes = weft_wire_receive(it->socket, &message, payload, sizeof payload, MSG_DONTWAIT);
     if (bytes < 0)
         return message_failure(it, (int)bytes, report);
-    enum weft_hub_news news =
-        message_judge(hub, pe, &header, payload, (size_t)bytes, &extra, report);
-    weft_wire_close(&extra);
+    struct weft_wire_body body = {payload, (size_t)bytes, message.fd, message.nfds};
+    enum weft_hub_news news = message_judge(hub, pe, &message, &body, report);
+    weft_wire_close(&message);
     return news;
 }

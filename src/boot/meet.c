@@ -24,7 +24,8 @@ static int hello_send(int root, const struct weft_identity *self) {
                                .npes = self->npes};
     memcpy(hello.key, self->job_key.secret, sizeof hello.key);
     weft_machine_processors(&hello.processors);
-    return weft_wire_send(root, &header, &hello, sizeof hello, NULL, 0, 0);
+    struct weft_wire_body body = {.payload = &hello, .bytes = sizeof hello};
+    return weft_wire_send(root, &header, &body, 0);
 }
 
 /* -EAGAIN: another job's listening socket. */
@@ -35,31 +36,30 @@ static int answer_refused(const char *why, size_t bytes) {
     return -EPROTO;
 }
 
-static int answer_welcomed(const struct weft_identity *self, const struct weft_wire_extra *extra,
-                           struct weft_met *met) {
-    if (extra->nfds == 1)
-        return weft_control_map(extra->fd[0], self->npes, &met->control);
-    weft_log("PE 0 has sent %d descriptors in place of the control page", extra->nfds);
+static int answer_welcomed(const struct weft_identity *self,
+                           const struct weft_wire_message *message, struct weft_met *met) {
+    if (message->nfds == 1)
+        return weft_control_map(message->fd[0], self->npes, &met->control);
+    weft_log("PE 0 has sent %d descriptors in place of the control page", message->nfds);
     return -EPROTO;
 }
 
 static int answer_hear(int root, const struct weft_identity *self, struct weft_met *met) {
-    struct weft_wire_header header = {0};
-    struct weft_wire_extra extra;
+    struct weft_wire_message message = {0};
     char why[WEFT_REFUSAL_BYTES];
-    ssize_t bytes = weft_wire_receive(root, &header, why, sizeof why, &extra, 0);
+    ssize_t bytes = weft_wire_receive(root, &message, why, sizeof why, 0);
     if (bytes < 0) {
         weft_log("PE 0 is gone before all PEs had come: %s", strerror((int)-bytes));
         return (int)bytes;
     }
     int error = -EPROTO;
-    if (header.kind == WEFT_WIRE_WELCOME)
-        error = answer_welcomed(self, &extra, met);
-    else if (header.kind == WEFT_WIRE_REFUSAL)
+    if (message.header.kind == WEFT_WIRE_WELCOME)
+        error = answer_welcomed(self, &message, met);
+    else if (message.header.kind == WEFT_WIRE_REFUSAL)
         error = answer_refused(why, (size_t)bytes);
     else
-        weft_log("PE 0 answers with a message of no known kind (%u)", header.kind);
-    weft_wire_close(&extra);
+        weft_log("PE 0 answers with a message of no known kind (%u)", message.header.kind);
+    weft_wire_close(&message);
     return error;
 }
 

@@ -36,7 +36,8 @@ struct acceptor {
 
 static void peer_refuse(const struct weft_connection *peer, const char *why) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_REFUSAL};
-    weft_wire_send(peer->socket, &header, why, strlen(why), NULL, 0, MSG_DONTWAIT);
+    struct weft_wire_body body = {.payload = why, .bytes = strlen(why)};
+    weft_wire_send(peer->socket, &header, &body, MSG_DONTWAIT);
 }
 
 /* The job cannot come about: everyone hears why. */
@@ -111,20 +112,18 @@ static bool hello_hear(void *owner, int socket, pid_t pid) {
     union {
         struct weft_hello hello;
         unsigned char bytes[MESSAGE_MAX];
-    } message = {0};
-    struct weft_wire_header header = {0};
-    struct weft_wire_extra extra;
+    } payload = {0};
+    struct weft_wire_message message = {0};
     struct weft_connection peer = {.socket = socket, .pid = pid};
-    ssize_t bytes =
-        weft_wire_receive(socket, &header, &message, sizeof message, &extra, MSG_DONTWAIT);
+    ssize_t bytes = weft_wire_receive(socket, &message, &payload, sizeof payload, MSG_DONTWAIT);
     if (bytes == -EAGAIN)
         return false;
     if (bytes >= 0)
-        weft_wire_close(&extra);
-    if (bytes < 0 || header.kind != WEFT_WIRE_HELLO || acceptor->failed)
+        weft_wire_close(&message);
+    if (bytes < 0 || message.header.kind != WEFT_WIRE_HELLO || acceptor->failed)
         close(socket);
     else
-        acceptor->failed = hello_judge(acceptor, &message.hello, (size_t)bytes, &peer);
+        acceptor->failed = hello_judge(acceptor, &payload.hello, (size_t)bytes, &peer);
     return true;
 }
 
@@ -187,8 +186,9 @@ static int acceptor_turn(struct acceptor *acceptor) {
 
 static int peers_welcome(struct acceptor *acceptor, int page) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_WELCOME};
+    struct weft_wire_body body = {.fds = &page, .nfds = 1};
     for (int pe = 1; pe < acceptor->self->npes; pe++) {
-        int error = weft_wire_send(acceptor->pe[pe].socket, &header, NULL, 0, &page, 1, 0);
+        int error = weft_wire_send(acceptor->pe[pe].socket, &header, &body, 0);
         if (error) {
             weft_log("cannot welcome PE %d (pid %d): %s", pe, acceptor->pe[pe].pid,
                      strerror(-error));

@@ -20,7 +20,6 @@
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/boot.h"
-#include "boot/exchange.h"
 #include "boot/late.h"
 #include "boot/listener.h"
 #include "boot/notice.h"
@@ -137,41 +136,40 @@ static bool call_belongs(const struct root *root, const struct weft_wire_header 
            member_is_missing(root, header->first);
 }
 
-static int call_keep(struct root *root, const struct weft_wire_header *header,
-                     const struct call *call, ssize_t bytes, struct weft_wire_extra *extra) {
+static int call_keep(struct root *root, struct weft_wire_message *message, const struct call *call,
+                     ssize_t bytes) {
     const struct weft_exchange *exchange = root->exchange;
-    size_t at = header->first, nfds = (size_t)exchange->nfds;
+    size_t at = message->header.first, nfds = (size_t)exchange->nfds;
     if (bytes < 0)
         return (int)bytes;
-    if ((size_t)bytes != CALL_BYTES(exchange->bytes) || extra->nfds != exchange->nfds)
+    if ((size_t)bytes != CALL_BYTES(exchange->bytes) || message->nfds != exchange->nfds)
         return -EPROTO;
     if (exchange->bytes)
-        memcpy(exchange->all + at * exchange->bytes, call->mine, exchange->bytes);
+        memcpy(weft_exchange_at(exchange, at), call->mine, exchange->bytes);
     if (nfds)
-        memcpy(exchange->all_fds + at * nfds, extra->fd, nfds * sizeof(int));
-    extra->nfds = 0; /* the exchange owns them now */
+        memcpy(exchange->all_fds + at * nfds, message->fd, nfds * sizeof(int));
+    message->nfds = 0; /* the exchange owns them now */
     return 0;
 }
 
 static bool call_hear(void *owner, int peer, pid_t pid) {
     struct root *root = owner;
-    struct weft_wire_header header = {0};
-    struct weft_wire_extra extra;
+    struct weft_wire_message message = {0};
     struct call call = {0};
     (void)pid;
-    ssize_t bytes = weft_wire_receive(peer, &header, &call, sizeof call, &extra, MSG_DONTWAIT);
+    ssize_t bytes = weft_wire_receive(peer, &message, &call, sizeof call, MSG_DONTWAIT);
     if (bytes == -EAGAIN)
         return false;
-    if (call_belongs(root, &header, &call, bytes)) {
-        int error = call_keep(root, &header, &call, bytes, &extra);
+    if (call_belongs(root, &message.header, &call, bytes)) {
+        int error = call_keep(root, &message, &call, bytes);
         root->status = root->status ? root->status : error;
-        root->peer[header.first] = peer;
+        root->peer[message.header.first] = peer;
         root->arrived++;
     } else {
         close(peer);
     }
     if (bytes >= 0)
-        weft_wire_close(&extra);
+        weft_wire_close(&message);
     return true;
 }
 
@@ -205,7 +203,7 @@ static bool peer_serve(const struct root *root, int peer, int *position) {
     const struct weft_exchange *exchange = root->exchange;
     struct weft_wire_header header = {.kind = WEFT_WIRE_FAIL, .status = root->status};
     if (root->status) {
-        int error = weft_wire_send(peer, &header, NULL, 0, NULL, 0, MSG_DONTWAIT);
+        int error = weft_wire_send(peer, &header, NULL, MSG_DONTWAIT);
         if (error && error != -EAGAIN && error != -EPIPE)
             subset_give_up(root->subset, error, "refuse a member");
         return error != -EAGAIN;
@@ -218,9 +216,10 @@ static bool peer_serve(const struct root *root, int peer, int *position) {
                                            .nfds = (uint32_t)exchange->nfds,
                                            .first = (uint32_t)at,
                                            .count = (uint32_t)count};
-        int error = weft_wire_send(
-            peer, &header, exchange->all + at * exchange->bytes, (size_t)count * exchange->bytes,
-            exchange->all_fds + at * (size_t)exchange->nfds, count * exchange->nfds, MSG_DONTWAIT);
+        struct weft_wire_body body = {
+            weft_exchange_at(exchange, at), (size_t)count * exchange->bytes,
+            exchange->all_fds + at * (size_t)exchange->nfds, count * exchange->nfds};
+        int error = weft_wire_send(peer, &header, &body, MSG_DONTWAIT);
         if (error == -EAGAIN || error == -ETOOMANYREFS)
             return false;
         if (error && error != -EPIPE)
@@ -248,11 +247,10 @@ static void root_distribute(struct root *root) {
     }
 }
 
-static int exchange_place_own(const struct weft_exchange *exchange, const void *mine,
-                              const int *fds) {
+static int exchange_place_own(const struct weft_exchange *exchange) {
     for (int i = 0; i < exchange->members * exchange->nfds; i++)
         exchange->all_fds[i] = -1;
-    int error = weft_exchange_alone(exchange, mine, fds);
+    int error = weft_exchange_alone(exchange);
     for (int i = 0; error && i < exchange->nfds; i++)
         exchange->all_fds[i] = -1;
     return error;
@@ -264,9 +262,9 @@ static void exchange_close_all(const struct weft_exchange *exchange) {
             close(exchange->all_fds[i]);
 }
 
-static int root_run(struct root *root, const void *mine, const int *fds) {
+static int root_run(struct root *root) {
     uint64_t name;
-    root->status = exchange_place_own(root->exchange, mine, fds);
+    root->status = exchange_place_own(root->exchange);
     int error = weft_listener_open(&root->listener, weft_rendezvous_listen_private(&name));
     if (error)
         return subset_give_up(root->subset, error, "open a socket for the other members");
@@ -284,11 +282,11 @@ static int root_run(struct root *root, const void *mine, const int *fds) {
 }
 
 static int root_exchange(const struct weft_boot_subset *subset, uint64_t number,
-                         struct weft_exchange *exchange, const void *mine, const int *fds) {
+                         struct weft_exchange *exchange) {
     int peer[subset->count];
     memset(peer, 0xff, sizeof peer);
     struct root root = {.subset = subset, .number = number, .exchange = exchange, .peer = peer};
-    int error = root_run(&root, mine, fds);
+    int error = root_run(&root);
     if (error)
         exchange_close_all(exchange);
     return error;
@@ -297,15 +295,15 @@ static int root_exchange(const struct weft_boot_subset *subset, uint64_t number,
 /* --- A peer ---------------------------------------------------------------------------------- */
 
 static int call_send(const struct weft_boot_subset *subset, int root, uint64_t number,
-                     uint32_t member, const struct weft_exchange *exchange, const void *mine,
-                     const int *fds) {
+                     uint32_t member, const struct weft_exchange *exchange) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_CALL, .first = member};
     struct call call = {.subset = number};
     if (exchange->bytes)
-        memcpy(call.mine, mine, exchange->bytes);
+        memcpy(call.mine, exchange->mine, exchange->bytes);
+    struct weft_wire_body body = {&call, CALL_BYTES(exchange->bytes), exchange->fds,
+                                  exchange->nfds};
     for (;;) {
-        int error = weft_wire_send(root, &header, &call, CALL_BYTES(exchange->bytes), fds,
-                                   exchange->nfds, MSG_DONTWAIT);
+        int error = weft_wire_send(root, &header, &body, MSG_DONTWAIT);
         if (error != -ETOOMANYREFS && error != -EAGAIN)
             return error;
         abort_check(subset);
@@ -363,12 +361,12 @@ static int abort_await(const struct weft_boot_subset *subset) {
 }
 
 static int peer_exchange(const struct weft_boot_subset *subset, uint64_t number, uint32_t member,
-                         struct weft_exchange *exchange, const void *mine, const int *fds) {
+                         struct weft_exchange *exchange) {
     for (;;) {
         int root = root_reach(subset, number);
         if (root < 0)
             return root;
-        int sent = call_send(subset, root, number, member, exchange, mine, fds);
+        int sent = call_send(subset, root, number, member, exchange);
         int error = sent ? sent : peer_take_all(subset, root, exchange);
         close(root);
         if (error == 0)
@@ -409,11 +407,10 @@ static uint64_t subset_number(const struct weft_boot_subset *subset) {
     return sum ? sum : 1;
 }
 
-int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *mine, size_t bytes,
-                             void *all, const int *fds, int nfds, int *all_fds) {
-    struct weft_exchange exchange = {
-        .members = subset->count, .bytes = bytes, .nfds = nfds, .all = all, .all_fds = all_fds};
-    int error = weft_exchange_check(&exchange), member = error ? error : subset_check(subset);
+int weft_boot_exchange_among(const struct weft_boot_subset *subset,
+                             struct weft_exchange *exchange) {
+    exchange->members = subset->count;
+    int error = weft_exchange_check(exchange), member = error ? error : subset_check(subset);
     if (error || member < 0)
         return error ? weft_fail(error, "%s: an exchange: %s", subset->call, strerror(-error))
                      : member;
@@ -424,11 +421,11 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *
                               .which = (uint32_t)number,
                               .server = "its first PE"};
     if (subset->count == 1)
-        error = weft_exchange_alone(&exchange, mine, fds);
+        error = weft_exchange_alone(exchange);
     else if (member == 0)
-        error = root_exchange(subset, number, &exchange, mine, fds);
+        error = root_exchange(subset, number, exchange);
     else
-        error = peer_exchange(subset, number, (uint32_t)member, &exchange, mine, fds);
+        error = peer_exchange(subset, number, (uint32_t)member, exchange);
     weft_late_end(&late);
     if (error && error != -ECONNABORTED)
         weft_fail(error, "%s: an exchange among %d PEs: %s", subset->call, subset->count,
@@ -438,7 +435,8 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset, const void *
 
 int weft_boot_agree_among(const struct weft_boot_subset *subset, int own) {
     int all[subset->count], first = 0;
-    int error = weft_boot_exchange_among(subset, &own, sizeof own, all, NULL, 0, NULL);
+    struct weft_exchange exchange = {.mine = &own, .bytes = sizeof own, .all = all};
+    int error = weft_boot_exchange_among(subset, &exchange);
     while (error == 0 && first < subset->count && all[first] == 0)
         first++;
     if (error || first == subset->count)

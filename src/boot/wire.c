@@ -26,13 +26,15 @@ static void fds_attach(struct msghdr *message, union ancillary *ancillary, const
     message->msg_controllen = CMSG_SPACE(bytes);
 }
 
-int weft_wire_send(int socket, const struct weft_wire_header *header, const void *payload,
-                   size_t bytes, const int *fds, int nfds, int flags) {
-    struct iovec parts[2] = {{(void *)header, sizeof *header}, {(void *)payload, bytes}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = bytes ? 2 : 1};
+int weft_wire_send(int socket, const struct weft_wire_header *header,
+                   const struct weft_wire_body *body, int flags) {
+    struct iovec parts[2] = {{(void *)header, sizeof *header}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = body && body->bytes ? 2 : 1};
     union ancillary ancillary;
-    if (nfds > 0)
-        fds_attach(&message, &ancillary, fds, nfds);
+    if (body)
+        parts[1] = (struct iovec){(void *)body->payload, body->bytes};
+    if (body && body->nfds > 0)
+        fds_attach(&message, &ancillary, body->fds, body->nfds);
     ssize_t sent;
     do {
         sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
@@ -42,16 +44,16 @@ int weft_wire_send(int socket, const struct weft_wire_header *header, const void
     return errno == ECONNRESET ? -EPIPE : -errno;
 }
 
-static void extra_collect(struct msghdr *message, struct weft_wire_extra *extra) {
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
+static void message_collect(struct weft_wire_message *message, struct msghdr *received) {
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(received); part; part = CMSG_NXTHDR(received, part)) {
         size_t bytes = part->cmsg_len - CMSG_LEN(0);
         if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
-            memcpy(extra->fd, CMSG_DATA(part), bytes);
-            extra->nfds = (int)(bytes / sizeof(int));
+            memcpy(message->fd, CMSG_DATA(part), bytes);
+            message->nfds = (int)(bytes / sizeof(int));
         } else if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS) {
             struct ucred credentials;
             memcpy(&credentials, CMSG_DATA(part), sizeof credentials);
-            extra->sender = credentials.pid;
+            message->sender = credentials.pid;
         }
     }
 }
@@ -66,27 +68,27 @@ static int message_refusal(ssize_t received, int flags) {
     return 0;
 }
 
-ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *payload,
-                          size_t capacity, struct weft_wire_extra *extra, int flags) {
-    struct iovec parts[2] = {{header, sizeof *header}, {payload, capacity}};
+ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *payload,
+                          size_t capacity, int flags) {
+    struct iovec parts[2] = {{&message->header, sizeof message->header}, {payload, capacity}};
     union ancillary ancillary;
-    struct msghdr message = {.msg_iov = parts,
-                             .msg_iovlen = 2,
-                             .msg_control = &ancillary,
-                             .msg_controllen = sizeof ancillary};
-    extra->sender = 0;
-    extra->nfds = 0;
+    struct msghdr msghdr = {.msg_iov = parts,
+                            .msg_iovlen = 2,
+                            .msg_control = &ancillary,
+                            .msg_controllen = sizeof ancillary};
+    message->sender = 0;
+    message->nfds = 0;
     ssize_t received;
     do {
-        received = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+        received = recvmsg(socket, &msghdr, flags | MSG_CMSG_CLOEXEC);
     } while (received < 0 && errno == EINTR);
     if (received < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;
-    extra_collect(&message, extra);
-    int error = message_refusal(received, message.msg_flags);
+    message_collect(message, &msghdr);
+    int error = message_refusal(received, msghdr.msg_flags);
     if (error == 0)
-        return received - (ssize_t)sizeof *header;
-    weft_wire_close(extra);
+        return received - (ssize_t)sizeof message->header;
+    weft_wire_close(message);
     return error;
 }
 
@@ -103,8 +105,8 @@ int weft_wire_batch(size_t bytes, int nfds, int missing) {
     return count;
 }
 
-void weft_wire_close(struct weft_wire_extra *extra) {
-    for (int i = 0; i < extra->nfds; i++)
-        close(extra->fd[i]);
-    extra->nfds = 0;
+void weft_wire_close(struct weft_wire_message *message) {
+    for (int i = 0; i < message->nfds; i++)
+        close(message->fd[i]);
+    message->nfds = 0;
 }

@@ -47,28 +47,36 @@ struct weft_wire_header {
     int32_t status;
 };
 
-/* The sender and the descriptors of a message. The receiver owns the descriptors; they are
- * close-on-exec. */
-struct weft_wire_extra {
+/* What may follow a header: a payload, and descriptors beside it. */
+struct weft_wire_body {
+    const void *payload;
+    size_t bytes;
+    const int *fds;
+    int nfds;
+};
+
+/* A message that has arrived. The receiver owns its descriptors; they are close-on-exec. */
+struct weft_wire_message {
+    struct weft_wire_header header;
     pid_t sender; /* as the kernel says, where the socket has SO_PASSCRED; otherwise 0 */
     int nfds;
     int fd[WEFT_WIRE_FDS_MAX];
 };
 
-/* Sends one message. `flags`: MSG_DONTWAIT or 0. 0 or -errno; -EPIPE when the other side is gone.
- */
-int weft_wire_send(int socket, const struct weft_wire_header *header, const void *payload,
-                   size_t bytes, const int *fds, int nfds, int flags);
+/* Sends one message; `body` may be NULL. `flags`: MSG_DONTWAIT or 0. 0 or -errno; -EPIPE when the
+ * other side is gone. */
+int weft_wire_send(int socket, const struct weft_wire_header *header,
+                   const struct weft_wire_body *body, int flags);
 
 /* Receives one message: the bytes of its payload, or -errno. -EPIPE: the other side is gone;
  * -EPROTO: no message of ours; -EMFILE: no room for its descriptors. Descriptors of a message that
  * is refused are closed. */
-ssize_t weft_wire_receive(int socket, struct weft_wire_header *header, void *payload,
-                          size_t capacity, struct weft_wire_extra *extra, int flags);
+ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *payload,
+                          size_t capacity, int flags);
 
 /* The number of contributions of this size, at most `missing`, that fit into one message. */
 int weft_wire_batch(size_t bytes, int nfds, int missing);
 
-void weft_wire_close(struct weft_wire_extra *extra);
+void weft_wire_close(struct weft_wire_message *message);
 
 #endif

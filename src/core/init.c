@@ -161,13 +161,19 @@ static int share_memory(void) {
     size_t npes = (size_t)weft_job.npes;
     struct facts mine, *all = calloc(npes, sizeof *all);
     int *all_fds = calloc(npes * NFDS, sizeof *all_fds), fds[NFDS];
+    struct weft_exchange exchange = {.mine = &mine,
+                                     .bytes = sizeof mine,
+                                     .all = all,
+                                     .fds = fds,
+                                     .nfds = NFDS,
+                                     .all_fds = all_fds};
     int result = all && all_fds ? 0 : -ENOMEM;
     if (result < 0)
         weft_log("no memory for what %zu PEs tell each other", npes);
     if (result == 0)
         result = make_own_memory(&mine, fds);
     if (result == 0)
-        result = weft_boot_exchange("shmem_init", &mine, sizeof mine, all, fds, NFDS, all_fds);
+        result = weft_boot_exchange(&exchange, "shmem_init");
     if (result == 0)
         result = attach_all(all, all_fds);
     free(all);

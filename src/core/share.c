@@ -219,7 +219,9 @@ static int exchange_blocks(struct weft_share *share, const struct weft_boot_subs
     const struct weft_share_space *space = share->block->space;
     struct weft_block_facts mine = facts_of(share->block), all[subset->count];
     int fds[subset->count];
-    int own = weft_boot_exchange_among(subset, &mine, sizeof mine, all, &fd, 1, fds);
+    struct weft_exchange exchange = {
+        .mine = &mine, .bytes = sizeof mine, .all = all, .fds = &fd, .nfds = 1, .all_fds = fds};
+    int own = weft_boot_exchange_among(subset, &exchange);
     bool exchanged = own == 0;
     if (exchanged && (own = check_facts(subset, all)) == 0)
         own = space->map(share, all, fds, subset->call);

@@ -321,7 +321,8 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
 static int create_try(const struct weft_boot_subset *subset, struct weft_team *shape,
                       unsigned first, struct weft_team **team) {
     struct slots mine = free_slots(), all[subset->count];
-    int result = weft_boot_exchange_among(subset, &mine, sizeof mine, all, NULL, 0, NULL);
+    struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = all};
+    int result = weft_boot_exchange_among(subset, &exchange);
     for (int i = 0; i < subset->count && result == 0; i++)
         keep_common(&mine, &all[i]);
     if (result == 0 && (shape->slot = choose_slot(&mine, first)) < 0)

@@ -53,8 +53,10 @@ static int extent_exchange(struct weft_gpu_window *window, int fd, const char *c
     int *fds = calloc(npes, sizeof *fds);
     char mine = 0, *all = malloc(npes); /* a message has something in it */
     int error = weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call), call);
+    struct weft_exchange exchange = {
+        .mine = &mine, .bytes = sizeof mine, .all = all, .fds = &fd, .nfds = 1, .all_fds = fds};
     if (error == 0)
-        error = weft_boot_exchange(call, &mine, sizeof mine, all, &fd, 1, fds);
+        error = weft_boot_exchange(&exchange, call);
     if (error == 0)
         error = weft_device_agree(peers_attach(window, fds, call), call);
     free(fds);

@@ -106,7 +106,8 @@ static int wishes_share(struct trials *trials) {
     for (int pe = 0; pe < weft_job.npes; pe++)
         if (weft_device.peers[pe].ordinal < 0)
             mine.bits[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
-    return weft_boot_exchange(trials->call, &mine, sizeof mine, trials->wishes, NULL, 0, NULL);
+    struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = trials->wishes};
+    return weft_boot_exchange(&exchange, trials->call);
 }
 
 /* Among the words of WORLD, which nobody uses yet. */

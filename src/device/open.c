@@ -57,11 +57,11 @@ static int facts_meet(size_t *slot_bytes, const char *call) {
     struct device_facts mine = {weft_device.gpu->uuid, weft_device.gpu->memory_bytes,
                                 weft_device.gpu->granularity};
     struct device_facts *all = calloc(npes, sizeof *all);
+    struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = all};
     weft_device.peers = calloc(npes, sizeof *weft_device.peers);
     int error = all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
     error = weft_device_agree(error, call);
-    if (error == 0 &&
-        (error = weft_boot_exchange(call, &mine, sizeof mine, all, NULL, 0, NULL)) == 0)
+    if (error == 0 && (error = weft_boot_exchange(&exchange, call)) == 0)
         facts_take(all, slot_bytes);
     free(all);
     if (error)

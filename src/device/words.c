@@ -60,10 +60,16 @@ static int host_words_open(int (*agree)(const void *, int), const char *call) {
     size_t npes = (size_t)weft_job.npes;
     int error = agree(call, host_words_make(call)), *fds = calloc(npes, sizeof *fds);
     char mine = 0, *all = malloc(npes); /* a message has something in it */
+    struct weft_exchange exchange = {.mine = &mine,
+                                     .bytes = sizeof mine,
+                                     .all = all,
+                                     .fds = &host_words.fd,
+                                     .nfds = 1,
+                                     .all_fds = fds};
     if (error == 0)
         error = agree(call, fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call));
     if (error == 0)
-        error = weft_boot_exchange(call, &mine, sizeof mine, all, &host_words.fd, 1, fds);
+        error = weft_boot_exchange(&exchange, call);
     if (error == 0)
         error = agree(call, host_words_attach(fds, call));
     free(all);

@@ -43,8 +43,8 @@ static void give(int pe, size_t bytes, int nfds) {
     struct weft_wire_header header = {
         .kind = WEFT_WIRE_GIVE, .bytes = (uint32_t)bytes, .nfds = (uint32_t)nfds};
     memset(blob, pe, sizeof blob);
-    EXPECT(weft_wire_send(pe_end[pe], &header, blob, bytes, fds, nfds, MSG_DONTWAIT) == 0, "%d",
-           pe);
+    struct weft_wire_body body = {blob, bytes, fds, nfds};
+    EXPECT(weft_wire_send(pe_end[pe], &header, &body, MSG_DONTWAIT) == 0, "%d", pe);
 }
 
 static enum weft_hub_news serve(int pe) {
@@ -55,14 +55,13 @@ static enum weft_hub_news serve(int pe) {
 /* Takes what lies ready for this PE; how many contributions. */
 static int take(int pe) {
     static unsigned char payload[WEFT_WIRE_PAYLOAD_MAX];
-    struct weft_wire_header header;
-    struct weft_wire_extra extra;
+    struct weft_wire_message message;
     int contributions = 0;
-    while (weft_wire_receive(pe_end[pe], &header, payload, sizeof payload, &extra, MSG_DONTWAIT) >=
-           0) {
-        EXPECT(header.first == (uint32_t)contributions, "first is %u", header.first);
-        contributions += (int)header.count;
-        weft_wire_close(&extra);
+    while (weft_wire_receive(pe_end[pe], &message, payload, sizeof payload, MSG_DONTWAIT) >= 0) {
+        EXPECT(message.header.first == (uint32_t)contributions, "first is %u",
+               message.header.first);
+        contributions += (int)message.header.count;
+        weft_wire_close(&message);
         serve(pe); /* there is room again */
     }
     return contributions;
@@ -109,10 +108,11 @@ static void unfinished_round(void) {
 static void wrong_sizes(void) {
     open_hub(2);
     struct weft_wire_header lie = {.kind = WEFT_WIRE_GIVE, .bytes = 100};
-    weft_wire_send(pe_end[0], &lie, "abc", 3, NULL, 0, MSG_DONTWAIT);
+    struct weft_wire_body body = {.payload = "abc", .bytes = 3};
+    weft_wire_send(pe_end[0], &lie, &body, MSG_DONTWAIT);
     EXPECT(serve(0) == WEFT_HUB_JUNK, "fewer bytes than it says");
     lie = (struct weft_wire_header){.kind = WEFT_WIRE_GIVE, .bytes = 3, .nfds = 1};
-    weft_wire_send(pe_end[0], &lie, "abc", 3, NULL, 0, MSG_DONTWAIT);
+    weft_wire_send(pe_end[0], &lie, &body, MSG_DONTWAIT);
     EXPECT(serve(0) == WEFT_HUB_JUNK, "fewer descriptors than it says");
     close_hub(2);
 }
@@ -137,10 +137,11 @@ static void send_random(int pe) {
         .status = (int)random_number(500)};
     size_t bytes =
         random_number(4) && header.bytes <= sizeof payload ? header.bytes : random_number(8192);
+    struct weft_wire_body body = {payload, bytes, fds, nfds};
     if (random_number(16) == 0)
         send(pe_end[pe], payload, random_number(sizeof header), MSG_DONTWAIT | MSG_NOSIGNAL);
     else
-        weft_wire_send(pe_end[pe], &header, payload, bytes, fds, nfds, MSG_DONTWAIT);
+        weft_wire_send(pe_end[pe], &header, &body, MSG_DONTWAIT);
 }
 
 static void random_messages(void) {

@@ -51,9 +51,11 @@ static void join_in_thread(int unused) {
 
 static void exchange(int times) {
     int *all = calloc((size_t)weft_boot.npes, sizeof *all);
-    for (int i = 0; i < (times ? times : 1); i++)
-        if (weft_boot_exchange("exchange", &weft_boot.pe, sizeof *all, all, NULL, 0, NULL))
+    for (int i = 0; i < (times ? times : 1); i++) {
+        struct weft_exchange exchange = {.mine = &weft_boot.pe, .bytes = sizeof *all, .all = all};
+        if (weft_boot_exchange(&exchange, "exchange"))
             exit(71);
+    }
     free(all);
 }
 
@@ -63,7 +65,8 @@ static void among(int host) {
     for (int i = 0; i < npes; i++)
         pes[i] = (host + i) % npes;
     struct weft_boot_subset subset = {.pes = pes, .count = npes, .call = "exchange"};
-    if (weft_boot_exchange_among(&subset, &weft_boot.pe, sizeof *all, all, NULL, 0, NULL))
+    struct weft_exchange exchange = {.mine = &weft_boot.pe, .bytes = sizeof *all, .all = all};
+    if (weft_boot_exchange_among(&subset, &exchange))
         exit(71);
     free(pes);
 }
@@ -79,7 +82,8 @@ static void rejoin(int times) {
 static void give_other_size(int unused) {
     (void)unused;
     char mine[16] = {0}, all[16 * 64];
-    weft_boot_exchange("exchange", mine, sizeof mine, all, NULL, 0, NULL);
+    struct weft_exchange exchange = {.mine = mine, .bytes = sizeof mine, .all = all};
+    weft_boot_exchange(&exchange, "exchange");
 }
 
 static void hang(int unused) {
@@ -135,9 +139,10 @@ static void fork_meddler(int unused) {
     pid_t child = fork();
     if (child == 0) {
         int all[64];
+        struct weft_exchange exchange = {.mine = all, .bytes = 4, .all = all};
         weft_boot_end_job(9, false);
         weft_boot_leave();
-        exit(weft_boot_exchange("exchange", all, 4, all, NULL, 0, NULL) ? 0 : 1);
+        exit(weft_boot_exchange(&exchange, "exchange") ? 0 : 1);
     }
     int status;
     waitpid(child, &status, 0);
@@ -168,14 +173,16 @@ static void junk(int which) {
     struct weft_wire_header header = {.kind = which == 1 ? 77 : WEFT_WIRE_GIVE, .bytes = 100};
     for (int i = 0; i < 20; i++)
         fds[i] = STDERR_FILENO;
+    struct weft_wire_body many = {endless, 100, fds, 20};
+    struct weft_wire_body wrong = {.payload = endless, .bytes = which == 4 ? sizeof endless : 3};
     if (which == 0)
         send(hub, "short", 5, MSG_NOSIGNAL);
     else if (which == 5)
         send(hub, "", 0, MSG_NOSIGNAL);
     else if (which == 3)
-        weft_wire_send(hub, &header, endless, 100, fds, 20, 0);
+        weft_wire_send(hub, &header, &many, 0);
     else
-        weft_wire_send(hub, &header, endless, which == 4 ? sizeof endless : 3, NULL, 0, 0);
+        weft_wire_send(hub, &header, &wrong, 0);
 }
 
 static void corrupt_page(int unused) {

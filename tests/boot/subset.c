@@ -86,8 +86,13 @@ static int exchange(const struct round *round) {
         mine[at] = byte_of(round, weft_boot.pe, at);
     for (int i = 0; i < round->nfds; i++)
         fds[i] = make_file(round, i);
-    wrong +=
-        weft_boot_exchange_among(&subset, mine, round->bytes, all, fds, round->nfds, all_fds) != 0;
+    struct weft_exchange exchange = {.mine = mine,
+                                     .bytes = round->bytes,
+                                     .all = all,
+                                     .fds = fds,
+                                     .nfds = round->nfds,
+                                     .all_fds = all_fds};
+    wrong += weft_boot_exchange_among(&subset, &exchange) != 0;
     for (int i = 0; i < round->count && !wrong; i++) {
         for (size_t at = 0; at < round->bytes; at++)
             wrong += all[(size_t)i * round->bytes + at] != byte_of(round, round->pes[i], at);
@@ -125,8 +130,8 @@ static void *run_thread(void *tag) {
 static void exchange_of_all(void) {
     int all[PES_MAX];
     for (int i = 0; i < 30; i++) {
-        EXPECT(weft_boot_exchange("exchange", &weft_boot.pe, sizeof *all, all, NULL, 0, NULL) == 0,
-               "%d", i);
+        struct weft_exchange exchange = {.mine = &weft_boot.pe, .bytes = sizeof *all, .all = all};
+        EXPECT(weft_boot_exchange(&exchange, "exchange") == 0, "%d", i);
         for (int pe = 0; pe < weft_boot.npes; pe++)
             EXPECT(all[pe] == pe, "%d", all[pe]);
     }
@@ -155,23 +160,28 @@ static void *lead_from_last(void *tag) {
     return (void *)wrong;
 }
 
+static int exchange_bytes(const struct weft_boot_subset *subset, size_t bytes) {
+    unsigned char mine[16] = {0}, all[PES_MAX * 16];
+    struct weft_exchange exchange = {.mine = mine, .bytes = bytes, .all = all};
+    return weft_boot_exchange_among(subset, &exchange);
+}
+
 static void misfits(void) {
     int twice[2] = {weft_boot.pe, weft_boot.pe}, beyond[2] = {weft_boot.pe, weft_boot.npes};
     int other = (weft_boot.pe + 1) % weft_boot.npes, all_pes[PES_MAX];
-    unsigned char mine[16] = {0}, all[PES_MAX * 16];
     struct weft_boot_subset subset = {.pes = twice, .count = 2, .call = "test"};
-    int rc = weft_boot_exchange_among(&subset, mine, 8, all, NULL, 0, NULL);
+    int rc = exchange_bytes(&subset, 8);
     EXPECT(rc == -EINVAL, "rc is %d", rc);
     subset.pes = beyond;
-    rc = weft_boot_exchange_among(&subset, mine, 8, all, NULL, 0, NULL);
+    rc = exchange_bytes(&subset, 8);
     EXPECT(rc == -EINVAL, "rc is %d", rc);
     subset = (struct weft_boot_subset){.pes = &other, .count = 1, .call = "test"};
-    rc = weft_boot_exchange_among(&subset, mine, 8, all, NULL, 0, NULL);
+    rc = exchange_bytes(&subset, 8);
     EXPECT(rc == (weft_boot.npes > 1 ? -EINVAL : 0), "rc is %d", rc);
     for (int pe = 0; pe < weft_boot.npes; pe++)
         all_pes[pe] = pe;
     subset = (struct weft_boot_subset){.pes = all_pes, .count = weft_boot.npes, .call = "test"};
-    rc = weft_boot_exchange_among(&subset, mine, weft_boot.pe ? 8 : 9, all, NULL, 0, NULL);
+    rc = exchange_bytes(&subset, weft_boot.pe ? 8 : 9);
     EXPECT(rc == (weft_boot.npes > 1 ? -EPROTO : 0), "rc is %d", rc);
 }
 

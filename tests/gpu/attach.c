@@ -71,7 +71,8 @@ static void write_to_all(struct weft_share *share, const struct group *group, si
 
 static void meet(const struct group *group) {
     char mine = 0, all[PES_MAX];
-    int rc = weft_boot_exchange_among(&group->subset, &mine, 1, all, NULL, 0, NULL);
+    struct weft_exchange exchange = {.mine = &mine, .bytes = 1, .all = all};
+    int rc = weft_boot_exchange_among(&group->subset, &exchange);
     EXPECT(rc == 0, "rc is %d", rc);
 }
 
