@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives on active sets, which OpenSHMEM 1.6 deprecates and still requires. With this file,
- * src/coll/active.[ch], src/coll/active_check.[ch] and their part of include/shmem_deprecated.h all
- * of it goes, because nothing else depends on any of them. */
+ * src/coll/active.[ch] and their part of include/shmem_deprecated.h all of it goes, because nothing
+ * else depends on any of them. */
 #include "core/order.h"
 #include "coll/active.h"
 #include "api/checked.h"

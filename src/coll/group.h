@@ -25,7 +25,7 @@ struct weft_group {
     /* Of an active set: sizes[member] = what each member has passed as `mine`; a sync follows. */
     void (*share)(const struct weft_group *group, size_t mine, size_t *sizes);
 
-    /* Of an active set: all members make this call with these arguments (coll/active_check.h). */
+    /* Of an active set: all members make this call with these arguments (coll/active.c). */
     void (*check)(const struct weft_group *group, const struct weft_same *arguments);
 };
 

@@ -49,7 +49,7 @@ struct weft_team_words {
     _Atomic uint32_t lost_member;       /* WORLD's only; see coll/lost_member.h */
     _Atomic uint32_t pinned, returning; /* WORLD's only; see core/pin.h */
     _Alignas(64) unsigned char active_posts[WEFT_ACTIVE_POSTS_BYTES]; /* WORLD's only; see
-                                                                         coll/active_check.h */
+                                                                         coll/active.c */
     struct weft_packet packets[WEFT_PACKETS]; /* by the packet epoch modulo their number */
 };
 

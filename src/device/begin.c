@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
 #include "transport/gpu_side.h"
+#include "core/pin.h"
 #include "device/device.h"
-#include "device/host.h"
 
 static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool begun; /* this PE's GPU is open, with all that calls of any thread need */
@@ -49,6 +50,83 @@ int weft_device_inspect(struct weft_gpu *gpu, const char *call) {
     return error ? error : weft_gpu_describe(gpu, ordinal);
 }
 
+/* --- Host memory within the GPU's reach ---------------------------------------------------------
+ * The host's symmetric memory, own and peers', registered piece by piece as it is committed. What
+ * CUDA refuses is copied by copy engines, and out of kernels' reach. */
+
+/* Pieces of each slot of the host heap that are registered, and whether the statics are. */
+static struct {
+    size_t bytes;
+    unsigned npieces;
+    size_t pieces[2 * WEFT_EXTENTS_MAX]; /* where each begins */
+    bool statics, refused;
+} registered;
+
+static void *heap_slot_at(uint32_t slot) {
+    return weft_window_slot_begin(&weft_windows.heap.window, slot);
+}
+
+/* GPUs then reach host memory by copies alone, and their kernels not at all: said once. */
+static bool memory_register(void *at, size_t bytes) {
+    if (weft_gpu_register(at, bytes) == 0)
+        return true;
+    if (!registered.refused)
+        weft_log("%s: kernels cannot reach symmetric memory of the host", weft_fail_text());
+    registered.refused = true;
+    return false;
+}
+
+/* Registers with the GPU what of the host heap is new: one thread at a time, with the GPU open. */
+static void heap_register(const char *call) {
+    size_t now = weft_window_bytes(&weft_windows.heap.window), begin = registered.bytes;
+    if (now <= begin || registered.refused)
+        return;
+    if (begin == 0)
+        weft_pin_announce(call);
+    if (registered.npieces == sizeof registered.pieces / sizeof *registered.pieces) {
+        registered.refused = true;
+        weft_log("the symmetric heap has grown %u times: kernels cannot reach what is new; set "
+                 "SHMEM_SYMMETRIC_SIZE to what the program needs",
+                 registered.npieces);
+        return;
+    }
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
+    for (uint32_t slot = 0; slot < weft_windows.heap.window.count; slot++)
+        if (!memory_register((char *)heap_slot_at(slot) + begin, now - begin))
+            break;
+    registered.pieces[registered.npieces++] = begin;
+    registered.bytes = now;
+    weft_gpu_leave(scope);
+}
+
+/* In place, where the program has them; and the peers'. Once. */
+static void statics_register(void) {
+    const struct weft_segment *statics = &weft_windows.statics;
+    size_t bytes = statics->window.bytes;
+    if (bytes == 0 || registered.refused)
+        return;
+    registered.statics = true;
+    memory_register((void *)statics->window.local, bytes);
+    for (uint32_t slot = 0; weft_segment_is_mapped(statics) && slot < statics->window.count; slot++)
+        memory_register(weft_window_slot_begin(&statics->window, slot), bytes);
+}
+
+static void host_unregister(void) {
+    const struct weft_segment *statics = &weft_windows.statics;
+    for (unsigned piece = 0; piece < registered.npieces; piece++)
+        for (uint32_t slot = 0; slot < weft_windows.heap.window.count; slot++)
+            weft_gpu_unregister((char *)heap_slot_at(slot) + registered.pieces[piece]);
+    if (registered.statics)
+        weft_gpu_unregister((void *)statics->window.local);
+    for (uint32_t slot = 0;
+         registered.statics && weft_segment_is_mapped(statics) && slot < statics->window.count;
+         slot++)
+        weft_gpu_unregister(weft_window_slot_begin(&statics->window, slot));
+    memset(&registered, 0, sizeof registered);
+}
+
+/* --- Opening and closing ---------------------------------------------------------------------- */
+
 static void own_gpu_close(void) {
     weft_gpu_close(weft_device.gpu);
     weft_device.gpu = NULL;
@@ -63,8 +141,8 @@ static int own_gpu_open(const char *call) {
     if ((error = weft_gpu_kernels_open()) == 0)
         error = weft_gpu_rescue_open(weft_device.gpu, &weft_job.control->abort);
     if (error == 0) {
-        weft_device_register_statics();
-        weft_device_register_heap(call);
+        statics_register();
+        heap_register(call);
     } else {
         weft_gpu_kernels_close();
     }
@@ -88,13 +166,13 @@ int weft_device_begin(const char *call) {
 void weft_device_heap_grown(const char *call) {
     pthread_mutex_lock(&beginning);
     if (atomic_load(&begun))
-        weft_device_register_heap(call);
+        heap_register(call);
     pthread_mutex_unlock(&beginning);
 }
 
 void weft_device_end(void) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    weft_device_unregister_all();
+    host_unregister();
     weft_gpu_sides_close();
     weft_gpu_kernels_close();
     weft_gpu_leave(scope);

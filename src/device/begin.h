@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* This PE's GPU: which one it is, and the opening of it, which is local. */
+/* This PE's GPU: which one it is, the opening of it, which is local, and the host's symmetric
+ * memory within its reach. */
 #ifndef WEFT_DEVICE_BEGIN_H
 #define WEFT_DEVICE_BEGIN_H
 

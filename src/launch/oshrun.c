@@ -21,7 +21,6 @@
 #include "launch/output.h"
 #include "launch/parse.h"
 #include "launch/reap.h"
-#include "launch/signals.h"
 #include "launch/spawn.h"
 
 enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
@@ -97,10 +96,39 @@ static void notice_serve(struct weft_run *run) {
         weft_reap_noticed(run, &notice);
 }
 
+static void signal_forward(struct weft_run *run, int signal, bool group_has_it) {
+    if (group_has_it)
+        return;
+    for (int pe = 0; pe < run->npes; pe++)
+        weft_run_signal(run, pe, signal);
+}
+
+static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
+    if (signal == SIGCHLD) {
+        weft_reap_children(run);
+        return;
+    }
+    signal_forward(run, signal, group_has_it);
+    if (weft_catch_is_deadly(signal))
+        weft_end_signaled(run, signal, group_has_it);
+    else if (signal == SIGTSTP)
+        kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
+}
+
+/* Takes in the signals that have come: passes them on, or reaps children. One that the kernel sends
+ * on behalf of the terminal goes to our whole process group, in which the PEs are, and is not sent
+ * to them again. */
+static void signals_serve(struct weft_run *run) {
+    int signal;
+    bool from_kernel;
+    while (weft_catch_next(run, &signal, &from_kernel))
+        signal_serve(run, signal, from_kernel);
+}
+
 /* Signals first: the deaths that follow a Ctrl-C are not the fault of those who die. */
 static void polls_serve(struct weft_run *run, const struct pollfd *polls) {
     if (polls[POLL_SIGNALS].revents)
-        weft_signals_serve(run);
+        signals_serve(run);
     for (int pe = 0; run->hub && pe < run->npes; pe++)
         if (polls[POLL_PES + pe].revents)
             weft_reap_serve(run, pe);

@@ -38,7 +38,7 @@ RANKS = {
         {"lock"},
     ],
     "device": [
-        {"device", "host", "queue"},
+        {"device", "queue"},
         {"begin", "gpus", "extent", "links", "stage"},
         {"heap", "words", "rma", "share"},
         {"open", "word"},
