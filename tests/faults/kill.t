@@ -11,7 +11,7 @@ from harness import case, settled_traces, traces
 
 
 # How often a PE makes these depends on how soon it finds what it looks for.
-VARYING = (*WAITS, "recvmsg")
+VARYING = (*WAITS, "recvmsg", "accept4")
 
 
 def check_death_of_pe(result, npes, victim, phase, where):

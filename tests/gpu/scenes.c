@@ -22,6 +22,7 @@ enum {
 };
 
 static int me, npes, victim;
+static int inside; /* on the victim: how many PEs are about to wait for it */
 static const char *how;
 static weft_cu_stream stream;
 static char *source, *dest;
@@ -35,7 +36,16 @@ static void say(const char *what) {
         _exit(99);
 }
 
+/* Tells the victim that this PE is about to wait for it. */
+static void go_in(void) {
+    static bool is_in;
+    if (!is_in)
+        shmem_int_atomic_inc(&inside, victim);
+    is_in = true;
+}
+
 static void die(void) {
+    shmem_int_wait_until(&inside, SHMEM_CMP_GE, npes - 1);
     usleep(LET_THEM_IN_US);
     say("victim");
     if (strcmp(how, "late") == 0)
@@ -55,6 +65,7 @@ static void must(int rc) {
 
 /* As a user waits: in CUDA, where Weft has no say. */
 static void synchronize(void) {
+    go_in();
     gpu_drain(stream);
 }
 
@@ -107,6 +118,7 @@ static void many_by_engine(void) {
 /* More than a driver queues: the call itself blocks. */
 static void flood(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
+    go_in();
     for (int i = 0; i < FLOOD; i++)
         must(shmemx_alltoallmem_on_stream(SHMEM_TEAM_WORLD, dest, source, 64, stream));
     synchronize();
@@ -115,6 +127,7 @@ static void flood(void) {
 static void stream_destroyed(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
     enqueue_fcollect();
+    go_in();
     gpu_enter();
     GPU(cuStreamDestroy(stream));
     GPU(cuCtxSynchronize());
@@ -124,6 +137,8 @@ static void stream_destroyed(void) {
 /* No call of Weft's is made any more: all replay until the victim stops. */
 static void replay(void (*enqueue)(void)) {
     weft_cu_graph_exec exec = graph_capture(stream, enqueue);
+    if (me != victim)
+        go_in();
     for (int i = 0; me != victim || i < MANY; i++) {
         graph_replay(exec, gpu_stream);
         gpu_drain(gpu_stream);
@@ -140,19 +155,23 @@ static void replay_engine(void) {
 }
 
 static void host_wait(void) {
+    go_in();
     shmem_signal_wait_until(device_word, SHMEM_CMP_EQ, 1);
 }
 
 static void host_collective(void) {
+    go_in();
     shmem_float_sum_reduce(SHMEM_TEAM_WORLD, sums, numbers, BYTES / sizeof *sums);
 }
 
 static void host_put(void) {
+    go_in();
     for (;;)
         shmem_putmem(dest, source, BYTES, victim);
 }
 
 static void host_quiet(void) {
+    go_in();
     shmem_putmem_nbi(dest, source, BYTES, victim);
     shmem_quiet();
     shmem_barrier_all();
@@ -179,6 +198,7 @@ static void bounded_wait(void) {
     gpu_write(pads, addresses, sizeof *pads * (size_t)npes);
     uint64_t ms = strcmp(how, "late") == 0 ? LIMIT_MS : BUSY_S * 1000;
     must(shmemx_pad_wait_on_stream(pads, me, npes, victim, 0, ms, stream));
+    go_in();
     gpu_enter();
     int error = gpu.cuStreamSynchronize(stream);
     gpu_leave();
@@ -221,7 +241,8 @@ static void set_up(void) {
     host_word = shmem_calloc(1, sizeof *host_word);
     must(!source || !dest || !numbers || !sums || !device_word || !host_word);
     stream = gpu_stream_new();
-    barrier(); /* what is slow the first time */
+    enqueue_barrier(); /* what is slow the first time */
+    gpu_drain(stream);
 }
 
 static void play(const struct scene *scene) {

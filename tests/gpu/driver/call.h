@@ -9,7 +9,8 @@
  *   WEFT_FAKE_NO_ATOMICS=0-1   pairs of GPUs whose atomics on each other's memory are none
  *   WEFT_FAKE_DELAY_US=0       up to so much delay before a stream's operation, at random
  *   WEFT_FAKE_SEED=0           of these delays
- *   WEFT_FAKE_TRAPS=FILE       gets a line for each trap of a kernel: the GPU, and when, in ns
+ *   WEFT_FAKE_TRAPS=FILE       gets a line for each trap of a kernel: the GPU, and when, in ns of
+ *                              the clock that the kernel has read
  *
  * Files, upwards: error, link, call (this), gpu (devices, contexts), guard (who may touch GPU
  * memory), host (registration), memory, space (addresses), work, stream, graph, capture; and what

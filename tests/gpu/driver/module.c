@@ -106,12 +106,19 @@ bool kernel_tears(const void *word) {
     return owner >= 0 && gpu_tears(running_on, owner);
 }
 
-/* One write, for several processes have one file. */
+static _Thread_local struct timespec seen; /* the time, by the kernel of this thread */
+
+int kernel_clock(clockid_t clock, struct timespec *now) {
+    int failed = clock_gettime(clock, now);
+    seen = *now;
+    return failed;
+}
+
+/* One write, for several processes have one file. A GPU traps at once when its kernel has seen that
+ * it is time to; a thread of a busy host does so later. */
 static void note_trap(const char *path) {
-    struct timespec now;
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    dprintf(fd, "%d %lld\n", running_on, now.tv_sec * 1000000000LL + now.tv_nsec);
+    dprintf(fd, "%d %lld\n", running_on, seen.tv_sec * 1000000000LL + seen.tv_nsec);
     close(fd);
 }
 

@@ -5,6 +5,7 @@
 #define TESTS_GPU_DRIVER_MODULE_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +27,9 @@ bool kernel_reaches(const void *p, int gpu);
 
 /* Whether atomics of the kernel that runs in this thread on this word are none. */
 bool kernel_tears(const void *word);
+
+/* clock_gettime, for a kernel. */
+int kernel_clock(clockid_t clock, struct timespec *now);
 
 /* Ends the kernel that runs in this thread: the context fails. */
 __attribute__((noreturn)) void kernel_trap(void);
