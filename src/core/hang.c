@@ -10,7 +10,7 @@
 #include "core/job.h"
 #include "core/team.h"
 
-enum look { SHOW, TELL, TELL_AGAIN, NEVER };
+enum look { SHOW, TELL, TELL_AGAIN };
 
 /* --- Where a wait is ------------------------------------------------------------------------- */
 
@@ -227,26 +227,16 @@ static bool try_tell(struct weft_waiter *waiter, uint64_t now_ns) {
 
 static void look(struct weft_waiter *waiter, uint64_t now_ns) {
     uint64_t shown_ns = weft_wait_watch.after_ns;
-    switch ((enum look)waiter->looks) {
-    case SHOW:
+    enum look now = waiter->looks;
+    if (now == SHOW) {
         show(waiter);
         waiter->looks = TELL;
         waiter->look_ns = waiter->since_ns + weft_tally_patience_ns();
-        break;
-    case TELL:
-        waiter->look_ns = now_ns + WEFT_TALLY_BUSY_MS * UINT64_C(1000000);
-        if (try_tell(waiter, now_ns))
-            waiter->looks = NEVER;
-        else if (waiter->looks == TELL_AGAIN)
-            waiter->look_ns = now_ns + shown_ns + shown_ns / 4;
-        break;
-    case TELL_AGAIN:
-        waiter->look_ns = now_ns + WEFT_TALLY_BUSY_MS * UINT64_C(1000000);
-        if (try_tell(waiter, now_ns))
-            waiter->looks = NEVER;
-        break;
-    case NEVER:
+    } else if (try_tell(waiter, now_ns)) {
         waiter->look_ns = UINT64_MAX;
+    } else {
+        waiter->look_ns = waiter->looks != now ? now_ns + shown_ns + shown_ns / 4
+                                               : now_ns + WEFT_TALLY_BUSY_MS * UINT64_C(1000000);
     }
 }
 

@@ -142,7 +142,8 @@ int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_
     return 0;
 }
 
-void weft_segment_show(struct weft_segment *segment, size_t bytes) {
+/* How much of the slot is symmetric memory from now on. Other threads may be looking. */
+static void show_bytes(struct weft_segment *segment, size_t bytes) {
     __atomic_store_n(&segment->window.bytes, bytes, __ATOMIC_RELAXED);
 }
 
@@ -166,7 +167,7 @@ int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once
     if (result < 0)
         return result;
     note_extent(segment, have, more);
-    weft_segment_show(segment, bytes);
+    show_bytes(segment, bytes);
     return 0;
 }
 
@@ -191,7 +192,7 @@ static void forget_extents(struct weft_segment *segment, size_t limit) {
 int weft_segment_shrink(struct weft_segment *segment, size_t bytes) {
     size_t had = segment->window.bytes;
     forget_extents(segment, bytes);
-    weft_segment_show(segment, bytes);
+    show_bytes(segment, bytes);
     return had > bytes ? weft_segment_return(segment, bytes, had - bytes) : 0;
 }
 

@@ -62,9 +62,6 @@ int weft_segment_grow(struct weft_segment *segment, size_t bytes, size_t at_once
  * it goes back. 0 or -errno. */
 int weft_segment_shrink(struct weft_segment *segment, size_t bytes);
 
-/* How much of the slot is symmetric memory from now on. Other threads may be looking. */
-void weft_segment_show(struct weft_segment *segment, size_t bytes);
-
 /* Commits [offset, offset+bytes) anywhere in the own slot without counting it as an extent. */
 int weft_segment_commit_range(struct weft_segment *segment, size_t offset, size_t bytes);
 
