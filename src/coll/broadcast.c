@@ -7,10 +7,9 @@
 #include "coll/packet.h"
 
 static void copy_unless_same(void *dest, const void *source, size_t bytes, bool stream) {
-    if (stream && dest != source)
-        weft_stream_copy(dest, source, bytes);
-    else if (dest != source)
-        weft_rma_copy(dest, source, bytes);
+    struct weft_pieces piece = {bytes, 1, 0, 0, stream};
+    if (dest != source)
+        weft_pieces_copy(dest, source, &piece);
 }
 
 static void broadcast_send(const struct weft_group *group, void *dest, const void *source,

@@ -53,15 +53,16 @@ int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft
     return 0;
 }
 
-void weft_meeting_refuse(struct weft_meeting *meeting, int code, const char *format, ...) {
+bool weft_meeting_refuse(struct weft_meeting *meeting, int code, const char *format, ...) {
     if (weft_meeting_refused(meeting))
-        return;
+        return false;
     meeting->mine.status = code;
     meeting->data_bytes = sizeof meeting->mine.text;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(meeting->mine.text, sizeof meeting->mine.text, format, arguments);
     va_end(arguments);
+    return false;
 }
 
 void weft_meeting_commit(struct weft_meeting *meeting, size_t bytes) {

@@ -50,7 +50,8 @@ struct weft_meeting {
 int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft_call call,
                       weft_stream stream);
 
-void weft_meeting_refuse(struct weft_meeting *meeting, int code, const char *format, ...)
+/* Returns false, so that a check can end with it. */
+bool weft_meeting_refuse(struct weft_meeting *meeting, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static inline bool weft_meeting_refused(const struct weft_meeting *meeting) {
     return meeting->mine.status != 0;

@@ -32,14 +32,14 @@ enum { BLOCK_BYTES = 8 << 10 }; /* of each array: a few of them fit the cache */
 
 static void reduce_block(const struct weft_group *group, const struct weft_chunk *chunk,
                          const struct weft_fold *fold, bool stream) {
-    size_t offset = chunk->first * fold->elem_bytes, bytes = chunk->nelems * fold->elem_bytes;
+    size_t offset = chunk->first * fold->elem_bytes;
+    struct weft_pieces block = {chunk->nelems * fold->elem_bytes, 1, 0, 0, stream};
     _Alignas(64) char room[BLOCK_BYTES];
     char *result = stream ? room : (char *)chunk->dests[group->me] + offset;
     weft_fold_all(fold, result, chunk->sources, chunk->n, chunk->first, chunk->nelems);
     for (int distance = stream ? 0 : 1; distance < chunk->n; distance++)
-        weft_stream_or_copy(stream,
-                            (char *)chunk->dests[weft_group_member(group, distance)] + offset,
-                            result, bytes);
+        weft_pieces_copy((char *)chunk->dests[weft_group_member(group, distance)] + offset, result,
+                         &block);
 }
 
 static void near_fold(const struct weft_group *group, void *dest, const void *source,

@@ -2,6 +2,7 @@
 #include "coll/stream.h"
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif

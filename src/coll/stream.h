@@ -8,19 +8,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 /* Whether a collective in which each member reads and writes `bytes` in all should stream. */
 bool weft_stream_wanted(size_t bytes);
 
 /* memcpy, past the cache. What it stores is visible to others like plain stores. */
 void weft_stream_copy(void *dest, const void *source, size_t bytes);
-
-static inline void weft_stream_or_copy(bool stream, void *dest, const void *source, size_t bytes) {
-    if (stream)
-        weft_stream_copy(dest, source, bytes);
-    else
-        memcpy(dest, source, bytes);
-}
 
 #endif

@@ -81,11 +81,8 @@ static bool check_shard(struct gather *g) {
 
 static bool check_lists(struct gather *g) {
     const char *missing = !g->b ? "b" : !g->c ? "c" : g->scales && !g->scales->b ? "b_scale" : NULL;
-    if (g->nb == 0)
-        return true;
-    if (missing)
-        weft_meeting_refuse(&g->meeting, -EINVAL, "%s is NULL", missing);
-    return !missing;
+    return g->nb == 0 || !missing ||
+           weft_meeting_refuse(&g->meeting, -EINVAL, "%s is NULL", missing);
 }
 
 static bool check_gather(struct gather *g) {

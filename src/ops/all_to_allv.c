@@ -20,12 +20,10 @@ static bool measure_side(struct weft_meeting *meeting, const struct weft_alltoal
     size_t most = (size_t)PTRDIFF_MAX / weft_element_bytes(p->dtype);
     for (size_t i = 0; i < entries; i++) {
         size_t nelems = side->nelems[i], begin = side->offsets ? side->offsets[i] : end;
-        if (nelems > 0 && (nelems > most || begin > most - nelems)) {
-            weft_meeting_refuse(meeting, -EINVAL,
-                                "%s_nelems[%zu] is %zu from element %zu on, more than memory has",
-                                side->name, i, nelems, begin);
-            return false;
-        }
+        if (nelems > 0 && (nelems > most || begin > most - nelems))
+            return weft_meeting_refuse(
+                meeting, -EINVAL, "%s_nelems[%zu] is %zu from element %zu on, more than memory has",
+                side->name, i, nelems, begin);
         end = nelems > 0 ? begin + nelems : end;
         last = end > last ? end : last;
     }
@@ -35,10 +33,8 @@ static bool measure_side(struct weft_meeting *meeting, const struct weft_alltoal
 
 static bool check_side(struct weft_meeting *meeting, const struct weft_alltoallv *p,
                        const struct side *side, size_t *bytes) {
-    if (p->nparts > 0 && !side->nelems) {
-        weft_meeting_refuse(meeting, -EINVAL, "%s_nelems is NULL", side->name);
-        return false;
-    }
+    if (p->nparts > 0 && !side->nelems)
+        return weft_meeting_refuse(meeting, -EINVAL, "%s_nelems is NULL", side->name);
     return measure_side(meeting, p, side, bytes) &&
            weft_check_pointer(meeting, side->name, side->data, *bytes,
                               ", which this call does not take");
@@ -48,11 +44,10 @@ static bool check_exchange(struct weft_meeting *meeting, struct weft_alltoallv *
     struct side dest = {"dest", p->dest, p->dest_nelems, p->dest_offsets};
     struct side source = {"source", p->source, p->source_nelems, p->source_offsets};
     size_t dest_bytes;
-    if (p->nparts > weft_alltoallv_parts_max(meeting)) {
-        weft_meeting_refuse(meeting, -ENOMEM, "nparts is %zu, but a workspace has room for %zu",
-                            p->nparts, weft_alltoallv_parts_max(meeting));
-        return false;
-    }
+    if (p->nparts > weft_alltoallv_parts_max(meeting))
+        return weft_meeting_refuse(meeting, -ENOMEM,
+                                   "nparts is %zu, but a workspace has room for %zu", p->nparts,
+                                   weft_alltoallv_parts_max(meeting));
     return weft_check_dtype_known(meeting, p->dtype) &&
            check_side(meeting, p, &dest, &dest_bytes) &&
            check_side(meeting, p, &source, &p->source_bytes);

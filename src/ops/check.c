@@ -28,10 +28,7 @@ bool weft_wrong_op(char text[WEFT_WRONG_BYTES], weft_op op, weft_dtype dtype) {
 
 bool weft_check_dtype_known(struct weft_meeting *meeting, weft_dtype dtype) {
     char text[WEFT_WRONG_BYTES];
-    bool wrong = weft_wrong_dtype(text, dtype);
-    if (wrong)
-        weft_meeting_refuse(meeting, -EINVAL, "%s", text);
-    return !wrong;
+    return !weft_wrong_dtype(text, dtype) || weft_meeting_refuse(meeting, -EINVAL, "%s", text);
 }
 
 /* These calls are made by processors. */
@@ -60,10 +57,8 @@ static const char *name_prefix(char text[32], const char *name, int index) {
 bool weft_check_matrix(struct weft_meeting *meeting, const char *name, int index,
                        const weft_matrix *matrix) {
     char text[32];
-    if (!matrix) {
-        weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
-        return false;
-    }
+    if (!matrix)
+        return weft_meeting_refuse(meeting, -EINVAL, "%s is NULL", name);
     name_prefix(text, name, index);
     size_t element = weft_element_bytes(matrix->dtype);
     if (!element)
@@ -88,39 +83,35 @@ bool weft_check_matrix(struct weft_meeting *meeting, const char *name, int index
 bool weft_check_equal(struct weft_meeting *meeting, const char *name, int index, const char *what,
                       size_t value, const char *wanted_name, size_t wanted) {
     char text[32];
-    if (value != wanted)
-        weft_meeting_refuse(meeting, -EINVAL, "%s%s is %zu, but %s is %zu",
-                            name_prefix(text, name, index), what, value, wanted_name, wanted);
-    return value == wanted;
+    return value == wanted ||
+           weft_meeting_refuse(meeting, -EINVAL, "%s%s is %zu, but %s is %zu",
+                               name_prefix(text, name, index), what, value, wanted_name, wanted);
 }
 
 bool weft_check_dtype(struct weft_meeting *meeting, const char *name, int index,
                       const weft_matrix *matrix, weft_dtype wanted) {
     char text[32];
-    if (matrix->dtype != wanted)
-        weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, but that of the others is %s",
-                            name_prefix(text, name, index), weft_element_name(matrix->dtype),
-                            weft_element_name(wanted));
-    return matrix->dtype == wanted;
+    return matrix->dtype == wanted ||
+           weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, but that of the others is %s",
+                               name_prefix(text, name, index), weft_element_name(matrix->dtype),
+                               weft_element_name(wanted));
 }
 
 bool weft_check_sum(struct weft_meeting *meeting, weft_op op) {
-    bool right = op == WEFT_SUM || op == WEFT_AVG;
-    if (!right)
-        weft_meeting_refuse(meeting, -EINVAL, "op is %d, neither WEFT_SUM nor WEFT_AVG", (int)op);
-    return right;
+    return op == WEFT_SUM || op == WEFT_AVG ||
+           weft_meeting_refuse(meeting, -EINVAL, "op is %d, neither WEFT_SUM nor WEFT_AVG",
+                               (int)op);
 }
 
 bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype, bool scaled) {
     bool narrow = dtype == WEFT_F8E4M3 || dtype == WEFT_F8E5M2;
     bool right = scaled ? narrow : dtype >= WEFT_F32 && dtype <= WEFT_F16;
-    int error = right ? weft_matmul_supports(dtype) : 0;
     if (!right)
-        weft_meeting_refuse(meeting, -EINVAL, "dtype is %s, which this call does not multiply",
-                            weft_element_name(dtype));
-    if (error)
-        weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
-    return right && error == 0;
+        return weft_meeting_refuse(meeting, -EINVAL,
+                                   "dtype is %s, which this call does not multiply",
+                                   weft_element_name(dtype));
+    int error = weft_matmul_supports(dtype);
+    return error == 0 || weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
 }
 
 /* --- Scaled products ------------------------------------------------------------------------- */
@@ -128,9 +119,9 @@ bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype, bool scal
 static bool refuse_dtype(struct weft_meeting *meeting, const char *name, int index,
                          const weft_matrix *matrix, const char *wanted) {
     char text[32];
-    weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, not %s", name_prefix(text, name, index),
-                        weft_element_name(matrix->dtype), wanted);
-    return false;
+    return weft_meeting_refuse(meeting, -EINVAL, "%sdtype is %s, not %s",
+                               name_prefix(text, name, index), weft_element_name(matrix->dtype),
+                               wanted);
 }
 
 bool weft_check_factor(struct weft_meeting *meeting, const char *name, int index,
@@ -150,10 +141,10 @@ bool weft_check_scale(struct weft_meeting *meeting, const char *name, int index,
         return refuse_dtype(meeting, name, index, scale, "WEFT_F32");
     bool one = scale->rows == 1 && scale->cols == 1;
     bool each = scale->rows == rows && scale->cols == cols;
-    if (!one && !each)
-        weft_meeting_refuse(meeting, -EINVAL, "%srows x cols is %zu x %zu, not 1 x 1 or %zu x %zu",
-                            name_prefix(text, name, index), scale->rows, scale->cols, rows, cols);
-    return one || each;
+    return one || each ||
+           weft_meeting_refuse(
+               meeting, -EINVAL, "%srows x cols is %zu x %zu, not 1 x 1 or %zu x %zu",
+               name_prefix(text, name, index), scale->rows, scale->cols, rows, cols);
 }
 
 static bool is_float(weft_dtype dtype) {

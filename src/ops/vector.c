@@ -20,18 +20,14 @@ static bool find_wrong_type(char text[WEFT_WRONG_BYTES], const struct weft_vecto
 
 static bool check_root(struct weft_meeting *meeting, const struct weft_plan *plan) {
     int npes = meeting->team->npes;
-    bool right = plan->sender >= 0 && plan->sender < npes;
-    if (!right)
-        weft_meeting_refuse(meeting, -EINVAL, "root is %d, but the team has %d members",
-                            plan->sender, npes);
-    return right;
+    return (plan->sender >= 0 && plan->sender < npes) ||
+           weft_meeting_refuse(meeting, -EINVAL, "root is %d, but the team has %d members",
+                               plan->sender, npes);
 }
 
 static bool check_type(struct weft_meeting *meeting, const struct weft_vector *vector) {
     char text[WEFT_WRONG_BYTES];
-    if (find_wrong_type(text, vector))
-        weft_meeting_refuse(meeting, -EINVAL, "%s", text);
-    return !weft_meeting_refused(meeting);
+    return !find_wrong_type(text, vector) || weft_meeting_refuse(meeting, -EINVAL, "%s", text);
 }
 
 /* Only who sends has to have a source. */
@@ -39,11 +35,9 @@ static bool check_arrays(struct weft_meeting *meeting, const struct weft_vector 
     static const char instead[] = ": pass a stream, whose GPU does the work";
     const struct weft_plan *plan = &vector->plan;
     size_t npes = (size_t)meeting->team->npes, element = weft_element_bytes(vector->dtype);
-    if (vector->nelems > (size_t)PTRDIFF_MAX / element / npes) {
-        weft_meeting_refuse(meeting, -EINVAL, "nelems is %zu, more than memory has",
-                            vector->nelems);
-        return false;
-    }
+    if (vector->nelems > (size_t)PTRDIFF_MAX / element / npes)
+        return weft_meeting_refuse(meeting, -EINVAL, "nelems is %zu, more than memory has",
+                                   vector->nelems);
     bool sends = weft_plan_sends(plan, meeting->team->my_pe);
     size_t dest = plan->dest_block ? npes : 1, source = plan->source_block ? npes : 1;
     return weft_check_pointer(meeting, "dest", vector->dest, dest * plan->pieces.bytes, instead) &&
