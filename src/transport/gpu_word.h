@@ -3,7 +3,7 @@
  *
  * Kernels do what users' words need, because they can look at the abort word meanwhile. Stream
  * memory operations, which use no multiprocessor, wait only for words of the library's own in this
- * GPU's memory, which weft_gpu_rescue (transport/gpu_rescue.h) can set. */
+ * GPU's memory, which the rescue (transport/gpu_rescue.h) can set. */
 #ifndef WEFT_TRANSPORT_GPU_WORD_H
 #define WEFT_TRANSPORT_GPU_WORD_H
 
