@@ -26,7 +26,7 @@ static struct weft_team *team_of_word(const struct weft_word *word) {
 
 /* Counts all that members of a team do together. */
 static uint32_t round_of(const struct weft_team *team) {
-    return team->barrier_epoch + team->farewell_epoch + team->post_epoch + team->packet_epoch;
+    return team->barrier_epoch + team->closing_epoch + team->post_epoch + team->packet_epoch;
 }
 
 static struct weft_stall_facts facts_of(const struct weft_waiter *waiter) {
@@ -245,8 +245,8 @@ static void look(struct weft_waiter *waiter, uint64_t now_ns) {
  * be called from there. */
 static void refuse_nested(const struct weft_waiter *waiter) {
     const struct weft_team *team = team_of_word(waiter->word);
-    const struct weft_word *farewell = team ? team->words->rounds[1] : NULL;
-    bool parts = farewell && waiter->word >= farewell && waiter->word < farewell + WEFT_SYNC_ROUNDS;
+    const struct weft_word *closing = team ? team->words->rounds[1] : NULL;
+    bool parts = closing && waiter->word >= closing && waiter->word < closing + WEFT_SYNC_ROUNDS;
     if (team && !parts && team == team_of_word(waiter->outer->word))
         weft_job_panic("%s: called within %s on the same team, which this thread is waiting in: a "
                        "signal handler must not make collective calls; set a flag in it, and call "

@@ -240,7 +240,7 @@ static void part(void) {
     if (weft_space_device)
         weft_space_device->finish();
     weft_job_depart();
-    weft_sync_farewell(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
+    weft_sync_close(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
 }
 
 static void finish(void) {

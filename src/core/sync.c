@@ -27,7 +27,7 @@ static void crowded_barrier(struct weft_team *team, uint32_t epoch, const char *
     weft_word_wait(&root->released, epoch, before, call);
 }
 
-enum { BARRIER, FAREWELL };
+enum { BARRIER, CLOSING };
 
 /* Waits on own words only. */
 static void dissemination_barrier(struct weft_team *team, int kind, uint32_t epoch,
@@ -48,8 +48,8 @@ void weft_sync_barrier(struct weft_team *team, const char *call) {
         dissemination_barrier(team, BARRIER, epoch, call);
 }
 
-void weft_sync_farewell(struct weft_team *team, const char *call) {
-    dissemination_barrier(team, FAREWELL, ++team->farewell_epoch, call);
+void weft_sync_close(struct weft_team *team, const char *call) {
+    dissemination_barrier(team, CLOSING, ++team->closing_epoch, call);
 }
 
 void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes) {

@@ -41,7 +41,7 @@ struct weft_packet {
 
 struct weft_team_words {
     struct weft_word rounds[2]
-                           [WEFT_SYNC_ROUNDS]; /* barrier, farewell: set by the one 2^r before me */
+                           [WEFT_SYNC_ROUNDS]; /* barrier, closing: set by the one 2^r before me */
     struct weft_word arrived, released; /* crowded barrier: the words of member 0 are everyone's */
     struct weft_post post[2];           /* by parity of the post epoch */
     struct weft_word progress;          /* set by the owner as its part of a call gets done */
@@ -64,7 +64,7 @@ struct weft_team {
     shmem_team_config_t config;
 
     struct weft_team_words *words; /* this PE's own */
-    uint32_t barrier_epoch, farewell_epoch, post_epoch;
+    uint32_t barrier_epoch, closing_epoch, post_epoch;
     uint32_t packet_epoch; /* one a data-moving collective */
     uint32_t packets_read; /* by all members, as far as this one knows */
     uint32_t progress;     /* how far this team's progress words have come; equal on all members */
@@ -111,7 +111,7 @@ void weft_sync_barrier(struct weft_team *team, const char *call);
 /* The last barrier of a team. Behind it no member looks at another's words any more, so that they
  * can be used anew; and it has words of its own, so that a PE which returns from main does not pass
  * for one that has come to the barrier in which the others are. */
-void weft_sync_farewell(struct weft_team *team, const char *call);
+void weft_sync_close(struct weft_team *team, const char *call);
 
 /* Shows `bytes` (<= WEFT_POST_BYTES) to the team. Opens a round: each member then reads every other
  * member's post with weft_sync_peek before it posts again. Collective. */

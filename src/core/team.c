@@ -361,6 +361,6 @@ int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_te
 }
 
 void weft_team_destroy(struct weft_team *team) {
-    weft_sync_farewell(team, "shmem_team_destroy");
+    weft_sync_close(team, "shmem_team_destroy");
     team_drop(team);
 }

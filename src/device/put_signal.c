@@ -28,15 +28,15 @@ static void payload_announce(const struct weft_put_signal *put, int pe, const ch
     }
 }
 
-/* What the kernels cannot read passes through the bounce buffer, or goes by a copy engine. */
+/* What the kernels cannot read passes through the staging buffer, or goes by a copy engine. */
 static void payload_announce_private(const struct weft_put_signal *put, int pe, const char *call) {
-    struct weft_put_signal bounced = *put;
-    void *bounce = put->bytes <= WEFT_DEVICE_BOUNCE_BYTES ? weft_device_bounce_take() : NULL;
-    if (bounce) {
-        bounced.source = memcpy(bounce, put->source, put->bytes);
-        payload_announce(&bounced, pe, call);
+    struct weft_put_signal staged = *put;
+    void *staging = put->bytes <= WEFT_DEVICE_STAGING_BYTES ? weft_device_staging_take() : NULL;
+    if (staging) {
+        staged.source = memcpy(staging, put->source, put->bytes);
+        payload_announce(&staged, pe, call);
         weft_device_complete(call);
-        weft_device_bounce_give();
+        weft_device_staging_give();
     } else {
         weft_device_enqueue(put->dest, put->source, put->bytes, pe, call);
         signal_enqueue(put, call);

@@ -4,56 +4,55 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include "base/size.h"
 #include "device/device.h"
 
-enum {
-    PAGE_BYTES = 4096,
-    QUERY_TURNS = 1024, /* between two questions whether the GPU still works */
-};
+enum { QUERY_TURNS = 1024 }; /* between two questions whether the GPU still works */
 
-/* What the GPU writes and the host reads; whole pages, because pages are registered. */
-struct mail {
-    _Alignas(PAGE_BYTES) _Atomic uint32_t completed; /* the last ticket that the GPU has come to */
-    _Alignas(PAGE_BYTES) char bounce[WEFT_DEVICE_BOUNCE_BYTES];
+/* What the GPU writes and the host reads; in whole pages, because pages are registered. */
+struct mailbox {
+    _Atomic uint32_t completed; /* the last ticket that the GPU has come to */
+    _Alignas(64) char staging[WEFT_DEVICE_STAGING_BYTES];
 };
 
 static struct {
-    pthread_mutex_t changing; /* mail, issued, and the order of tickets in the stream */
-    pthread_mutex_t bouncing; /* the bounce buffer */
-    struct mail *_Atomic mail;
+    pthread_mutex_t changing; /* mailbox, issued, and the order of tickets in the stream */
+    pthread_mutex_t staging_taken;
+    struct mailbox *_Atomic mailbox;
     bool registered;
     _Atomic bool unwritable; /* the driver has refused to write a word */
     _Atomic uint32_t issued;
     _Atomic bool noted; /* there is work behind the last ticket */
-} queue = {.changing = PTHREAD_MUTEX_INITIALIZER, .bouncing = PTHREAD_MUTEX_INITIALIZER};
+} queue = {.changing = PTHREAD_MUTEX_INITIALIZER, .staging_taken = PTHREAD_MUTEX_INITIALIZER};
 
 void weft_device_must(int result) {
     if (result < 0)
         weft_job_panic("%s", weft_fail_text());
 }
 
-static struct mail *mail_open(void) {
-    struct mail *mail = aligned_alloc(PAGE_BYTES, sizeof *mail);
-    if (!mail)
-        weft_job_panic("no memory for what the GPU tells the host (%zu bytes)", sizeof *mail);
-    atomic_init(&mail->completed, atomic_load(&queue.issued));
+static struct mailbox *mailbox_open(void) {
+    size_t bytes = weft_page_up(sizeof(struct mailbox));
+    struct mailbox *mailbox = aligned_alloc(weft_page_bytes(), bytes);
+    if (!mailbox)
+        weft_job_panic("no memory for what the GPU tells the host (%zu bytes)", bytes);
+    atomic_init(&mailbox->completed, atomic_load(&queue.issued));
     queue.registered =
-        weft_device.gpu->sees_registered_memory && weft_gpu_register(mail, sizeof *mail) == 0;
-    atomic_store(&queue.mail, mail);
-    return mail;
+        weft_device.gpu->sees_registered_memory && weft_gpu_register(mailbox, bytes) == 0;
+    atomic_store(&queue.mailbox, mailbox);
+    return mailbox;
 }
 
 /* With `changing` held. */
-static struct mail *mail_get(void) {
-    struct mail *mail = atomic_load(&queue.mail);
-    return mail ? mail : mail_open();
+static struct mailbox *mailbox_get(void) {
+    struct mailbox *mailbox = atomic_load(&queue.mailbox);
+    return mailbox ? mailbox : mailbox_open();
 }
 
 void weft_device_queue_close(void) {
-    struct mail *mail = atomic_exchange(&queue.mail, NULL);
-    if (mail && queue.registered)
-        weft_gpu_unregister(mail);
-    free(mail);
+    struct mailbox *mailbox = atomic_exchange(&queue.mailbox, NULL);
+    if (mailbox && queue.registered)
+        weft_gpu_unregister(mailbox);
+    free(mailbox);
     atomic_store(&queue.noted, false);
 }
 
@@ -63,10 +62,10 @@ void weft_device_note(void) {
 
 /* The next ticket as a command. With `changing` held. */
 static union weft_cu_word_op ticket_next(uint32_t *ticket) {
-    struct mail *mail = mail_get();
+    struct mailbox *mailbox = mailbox_get();
     *ticket = atomic_load(&queue.issued) + 1;
     return (union weft_cu_word_op){.operation = WEFT_CU_OP_WRITE_32,
-                                   .address = (weft_cu_address)&mail->completed,
+                                   .address = (weft_cu_address)&mailbox->completed,
                                    .value = *ticket,
                                    .flags = WEFT_CU_WRITE_ORDERED};
 }
@@ -120,16 +119,16 @@ static bool stream_drained(const char *call) {
 }
 
 static bool ticket_is_reached(uint32_t ticket) {
-    const struct mail *mail = atomic_load(&queue.mail);
-    return !mail ||
-           weft_epoch_reached(atomic_load_explicit(&mail->completed, memory_order_acquire), ticket);
+    const struct mailbox *mailbox = atomic_load(&queue.mailbox);
+    return !mailbox || weft_epoch_reached(
+                           atomic_load_explicit(&mailbox->completed, memory_order_acquire), ticket);
 }
 
 void weft_device_await(uint32_t ticket, const char *call) {
     struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_NONE};
     for (uint32_t turn = 1; !ticket_is_reached(ticket); turn++) {
         if (!queue.registered && stream_drained(call))
-            atomic_store(&atomic_load(&queue.mail)->completed, ticket);
+            atomic_store(&atomic_load(&queue.mailbox)->completed, ticket);
         else if (turn % QUERY_TURNS == 0)
             stream_drained(call);
         weft_waiter_turn(&waiter);
@@ -148,16 +147,16 @@ void weft_device_drain(const char *call) {
     weft_device_await(noted ? weft_device_ticket(call) : atomic_load(&queue.issued), call);
 }
 
-void *weft_device_bounce_take(void) {
+void *weft_device_staging_take(void) {
     pthread_mutex_lock(&queue.changing);
-    struct mail *mail = mail_get();
+    struct mailbox *mailbox = mailbox_get();
     pthread_mutex_unlock(&queue.changing);
     if (!queue.registered)
         return NULL;
-    pthread_mutex_lock(&queue.bouncing);
-    return mail->bounce;
+    pthread_mutex_lock(&queue.staging_taken);
+    return mailbox->staging;
 }
 
-void weft_device_bounce_give(void) {
-    pthread_mutex_unlock(&queue.bouncing);
+void weft_device_staging_give(void) {
+    pthread_mutex_unlock(&queue.staging_taken);
 }

@@ -40,9 +40,9 @@ bool weft_device_drained(void);
 
 /* Memory of the host within the GPU's reach, for one thread at a time: what passes through on its
  * way to memory that the GPU does not reach. NULL, and nothing is taken, where there is none. */
-enum { WEFT_DEVICE_BOUNCE_BYTES = 64 << 10 };
-void *weft_device_bounce_take(void);
-void weft_device_bounce_give(void);
+enum { WEFT_DEVICE_STAGING_BYTES = 64 << 10 };
+void *weft_device_staging_take(void);
+void weft_device_staging_give(void);
 
 /* With the GPU's stream still there. */
 void weft_device_queue_close(void);

@@ -2,7 +2,7 @@
 /* Put and get, whole or in blocks: enqueued on the stream of the host's calls, and waited for where
  * the call has to be complete.
  *
- * Small transfers between a GPU and host memory that it does not reach go through the bounce
+ * Small transfers between a GPU and host memory that it does not reach go through the staging
  * buffer; large ones are left to the driver's own. */
 #include "device/rma.h"
 #include "device/queue.h"
@@ -18,33 +18,33 @@ static bool host_is_out_of_reach(const void *p) {
     return weft_gpu_memory_kind(p) == WEFT_MEMORY_HOST;
 }
 
-/* Both false where there is no bounce buffer. */
-static bool put_by_bounce(void *to, const void *from, size_t bytes, int pe, const char *call) {
-    void *bounce = weft_device_bounce_take();
-    if (!bounce)
+/* Both false where there is no staging buffer. */
+static bool put_by_staging(void *to, const void *from, size_t bytes, int pe, const char *call) {
+    void *staging = weft_device_staging_take();
+    if (!staging)
         return false;
-    memcpy(bounce, from, bytes);
-    weft_device_enqueue(to, bounce, bytes, pe, call);
+    memcpy(staging, from, bytes);
+    weft_device_enqueue(to, staging, bytes, pe, call);
     weft_device_complete(call);
-    weft_device_bounce_give();
+    weft_device_staging_give();
     return true;
 }
 
-static bool get_by_bounce(void *to, const void *from, size_t bytes, int pe, const char *call) {
-    void *bounce = weft_device_bounce_take();
-    if (!bounce)
+static bool get_by_staging(void *to, const void *from, size_t bytes, int pe, const char *call) {
+    void *staging = weft_device_staging_take();
+    if (!staging)
         return false;
-    weft_device_enqueue(bounce, from, bytes, pe, call);
+    weft_device_enqueue(staging, from, bytes, pe, call);
     weft_device_complete(call);
-    memcpy(to, bounce, bytes);
-    weft_device_bounce_give();
+    memcpy(to, staging, bytes);
+    weft_device_staging_give();
     return true;
 }
 
 static void put_from_here(void *to, const void *from, size_t bytes, int pe, bool nbi,
                           const char *call) {
-    if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && host_is_out_of_reach(from) &&
-        put_by_bounce(to, from, bytes, pe, call))
+    if (bytes <= WEFT_DEVICE_STAGING_BYTES && host_is_out_of_reach(from) &&
+        put_by_staging(to, from, bytes, pe, call))
         return;
     weft_device_enqueue(to, from, bytes, pe, call);
     if (!nbi)
@@ -53,8 +53,8 @@ static void put_from_here(void *to, const void *from, size_t bytes, int pe, bool
 
 static void get_to_here(void *to, const void *from, size_t bytes, int pe, bool nbi,
                         const char *call) {
-    if (bytes <= WEFT_DEVICE_BOUNCE_BYTES && host_is_out_of_reach(to) &&
-        get_by_bounce(to, from, bytes, pe, call))
+    if (bytes <= WEFT_DEVICE_STAGING_BYTES && host_is_out_of_reach(to) &&
+        get_by_staging(to, from, bytes, pe, call))
         return;
     weft_device_enqueue(to, from, bytes, pe, call);
     if (!nbi)
@@ -121,7 +121,7 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe,
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
         weft_stage_get(value, from, bytes, pe, call);
-    else if (!get_by_bounce(value, from, bytes, pe, call))
+    else if (!get_by_staging(value, from, bytes, pe, call))
         get_to_here(value, from, bytes, pe, false, call);
     weft_gpu_leave(scope);
     return 0;
@@ -142,9 +142,9 @@ static void blocks_copy_each(const struct weft_device_blocks *b, int pe, const c
     weft_device_complete(call);
 }
 
-/* Blocks [first, first + nblocks) of `b`, with one side packed in the bounce buffer. */
-static void blocks_bounce(const struct weft_device_blocks *b, size_t first, size_t nblocks,
-                          char *bounce, bool pack, const char *call) {
+/* Blocks [first, first + nblocks) of `b`, with one side packed in the staging buffer. */
+static void blocks_copy_staged(const struct weft_device_blocks *b, size_t first, size_t nblocks,
+                               char *staging, bool pack, const char *call) {
     ptrdiff_t i = (ptrdiff_t)first, packed = (ptrdiff_t)b->bytes;
     struct weft_device_blocks part = {b->to + i * b->to_step,
                                       b->from + i * b->from_step,
@@ -153,8 +153,8 @@ static void blocks_bounce(const struct weft_device_blocks *b, size_t first, size
                                       b->bytes,
                                       nblocks};
     struct weft_device_blocks in = part, out = part;
-    in.to = bounce, in.to_step = packed;
-    out.from = bounce, out.from_step = packed;
+    in.to = staging, in.to_step = packed;
+    out.from = staging, out.from_step = packed;
     if (pack)
         weft_rma_copy_blocks(in.to, in.to_step, in.from, in.from_step, in.bytes, nblocks);
     blocks_enqueue(pack ? &out : &in, call);
@@ -165,16 +165,16 @@ static void blocks_bounce(const struct weft_device_blocks *b, size_t first, size
 
 static void blocks_copy_packed(const struct weft_device_blocks *b, bool pack, int pe,
                                const char *call) {
-    size_t most = WEFT_DEVICE_BOUNCE_BYTES / b->bytes;
-    char *bounce = most ? weft_device_bounce_take() : NULL;
-    if (!bounce) {
+    size_t most = WEFT_DEVICE_STAGING_BYTES / b->bytes;
+    char *staging = most ? weft_device_staging_take() : NULL;
+    if (!staging) {
         blocks_copy_each(b, pe, call);
         return;
     }
     for (size_t done = 0; done < b->nblocks; done += most)
-        blocks_bounce(b, done, b->nblocks - done < most ? b->nblocks - done : most, bounce, pack,
-                      call);
-    weft_device_bounce_give();
+        blocks_copy_staged(b, done, b->nblocks - done < most ? b->nblocks - done : most, staging,
+                           pack, call);
+    weft_device_staging_give();
 }
 
 static void blocks_copy(const struct weft_device_blocks *b, int pe, const char *call) {

@@ -50,33 +50,33 @@ void weft_stage_get(void *to, const void *from, size_t bytes, int pe, const char
 
 /* Where blocks lie side by side on their way. One call at a time: threads that stage at once would
  * share the same bus anyway. */
-enum { BOX_BYTES = 1 << 20 };
+enum { BUFFER_BYTES = 1 << 20 };
 
 static struct {
     pthread_mutex_t taken;
     char *at;
     bool registered; /* kernels reach it */
-} box = {.taken = PTHREAD_MUTEX_INITIALIZER};
+} buffer = {.taken = PTHREAD_MUTEX_INITIALIZER};
 
-static void box_take(const char *call) {
-    pthread_mutex_lock(&box.taken);
-    if (box.at)
+static void buffer_take(const char *call) {
+    pthread_mutex_lock(&buffer.taken);
+    if (buffer.at)
         return;
-    box.at = aligned_alloc(weft_page_bytes(), BOX_BYTES);
-    if (!box.at)
+    buffer.at = aligned_alloc(weft_page_bytes(), BUFFER_BYTES);
+    if (!buffer.at)
         weft_job_panic("%s: no memory for copies through memory of the host", call);
-    box.registered = weft_gpu_register(box.at, BOX_BYTES) == 0;
+    buffer.registered = weft_gpu_register(buffer.at, BUFFER_BYTES) == 0;
 }
 
 void weft_stage_close(void) {
-    if (box.registered)
-        weft_gpu_unregister(box.at);
-    free(box.at);
-    box.at = NULL;
-    box.registered = false;
+    if (buffer.registered)
+        weft_gpu_unregister(buffer.at);
+    free(buffer.at);
+    buffer.at = NULL;
+    buffer.registered = false;
 }
 
-/* Into the box or out of it, by `agent`; NULL: by this PE's GPU, or where the other side is the
+/* Into the buffer or out of it, by `agent`; NULL: by this PE's GPU, or where the other side is the
  * host's by this processor. */
 static void blocks_pack(const struct weft_device_blocks *b, const struct weft_gpu_agent *agent,
                         const void *side, const char *call) {
@@ -96,30 +96,30 @@ static void blocks_pack(const struct weft_device_blocks *b, const struct weft_gp
         weft_device_complete(call);
 }
 
-static void box_copy_packed(const struct weft_device_blocks *b, const struct weft_gpu_agent *in,
-                            const struct weft_gpu_agent *out, const char *call) {
+static void buffer_copy_packed(const struct weft_device_blocks *b, const struct weft_gpu_agent *in,
+                               const struct weft_gpu_agent *out, const char *call) {
     ptrdiff_t packed = (ptrdiff_t)b->bytes;
-    size_t most = BOX_BYTES / b->bytes;
+    size_t most = BUFFER_BYTES / b->bytes;
     for (size_t done = 0, count; done < b->nblocks; done += count) {
         count = b->nblocks - done < most ? b->nblocks - done : most;
         char *to = b->to + (ptrdiff_t)done * b->to_step;
         const char *from = b->from + (ptrdiff_t)done * b->from_step;
-        struct weft_device_blocks filled = {box.at, from, packed, b->from_step, b->bytes, count};
-        struct weft_device_blocks emptied = {to, box.at, b->to_step, packed, b->bytes, count};
+        struct weft_device_blocks filled = {buffer.at, from, packed, b->from_step, b->bytes, count};
+        struct weft_device_blocks emptied = {to, buffer.at, b->to_step, packed, b->bytes, count};
         blocks_pack(&filled, in, from, call);
         blocks_pack(&emptied, out, to, call);
     }
 }
 
-/* Whether all went through the box: the rest is for copies, one by one. */
+/* Whether all went through the buffer: the rest is for copies, one by one. */
 static bool blocks_stage_packed(const struct weft_device_blocks *b, bool put, int pe,
                                 const char *call) {
     const struct weft_gpu_agent *agent = weft_device_must_agent(pe, call);
-    box_take(call);
-    bool packs = box.registered && b->bytes <= BOX_BYTES;
+    buffer_take(call);
+    bool packs = buffer.registered && b->bytes <= BUFFER_BYTES;
     if (packs)
-        box_copy_packed(b, put ? NULL : agent, put ? agent : NULL, call);
-    pthread_mutex_unlock(&box.taken);
+        buffer_copy_packed(b, put ? NULL : agent, put ? agent : NULL, call);
+    pthread_mutex_unlock(&buffer.taken);
     return packs;
 }
 

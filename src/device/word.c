@@ -58,22 +58,22 @@ static void amo_enqueue(const struct weft_amo *amo, const char *call) {
     weft_device_note();
 }
 
-static void *bounce_take(const char *call) {
-    void *bounce = weft_device_bounce_take();
-    if (!bounce)
+static void *staging_take(const char *call) {
+    void *staging = weft_device_staging_take();
+    if (!staging)
         weft_job_panic("%s: atomics on GPU memory need host memory that the GPU sees, and this one "
                        "(%s) sees none",
                        call, weft_device.gpu->name);
-    return bounce;
+    return staging;
 }
 
-static void amo_fetch_bounced(const struct weft_amo *amo, const char *call) {
-    struct weft_amo bounced = *amo;
-    bounced.fetch = bounce_take(call);
-    amo_enqueue(&bounced, call);
+static void amo_fetch_staged(const struct weft_amo *amo, const char *call) {
+    struct weft_amo staged = *amo;
+    staged.fetch = staging_take(call);
+    amo_enqueue(&staged, call);
     weft_device_complete(call);
-    memcpy(amo->fetch, bounced.fetch, amo->bytes);
-    weft_device_bounce_give();
+    memcpy(amo->fetch, staged.fetch, amo->bytes);
+    weft_device_staging_give();
 }
 
 /* What nobody waits for is under way when this returns. */
@@ -83,7 +83,7 @@ static void amo_execute(const struct weft_amo *amo, const char *call) {
             !weft_device_write_word(amo->dest, amo->value, amo->bytes, call))
             amo_enqueue(amo, call);
     } else if (weft_gpu_memory_kind(amo->fetch) == WEFT_MEMORY_HOST) {
-        amo_fetch_bounced(amo, call);
+        amo_fetch_staged(amo, call);
     } else {
         amo_enqueue(amo, call);
         weft_device_complete(call);
@@ -93,20 +93,20 @@ static void amo_execute(const struct weft_amo *amo, const char *call) {
 /* Complete on return; what was in the word comes through memory that both GPUs reach. */
 static void amo_execute_by_agent(const struct weft_amo *amo, int pe, const char *call) {
     const struct weft_gpu_agent *agent = agent_to_change(pe, call);
-    struct weft_amo bounced = *amo;
-    bounced.fetch = amo->fetch ? bounce_take(call) : NULL;
+    struct weft_amo staged = *amo;
+    staged.fetch = amo->fetch ? staging_take(call) : NULL;
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
-    weft_device_must(weft_gpu_amo(&bounced, agent->stream, call));
+    weft_device_must(weft_gpu_amo(&staged, agent->stream, call));
     weft_gpu_leave(scope);
     weft_device_agent_complete(agent, call);
     if (!amo->fetch)
         return;
     if (weft_gpu_memory_kind(amo->fetch) == WEFT_MEMORY_DEVICE)
         weft_device_must(
-            weft_gpu_memory_copy(weft_device.gpu, amo->fetch, bounced.fetch, amo->bytes, call));
+            weft_gpu_memory_copy(weft_device.gpu, amo->fetch, staged.fetch, amo->bytes, call));
     else
-        memcpy(amo->fetch, bounced.fetch, amo->bytes);
-    weft_device_bounce_give();
+        memcpy(amo->fetch, staged.fetch, amo->bytes);
+    weft_device_staging_give();
 }
 
 /* The word is the host's, and what was in it goes to GPU memory. */
@@ -145,7 +145,7 @@ int weft_device_amo(const struct weft_amo *amo, int pe, const char *call) {
 static void word_look(void *snapshot, const void *word, size_t bytes, const char *call) {
     struct weft_amo amo = {WEFT_AMO_FETCH, bytes, (void *)word, 0, 0, snapshot};
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    amo_fetch_bounced(&amo, call);
+    amo_fetch_staged(&amo, call);
     weft_gpu_leave(scope);
 }
 

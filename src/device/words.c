@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/size.h"
 #include "device/device.h"
 #include "device/extent.h"
 #include "device/links.h"
 
-#define WORDS_BYTES (WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words))
+#define WORDS_BYTES weft_page_up(WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words))
 #define AREA_BYTES  ((size_t)512 << 10)
 #define SLOT_BYTES  (WORDS_BYTES + WEFT_TEAMS_MAX * AREA_BYTES)
-_Static_assert(WORDS_BYTES % 4096 == 0, "pages are registered");
 
 /* A slot: the words of all teams, and behind them the teams' areas, which are committed and
  * registered one by one. */
