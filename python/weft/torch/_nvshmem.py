@@ -2,7 +2,8 @@
 """The operators that PyTorch has for its NVSHMEM backend alone, on CUDA tensors in Weft's memory.
 
 Each is put before PyTorch's own kernel, which is called as ever where the backend is not Weft.
-Nothing is waited for by the host, so all of them can be captured into a graph.
+Nothing is waited for by the host, so all of them can be captured into a graph. Before PyTorch's
+kernels in Python, too, which take what belongs to the current device, that of their tensors is made it.
 
 Peers are told nothing that they did not wait for: a call enters with a barrier and leaves with one,
 so that what it read may be overwritten behind it.
@@ -15,7 +16,7 @@ import torch.distributed._symmetric_memory as symm_mem
 
 from weft.torch._peers import multi_root_tile_reduce, tile_reduce
 
-_library = None   # registrations end with it
+_registrations = None   # they end with it
 _CHANNEL = 0
 
 
@@ -172,6 +173,15 @@ def _exchange(call, input, out, in_splits, in_offsets, out_splits_offsets, group
 _OPERATORS = (nvshmem_put, nvshmem_get, nvshmem_put_with_signal, nvshmem_wait_for_signal, nvshmem_broadcast,
               nvshmem_all_to_all, all_to_all_vdev, all_to_all_vdev_2d, all_to_all_vdev_2d_offset, tile_reduce,
               multi_root_tile_reduce)
+_IN_PYTHON = ("fused_all_gather_matmul", "fused_matmul_reduce_scatter", "fused_all_gather_scaled_matmul",
+              "fused_scaled_matmul_reduce_scatter", "_low_contention_all_gather", "_low_contention_reduce_scatter")
+
+
+def _check_devices(call, device, given):
+    """A kernel runs on one GPU, in the order of its stream."""
+    for each in given:
+        if isinstance(each, torch.Tensor) and each.device != device:
+            raise RuntimeError(f"{call}: got tensors on {device} and {each.device}; expected all on one GPU")
 
 
 def _kernel_of(name):
@@ -187,6 +197,8 @@ def _before(operator, kernel):
     def dispatch(keys, first, *args, **kwargs):
         device = (args[0] if isinstance(first, (list, tuple)) else first).device  # a list is followed by its result
         if symm_mem.get_backend(device) == "WEFT":
+            _check_devices(operator.__name__, device, (*(first if isinstance(first, (list, tuple)) else ()), *args,
+                                                       *kwargs.values()))
             with torch.cuda.device(device):
                 return operator(first, *args, **kwargs)
         if kernel is None:
@@ -195,15 +207,32 @@ def _before(operator, kernel):
     return dispatch
 
 
+def _on_its_gpu(kernel):
+    """What is registered before a kernel in Python; those in C++ see to it themselves. The stream beside the
+    current is joined at once where the caller, who waits for the result, has another device."""
+    def dispatch(keys, first, *args, **kwargs):
+        is_same = torch.cuda.current_device() == first.device.index
+        with torch.cuda.device(first.device):
+            result = kernel.call_boxed(keys, first, *args, **kwargs)
+            if not is_same:
+                torch.cuda.current_stream().wait_stream(symm_mem._get_backend_stream())
+        return result
+    return dispatch
+
+
+def _put_before(name, dispatch):
+    _registrations.impl(name, dispatch, "CUDA", with_keyset=True, allow_override=True)
+
+
 def install():
-    global _library
-    if _library is not None or torch.version.cuda is None:
+    global _registrations
+    if _registrations is not None or torch.version.cuda is None:
         return
-    _library = torch.library.Library("symm_mem", "IMPL")
+    _registrations = torch.library.Library("symm_mem", "IMPL")
     with warnings.catch_warnings():  # of just that
         warnings.filterwarnings("ignore", message=".*may also be overridden")
         for operator in _OPERATORS:
-            name = operator.__name__
-            if hasattr(torch.ops.symm_mem, name):
-                _library.impl(name, _before(operator, _kernel_of(name)), "CUDA", with_keyset=True,
-                              allow_override=True)
+            if hasattr(torch.ops.symm_mem, operator.__name__):
+                _put_before(operator.__name__, _before(operator, _kernel_of(operator.__name__)))
+        for name in _IN_PYTHON:
+            _put_before(name, _on_its_gpu(torch.library.get_kernel(f"symm_mem::{name}", "CUDA")))

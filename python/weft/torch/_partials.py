@@ -32,5 +32,6 @@ def triton_reduce_partials_first_dim(partials, *, reduce_op, output_dtype, group
     out = partials.new_empty(partials.shape[1:], dtype=output_dtype)
     if out.numel():
         from weft.torch import _partials_kernel
-        _partials_kernel.reduce(partials, out, group_size, reduce_op == "avg", _BLOCK)
+        with torch.cuda.device(partials.device):
+            _partials_kernel.reduce(partials, out, group_size, reduce_op == "avg", _BLOCK)
     return out

@@ -65,6 +65,11 @@ class DeviceHandle(Handle):
         self._check_channel(channel)
         self._on_pads(weft.pad_wait, src_rank, channel, timeout_ms=timeout_ms, stream=self._stream())
 
+    def _on_pads(self, *args, **options):
+        """The device's context tells whose the default stream is."""
+        with torch.cuda.device(self.device):
+            super()._on_pads(*args, **options)
+
     def _stream(self):
         lane = lane_of(self.device)
         _heap.note(lane)

@@ -23,9 +23,9 @@ def warn_if_untested():
 
 # The operator stays: PyTorch lists all that were ever defined, and asks each for its overloads.
 _seen = []
-_library = torch.library.Library("weft", "FRAGMENT")
-_library.define("_see(ScalarType?[] dtypes) -> ()")
-_library.impl("_see", _seen.extend, "CompositeExplicitAutograd")
+_operators = torch.library.Library("weft", "FRAGMENT")
+_operators.define("_see(ScalarType?[] dtypes) -> ()")
+_operators.impl("_see", _seen.extend, "CompositeExplicitAutograd")
 
 
 def _numbers_of(dtypes):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What belongs to a process or a group as a whole: workspaces, and the stream beside the current.
+"""What belongs to a process or a group as a whole, on each device: workspaces, and the stream beside the
+current. install() puts them before PyTorch's, which has one for all GPUs, so that PyTorch's operators find
+those of the current device, too.
 
 All users of a group share its workspace: they call in one order on all members, and meet at a
 barrier before they write to it.
@@ -10,10 +12,11 @@ import torch.distributed.distributed_c10d as c10d
 
 from weft.torch._groups import group_name as name_of
 from weft.torch._groups import group_of
-from weft.torch._memory import SymmetricMemory, registered
+from weft.torch._lanes import lane_of
+from weft.torch._memory import SymmetricMemory
 
-_workspaces = {}
-_host_streams = {}
+_workspaces = {}  # tensors by group and device
+_streams = {}
 
 
 class HostStream(torch.cpu.Stream):
@@ -43,30 +46,35 @@ def is_symm_mem_enabled_for_group(group_name):
         return False
 
 
+def _whole(device):
+    """The device with its index; by default CUDA's current one, where there is CUDA."""
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if device.type == "cuda" and device.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return device
+
+
 def get_symm_mem_workspace(group_name, min_size, device=None):
     """The handle of the group's workspace on a device (default: CUDA's current, where there is
     CUDA), of min_size bytes or more. Collective over the group where it has to grow: handles of
     the smaller one stay good, their memory is another. RuntimeError where a CUDA graph is being
     captured and it has to grow."""
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    device, name = torch.device(device), name_of(group_name)
-    if device.type == "cuda":
-        registered(device)
-        return torch_symm_mem.get_symm_mem_workspace(name, min_size)
-    group = group_of(name)
-    tensor = _workspaces.get(group)
+    group, device = group_of(name_of(group_name)), _whole(device)
+    tensor = _workspaces.get((group, device))
     if tensor is None or tensor.numel() < min_size:
-        tensor = SymmetricMemory.empty_strided_p2p((max(min_size, 1),), (1,), torch.uint8, device,
-                                                   name)
-        _workspaces[group] = tensor
-    return SymmetricMemory.rendezvous(tensor, name)
+        if lane_of(device).is_captured():
+            raise RuntimeError(f"get_symm_mem_workspace: got a size of {min_size} bytes in a graph capture, expected "
+                               f"at most {0 if tensor is None else tensor.numel()}, which there are on {device}: ask "
+                               "for as many before the capture")
+        tensor = SymmetricMemory.empty_strided_p2p((max(min_size, 1),), (1,), torch.uint8, device, group.name)
+        _workspaces[group, device] = tensor
+    return SymmetricMemory.rendezvous(tensor, group.name)
 
 
 def _get_backend_stream(priority=0):
-    """One stream for each priority, made at its first use; without CUDA the calling thread."""
-    if torch.cuda.is_available():
-        return torch_symm_mem._get_backend_stream(priority)
-    if priority not in _host_streams:
-        _host_streams[priority] = HostStream(priority)
-    return _host_streams[priority]
+    """One stream for each priority on the current device, made at its first use; without CUDA the calling
+    thread."""
+    key = _whole(None), priority
+    if key not in _streams:
+        _streams[key] = (torch.cuda.Stream if key[0].type == "cuda" else HostStream)(priority=priority)
+    return _streams[key]

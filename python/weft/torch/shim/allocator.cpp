@@ -5,30 +5,14 @@
 #include "handle.h"
 #include "stream.h"
 
-#include <c10/core/DeviceGuard.h>
 #include <c10/util/Exception.h>
-
-#include <weft.h>
 
 namespace weft {
 
-/* A PE has one GPU: the one that was PyTorch's current device at first. */
-static void check_device(c10::Device device) {
-    int is = -1;
-    if (is_host(device))
-        return;
-    TORCH_CHECK(shmemx_device(&is) == 0, "weft: ", weft_last_error());
-    TORCH_CHECK(is == device.index(),
-                "weft: a process has symmetric tensors on one GPU alone: they are on cuda:", is,
-                ", and cannot be on ", device, ", too: start a process for each GPU, or call ",
-                "torch.cuda.set_device before the first of them");
-}
-
 void *Allocator::alloc(size_t size, int device_idx, const std::optional<std::string> &group_name) {
     auto device = open_device(type_, device_idx);
-    c10::DeviceGuard guard(device);
+    OnDevice here(device);
     become_pe();
-    check_device(device);
     auto block = Block::make(size, device, group_name);
     std::unique_lock<std::shared_mutex> lock(mutex_);
     blocks_.emplace(block->data(), block);

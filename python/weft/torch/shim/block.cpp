@@ -22,8 +22,11 @@ Block::Block(size_t bytes, c10::Device device, const std::optional<std::string> 
     : bytes_(bytes), pad_at_(up_to(bytes, 512)),
       pad_bytes_(c10d::symmetric_memory::get_signal_pad_size()),
       facts_at_(up_to(pad_at_ + pad_bytes_, sizeof(Facts))), device_(device), group_(group) {
-    int rc = guarded(
-        [&] { return shmemx_block_alloc(space_of(device), facts_at_ + sizeof(Facts), &memory_); });
+    size_t whole = facts_at_ + sizeof(Facts);
+    int rc = guarded([&] {
+        return is_host(device) ? shmemx_block_alloc(SHMEMX_SPACE_HOST, whole, &memory_)
+                               : shmemx_block_alloc_on(device.index(), whole, &memory_);
+    });
     TORCH_CHECK(rc == 0, "weft: no symmetric tensor of ", bytes, " bytes on ", device, ": ",
                 error_text(rc));
     data_ = static_cast<char *>(shmemx_block_ptr(memory_));

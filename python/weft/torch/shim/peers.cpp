@@ -72,6 +72,7 @@ static at::Tensor copy_to(c10::Device device, const std::vector<T> &values, at::
 
 Peers::Peers(const Block &block, const std::string &group)
     : pes_(ask_members(group)), rank_(rank_of_self(pes_, group)) {
+    OnDevice here(block.device());
     TORCH_CHECK(!is_capturing(block.device()), "weft: rendezvous in group \"", group,
                 "\" of memory that is new to it, while a graph is being captured: its members meet "
                 "then, which a graph cannot repeat; call rendezvous before the capture");

@@ -2,29 +2,61 @@
 #include "stream.h"
 
 #include <ATen/Context.h>
-#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
-#include <mutex>
 
 namespace weft {
 
-/* The driver's word on a capture; PyTorch has the driver loaded where it has a CUDA stream. */
-static bool driver_captures(void *stream) {
-    enum { NONE = 0, IMPLICIT = 906 };
-    using IsCapturing = int (*)(void *, int *);
-    static const auto ask = [] {
-        void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-        return driver ? reinterpret_cast<IsCapturing>(dlsym(driver, "cuStreamIsCapturing"))
-                      : nullptr;
-    }();
-    int status = NONE;
-    int rc = ask ? ask(stream, &status) : 0;
-    return rc == IMPLICIT || (rc == 0 && status != NONE);
+/* A function of the driver's. Looked for once PyTorch has opened a GPU, and so has it loaded. */
+template <typename Function> static Function *driver(const char *name) {
+    static void *const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return library ? reinterpret_cast<Function *>(dlsym(library, name)) : nullptr;
 }
 
+/* --- Contexts --------------------------------------------------------------------------------- */
+
+c10::Device open_device(c10::DeviceType type, int index) {
+    if (type == c10::DeviceType::CPU)
+        return c10::Device(type);
+    at::globalContext().lazyInitDevice(type);
+    return index < 0 ? c10::impl::VirtualGuardImpl(type).getDevice()
+                     : c10::Device(type, static_cast<c10::DeviceIndex>(index));
+}
+
+static bool make_current(int index) {
+    static const auto get_device = driver<int(int *, int)>("cuDeviceGet");
+    static const auto get_current = driver<int(int *)>("cuCtxGetDevice");
+    static const auto retain = driver<int(void **, int)>("cuDevicePrimaryCtxRetain");
+    static const auto set_current = driver<int(void *)>("cuCtxSetCurrent");
+    void *context;
+    int wanted, is;
+    if (!get_device || !get_current || !retain || !set_current || get_device(&wanted, index) != 0)
+        return false;
+    return (get_current(&is) == 0 && is == wanted) ||
+           (retain(&context, wanted) == 0 && set_current(context) == 0);
+}
+
+/* A thread that has not used a GPU yet has no context: PyTorch takes device 0 for its current one
+ * then, and a guard for that does nothing. A context that is retained here stays to the end of the
+ * process, as PyTorch's own does. */
+OnDevice::OnDevice(c10::Device device) {
+    if (is_host(device))
+        return;
+    guard_.reset_device(device);
+    TORCH_CHECK(make_current(device.index()), "weft: CUDA has no context on ", device);
+}
+
+/* --- Streams ---------------------------------------------------------------------------------- */
+
 bool is_capturing(c10::Device device) {
-    return !is_host(device) && driver_captures(current_stream(device));
+    enum { NONE = 0, IMPLICIT = 906 };
+    if (is_host(device))
+        return false;
+    static const auto ask = driver<int(void *, int *)>("cuStreamIsCapturing");
+    int status = NONE;
+    int rc = ask ? ask(current_stream(device), &status) : 0;
+    return rc == IMPLICIT || (rc == 0 && status != NONE);
 }
 
 shmemx_stream_t current_stream(c10::Device device) {
@@ -32,27 +64,6 @@ shmemx_stream_t current_stream(c10::Device device) {
         return SHMEMX_STREAM_HOST;
     c10::impl::VirtualGuardImpl guard(device.type());
     return static_cast<shmemx_stream_t>(guard.getStreamNativeHandle(guard.getStream(device)));
-}
-
-/* A context is made by the first call that needs one. Weft looks for it once, so this needs to be
- * done once. */
-static void make_context(c10::Device device) {
-    static std::once_flag made;
-    std::call_once(made, [device] {
-        if (!is_capturing(device))
-            c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
-    });
-}
-
-c10::Device open_device(c10::DeviceType type, int index) {
-    if (type == c10::DeviceType::CPU)
-        return c10::Device(type);
-    at::globalContext().lazyInitDevice(type);
-    c10::Device device = index < 0 ? c10::impl::VirtualGuardImpl(type).getDevice()
-                                   : c10::Device(type, static_cast<c10::DeviceIndex>(index));
-    c10::DeviceGuard guard(device);
-    make_context(device);
-    return device;
 }
 
 SideStream::SideStream(c10::Device device) {
