@@ -81,7 +81,7 @@ $(BUILD)/obj/%.o: %.c
 $(LIB): $(LIB_OBJ) src/weft.map
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,relro -Wl,-z,nodelete \
-	    -Wl,--version-script=src/weft.map -o $@ $(LIB_OBJ) $(LDLIBS)
+	    $(if $(SAN),,-Wl,-z,defs) -Wl,--version-script=src/weft.map -o $@ $(LIB_OBJ) $(LDLIBS)
 	@ln -sf $(@F) $(@D)/$(SONAME) && ln -sf $(SONAME) $(@D)/libweft.so
 
 # The archive has one object, in which what is hidden is local: a program may define any name but
