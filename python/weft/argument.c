@@ -55,6 +55,12 @@ bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const
     return sorted && check_required(signature, given);
 }
 
+bool weft_arguments_in_job(const struct weft_signature *signature, PyObject *const *args,
+                           Py_ssize_t nargs, PyObject *names, PyObject **given) {
+    return weft_session_check(signature->call) &&
+           weft_arguments_sort(signature, args, nargs, names, given);
+}
+
 static bool is_wrong(const char *call, const char *name, PyObject *object, const char *expected) {
     PyErr_Clear();
     PyErr_Format(PyExc_ValueError, "%s: argument %s is %R: pass %s", call, name, object, expected);

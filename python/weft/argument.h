@@ -20,6 +20,10 @@ struct weft_signature {
 bool weft_arguments_sort(const struct weft_signature *signature, PyObject *const *args,
                          Py_ssize_t nargs, PyObject *names, PyObject **given);
 
+/* The same of a call that needs a job: False with RuntimeError unless one runs. */
+bool weft_arguments_in_job(const struct weft_signature *signature, PyObject *const *args,
+                           Py_ssize_t nargs, PyObject *names, PyObject **given);
+
 /* Values; `value` keeps what it has where object is NULL. TypeError for another type, ValueError
  * for one that is out of range, naming the argument. */
 bool weft_argument_int(const char *call, const char *name, PyObject *object, int *value);

@@ -7,6 +7,7 @@
 #include "buffer.h"
 #include "error.h"
 #include "session.h"
+#include "type.h"
 
 struct block {
     PyObject_HEAD PyObject *weak;
@@ -245,10 +246,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct block, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
+WEFT_WEAK_MEMBERS(struct block);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
@@ -282,6 +280,6 @@ PyMethodDef weft_block_methods[] = {
 };
 
 bool weft_block_define(PyObject *module) {
-    block_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return block_type && PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) == 0;
+    block_type = weft_type_define(module, &spec);
+    return block_type != NULL;
 }

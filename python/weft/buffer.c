@@ -6,6 +6,7 @@
 #include "argument.h"
 #include "error.h"
 #include "session.h"
+#include "type.h"
 
 static PyTypeObject *buffer_type;
 
@@ -346,11 +347,6 @@ static Py_ssize_t length(PyObject *self) {
     return -1;
 }
 
-static PyObject *enter(PyObject *self, PyObject *unused) {
-    (void)unused;
-    return Py_NewRef(self);
-}
-
 WEFT_FUNCTION(leave) {
     struct weft_memory *memory = ((struct weft_buffer *)self)->memory;
     (void)args;
@@ -398,7 +394,7 @@ static PyMethodDef methods[] = {
         "DLPack's capsule. Nothing is waited for: order work on the memory by Weft's calls."),
     {"__dlpack_device__", weft_buffer_dlpack_device, METH_NOARGS,
      "__dlpack_device__($self, /)\n--\n\n(1, 0) for the host, (2, number) for a CUDA GPU."},
-    {"__enter__", enter, METH_NOARGS, NULL},
+    WEFT_TYPE_ENTER,
     WEFT_METHOD_AS("__exit__", leave,
                    "__exit__($self, /, kind, value, traceback)\n--\n\nfree(), if it has not been."),
     {NULL, NULL, 0, NULL},
@@ -419,10 +415,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct weft_buffer, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
+WEFT_WEAK_MEMBERS(struct weft_buffer);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
@@ -455,8 +448,8 @@ static PyType_Spec spec = {
 };
 
 bool weft_buffer_define(PyObject *module) {
-    buffer_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return buffer_type && PyModule_AddObjectRef(module, "Buffer", (PyObject *)buffer_type) == 0;
+    buffer_type = weft_type_define(module, &spec);
+    return buffer_type != NULL;
 }
 
 #define WANTED                                                                                   \

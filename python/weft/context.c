@@ -7,6 +7,7 @@
 #include "error.h"
 #include "pending.h"
 #include "session.h"
+#include "type.h"
 #include "team.h"
 
 struct ctx {
@@ -226,11 +227,6 @@ static PyObject *destroy(PyObject *self, PyObject *unused) {
     return weft_error_result("Ctx.destroy", end(ctx));
 }
 
-static PyObject *enter(PyObject *self, PyObject *unused) {
-    (void)unused;
-    return Py_NewRef(self);
-}
-
 /* Behind an exception, too, since nobody else takes part; one that went with its team is gone. */
 WEFT_FUNCTION(leave) {
     struct ctx *ctx = (struct ctx *)self;
@@ -257,7 +253,7 @@ static PyMethodDef methods[] = {
      "quiet($self, /)\n--\n\n"
      "What this PE has begun by this context is complete: puts are there, gets are here."},
     {"destroy", destroy, METH_NOARGS, "destroy($self, /)\n--\n\nquiet(), and the context ends."},
-    {"__enter__", enter, METH_NOARGS, NULL},
+    WEFT_TYPE_ENTER,
     WEFT_METHOD_AS("__exit__", leave,
                    "__exit__($self, /, kind, value, traceback)\n--\n\ndestroy()."),
     {NULL, NULL, 0, NULL},
@@ -269,10 +265,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct ctx, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
+WEFT_WEAK_MEMBERS(struct ctx);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
@@ -301,6 +294,6 @@ static PyType_Spec spec = {
 };
 
 bool weft_ctx_define(PyObject *module) {
-    ctx_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return ctx_type && PyModule_AddObjectRef(module, "Ctx", (PyObject *)ctx_type) == 0;
+    ctx_type = weft_type_define(module, &spec);
+    return ctx_type != NULL;
 }

@@ -5,7 +5,6 @@
 #include "argument.h"
 #include "buffer.h"
 #include "dlpack.h"
-#include "session.h"
 
 /* --- The buffer protocol --------------------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 #include "argument.h"
 #include "array.h"
 #include "error.h"
-#include "session.h"
 #include "team.h"
 
 WEFT_FUNCTION(pe_accessible) {
@@ -11,8 +10,7 @@ WEFT_FUNCTION(pe_accessible) {
     PyObject *in[1];
     int pe;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_int(signature.call, "pe", in[0], &pe))
         return NULL;
     return PyBool_FromLong(shmem_pe_accessible(pe));
@@ -29,8 +27,7 @@ WEFT_FUNCTION(addr_accessible) {
     PyObject *in[2], *result = NULL;
     int pe;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
     if (weft_argument_int(signature.call, "pe", in[1], &pe) &&
         weft_array_take(&array, signature.call, "array", in[0], WEFT_ARRAY_READ, WEFT_STREAM_HOST))
@@ -58,8 +55,7 @@ WEFT_FUNCTION(ptr) {
     PyObject *in[3], *result = NULL;
     int size, pe;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_team_take(signature.call, in[2], &team, &size) ||
         (pe = world_pe(signature.call, team, size, in[1])) < 0)
         return NULL;

@@ -148,8 +148,7 @@ static PyObject *run(const struct weft_signature *signature, PyObject *const *ar
                      PyObject *act(const char *call, long *lock)) {
     struct weft_array lock = {0};
     PyObject *in[1], *result = NULL;
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(signature, args, nargs, names, in))
         return NULL;
     if (take(&lock, signature->call, in[0]))
         result = act(signature->call, (long *)lock.data);

@@ -25,8 +25,7 @@ static PyObject *order(const struct weft_signature *signature, PyObject *const *
     weft_stream stream;
     shmem_ctx_t ctx;
     int error;
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(signature, args, nargs, names, in) ||
         !weft_argument_stream(signature->call, in[1], &stream) ||
         !weft_ctx_take(signature->call, in[0], stream, &ctx))
         return NULL;
@@ -59,8 +58,7 @@ WEFT_FUNCTION(session_start) {
     shmem_ctx_t ctx;
     int error = 0;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_ctx_take(signature.call, in[0], WEFT_STREAM_HOST, &ctx))
         return NULL;
     int batch = in[1] ? PyObject_IsTrue(in[1]) : 0;
@@ -80,8 +78,7 @@ WEFT_FUNCTION(session_stop) {
     shmem_ctx_t ctx;
     int error = 0;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_ctx_take(signature.call, in[0], WEFT_STREAM_HOST, &ctx))
         return NULL;
     WEFT_HELD(error, (shmem_ctx_session_stop(ctx), 0));

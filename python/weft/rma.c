@@ -130,8 +130,7 @@ WEFT_FUNCTION(put) {
     struct weft_transfer transfer = {.call = signature.call};
     PyObject *in[5];
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_stream(signature.call, in[4], &transfer.stream))
         return NULL;
     return copy(&transfer, in, true, put_now);
@@ -143,8 +142,7 @@ WEFT_FUNCTION(get) {
     struct weft_transfer transfer = {.call = signature.call};
     PyObject *in[5];
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_stream(signature.call, in[4], &transfer.stream))
         return NULL;
     return copy(&transfer, in, false, get_now);
@@ -154,8 +152,7 @@ static PyObject *begin(const struct weft_signature *signature, PyObject *const *
                        Py_ssize_t nargs, PyObject *names, bool put) {
     struct weft_transfer transfer = {.call = signature->call, .stream = WEFT_STREAM_HOST};
     PyObject *in[4];
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(signature, args, nargs, names, in))
         return NULL;
     return copy(&transfer, in, put, put ? begin_put : begin_get);
 }
@@ -189,8 +186,7 @@ WEFT_FUNCTION(set_engine) {
     PyObject *in[1];
     int choice = 0;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_choice(signature.call, "engine", in[0], engines, &choice))
         return NULL;
     PyObject *before = PyUnicode_FromString(engines[shmemx_get_engine()]);

@@ -3,7 +3,6 @@
 #include "scan.h"
 #include <errno.h>
 #include <string.h>
-#include "session.h"
 
 /* --- The calls of C -------------------------------------------------------------------------- */
 

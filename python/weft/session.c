@@ -392,8 +392,7 @@ WEFT_FUNCTION(global_exit) {
     PyObject *in[1];
     int status = 0;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_int(signature.call, "status", in[0], &status))
         return NULL;
     if (status < 0 || status > 255)

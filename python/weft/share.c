@@ -6,6 +6,7 @@
 #include "buffer.h"
 #include "error.h"
 #include "session.h"
+#include "type.h"
 
 struct share {
     PyObject_HEAD PyObject *weak;
@@ -157,10 +158,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct share, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
+WEFT_WEAK_MEMBERS(struct share);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "What a group of PEs has of each other's blocks; Block.share makes it."},
@@ -180,6 +178,6 @@ static PyType_Spec spec = {
 };
 
 bool weft_share_define(PyObject *module) {
-    share_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    return share_type && PyModule_AddObjectRef(module, "Share", (PyObject *)share_type) == 0;
+    share_type = weft_type_define(module, &spec);
+    return share_type != NULL;
 }

@@ -73,8 +73,7 @@ WEFT_FUNCTION(put_signal) {
     struct weft_transfer transfer = {.call = signature.call};
     PyObject *in[8];
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_stream(signature.call, in[7], &transfer.stream))
         return NULL;
     return put_signal_of(&transfer, in, false);
@@ -86,8 +85,7 @@ WEFT_FUNCTION(put_signal_nbi) {
     struct weft_transfer transfer = {.call = signature.call, .stream = WEFT_STREAM_HOST};
     PyObject *in[7];
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
     return put_signal_of(&transfer, in, true);
 }
@@ -125,8 +123,7 @@ WEFT_FUNCTION(signal) {
     weft_stream stream;
     PyObject *in[6], *result = NULL;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_stream(signature.call, in[5], &stream))
         return NULL;
     if (weft_route_take(signature.call, in[4], in[2], stream, &route) &&
@@ -161,8 +158,7 @@ WEFT_FUNCTION(signal_fetch) {
     uint64_t value;
     PyObject *in[1], *result = NULL;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
     if (weft_signal_take(&word, signature.call, in[0], weft_session.pe, WEFT_STREAM_HOST)) {
         int error = fetch_unlocked(&word, &value);

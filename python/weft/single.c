@@ -49,8 +49,7 @@ WEFT_FUNCTION(p) {
     PyObject *in[5], *result = NULL;
     int error;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
     if (take(&single, "dest", in[0], in[2], in[3], in[4], WEFT_ARRAY_WRITTEN) &&
         weft_element_make(signature.call, single.array.dtype, in[1], single.element)) {
@@ -70,8 +69,7 @@ WEFT_FUNCTION(g) {
     PyObject *in[4], *result = NULL;
     int error;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in))
         return NULL;
     if (take(&single, "source", in[0], in[1], in[2], in[3], WEFT_ARRAY_READ)) {
         if (single.array.device < 0)

@@ -187,8 +187,7 @@ static PyObject *copy_slice(const struct weft_signature *signature, PyObject *co
                             Py_ssize_t nargs, PyObject *names, bool put) {
     struct copy copy = {.call = signature->call};
     PyObject *in[7], *result = NULL;
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(signature, args, nargs, names, in) ||
         !weft_argument_stream(signature->call, in[6], &copy.stream))
         return NULL;
     if (take_copy(&copy, in, put))
@@ -302,8 +301,7 @@ WEFT_FUNCTION(signal32) {
     int pe;
     PyObject *in[6], *result = NULL;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_stream(signature.call, in[5], &stream))
         return NULL;
     if (weft_argument_pe(signature.call, in[2], &pe) &&
@@ -344,8 +342,7 @@ WEFT_FUNCTION(put_slice_signal) {
     struct signal signal = {0};
     PyObject *in[11], *result = NULL;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_stream(signature.call, in[10], &copy.stream))
         return NULL;
     if (take_copy(&copy, in, true) &&
@@ -391,8 +388,7 @@ WEFT_FUNCTION(wait32) {
     int cmp = 0;
     PyObject *in[5], *result = NULL;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_stream(signature.call, in[4], &stream))
         return NULL;
     if (take_words(&words, signature.call, in[0], in[3], weft_session.pe, stream) &&

@@ -124,8 +124,7 @@ static PyObject *move_elements(const struct weft_signature *signature, PyObject 
                                Py_ssize_t nargs, PyObject *names, bool put) {
     struct strided strided = {.transfer.call = signature->call};
     PyObject *in[7];
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(signature, args, nargs, names, in))
         return NULL;
     PyObject *const given[] = {in[0], in[1], in[2], NULL, in[3], in[4], in[5], in[6]};
     return move(&strided, given, "nelems", put);
@@ -135,8 +134,7 @@ static PyObject *move_blocks(const struct weft_signature *signature, PyObject *c
                              Py_ssize_t nargs, PyObject *names, bool put) {
     struct strided strided = {.transfer.call = signature->call};
     PyObject *in[8];
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(signature, args, nargs, names, in))
         return NULL;
     return move(&strided, in, "nblocks", put);
 }

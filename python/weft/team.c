@@ -7,6 +7,7 @@
 #include "error.h"
 #include "pending.h"
 #include "session.h"
+#include "type.h"
 
 struct team {
     PyObject_HEAD PyObject *weak;
@@ -248,11 +249,6 @@ static PyObject *destroy(PyObject *self, PyObject *unused) {
     return weft_error_result("Team.destroy", error);
 }
 
-static PyObject *enter(PyObject *self, PyObject *unused) {
-    (void)unused;
-    return Py_NewRef(self);
-}
-
 /* Not behind an exception: the other members may be elsewhere. */
 WEFT_FUNCTION(leave) {
     (void)names;
@@ -282,7 +278,7 @@ static PyMethodDef methods[] = {
      "barrier($self, /)\n--\n\nsync(), and what this PE has put is there. Collective."},
     {"destroy", destroy, METH_NOARGS,
      "destroy($self, /)\n--\n\nEnds the team. Collective over it; all teams end with the job."},
-    {"__enter__", enter, METH_NOARGS, NULL},
+    WEFT_TYPE_ENTER,
     WEFT_METHOD_AS(
         "__exit__", leave,
         "__exit__($self, /, kind, value, traceback)\n--\n\ndestroy(), unless behind an exception."),
@@ -297,10 +293,7 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyMemberDef members[] = {
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct team, weak), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
+WEFT_WEAK_MEMBERS(struct team);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Some PEs in an order. weft.world has all; split() and weft.team() make others."},
@@ -325,8 +318,7 @@ WEFT_FUNCTION(team) {
     uint64_t tag = 0;
     int count, error;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_uint64(signature.call, "tag", in[1], &tag))
         return NULL;
     int *pes = weft_argument_pes(signature.call, in[0], &count);
@@ -353,9 +345,7 @@ PyObject *weft_team_world(void) {
 }
 
 bool weft_team_define(PyObject *module) {
-    team_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    team_type = weft_type_define(module, &spec);
     world = team_type ? make(SHMEM_TEAM_WORLD, 0) : NULL;
-    bool added = world && PyModule_AddObjectRef(module, "Team", (PyObject *)team_type) == 0 &&
-                 PyModule_AddObjectRef(module, "world", world) == 0;
-    return added;
+    return world && PyModule_AddObjectRef(module, "world", world) == 0;
 }

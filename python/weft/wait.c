@@ -42,8 +42,7 @@ WEFT_FUNCTION(wait) {
     int cmp;
     PyObject *in[4], *result = NULL;
     (void)self;
-    if (!weft_session_check(signature.call) ||
-        !weft_arguments_sort(&signature, args, nargs, names, in) ||
+    if (!weft_arguments_in_job(&signature, args, nargs, names, in) ||
         !weft_argument_stream(signature.call, in[3], &stream))
         return NULL;
     if (weft_signal_take(&word, signature.call, in[0], weft_session.pe, stream) &&
@@ -194,6 +193,16 @@ static bool take_set(struct set *set, PyObject *const *in) {
     return set->indices || (PyErr_NoMemory(), false);
 }
 
+/* in: ivar, value, cmp, index. */
+static bool take_one(struct set *set, PyObject *const *in) {
+    if (!take_words(set, "ivar", in[0]) ||
+        !weft_words_index(&set->words, set->call, "ivar", in[3], &set->first) ||
+        !weft_word_bits(set->call, "value", set->words.dtype, in[1], &set->value))
+        return false;
+    set->nelems = 1;
+    return weft_argument_cmp(set->call, in[2], &set->cmp);
+}
+
 static void drop_set(struct set *set) {
     weft_array_drop(&set->words);
     PyMem_Free(set->values);
@@ -239,72 +248,44 @@ static PyObject *answer(const struct set *set, look *met, bool waits, bool is_me
     return waits ? Py_NewRef(Py_None) : PyBool_FromLong(is_met);
 }
 
-static PyObject *run(const struct weft_signature *signature, PyObject *const *args,
-                     Py_ssize_t nargs, PyObject *names, look *met, bool waits) {
-    struct set set = {.call = signature->call};
+struct kind {
+    struct weft_signature signature;
+    bool (*take)(struct set *set, PyObject *const *in);
+    look *met;
+    bool waits;
+};
+
+static PyObject *run(const struct kind *kind, PyObject *const *args, Py_ssize_t nargs,
+                     PyObject *names) {
+    struct set set = {.call = kind->signature.call};
     PyObject *in[4], *result = NULL;
-    bool is_met;
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in))
+    if (!weft_arguments_in_job(&kind->signature, args, nargs, names, in))
         return NULL;
-    if (take_set(&set, in)) {
-        bool looks = !is_empty(&set);
-        is_met = met == all_met;
-        if (!looks || look_at(&set, met, waits, &is_met))
-            result = answer(&set, met, waits, is_met);
+    if (kind->take(&set, in)) {
+        bool is_met = kind->met == all_met;
+        if (is_empty(&set) || look_at(&set, kind->met, kind->waits, &is_met))
+            result = answer(&set, kind->met, kind->waits, is_met);
     }
     drop_set(&set);
     return result;
 }
 
-#define ON_SET(NAME, MET, WAITS)                                \
-    WEFT_FUNCTION(NAME) {                                       \
-        static const struct weft_signature signature = {        \
-            #NAME, 2, 3, {"ivars", "value", "cmp", "status"}};  \
-        (void)self;                                             \
-        return run(&signature, args, nargs, names, MET, WAITS); \
+#define CALL(NAME, TAKE, WORDS, LAST, MET, WAITS)                            \
+    WEFT_FUNCTION(NAME) {                                                    \
+        static const struct kind kind = {                                    \
+            {#NAME, 2, 3, {WORDS, "value", "cmp", LAST}}, TAKE, MET, WAITS}; \
+        (void)self;                                                          \
+        return run(&kind, args, nargs, names);                               \
     }
-ON_SET(wait_until_all, all_met, true)
-ON_SET(wait_until_any, any_met, true)
-ON_SET(wait_until_some, some_met, true)
-ON_SET(test_all, all_met, false)
-ON_SET(test_any, any_met, false)
-ON_SET(test_some, some_met, false)
-#undef ON_SET
-
-static PyObject *run_one(const struct weft_signature *signature, PyObject *const *args,
-                         Py_ssize_t nargs, PyObject *names, bool waits) {
-    struct set set = {.call = signature->call};
-    PyObject *in[4], *result = NULL;
-    bool is_met;
-    if (!weft_session_check(signature->call) ||
-        !weft_arguments_sort(signature, args, nargs, names, in))
-        return NULL;
-    if (take_words(&set, "ivar", in[0]) &&
-        weft_words_index(&set.words, set.call, "ivar", in[3], &set.first) &&
-        weft_word_bits(set.call, "value", set.words.dtype, in[1], &set.value) &&
-        weft_argument_cmp(set.call, in[2], &set.cmp)) {
-        set.nelems = 1;
-        if (look_at(&set, all_met, waits, &is_met))
-            result = answer(&set, all_met, waits, is_met);
-    }
-    drop_set(&set);
-    return result;
-}
-
-WEFT_FUNCTION(wait_until) {
-    static const struct weft_signature signature = {
-        "wait_until", 2, 3, {"ivar", "value", "cmp", "index"}};
-    (void)self;
-    return run_one(&signature, args, nargs, names, true);
-}
-
-WEFT_FUNCTION(test) {
-    static const struct weft_signature signature = {
-        "test", 2, 3, {"ivar", "value", "cmp", "index"}};
-    (void)self;
-    return run_one(&signature, args, nargs, names, false);
-}
+CALL(wait_until, take_one, "ivar", "index", all_met, true)
+CALL(wait_until_all, take_set, "ivars", "status", all_met, true)
+CALL(wait_until_any, take_set, "ivars", "status", any_met, true)
+CALL(wait_until_some, take_set, "ivars", "status", some_met, true)
+CALL(test, take_one, "ivar", "index", all_met, false)
+CALL(test_all, take_set, "ivars", "status", all_met, false)
+CALL(test_any, take_set, "ivars", "status", any_met, false)
+CALL(test_some, take_set, "ivars", "status", some_met, false)
+#undef CALL
 
 #define STATE " RuntimeError: before init(), after finalize(), a GPU or a peer that failed."
 #define WORDS                                                                                 \

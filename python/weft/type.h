@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the types of the extension have in common: their place in the module, weak references, and
+ * `with` blocks, whose object is the one itself. */
+#ifndef WEFT_PYTHON_TYPE_H
+#define WEFT_PYTHON_TYPE_H
+
+#include "module.h"
+
+/* Py_tp_members of a struct that has its weak references at `weak`. */
+#define WEFT_WEAK_MEMBERS(STRUCT)                                                   \
+    static PyMemberDef members[] = {                                                \
+        {"__weaklistoffset__", T_PYSSIZET, offsetof(STRUCT, weak), READONLY, NULL}, \
+        {NULL, 0, 0, 0, NULL},                                                      \
+    }
+
+/* The method __enter__. */
+#define WEFT_TYPE_ENTER \
+    { "__enter__", weft_type_enter, METH_NOARGS, NULL }
+PyObject *weft_type_enter(PyObject *self, PyObject *unused);
+
+/* Makes the type that the spec names "weft.Name", and puts it into the module; NULL with an
+ * exception. */
+PyTypeObject *weft_type_define(PyObject *module, PyType_Spec *spec);
+
+#endif
