@@ -9,7 +9,7 @@ import signal
 import time
 
 import starters
-from harness import BUILD, case, main, read_numbers, settled_leftovers
+from harness import BUILD, case, main, patience, read_numbers, settled_leftovers
 from starters import INSTALLED, Job, hydra, mpirun, pmi1_manager, spawn, torchrun
 
 PE = BUILD / "tests/boot/pe"
@@ -23,7 +23,7 @@ def expect_ends(jobs, dead, status, others=70, seconds_max=2.0):
     for job in jobs:
         for pe, was in enumerate(job.status):
             assert was == (status if pe == dead else others), (pe, job.status, job.err)
-    assert seconds < seconds_max, (seconds, [job.err for job in jobs])
+    assert seconds < patience(seconds_max), (seconds, [job.err for job in jobs])
     assert not settled_leftovers(), settled_leftovers()
 
 
@@ -86,15 +86,15 @@ def among():
                 assert f"PE {victim} (pid " in job.err[pe], job.err
     job = torchrun(3, [PE, "join", "exchange", "1@leave", "1@exit:0", "among:2"]).wait()
     survivors = {job.status[0], job.status[2]}  # whoever is late finds the job over
-    assert job.status[1] == 0 and survivors in ({71}, {70, 71}) and job.seconds < 2, (job.status, job.seconds)
+    assert job.status[1] == 0 and survivors in ({71}, {70, 71}) and job.seconds < patience(2), (job.status, job.seconds)
 
 
 @case("two neighbours die at once; all but one die at once")
 def several():
     job = torchrun(4, [PE, "join", "exchange", "sleep_ms:50", "1@raise:9", "2@raise:9", "hang"]).wait()
-    assert job.status == [70, -9, -9, 70] and job.seconds < 2, (job.status, job.seconds)
+    assert job.status == [70, -9, -9, 70] and job.seconds < patience(2), (job.status, job.seconds)
     job = torchrun(4, [PE, "join", "exchange", "sleep_ms:50", "0@raise:9", "1@raise:9", "2@raise:9", "hang"]).wait()
-    assert job.status == [-9, -9, -9, 70] and job.seconds < 2, (job.status, job.seconds)
+    assert job.status == [-9, -9, -9, 70] and job.seconds < patience(2), (job.status, job.seconds)
     assert not settled_leftovers(), settled_leftovers()
 
 
@@ -102,7 +102,7 @@ def several():
 def stopped():
     job = torchrun(4, [PE, "join", "exchange", "pid", "0@raise:19", "sleep_ms:300", "1@raise:9", "hang"])
     for pe in (1, 2, 3):
-        job.processes[pe].wait(timeout=3)
+        job.processes[pe].wait(timeout=patience(3))
     assert job.processes[0].poll() is None, "the stopped PE is gone"
     job.processes[0].send_signal(signal.SIGCONT)
     job.wait(2)
@@ -145,7 +145,7 @@ def junk():
     job = expect_end(torchrun(3, [PE, "join", "exchange", "1@give_other_size", "exchange"]), None, None)
     assert len(re.findall("PE . sent a contribution that differs in size", job.err[0])) == 1, job.err
     job = torchrun(3, [PE, "join", "exchange", "1@corrupt_page", "1@raise:9", "hang"]).wait()
-    assert job.seconds < 2 and not settled_leftovers(), (job.seconds, job.status)
+    assert job.seconds < patience(2) and not settled_leftovers(), (job.seconds, job.status)
 
 
 @case("a PE that has overwritten its own state word, and whose sockets a child keeps open, dies noticed")
@@ -153,7 +153,7 @@ def state_word():
     job = torchrun(3, [PE, "join", "exchange", "1@state:7", "1@clone_sleeper:3", "1@sleep_ms:300",
                       "1@raise:9", "hang"])
     for pe in (0, 2):
-        assert job.processes[pe].wait(timeout=2) == 70, pe
+        assert job.processes[pe].wait(timeout=patience(2)) == 70, pe
     job.wait()
 
 
@@ -186,7 +186,7 @@ for title, (found, way) in INSTALLED.items():
             return
         job = way(3, [ENDING, "raise", 9]).wait()
         assert job.status[0] != 0, (job.status, job.err)
-        assert job.seconds < 5, job.seconds
+        assert job.seconds < patience(5), job.seconds
         assert not settled_leftovers(), settled_leftovers()
 
 

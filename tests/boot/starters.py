@@ -38,7 +38,7 @@ class Job:
         for reader in readers:
             reader.start()
         for reader in readers:
-            reader.join(max(0, begin + seconds_max - time.monotonic()))
+            reader.join(max(0, begin + harness.patience(seconds_max) - time.monotonic()))
         if any(reader.is_alive() for reader in readers):
             running = harness.leftovers()
             for process in self.processes:

@@ -18,12 +18,11 @@ import tempfile
 
 for room in "launch", "boot":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / room))
-from harness import BUILD, Result, end_leftovers, main, settled_leftovers, start  # noqa: E402
+from harness import BUILD, STRICT, Result, end_leftovers, main, settled_leftovers, start  # noqa: E402
 
 PHASES = str(BUILD / "tests/faults/phases")
 LAUNCHER = "launcher"
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
-STRICT = bool(os.environ.get("WEFT_TEST_STRICT"))  # the promised times, on a machine of its own
 SECONDS_MAX = 2 if STRICT else 10
 SPEECHLESS_AFTER = 0.4  # seconds: later, a survivor may be ended before it could say anything
 

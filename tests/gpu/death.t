@@ -23,12 +23,11 @@ if not REAL:
 os.environ["GPU_REQUIRED"] = "1"
 sys.path.insert(0, str(ROOT / "tests/boot"))
 from starters import torchrun  # noqa: E402
-from harness import Result, Skip, case, gone, main, read_numbers, settled_leftovers, start, wait_until  # noqa: E402
+from harness import STRICT, Result, Skip, case, gone, main, read_numbers, settled_leftovers, start, wait_until  # noqa: E402
 
 SCENES = str(BUILD / "tests/gpu/scenes")
 NPES = int(os.environ.get("GPU_PES", "3"))
-STRICT = REAL or bool(os.environ.get("WEFT_TEST_STRICT"))  # the promised times, on a machine of its own
-SURVIVORS_S, JOB_S = (1.0, 2.0) if STRICT else (5.0, 10.0)
+SURVIVORS_S, JOB_S = (1.0, 2.0) if REAL or STRICT else (5.0, 10.0)
 LEFT_BYTES_MAX = 64 << 20
 APART_MS = 50  # by the clock that a kernel reads before it traps
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """When a PE dies, however it does, the job ends soon, oshrun names it, and nothing is left."""
-from harness import PE, Result, case, gone, main, names, preloaded, read_numbers, run, settled_leftovers, start, wait_until
+from harness import PE, Result, case, gone, main, names, patience, preloaded, read_numbers, run, settled_leftovers, start, wait_until
 import contextlib
 import os
 import pathlib
@@ -191,7 +191,7 @@ def latency():
         victim = read_numbers(process, "pid", 1)[0]
         begin = time.monotonic()
         os.kill(victim, signal.SIGKILL)
-        process.communicate(timeout=5)
+        process.communicate(timeout=patience(5))
         best = min(best, time.monotonic() - begin)
     print(f"# from the kill to the end of oshrun: {best * 1000:.1f} ms")
     assert best < 0.1, best
@@ -213,7 +213,7 @@ def random_kills():
         result = Result(process)
         expected = (137, 143) if victim else (143, -15)
         assert result.status in expected, f"turn {turn}: status {result.status}: {result.err}"
-        assert result.seconds < 2, f"turn {turn}: {result.seconds} s"
+        assert result.seconds < patience(2), f"turn {turn}: {result.seconds} s"
         assert not settled_leftovers(), f"turn {turn}: {settled_leftovers()}"
     assert names() <= before, names() - before
 

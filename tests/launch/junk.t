@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Nonsense in the environment, in messages and in the control page: a clear end, never a crash."""
-from harness import PE, case, main, run, settled_leftovers
+from harness import PE, case, main, patience, run, settled_leftovers
 import os
 import subprocess
 import sys
@@ -10,7 +10,7 @@ JOB = {"WEFT_PE": "0", "WEFT_NPES": "2", "WEFT_HUB_FD": "5", "WEFT_CONTROL_FD": 
 
 
 def alone(environment, *verbs):
-    return subprocess.run([PE, *(verbs or ["join", "print"])], text=True, capture_output=True, timeout=5,
+    return subprocess.run([PE, *(verbs or ["join", "print"])], text=True, capture_output=True, timeout=patience(5),
                           env={**os.environ, **environment})
 
 

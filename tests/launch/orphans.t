@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """When the launcher is killed, the PEs go with it, wherever they are in the tree of processes."""
-from harness import PE, case, gone, leftovers, main, names, read_numbers, settled_leftovers, start, wait_until
+from harness import PE, case, gone, leftovers, main, names, patience, read_numbers, settled_leftovers, start, wait_until
 import os
 import random
 import signal
@@ -51,7 +51,7 @@ def joins_too_late():
     process = start("-n", 1, "sh", "-c", f"setsid sh -c 'echo pid $$; sleep 0.4; {PE} join print:5; echo late $?' & wait")
     read_numbers(process, "pid", 1)
     process.kill()
-    rest, err = process.communicate(timeout=5)
+    rest, err = process.communicate(timeout=patience(5))
     assert "late 71" in rest and "PE 5" not in rest, rest
     assert "the launcher is gone" in err, err
 
@@ -75,7 +75,7 @@ def random_moments():
         process = start("-n", 4, PE, "rejoin:40", "join", "exchange", "pid", "hang")
         time.sleep(random.random() * 0.03)
         process.kill()
-        process.communicate(timeout=5)
+        process.communicate(timeout=patience(5))
         assert not settled_leftovers(), f"turn {turn}: {leftovers()}"
     assert names() <= before, names() - before
 

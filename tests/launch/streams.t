@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Standard streams: who reads, and what --tag-output does to lines."""
-from harness import OSHRUN, PE, Result, case, leftovers, main, run, start
+from harness import OSHRUN, PE, Result, case, leftovers, main, patience, run, start
 import subprocess
 import time
 
@@ -68,7 +68,7 @@ def closed_reader():
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     result = Result(pipe)
     assert len(result.out.split("\n")) == 4, result.out
-    assert result.seconds < 2, result.seconds
+    assert result.seconds < patience(2), result.seconds
 
 
 @case("a full disk is named, loses no PE and is the status, however much is written")
@@ -102,7 +102,7 @@ def stopped_reader():
 def kept_pipe():
     process = start("-n", 1, "--tag-output", "sh", "-c", "sleep 5 & echo done")
     line = process.stdout.readline()
-    process.wait(2)
+    process.wait(patience(2))
     assert line == "[0] done\n" and process.returncode == 0, line
 
 
