@@ -13,16 +13,20 @@ static int all_reduce_of(const struct weft_vectors *v, weft_dtype dtype) {
 WEFT_FUNCTION(all_reduce) {
     static const struct weft_signature signature = {
         "all_reduce", 1, 3, {"dest", "source", "op", "team", "stream"}};
+    static const char *const ops[] = {"sum", "avg", "max", "min", "prod", "and", "or", "xor", NULL};
+    enum { BITWISE = 5 }; /* the first by bits, in the order of weft_shown_call */
     struct weft_vectors v = {.on.call = signature.call};
     PyObject *in[5];
-    int bitwise;
+    int op = 0;
     (void)self;
     bool right = weft_arguments_sort(&signature, args, nargs, names, in);
     if (!weft_operator_open(&v.on, in[3], in[4]))
         return NULL;
-    if (right && weft_bitwise_find(in[2], &bitwise))
-        return weft_bitwise_reduce(&v, in[0], in[1], bitwise);
-    right = right && weft_operator_take_op(&v.on, in[2]) && weft_vectors_take(&v, in[0], in[1]) &&
+    right = right && weft_argument_choice(signature.call, "op", in[2], ops, &op);
+    if (op >= BITWISE)
+        return weft_bitwise_reduce(&v, in[0], in[1], op - BITWISE);
+    v.on.op = (weft_op)(WEFT_SUM + op);
+    right = right && weft_vectors_take(&v, in[0], in[1]) &&
             weft_array_check_nelems(signature.call, "dest", &v.dest, v.source.nelems,
                                     "as many as source has");
     return weft_vectors_run(&v, right, all_reduce_of);

@@ -2,7 +2,6 @@
 /* Scans, and reductions by bits: collectives that C has for symmetric arrays alone. */
 #include "scan.h"
 #include <errno.h>
-#include <string.h>
 
 /* --- The calls of C -------------------------------------------------------------------------- */
 
@@ -151,17 +150,6 @@ WEFT_FUNCTION(exscan) {
     static const struct weft_signature signature = {"exscan", 1, 2, {"dest", "source", "team"}};
     (void)self;
     return scan(&signature, args, nargs, names, WEFT_SHOWN_EXSCAN);
-}
-
-bool weft_bitwise_find(PyObject *op, int *bitwise) {
-    static const char *const ops[] = {
-        [WEFT_SHOWN_AND] = "and", [WEFT_SHOWN_OR] = "or", [WEFT_SHOWN_XOR] = "xor"};
-    for (int i = 0; op && PyUnicode_Check(op) && i < 3; i++)
-        if (PyUnicode_CompareWithASCIIString(op, ops[i]) == 0) {
-            *bitwise = i;
-            return true;
-        }
-    return false;
 }
 
 PyObject *weft_bitwise_reduce(struct weft_vectors *v, PyObject *dest, PyObject *source,

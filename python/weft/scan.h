@@ -5,10 +5,7 @@
 
 #include "vectors.h"
 
-/* Whether op is "and", "or" or "xor", and which. */
-bool weft_bitwise_find(PyObject *op, int *bitwise);
-
-/* all_reduce by such an op, of symmetric arrays. The operator is open. */
+/* all_reduce by "and" (0), "or" (1) or "xor" (2), of symmetric arrays. The operator is open. */
 PyObject *weft_bitwise_reduce(struct weft_vectors *vectors, PyObject *dest, PyObject *source,
                               int bitwise);
 

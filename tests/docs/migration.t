@@ -84,7 +84,7 @@ def of_c(problems):
 
 def of_python(problems):
     if not (interpreter.BUILD / "python").is_dir() or not interpreter.find():
-        raise tap.Skip("the Python package is not built, or no Python from 3.11 on is here")
+        raise tap.Skip("the Python package is not built, or no Python from 3.10 on is here")
     found = sorted({name for text in NAMES for name in PYTHON_NAME.findall(text)})
     done = subprocess.run([interpreter.find(), "-c", LOOK, *found], capture_output=True, text=True,
                           env=interpreter.environment())

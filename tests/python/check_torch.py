@@ -143,7 +143,7 @@ def main():
     os.environ["WEFT_BUILD"] = str(build)
     tally = Tally()
     if interpreter.find("venv", "ensurepip") is None:
-        tally.case("torch", "skipped", "no Python from 3.11 on has venv and ensurepip here")
+        tally.case("torch", "skipped", "no Python from 3.10 on has venv and ensurepip here")
         versions = []
     for asked in versions:
         check(tally, build, asked)

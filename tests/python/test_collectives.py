@@ -323,6 +323,16 @@ def test_integers_add_up(me, n):
         weft.all_reduce(np.ones(3, "int32"), op="avg")
 
 
+def test_an_op_is_wrong(me, n):
+    """The error names all that the call takes."""
+    five = "'sum', 'avg', 'max', 'min', 'prod'"
+    for op in ("mean", 3):
+        with pytest.raises(ValueError, match=f"argument op is {op!r}: pass {five}, 'and', 'or', 'xor'$"):
+            weft.all_reduce(np.ones(3, "int32"), op=op)
+        with pytest.raises(ValueError, match=f"argument op is {op!r}: pass {five}$"):
+            weft.reduce_scatter(np.ones(1, "f"), np.ones(n, "f"), op=op)
+
+
 def test_all_to_all_is_wrong(me, n):
     with pytest.raises(ValueError, match=f"dest has 1 elements, expected are {2 * n}"):
         weft.all_to_all(np.zeros(1, "f"), np.zeros(2 * n, "f"))
