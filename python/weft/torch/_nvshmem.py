@@ -235,4 +235,5 @@ def install():
             if hasattr(torch.ops.symm_mem, operator.__name__):
                 _put_before(operator.__name__, _before(operator, _kernel_of(operator.__name__)))
         for name in _IN_PYTHON:
-            _put_before(name, _on_its_gpu(torch.library.get_kernel(f"symm_mem::{name}", "CUDA")))
+            if (kernel := _kernel_of(name)) is not None:
+                _put_before(name, _on_its_gpu(kernel))
