@@ -14,9 +14,9 @@
 /* `fetch` is where the program wants the word before; NULL: in no memory of its own. */
 WEFT_COLD static void weft_api_amo_check(weft_amo_kind kind, const void *dest, const void *fetch,
                                          int pe, const char *call) {
+    WEFT_IN_CALL(call);
     const char *target = weft_amo_kind_op(kind) == WEFT_AMO_FETCH ? "source" : "dest";
-    weft_checked_access(call,
-                        &(struct weft_access){target, fetch ? "fetch" : NULL, dest, fetch,
+    weft_checked_access(&(struct weft_access){target, fetch ? "fetch" : NULL, dest, fetch,
                                               weft_amo_kind_bytes(kind), weft_amo_kind_bytes(kind),
                                               weft_amo_kind_bytes(kind), pe, false});
 }

@@ -5,21 +5,21 @@
 #include "api/checked.h"
 #include "api/define.h"
 
-static void sync_members(const char *call, struct weft_team *team) {
+static void sync_members(struct weft_team *team) {
     if (weft_checked())
-        weft_checked_collective(call, team, NULL);
-    weft_sync_barrier(team, call);
+        weft_checked_collective(team, NULL);
+    weft_sync_barrier(team);
 }
 
 API(void, barrier_all, (void)) {
     WEFT_ENTER(__func__);
-    weft_order_complete(__func__);
-    sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
+    weft_order_complete();
+    sync_members(weft_team_find(SHMEM_TEAM_WORLD));
 }
 
 API(void, sync_all, (void)) {
     WEFT_ENTER(__func__);
-    sync_members(__func__, weft_team_find(SHMEM_TEAM_WORLD));
+    sync_members(weft_team_find(SHMEM_TEAM_WORLD));
 }
 
 API(int, team_sync, (shmem_team_t team)) {
@@ -27,6 +27,6 @@ API(int, team_sync, (shmem_team_t team)) {
     struct weft_team *members = weft_team_find(team);
     if (!members)
         return -EINVAL;
-    sync_members(__func__, members);
+    sync_members(members);
     return 0;
 }

@@ -15,7 +15,7 @@ static bool find_object(const void *p, size_t bytes, void **begin, size_t *objec
     return true;
 }
 
-void weft_checked_object(const char *call, const char *argument, const void *p, size_t bytes) {
+void weft_checked_object(const char *argument, const void *p, size_t bytes) {
     void *begin;
     size_t object_bytes = 0;
     if (!find_object(p, bytes, &begin, &object_bytes))
@@ -23,60 +23,57 @@ void weft_checked_object(const char *call, const char *argument, const void *p, 
     if (!begin)
         weft_job_panic("%s: argument %s is %p, in memory of the symmetric heap that is not "
                        "allocated: it was freed, or never given out",
-                       call, argument, p);
+                       weft_current_call, argument, p);
     size_t offset = (size_t)((const char *)p - (const char *)begin);
     if (offset > object_bytes || bytes > object_bytes - offset)
         weft_job_panic("%s: argument %s is %p, %zu bytes into an object of %zu bytes: an access of "
                        "%zu bytes leaves it",
-                       call, argument, p, offset, object_bytes, bytes);
+                       weft_current_call, argument, p, offset, object_bytes, bytes);
 }
 
-static void check_alignment(const char *call, const char *argument, const void *p,
-                            size_t alignment) {
+static void check_alignment(const char *argument, const void *p, size_t alignment) {
     if ((uintptr_t)p % alignment != 0)
         weft_job_panic("%s: argument %s is %p, not aligned to %zu bytes as its elements are: align "
                        "it, or use the routine's mem form",
-                       call, argument, p, alignment);
+                       weft_current_call, argument, p, alignment);
 }
 
-void weft_checked_disjoint(const char *call, const char *a_name, const void *a, size_t a_bytes,
-                           const char *b_name, const void *b, size_t b_bytes) {
+void weft_checked_disjoint(const char *a_name, const void *a, size_t a_bytes, const char *b_name,
+                           const void *b, size_t b_bytes) {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     if (a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes))
         weft_job_panic("%s: arguments %s (%p, %zu bytes) and %s (%p, %zu bytes) overlap: pass "
                        "disjoint objects",
-                       call, a_name, a, a_bytes, b_name, b, b_bytes);
+                       weft_current_call, a_name, a, a_bytes, b_name, b, b_bytes);
 }
 
-void weft_checked_access(const char *call, const struct weft_access *access) {
-    weft_entry_check(call);
+void weft_checked_access(const struct weft_access *access) {
+    weft_entry_check(weft_current_call);
     if (access->symmetric_bytes == 0)
         return;
     if (!weft_route_symmetric(access->symmetric, access->symmetric_bytes, access->pe))
-        weft_misuse_access(call, access->symmetric_name, access->symmetric, access->symmetric_bytes,
-                           access->pe);
-    weft_checked_object(call, access->symmetric_name, access->symmetric, access->symmetric_bytes);
-    check_alignment(call, access->symmetric_name, access->symmetric, access->alignment);
+        weft_misuse_access(weft_current_call, access->symmetric_name, access->symmetric,
+                           access->symmetric_bytes, access->pe);
+    weft_checked_object(access->symmetric_name, access->symmetric, access->symmetric_bytes);
+    check_alignment(access->symmetric_name, access->symmetric, access->alignment);
     if (!access->local_name)
         return;
-    weft_checked_object(call, access->local_name, access->local, access->local_bytes);
-    check_alignment(call, access->local_name, access->local, access->alignment);
+    weft_checked_object(access->local_name, access->local, access->local_bytes);
+    check_alignment(access->local_name, access->local, access->alignment);
     if (!access->strided && access->pe == weft_job.pe)
-        weft_checked_disjoint(call, access->symmetric_name, access->symmetric,
-                              access->symmetric_bytes, access->local_name, access->local,
-                              access->local_bytes);
+        weft_checked_disjoint(access->symmetric_name, access->symmetric, access->symmetric_bytes,
+                              access->local_name, access->local, access->local_bytes);
 }
 
 static const struct weft_same nothing[] = {{NULL, 0}};
 
-void weft_checked_collective(const char *call, struct weft_team *team,
-                             const struct weft_same *arguments) {
-    weft_consistency_check(team, call, arguments ? arguments : nothing);
+void weft_checked_collective(struct weft_team *team, const struct weft_same *arguments) {
+    weft_consistency_check(team, arguments ? arguments : nothing);
 }
 
 void weft_checked_group(const struct weft_group *group, const struct weft_same *arguments) {
     if (group->team)
-        weft_checked_collective(group->call, group->team, arguments);
+        weft_checked_collective(group->team, arguments);
     else
         group->check(group, arguments ? arguments : nothing);
 }

@@ -23,22 +23,19 @@ struct weft_access {
     bool strided; /* the elements lie apart: both sides may share a range */
 };
 
-WEFT_COLD void weft_checked_access(const char *call, const struct weft_access *access);
+WEFT_COLD void weft_checked_access(const struct weft_access *access);
 
 /* An argument in the heap has to lie in one live object. Statics are taken as a whole, because
  * nothing says here where one ends and the next begins. */
-WEFT_COLD void weft_checked_object(const char *call, const char *argument, const void *p,
-                                   size_t bytes);
+WEFT_COLD void weft_checked_object(const char *argument, const void *p, size_t bytes);
 
 /* Ends the job if two ranges of one PE overlap. */
-WEFT_COLD void weft_checked_disjoint(const char *call, const char *a_name, const void *a,
-                                     size_t a_bytes, const char *b_name, const void *b,
-                                     size_t b_bytes);
+WEFT_COLD void weft_checked_disjoint(const char *a_name, const void *a, size_t a_bytes,
+                                     const char *b_name, const void *b, size_t b_bytes);
 
 /* All members of the team, or of the group, make this call, with the same `arguments`; NULL: none.
  */
-WEFT_COLD void weft_checked_collective(const char *call, struct weft_team *team,
-                                       const struct weft_same *arguments);
+WEFT_COLD void weft_checked_collective(struct weft_team *team, const struct weft_same *arguments);
 WEFT_COLD void weft_checked_group(const struct weft_group *group,
                                   const struct weft_same *arguments);
 

@@ -10,11 +10,11 @@
 /* --- Checks ---------------------------------------------------------------------------------- */
 
 /* Ends the job unless `blocks` blocks of `bytes` each are symmetric. */
-static inline void check_symmetric(const struct weft_group *group, const char *argument,
-                                   const void *p, size_t bytes, size_t blocks) {
+static inline void check_symmetric(const char *argument, const void *p, size_t bytes,
+                                   size_t blocks) {
     size_t all = weft_check_bytes(bytes, blocks);
     if (!weft_route_symmetric(p, all, weft_job.pe))
-        weft_misuse_access(group->call, argument, p, all, weft_job.pe);
+        weft_misuse_access(weft_current_call, argument, p, all, weft_job.pe);
 }
 
 /* The arrays of a call, as checked mode looks at them. */
@@ -27,11 +27,11 @@ struct arrays {
 WEFT_COLD static void check_group_arrays(const struct weft_group *group,
                                          const struct arrays *arrays,
                                          const struct weft_same *same) {
-    weft_checked_object(group->call, "dest", arrays->dest, arrays->dest_bytes);
-    weft_checked_object(group->call, "source", arrays->source, arrays->source_bytes);
+    weft_checked_object("dest", arrays->dest, arrays->dest_bytes);
+    weft_checked_object("source", arrays->source, arrays->source_bytes);
     if (!arrays->in_place || arrays->dest != arrays->source)
-        weft_checked_disjoint(group->call, "dest", arrays->dest, arrays->dest_bytes, "source",
-                              arrays->source, arrays->source_bytes);
+        weft_checked_disjoint("dest", arrays->dest, arrays->dest_bytes, "source", arrays->source,
+                              arrays->source_bytes);
     weft_checked_group(group, same);
 }
 
@@ -49,9 +49,9 @@ WEFT_COLD static void check_collect(const struct weft_group *group, const void *
     size_t all = weft_group_sum(group, bytes);
     if (all == 0)
         return;
-    check_symmetric(group, "dest", dest, all, 1);
-    weft_checked_object(group->call, "dest", dest, all);
-    weft_checked_disjoint(group->call, "dest", dest, all, "source", source, bytes);
+    check_symmetric("dest", dest, all, 1);
+    weft_checked_object("dest", dest, all);
+    weft_checked_disjoint("dest", dest, all, "source", source, bytes);
 }
 
 WEFT_COLD static void check_fold(const struct weft_group *group, const void *dest,
@@ -64,13 +64,13 @@ WEFT_COLD static void check_fold(const struct weft_group *group, const void *des
 void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes, int root) {
     if (__builtin_expect(root < 0 || root >= group->npes, 0))
-        weft_misuse_member(group->call, "PE_root", root, group->npes);
+        weft_misuse_member(weft_current_call, "PE_root", root, group->npes);
     if (bytes == 0)
         return;
     bool in_place = !group->team && group->me == root; /* an active set's root writes no dest */
     const void *to = in_place ? source : dest;
-    check_symmetric(group, "dest", to, bytes, 1);
-    check_symmetric(group, "source", source, bytes, 1);
+    check_symmetric("dest", to, bytes, 1);
+    check_symmetric("source", source, bytes, 1);
     if (weft_checked())
         check_group_arrays(group, &(struct arrays){to, source, bytes, bytes, in_place},
                            (struct weft_same[]){{"PE_root", root},
@@ -83,8 +83,8 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
                        size_t bytes) {
     if (bytes == 0)
         return;
-    check_symmetric(group, "dest", dest, bytes, (size_t)group->npes);
-    check_symmetric(group, "source", source, bytes, 1);
+    check_symmetric("dest", dest, bytes, (size_t)group->npes);
+    check_symmetric("source", source, bytes, 1);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, 1, bytes);
     weft_group_fcollect(group, dest, source, bytes);
@@ -94,8 +94,8 @@ void weft_api_fcollect(const struct weft_group *group, void *dest, const void *s
 void weft_api_collect(const struct weft_group *group, void *dest, const void *source,
                       size_t bytes) {
     if (bytes > 0) {
-        check_symmetric(group, "dest", dest, bytes, 1);
-        check_symmetric(group, "source", source, bytes, 1);
+        check_symmetric("dest", dest, bytes, 1);
+        check_symmetric("source", source, bytes, 1);
     }
     if (weft_checked())
         check_collect(group, dest, source, bytes);
@@ -106,8 +106,8 @@ void weft_api_alltoall(const struct weft_group *group, void *dest, const void *s
                        size_t bytes) {
     if (bytes == 0)
         return;
-    check_symmetric(group, "dest", dest, bytes, (size_t)group->npes);
-    check_symmetric(group, "source", source, bytes, (size_t)group->npes);
+    check_symmetric("dest", dest, bytes, (size_t)group->npes);
+    check_symmetric("source", source, bytes, (size_t)group->npes);
     if (weft_checked())
         check_parts(group, dest, (size_t)group->npes, source, (size_t)group->npes, bytes);
     weft_group_alltoall(group, dest, source, bytes);
@@ -123,15 +123,15 @@ static size_t strided_extent(const struct weft_group *group, size_t nelems, ptrd
 void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *source,
                         const struct weft_blocks_shape *shape) {
     if (__builtin_expect(shape->dest_stride < 1, 0))
-        weft_misuse_stride(group->call, "dst", shape->dest_stride);
+        weft_misuse_stride(weft_current_call, "dst", shape->dest_stride);
     if (__builtin_expect(shape->source_stride < 1, 0))
-        weft_misuse_stride(group->call, "sst", shape->source_stride);
+        weft_misuse_stride(weft_current_call, "sst", shape->source_stride);
     if (shape->nelems == 0)
         return;
     size_t to = strided_extent(group, shape->nelems, shape->dest_stride);
     size_t from = strided_extent(group, shape->nelems, shape->source_stride);
-    check_symmetric(group, "dest", dest, shape->elem_bytes, to);
-    check_symmetric(group, "source", source, shape->elem_bytes, from);
+    check_symmetric("dest", dest, shape->elem_bytes, to);
+    check_symmetric("source", source, shape->elem_bytes, from);
     if (weft_checked())
         check_group_arrays(
             group,
@@ -147,8 +147,8 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
                    const struct weft_folding *folding) {
     if (folding->nelems == 0)
         return;
-    check_symmetric(group, "dest", dest, folding->fold->elem_bytes, folding->nelems);
-    check_symmetric(group, "source", source, folding->fold->elem_bytes, folding->nelems);
+    check_symmetric("dest", dest, folding->fold->elem_bytes, folding->nelems);
+    check_symmetric("source", source, folding->fold->elem_bytes, folding->nelems);
     if (weft_checked())
         check_fold(group, dest, source, folding);
     weft_group_fold(group, dest, source, folding);
@@ -162,7 +162,7 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
     struct weft_team *const members = weft_team_find(handle); \
     if (__builtin_expect(!members, 0))                        \
         return -EINVAL;                                       \
-    const struct weft_group group = weft_group_of(members, call)
+    const struct weft_group group = weft_group_of(members)
 
 static int run_broadcast(const char *call, shmem_team_t team, void *dest, const void *source,
                          size_t bytes, int root) {

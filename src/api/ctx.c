@@ -27,8 +27,9 @@ API(int, ctx_get_team, (shmem_ctx_t ctx, shmem_team_t *team)) {
 }
 
 API(void, ctx_destroy, (shmem_ctx_t ctx)) {
+    WEFT_IN_CALL(__func__);
     weft_check_running(__func__);
-    weft_space_quiet(__func__);
+    weft_space_quiet();
     if (ctx != SHMEM_CTX_INVALID && weft_ctx_destroy(ctx) != 0)
         weft_misuse_handle(__func__, "ctx", ctx, "a context that was created and not destroyed");
 }

@@ -10,9 +10,10 @@
 
 /* Does nothing if something has initialised already; the end of the program finalizes. */
 API_NAMED(void, start_pes, (int npes)) {
+    WEFT_IN_CALL(__func__);
     (void)npes;
     if (!weft_initialized())
-        weft_setup_init(__func__);
+        weft_setup_init();
 }
 
 API_NAMED(int, _my_pe, (void)) {
@@ -26,19 +27,23 @@ API_NAMED(int, _num_pes, (void)) {
 }
 
 API_NAMED(void *, shmalloc, (size_t size)) {
-    return weft_memory_malloc(__func__, size);
+    WEFT_ENTER(__func__);
+    return weft_memory_malloc(size);
 }
 
 API_NAMED(void *, shmemalign, (size_t alignment, size_t size)) {
-    return weft_memory_align(__func__, alignment, size);
+    WEFT_ENTER(__func__);
+    return weft_memory_align(alignment, size);
 }
 
 API_NAMED(void *, shrealloc, (void *ptr, size_t size)) {
-    return weft_memory_realloc(__func__, ptr, size);
+    WEFT_ENTER(__func__);
+    return weft_memory_realloc(ptr, size);
 }
 
 API_NAMED(void, shfree, (void *ptr)) {
-    weft_memory_free(__func__, ptr);
+    WEFT_ENTER(__func__);
+    weft_memory_free(ptr);
 }
 
 /* clang-format off */

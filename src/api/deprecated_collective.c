@@ -14,25 +14,26 @@ static void check_psync(const struct weft_group *group) {
         weft_job_panic(
             "%s: argument pSync is %p, whose element %d is %ld, not SHMEM_SYNC_VALUE: set "
             "all elements on all PEs before the first call with it",
-            group->call, (void *)group->psync, unready, group->psync[unready]);
+            weft_current_call, (void *)group->psync, unready, group->psync[unready]);
 }
 
 /* Makes the group of a call's set, of which this PE has to be one. */
-static struct weft_group open_set(const char *call, int start, int log_stride, int size,
-                                  long *psync) {
+static struct weft_group open_set(int start, int log_stride, int size, long *psync) {
     int most = weft_job.npes;
     if (start < 0 || start >= most)
-        weft_misuse_member(call, "PE_start", start, most);
+        weft_misuse_member(weft_current_call, "PE_start", start, most);
     if (log_stride < 0 || log_stride > 30)
-        weft_misuse_constant(call, "logPE_stride", log_stride, "0 to 30");
+        weft_misuse_constant(weft_current_call, "logPE_stride", log_stride, "0 to 30");
     if (size < 1 || start + ((int64_t)(size - 1) << log_stride) >= most)
-        weft_misuse_constant(call, "PE_size", size,
+        weft_misuse_constant(weft_current_call, "PE_size", size,
                              "1 to as many as there are PEs from PE_start, 2^logPE_stride apart");
     if (!weft_near(psync, SHMEM_SYNC_SIZE * sizeof *psync, weft_job.pe))
-        weft_misuse_access(call, "pSync", psync, SHMEM_SYNC_SIZE * sizeof *psync, weft_job.pe);
-    struct weft_group group = weft_active_group(start, log_stride, size, psync, weft_job.pe, call);
+        weft_misuse_access(weft_current_call, "pSync", psync, SHMEM_SYNC_SIZE * sizeof *psync,
+                           weft_job.pe);
+    struct weft_group group = weft_active_group(start, log_stride, size, psync, weft_job.pe);
     if (group.me < 0)
-        weft_misuse_constant(call, "PE_start", start, "a set that the calling PE is a member of");
+        weft_misuse_constant(weft_current_call, "PE_start", start,
+                             "a set that the calling PE is a member of");
     if (weft_checked())
         check_psync(&group);
     return group;
@@ -43,7 +44,7 @@ static struct weft_group open_set(const char *call, int start, int log_stride, i
 #define ARRAYS void *dest, const void *source
 #define OPEN                                                                                       \
     WEFT_ENTER(__func__);                                                                          \
-    struct weft_group group = open_set(__func__, PE_start, logPE_stride, PE_size, pSync);
+    struct weft_group group = open_set(PE_start, logPE_stride, PE_size, pSync);
 
 static void sync_set(const struct weft_group *group) {
     if (weft_checked())
@@ -58,7 +59,7 @@ API(void, sync, (SET, long *pSync)) {
 
 API(void, barrier, (SET, long *pSync)) {
     OPEN
-    weft_order_complete(__func__);
+    weft_order_complete();
     sync_set(&group);
 }
 

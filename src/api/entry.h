@@ -33,9 +33,10 @@ static inline void weft_check_running(const char *call) {
         weft_entry_check(call);
 }
 
-/* Begins a routine that can last, to the end of the block that this stands in: at
+/* Enters the call of a routine that can last, to the end of the block that this stands in: at
  * SHMEM_THREAD_SERIALIZED no other thread may call meanwhile. Does what weft_check_running does. */
 #define WEFT_ENTER(call)                                                       \
+    WEFT_IN_CALL(call);                                                        \
     __attribute__((cleanup(weft_entry_end), unused)) const bool weft_entered = \
         __builtin_expect(!weft_job.plain, 0) && weft_entry_begin(call)
 

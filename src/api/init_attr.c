@@ -29,72 +29,72 @@ int shmemx_get_uniqueid(shmemx_uniqueid_t *id) {
     return 0;
 }
 
-static int read_id(const char *call, const shmemx_uniqueid_t *uniqueid,
-                   struct weft_boot_given *given) {
+static int read_id(const shmemx_uniqueid_t *uniqueid, struct weft_boot_given *given) {
     struct id id;
     if (!uniqueid)
         return weft_fail(-EINVAL,
                          "%s: argument attr: uniqueid is NULL: pass one of "
                          "shmemx_get_uniqueid",
-                         call);
+                         weft_current_call);
     memcpy(&id, uniqueid, sizeof id);
     if (memcmp(id.magic, id_magic, sizeof id_magic) != 0)
         return weft_fail(-EINVAL,
                          "%s: argument attr: uniqueid is not of shmemx_get_uniqueid, or "
                          "did not arrive whole (%zu bytes)",
-                         call, sizeof *uniqueid);
+                         weft_current_call, sizeof *uniqueid);
     memcpy(given->job_key, id.job_key, sizeof given->job_key);
     return 0;
 }
 
-static int read_way(const char *call, unsigned flags, const shmemx_init_attr_t *attr,
-                    struct weft_boot_given *given) {
+static int read_way(unsigned flags, const shmemx_init_attr_t *attr, struct weft_boot_given *given) {
     switch (flags) {
     case SHMEMX_INIT_WITH_UNIQUEID:
-        return read_id(call, attr->uniqueid, given);
+        return read_id(attr->uniqueid, given);
     case SHMEMX_INIT_WITH_ALLGATHER:
         given->allgather = attr->allgather;
         given->context = attr->context;
-        return attr->allgather ? 0
-                               : weft_fail(-EINVAL, "%s: argument attr: allgather is NULL", call);
+        return attr->allgather
+                   ? 0
+                   : weft_fail(-EINVAL, "%s: argument attr: allgather is NULL", weft_current_call);
     default:
         return weft_fail(-EINVAL,
                          "%s: argument flags is %#x: pass SHMEMX_INIT_WITH_UNIQUEID or "
                          "SHMEMX_INIT_WITH_ALLGATHER",
-                         call, flags);
+                         weft_current_call, flags);
     }
 }
 
-static int read_attr(const char *call, unsigned flags, const shmemx_init_attr_t *attr,
+static int read_attr(unsigned flags, const shmemx_init_attr_t *attr,
                      struct weft_boot_given *given) {
     if (!attr)
-        return weft_fail(-EINVAL, "%s: argument attr is NULL", call);
+        return weft_fail(-EINVAL, "%s: argument attr is NULL", weft_current_call);
     if (attr->npes < 1 || attr->npes > WEFT_WIRE_PES_MAX || attr->pe < 0 || attr->pe >= attr->npes)
         return weft_fail(-EINVAL,
-                         "%s: argument attr: PE %d of %d is no place in a job of 1 to %d PEs", call,
-                         attr->pe, attr->npes, WEFT_WIRE_PES_MAX);
+                         "%s: argument attr: PE %d of %d is no place in a job of 1 to %d PEs",
+                         weft_current_call, attr->pe, attr->npes, WEFT_WIRE_PES_MAX);
     if (attr->requested < SHMEM_THREAD_SINGLE || attr->requested > SHMEM_THREAD_MULTIPLE)
         return weft_fail(-EINVAL, "%s: argument attr: requested is %d: pass one of SHMEM_THREAD_*",
-                         call, attr->requested);
+                         weft_current_call, attr->requested);
     *given = (struct weft_boot_given){.pe = attr->pe, .npes = attr->npes};
-    return read_way(call, flags, attr, given);
+    return read_way(flags, attr, given);
 }
 
 /* A process belongs to one job for good; to initialise it again is fine. */
-static int check_first(const char *call, const struct weft_boot_given *given) {
+static int check_first(const struct weft_boot_given *given) {
     int pe, npes;
     if (!weft_boot_attached(&pe, &npes) || (pe == given->pe && npes == given->npes))
         return 0;
     return weft_fail(-EALREADY,
                      "%s: this process is PE %d of %d since its first initialisation, and "
                      "cannot become PE %d of %d",
-                     call, pe, npes, given->pe, given->npes);
+                     weft_current_call, pe, npes, given->pe, given->npes);
 }
 
 int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr) {
+    WEFT_IN_CALL(__func__);
     struct weft_boot_given given;
-    int pe, npes, rc = read_attr(__func__, flags, attr, &given);
-    rc = rc ? rc : check_first(__func__, &given);
+    int pe, npes, rc = read_attr(flags, attr, &given);
+    rc = rc ? rc : check_first(&given);
     if (rc)
         return rc;
     weft_boot_give(&given);

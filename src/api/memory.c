@@ -13,35 +13,33 @@
 
 /* An object is named by its offset: addresses differ from PE to PE. Calls that do nothing are not
  * collective. */
-static void check_same(const char *call, const void *ptr, const struct weft_heap *heap,
-                       size_t size) {
+static void check_same(const void *ptr, const struct weft_heap *heap, size_t size) {
     shmemx_space_t space = heap == &weft_heap_host ? SHMEMX_SPACE_HOST : SHMEMX_SPACE_DEVICE;
     uintptr_t offset = ptr ? (uintptr_t)ptr - heap->window->local : 0;
     const struct weft_same same[] = {{"ptr (offset in the heap)", (int64_t)offset},
                                      {"size", (int64_t)size},
                                      {"space", (int64_t)space},
                                      {NULL, 0}};
-    weft_checked_collective(call, weft_team_find(SHMEM_TEAM_WORLD), same);
+    weft_checked_collective(weft_team_find(SHMEM_TEAM_WORLD), same);
 }
 
 /* Only an object has an offset to compare with others', so it is looked up first. */
-static void check_same_object(const char *call, const void *ptr, size_t size) {
+static void check_same_object(const void *ptr, size_t size) {
     const struct weft_heap *heap = weft_heap_of(ptr);
-    weft_arena_check(heap->arena, ptr, call);
-    check_same(call, ptr, heap, size);
+    weft_arena_check(heap->arena, ptr);
+    check_same(ptr, heap, size);
 }
 
-static void *allocate_object(const char *call, size_t size, size_t alignment, bool zero) {
-    WEFT_ENTER(call);
-    weft_space_quiet(call);
+static void *allocate_object(size_t size, size_t alignment, bool zero) {
+    weft_space_quiet();
     if (weft_checked() && size != 0)
-        check_same(call, NULL, &weft_heap_host, size);
+        check_same(NULL, &weft_heap_host, size);
     struct weft_arena *arena = weft_heap_host.arena;
-    return size == 0 ? NULL : weft_arena_malloc(arena, size, alignment, zero, call);
+    return size == 0 ? NULL : weft_arena_malloc(arena, size, alignment, zero);
 }
 
-void *weft_memory_malloc(const char *call, size_t size) {
-    return allocate_object(call, size, WEFT_BLOCK_ALIGN, false);
+void *weft_memory_malloc(size_t size) {
+    return allocate_object(size, WEFT_BLOCK_ALIGN, false);
 }
 
 static bool is_alignment(size_t alignment, size_t most) {
@@ -50,73 +48,77 @@ static bool is_alignment(size_t alignment, size_t most) {
 }
 
 /* Programs ask for less than the standard's least, a pointer's size, and get that. */
-static size_t least_alignment(const char *call, size_t alignment) {
+static size_t least_alignment(size_t alignment) {
     bool less = alignment == 1 || alignment == 2 || alignment == 4;
     if (less && weft_checked())
         weft_job_panic("%s: argument alignment is %zu: pass a power of two that is a multiple of "
                        "%zu, the size of a pointer",
-                       call, alignment, sizeof(void *));
+                       weft_current_call, alignment, sizeof(void *));
     return less ? sizeof(void *) : alignment;
 }
 
-void *weft_memory_align(const char *call, size_t alignment, size_t size) {
-    alignment = least_alignment(call, alignment);
+void *weft_memory_align(size_t alignment, size_t size) {
+    alignment = least_alignment(alignment);
     if (!is_alignment(alignment, WEFT_SEGMENT_ALIGN))
         return NULL;
-    return allocate_object(call, size, alignment, false);
+    return allocate_object(size, alignment, false);
 }
 
-void *weft_memory_realloc(const char *call, void *ptr, size_t size) {
+void *weft_memory_realloc(void *ptr, size_t size) {
     if (!ptr)
-        return weft_memory_malloc(call, size);
-    WEFT_ENTER(call);
-    weft_space_quiet(call);
+        return weft_memory_malloc(size);
+    weft_space_quiet();
     if (weft_checked())
-        check_same_object(call, ptr, size);
+        check_same_object(ptr, size);
     const struct weft_heap *heap = weft_heap_of(ptr);
     if (size != 0)
-        return heap->realloc(heap->arena, ptr, size, call);
-    heap->free(heap->arena, ptr, call);
+        return heap->realloc(heap->arena, ptr, size);
+    heap->free(heap->arena, ptr);
     return NULL;
 }
 
-void weft_memory_free(const char *call, void *ptr) {
-    WEFT_ENTER(call);
-    weft_space_quiet(call);
+void weft_memory_free(void *ptr) {
+    weft_space_quiet();
     if (weft_checked() && ptr)
-        check_same_object(call, ptr, 0);
+        check_same_object(ptr, 0);
     const struct weft_heap *heap = weft_heap_of(ptr);
     if (ptr)
-        heap->free(heap->arena, ptr, call);
+        heap->free(heap->arena, ptr);
 }
 
 API(void *, malloc, (size_t size)) {
-    return weft_memory_malloc(__func__, size);
+    WEFT_ENTER(__func__);
+    return weft_memory_malloc(size);
 }
 
 /* Hints change nothing, because every object may be the target of atomics and signals. */
 API(void *, malloc_with_hints, (size_t size, long hints)) {
+    WEFT_ENTER(__func__);
     (void)hints;
-    return weft_memory_malloc(__func__, size);
+    return weft_memory_malloc(size);
 }
 
 API(void *, calloc, (size_t count, size_t size)) {
+    WEFT_ENTER(__func__);
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         return NULL;
-    return allocate_object(__func__, bytes, WEFT_BLOCK_ALIGN, true);
+    return allocate_object(bytes, WEFT_BLOCK_ALIGN, true);
 }
 
 API(void *, align, (size_t alignment, size_t size)) {
-    return weft_memory_align(__func__, alignment, size);
+    WEFT_ENTER(__func__);
+    return weft_memory_align(alignment, size);
 }
 
 API(void *, realloc, (void *ptr, size_t size)) {
-    return weft_memory_realloc(__func__, ptr, size);
+    WEFT_ENTER(__func__);
+    return weft_memory_realloc(ptr, size);
 }
 
 API(void, free, (void *ptr)) {
-    weft_memory_free(__func__, ptr);
+    WEFT_ENTER(__func__);
+    weft_memory_free(ptr);
 }
 
 /* --- Either space ---------------------------------------------------------------------------- */
@@ -124,60 +126,58 @@ API(void, free, (void *ptr)) {
 /* Addresses on a GPU are as aligned as its pages. */
 enum { DEVICE_ALIGN_MAX = 2 << 20 };
 
-static void *allocate_on_device(const char *call, size_t size, size_t alignment, bool zero) {
+static void *allocate_on_device(size_t size, size_t alignment, bool zero) {
     if (!weft_space_device) {
-        weft_space_missing(call);
+        weft_space_missing();
         return NULL;
     }
-    WEFT_ENTER(call);
-    weft_space_quiet(call);
+    weft_space_quiet();
     const struct weft_heap *heap = &weft_space_device->heap;
     if (weft_checked()) /* before the GPUs come up, which takes all PEs */
-        check_same(call, NULL, heap, size);
-    return heap->malloc(heap->arena, size, alignment, zero, call);
+        check_same(NULL, heap, size);
+    return heap->malloc(heap->arena, size, alignment, zero);
 }
 
-static void *allocate_on_host(const char *call, size_t size, size_t alignment, bool zero) {
-    void *p = allocate_object(call, size, alignment, zero);
+static void *allocate_on_host(size_t size, size_t alignment, bool zero) {
+    void *p = allocate_object(size, alignment, zero);
     if (!p)
-        weft_fail(-ENOMEM, "%s of %s: the machine does not have that for every PE", call,
-                  weft_size(size).text);
+        weft_fail(-ENOMEM, "%s of %s: the machine does not have that for every PE",
+                  weft_current_call, weft_size(size).text);
     return p;
 }
 
 /* An alignment of 0 asks for none. */
-static void *allocate_in(const char *call, shmemx_space_t space, size_t size, size_t alignment,
-                         bool zero) {
+static void *allocate_in(shmemx_space_t space, size_t size, size_t alignment, bool zero) {
     bool device = space == SHMEMX_SPACE_DEVICE;
     size_t most = device ? DEVICE_ALIGN_MAX : WEFT_SEGMENT_ALIGN;
-    weft_check_running(call);
     if (!device && space != SHMEMX_SPACE_HOST)
         weft_fail(-EINVAL,
-                  "%s: argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE", call,
-                  (int)space);
+                  "%s: argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
+                  weft_current_call, (int)space);
     else if (alignment != 0 && !is_alignment(alignment, most))
         weft_fail(-EINVAL,
                   "%s: argument alignment is %zu: pass a power of two from %zu to %zu, as this "
                   "space has it",
-                  call, alignment, sizeof(void *), most);
+                  weft_current_call, alignment, sizeof(void *), most);
     else if (size == 0)
-        weft_fail(-EINVAL, "%s of no bytes", call);
+        weft_fail(-EINVAL, "%s of no bytes", weft_current_call);
     else if (alignment < WEFT_BLOCK_ALIGN)
-        return (device ? allocate_on_device : allocate_on_host)(call, size, WEFT_BLOCK_ALIGN, zero);
+        return (device ? allocate_on_device : allocate_on_host)(size, WEFT_BLOCK_ALIGN, zero);
     else
-        return (device ? allocate_on_device : allocate_on_host)(call, size, alignment, zero);
+        return (device ? allocate_on_device : allocate_on_host)(size, alignment, zero);
     return NULL;
 }
 
 void *shmemx_malloc(shmemx_space_t space, size_t size) {
-    return allocate_in(__func__, space, size, 0, false);
+    WEFT_ENTER(__func__);
+    return allocate_in(space, size, 0, false);
 }
 
 void *shmemx_calloc(shmemx_space_t space, size_t count, size_t size) {
+    WEFT_ENTER(__func__);
     size_t bytes;
     if (!__builtin_mul_overflow(count, size, &bytes))
-        return allocate_in(__func__, space, bytes, 0, true);
-    weft_check_running(__func__);
+        return allocate_in(space, bytes, 0, true);
     weft_fail(-EINVAL, "%s: %zu elements of %zu bytes are more than memory has", __func__, count,
               size);
     return NULL;
@@ -185,5 +185,6 @@ void *shmemx_calloc(shmemx_space_t space, size_t count, size_t size) {
 
 /* As shmem_align, which takes no alignment of 0. */
 void *shmemx_align(shmemx_space_t space, size_t alignment, size_t size) {
-    return allocate_in(__func__, space, size, alignment ? alignment : SIZE_MAX, false);
+    WEFT_ENTER(__func__);
+    return allocate_in(space, size, alignment ? alignment : SIZE_MAX, false);
 }

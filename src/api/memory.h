@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-void *weft_memory_malloc(const char *call, size_t size);
-void *weft_memory_align(const char *call, size_t alignment, size_t size);
-void *weft_memory_realloc(const char *call, void *ptr, size_t size);
-void weft_memory_free(const char *call, void *ptr);
+void *weft_memory_malloc(size_t size);
+void *weft_memory_align(size_t alignment, size_t size);
+void *weft_memory_realloc(void *ptr, size_t size);
+void weft_memory_free(void *ptr);
 
 #endif

@@ -10,19 +10,19 @@
 
 /* --- Coming in and going out ------------------------------------------------------------------ */
 
-static int check_stream(const char *call, shmemx_stream_t stream) {
+static int check_stream(shmemx_stream_t stream) {
     if (stream != SHMEMX_STREAM_HOST)
-        return weft_refuse_phase(call);
+        return weft_refuse_phase();
     return weft_fail(-EINVAL,
                      "%s: argument stream is SHMEMX_STREAM_HOST, which only the calls on "
                      "signal pads take",
-                     call);
+                     weft_current_call);
 }
 
 /* Begins a call that needs this PE's GPU alone. */
-static int enter_gpu(const char *call, shmemx_stream_t stream, struct weft_gpu_scope *scope) {
-    int rc = check_stream(call, stream);
-    rc = rc ? rc : weft_device_begin(call);
+static int enter_gpu(shmemx_stream_t stream, struct weft_gpu_scope *scope) {
+    int rc = check_stream(stream);
+    rc = rc ? rc : weft_device_begin();
     if (rc == 0)
         *scope = weft_gpu_enter(weft_device.gpu);
     return rc;
@@ -34,226 +34,239 @@ static int leave_gpu(struct weft_gpu_scope scope, int rc) {
 }
 
 static int enter_team(struct weft_on_stream *on, shmem_team_t team) {
-    int rc = check_stream(on->call, on->stream);
+    int rc = check_stream(on->stream);
     return rc ? rc : weft_on_stream_begin(on, team);
 }
 
 /* --- Arguments -------------------------------------------------------------------------------- */
 
-static int check_local(const char *call, const char *argument, const void *p, size_t bytes) {
-    return p || bytes == 0 ? 0 : weft_fail(-EINVAL, "%s: argument %s is NULL", call, argument);
+static int check_local(const char *argument, const void *p, size_t bytes) {
+    return p || bytes == 0
+               ? 0
+               : weft_fail(-EINVAL, "%s: argument %s is NULL", weft_current_call, argument);
 }
 
-static int check_signal_op(const char *call, int sig_op, enum weft_signal_op *op) {
+static int check_signal_op(int sig_op, enum weft_signal_op *op) {
     *op = sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
     if (sig_op == SHMEM_SIGNAL_SET || sig_op == SHMEM_SIGNAL_ADD)
         return 0;
     return weft_fail(-EINVAL,
-                     "%s: argument sig_op is %d: pass SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD", call,
-                     sig_op);
+                     "%s: argument sig_op is %d: pass SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD",
+                     weft_current_call, sig_op);
 }
 
-static int check_cmp(const char *call, int cmp) {
+static int check_cmp(int cmp) {
     if (cmp >= SHMEM_CMP_EQ && cmp <= SHMEM_CMP_LE)
         return 0;
     return weft_fail(-EINVAL,
                      "%s: argument cmp is %d: pass one of SHMEM_CMP_EQ, _NE, _GT, _GE, _LT, _LE",
-                     call, cmp);
+                     weft_current_call, cmp);
 }
 
 /* A kernel that accesses a word beside its alignment takes the whole context down with it. */
-static int check_sig_addr(const char *call, const uint64_t *sig_addr) {
+static int check_sig_addr(const uint64_t *sig_addr) {
     if ((uintptr_t)sig_addr % sizeof *sig_addr == 0)
         return 0;
-    return weft_fail(-EINVAL, "%s: argument sig_addr is %p: align it to %zu bytes", call,
-                     (const void *)sig_addr, sizeof *sig_addr);
+    return weft_fail(-EINVAL, "%s: argument sig_addr is %p: align it to %zu bytes",
+                     weft_current_call, (const void *)sig_addr, sizeof *sig_addr);
 }
 
 /* --- Put, get, signals ------------------------------------------------------------------------ */
 
 int shmemx_putmem_on_stream(void *dest, const void *source, size_t nelems, int pe,
                             shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
-    int rc = check_local(__func__, "source", source, nelems);
-    rc = rc ? rc : enter_gpu(__func__, stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_put(dest, source, nelems, pe, stream, __func__));
+    int rc = check_local("source", source, nelems);
+    rc = rc ? rc : enter_gpu(stream, &scope);
+    return rc ? rc : leave_gpu(scope, weft_stream_put(dest, source, nelems, pe, stream));
 }
 
 int shmemx_getmem_on_stream(void *dest, const void *source, size_t nelems, int pe,
                             shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
-    int rc = check_local(__func__, "dest", dest, nelems);
-    rc = rc ? rc : enter_gpu(__func__, stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_get(dest, source, nelems, pe, stream, __func__));
+    int rc = check_local("dest", dest, nelems);
+    rc = rc ? rc : enter_gpu(stream, &scope);
+    return rc ? rc : leave_gpu(scope, weft_stream_get(dest, source, nelems, pe, stream));
 }
 
 int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems,
                                    uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                    shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
     struct weft_put_signal put = {dest, source, nelems, sig_addr, signal, WEFT_SIGNAL_SET, true};
-    int rc = check_local(__func__, "source", source, nelems);
-    rc = rc ? rc : check_signal_op(__func__, sig_op, &put.op);
-    rc = rc ? rc : check_sig_addr(__func__, sig_addr);
-    rc = rc ? rc : enter_gpu(__func__, stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_put_signal(&put, pe, stream, __func__));
+    int rc = check_local("source", source, nelems);
+    rc = rc ? rc : check_signal_op(sig_op, &put.op);
+    rc = rc ? rc : check_sig_addr(sig_addr);
+    rc = rc ? rc : enter_gpu(stream, &scope);
+    return rc ? rc : leave_gpu(scope, weft_stream_put_signal(&put, pe, stream));
 }
 
 int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe,
                                shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
     enum weft_signal_op op;
-    int rc = check_signal_op(__func__, sig_op, &op);
-    rc = rc ? rc : check_sig_addr(__func__, sig_addr);
-    rc = rc ? rc : enter_gpu(__func__, stream, &scope);
-    return rc ? rc
-              : leave_gpu(scope, weft_stream_signal(sig_addr, signal, op, pe, stream, __func__));
+    int rc = check_signal_op(sig_op, &op);
+    rc = rc ? rc : check_sig_addr(sig_addr);
+    rc = rc ? rc : enter_gpu(stream, &scope);
+    return rc ? rc : leave_gpu(scope, weft_stream_signal(sig_addr, signal, op, pe, stream));
 }
 
 int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp_value,
                                        shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
-    int rc = check_cmp(__func__, cmp);
-    rc = rc ? rc : check_sig_addr(__func__, sig_addr);
-    rc = rc ? rc : enter_gpu(__func__, stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_wait(sig_addr, cmp, cmp_value, stream, __func__));
+    int rc = check_cmp(cmp);
+    rc = rc ? rc : check_sig_addr(sig_addr);
+    rc = rc ? rc : enter_gpu(stream, &scope);
+    return rc ? rc : leave_gpu(scope, weft_stream_wait(sig_addr, cmp, cmp_value, stream));
 }
 
 /* --- Slices ----------------------------------------------------------------------------------- */
 
-static int check_number(const char *call, const char *argument, shmemx_number_t number) {
+static int check_number(const char *argument, shmemx_number_t number) {
     if (!number.at)
         return 0;
     if (number.bytes != sizeof(int32_t) && number.bytes != sizeof(int64_t))
         return weft_fail(-EINVAL, "%s: argument %s has %zu bytes: an int32_t has 4, an int64_t 8",
-                         call, argument, number.bytes);
+                         weft_current_call, argument, number.bytes);
     if ((uintptr_t)number.at % number.bytes != 0)
-        return weft_fail(-EINVAL, "%s: argument %s lies at %p: align it to %zu bytes", call,
-                         argument, number.at, number.bytes);
+        return weft_fail(-EINVAL, "%s: argument %s lies at %p: align it to %zu bytes",
+                         weft_current_call, argument, number.at, number.bytes);
     return 0;
 }
 
-static int check_slice(const char *call, const char *argument, const shmemx_slice_t *slice) {
+static int check_slice(const char *argument, const shmemx_slice_t *slice) {
     if (!slice || (!slice->array && slice->nelems > 0))
-        return weft_fail(-EINVAL, "%s: argument %s is NULL", call, argument);
-    return check_number(call, argument, slice->begin);
+        return weft_fail(-EINVAL, "%s: argument %s is NULL", weft_current_call, argument);
+    return check_number(argument, slice->begin);
 }
 
-static int check_words(const char *call, const shmemx_slice_t *words) {
-    int rc = check_slice(call, "signals", words);
+static int check_words(const shmemx_slice_t *words) {
+    int rc = check_slice("signals", words);
     if (rc == 0 && (uintptr_t)words->array % sizeof(int32_t) != 0)
-        rc = weft_fail(-EINVAL, "%s: argument signals lies at %p: align it to %zu bytes", call,
-                       words->array, sizeof(int32_t));
+        rc = weft_fail(-EINVAL, "%s: argument signals lies at %p: align it to %zu bytes",
+                       weft_current_call, words->array, sizeof(int32_t));
     return rc;
 }
 
 static int check_copy(const struct weft_slice_copy *copy) {
-    int rc = check_slice(copy->call, "dest", copy->dest);
-    rc = rc ? rc : check_slice(copy->call, "source", copy->source);
-    rc = rc ? rc : check_number(copy->call, "nelems", copy->nelems);
+    int rc = check_slice("dest", copy->dest);
+    rc = rc ? rc : check_slice("source", copy->source);
+    rc = rc ? rc : check_number("nelems", copy->nelems);
     if (rc == 0 && copy->elem_bytes == 0)
-        rc = weft_fail(-EINVAL, "%s: argument elem_bytes is 0", copy->call);
+        rc = weft_fail(-EINVAL, "%s: argument elem_bytes is 0", weft_current_call);
     return rc;
 }
 
-static int check_slice_signal(const char *call, int sig_op, struct weft_slice_signal *signal) {
-    int rc = check_words(call, signal->words);
-    rc = rc ? rc : check_number(call, "signal", signal->value);
-    return rc ? rc : check_signal_op(call, sig_op, &signal->op);
+static int check_slice_signal(int sig_op, struct weft_slice_signal *signal) {
+    int rc = check_words(signal->words);
+    rc = rc ? rc : check_number("signal", signal->value);
+    return rc ? rc : check_signal_op(sig_op, &signal->op);
 }
 
 static int move_slice(const struct weft_slice_copy *copy,
                       int (*how)(const struct weft_slice_copy *)) {
     struct weft_gpu_scope scope;
     int rc = check_copy(copy);
-    rc = rc ? rc : enter_gpu(copy->call, copy->stream, &scope);
+    rc = rc ? rc : enter_gpu(copy->stream, &scope);
     return rc ? rc : leave_gpu(scope, how(copy));
 }
 
 int shmemx_put_slice_on_stream(const shmemx_slice_t *dest, const shmemx_slice_t *source,
                                shmemx_number_t nelems, size_t elem_bytes, int pe,
                                shmemx_stream_t stream) {
-    return move_slice(
-        &(struct weft_slice_copy){dest, source, nelems, elem_bytes, pe, stream, __func__},
-        weft_stream_put_slice);
+    WEFT_IN_CALL(__func__);
+    return move_slice(&(struct weft_slice_copy){dest, source, nelems, elem_bytes, pe, stream},
+                      weft_stream_put_slice);
 }
 
 int shmemx_get_slice_on_stream(const shmemx_slice_t *dest, const shmemx_slice_t *source,
                                shmemx_number_t nelems, size_t elem_bytes, int pe,
                                shmemx_stream_t stream) {
-    return move_slice(
-        &(struct weft_slice_copy){dest, source, nelems, elem_bytes, pe, stream, __func__},
-        weft_stream_get_slice);
+    WEFT_IN_CALL(__func__);
+    return move_slice(&(struct weft_slice_copy){dest, source, nelems, elem_bytes, pe, stream},
+                      weft_stream_get_slice);
 }
 
 int shmemx_put_slice_signal_on_stream(const shmemx_slice_t *dest, const shmemx_slice_t *source,
                                       shmemx_number_t nelems, size_t elem_bytes,
                                       const shmemx_slice_t *signals, shmemx_number_t signal,
                                       int sig_op, int pe, shmemx_stream_t stream) {
-    struct weft_slice_copy copy = {dest, source, nelems, elem_bytes, pe, stream, __func__};
+    WEFT_IN_CALL(__func__);
+    struct weft_slice_copy copy = {dest, source, nelems, elem_bytes, pe, stream};
     struct weft_slice_signal given = {.words = signals, .value = signal, .pe = pe};
     struct weft_gpu_scope scope;
     int rc = check_copy(&copy);
-    rc = rc ? rc : check_slice_signal(copy.call, sig_op, &given);
-    rc = rc ? rc : enter_gpu(copy.call, stream, &scope);
+    rc = rc ? rc : check_slice_signal(sig_op, &given);
+    rc = rc ? rc : enter_gpu(stream, &scope);
     return rc ? rc : leave_gpu(scope, weft_stream_put_slice_signal(&copy, &given));
 }
 
 int shmemx_int32_signal_op_on_stream(const shmemx_slice_t *signals, shmemx_number_t signal,
                                      int sig_op, int pe, shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_slice_signal given = {.words = signals, .value = signal, .pe = pe};
     struct weft_gpu_scope scope;
-    int rc = check_slice_signal(__func__, sig_op, &given);
-    rc = rc ? rc : enter_gpu(__func__, stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_signal32(&given, stream, __func__));
+    int rc = check_slice_signal(sig_op, &given);
+    rc = rc ? rc : enter_gpu(stream, &scope);
+    return rc ? rc : leave_gpu(scope, weft_stream_signal32(&given, stream));
 }
 
 int shmemx_int32_signal_wait_until_on_stream(const shmemx_slice_t *signals, int cmp,
                                              shmemx_number_t cmp_value, shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
-    int rc = check_words(__func__, signals);
-    rc = rc ? rc : check_number(__func__, "cmp_value", cmp_value);
-    rc = rc ? rc : check_cmp(__func__, cmp);
-    rc = rc ? rc : enter_gpu(__func__, stream, &scope);
-    return rc ? rc
-              : leave_gpu(scope, weft_stream_wait32(signals, cmp, cmp_value, stream, __func__));
+    int rc = check_words(signals);
+    rc = rc ? rc : check_number("cmp_value", cmp_value);
+    rc = rc ? rc : check_cmp(cmp);
+    rc = rc ? rc : enter_gpu(stream, &scope);
+    return rc ? rc : leave_gpu(scope, weft_stream_wait32(signals, cmp, cmp_value, stream));
 }
 
 /* --- Order ------------------------------------------------------------------------------------ */
 
 /* A stream works in order, and what another PE sees of it goes by signals and barriers: both calls
  * complete what the host has begun. */
-static int quiet_stream(const char *call, shmemx_stream_t stream) {
+static int quiet_stream(shmemx_stream_t stream) {
     struct weft_gpu_scope scope;
-    int rc = enter_gpu(call, stream, &scope);
-    return rc ? rc : leave_gpu(scope, weft_stream_quiet(stream, call));
+    int rc = enter_gpu(stream, &scope);
+    return rc ? rc : leave_gpu(scope, weft_stream_quiet(stream));
 }
 
 int shmemx_quiet_on_stream(shmemx_stream_t stream) {
-    return quiet_stream(__func__, stream);
+    WEFT_IN_CALL(__func__);
+    return quiet_stream(stream);
 }
 
 int shmemx_fence_on_stream(shmemx_stream_t stream) {
-    return quiet_stream(__func__, stream);
+    WEFT_IN_CALL(__func__);
+    return quiet_stream(stream);
 }
 
-static int meet_team(const char *call, shmem_team_t team, shmemx_stream_t stream,
-                     int (*how)(const struct weft_team *, weft_cu_stream, const char *)) {
-    struct weft_on_stream on = {.stream = stream, .call = call};
+static int meet_team(shmem_team_t team, shmemx_stream_t stream,
+                     int (*how)(const struct weft_team *, weft_cu_stream)) {
+    struct weft_on_stream on = {.stream = stream};
     int rc = enter_team(&on, team);
-    return rc ? rc : weft_on_stream_end(&on, how(on.team, stream, call));
+    return rc ? rc : weft_on_stream_end(&on, how(on.team, stream));
 }
 
 int shmemx_barrier_on_stream(shmem_team_t team, shmemx_stream_t stream) {
-    return meet_team(__func__, team, stream, weft_stream_barrier);
+    WEFT_IN_CALL(__func__);
+    return meet_team(team, stream, weft_stream_barrier);
 }
 
 int shmemx_barrier_all_on_stream(shmemx_stream_t stream) {
-    return meet_team(__func__, SHMEM_TEAM_WORLD, stream, weft_stream_barrier);
+    WEFT_IN_CALL(__func__);
+    return meet_team(SHMEM_TEAM_WORLD, stream, weft_stream_barrier);
 }
 
 int shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream) {
-    return meet_team(__func__, team, stream, weft_stream_sync);
+    WEFT_IN_CALL(__func__);
+    return meet_team(team, stream, weft_stream_sync);
 }
 
 /* --- Collectives ------------------------------------------------------------------------------ */
@@ -262,16 +275,17 @@ int shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream) {
 static int check_sender(const struct weft_on_stream *on, const struct weft_plan *plan,
                         const void *source) {
     if (plan->sender < 0 || plan->sender >= on->team->npes)
-        return weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs", on->call,
-                         plan->sender, on->team->npes);
+        return weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs",
+                         weft_current_call, plan->sender, on->team->npes);
     return weft_plan_sends(plan, on->team->my_pe)
-               ? check_local(on->call, "source", source, plan->pieces.bytes)
+               ? check_local("source", source, plan->pieces.bytes)
                : 0;
 }
 
 int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                   int PE_root, shmemx_stream_t stream) {
-    struct weft_on_stream on = {.stream = stream, .call = __func__};
+    WEFT_IN_CALL(__func__);
+    struct weft_on_stream on = {.stream = stream};
     struct weft_plan plan = weft_plan_broadcast(nelems, PE_root);
     int rc = enter_team(&on, team);
     if (rc)
@@ -283,21 +297,23 @@ int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *sou
 
 static int exchange_pieces(struct weft_on_stream *on, shmem_team_t team,
                            const struct weft_plan *plan, void *dest, const void *source) {
-    int rc = check_local(on->call, "source", source, plan->pieces.bytes);
+    int rc = check_local("source", source, plan->pieces.bytes);
     rc = rc ? rc : enter_team(on, team);
     return rc ? rc : weft_on_stream_end(on, weft_on_stream_copy(on, plan, dest, source));
 }
 
 int shmemx_fcollectmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                  shmemx_stream_t stream) {
-    struct weft_on_stream on = {.stream = stream, .call = __func__};
+    WEFT_IN_CALL(__func__);
+    struct weft_on_stream on = {.stream = stream};
     struct weft_plan plan = weft_plan_fcollect(nelems);
     return exchange_pieces(&on, team, &plan, dest, source);
 }
 
 int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                  shmemx_stream_t stream) {
-    struct weft_on_stream on = {.stream = stream, .call = __func__};
+    WEFT_IN_CALL(__func__);
+    struct weft_on_stream on = {.stream = stream};
     struct weft_plan plan = weft_plan_alltoall(nelems);
     return exchange_pieces(&on, team, &plan, dest, source);
 }
@@ -305,7 +321,7 @@ int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *sour
 static int fold_array(struct weft_on_stream *on, shmem_team_t team, void *dest, const void *source,
                       const struct weft_stream_folding *folding) {
     if (folding->reduction.number == WEFT_NUMBER_LONGDOUBLE)
-        return weft_fail(-ENOTSUP, "%s: GPUs have no long double: use double", on->call);
+        return weft_fail(-ENOTSUP, "%s: GPUs have no long double: use double", weft_current_call);
     int rc = enter_team(on, team);
     return rc ? rc : weft_on_stream_end(on, weft_on_stream_fold(on, dest, source, folding));
 }
@@ -314,7 +330,8 @@ static int fold_array(struct weft_on_stream *on, shmem_team_t team, void *dest, 
 #define FOLDING(NAME, T, FOLD, SCATTER)                                                            \
     int NAME(shmem_team_t team, T *dest, const T *source, size_t nreduce,                          \
              shmemx_stream_t stream) {                                                             \
-        struct weft_on_stream on = {.stream = stream, .call = __func__};                           \
+        WEFT_IN_CALL(__func__);                                                                    \
+        struct weft_on_stream on = {.stream = stream};                           \
         struct weft_stream_folding folding = {                                                     \
             {.op = WEFT_FOLD_##FOLD, .number = WEFT_NUMBER_OF(T)}, nreduce, SCATTER};              \
         return fold_array(&on, team, dest, source, &folding);                                      \
@@ -358,9 +375,10 @@ int shmemx_set_engine(shmemx_engine_t engine) {
 }
 
 int shmemx_device(int *device) {
-    int rc = weft_refuse_null(__func__, "device", device);
-    rc = rc ? rc : weft_refuse_phase(__func__);
-    rc = rc ? rc : weft_device_begin(__func__);
+    WEFT_IN_CALL(__func__);
+    int rc = weft_refuse_null("device", device);
+    rc = rc ? rc : weft_refuse_phase();
+    rc = rc ? rc : weft_device_begin();
     if (rc == 0)
         *device = weft_device.gpu->ordinal;
     return rc;

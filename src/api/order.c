@@ -6,8 +6,9 @@
 #include "api/define.h"
 
 WEFT_COLD static void complete_detour(const char *call) {
+    WEFT_IN_CALL(call);
     weft_check_running(call);
-    weft_space_quiet(call);
+    weft_space_quiet();
 }
 
 static inline void fence_puts(const char *call) {

@@ -7,51 +7,56 @@
 #include "api/refuse.h"
 
 /* `peer` is the rank itself where a call has none. */
-static int check_pad(const struct weft_pad *pad, int peer, const char *call) {
-    int rc = weft_refuse_phase(call);
-    rc = rc ? rc : weft_refuse_null(call, "pads", pad->pads);
+static int check_pad(const struct weft_pad *pad, int peer) {
+    int rc = weft_refuse_phase();
+    rc = rc ? rc : weft_refuse_null("pads", pad->pads);
     if (rc == 0 && (pad->me < 0 || pad->me >= pad->n))
-        rc = weft_fail(-EINVAL, "%s: argument rank is %d, n is %d", call, pad->me, pad->n);
+        rc = weft_fail(-EINVAL, "%s: argument rank is %d, n is %d", weft_current_call, pad->me,
+                       pad->n);
     if (rc == 0 && (peer < 0 || peer >= pad->n))
-        rc = weft_fail(-EINVAL, "%s: argument peer is %d, n is %d", call, peer, pad->n);
+        rc =
+            weft_fail(-EINVAL, "%s: argument peer is %d, n is %d", weft_current_call, peer, pad->n);
     if (rc == 0 && pad->channel < 0)
-        rc = weft_fail(-EINVAL, "%s: argument channel is %d", call, pad->channel);
+        rc = weft_fail(-EINVAL, "%s: argument channel is %d", weft_current_call, pad->channel);
     return rc;
 }
 
 static int use_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer,
-                   shmemx_stream_t stream, const char *call) {
-    int rc = check_pad(pad, peer, call);
+                   shmemx_stream_t stream) {
+    int rc = check_pad(pad, peer);
     if (rc)
         return rc;
     if (stream != SHMEMX_STREAM_HOST)
-        return weft_space_device ? weft_space_device->pad(op, pad, peer, stream, call)
-                                 : weft_space_missing(call);
+        return weft_space_device ? weft_space_device->pad(op, pad, peer, stream)
+                                 : weft_space_missing();
     switch (op) {
     case WEFT_PAD_PUT:
-        return weft_pad_put(pad, peer, call);
+        return weft_pad_put(pad, peer);
     case WEFT_PAD_WAIT:
-        return weft_pad_wait(pad, peer, call);
+        return weft_pad_wait(pad, peer);
     case WEFT_PAD_BARRIER:
-        return weft_pad_barrier(pad, call);
+        return weft_pad_barrier(pad);
     }
     __builtin_unreachable();
 }
 
 int shmemx_pad_put_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
                              uint64_t timeout_ms, shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_pad pad = {pads, rank, n, channel, timeout_ms};
-    return use_pad(WEFT_PAD_PUT, &pad, peer, stream, __func__);
+    return use_pad(WEFT_PAD_PUT, &pad, peer, stream);
 }
 
 int shmemx_pad_wait_on_stream(uint32_t *const *pads, int rank, int n, int peer, int channel,
                               uint64_t timeout_ms, shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_pad pad = {pads, rank, n, channel, timeout_ms};
-    return use_pad(WEFT_PAD_WAIT, &pad, peer, stream, __func__);
+    return use_pad(WEFT_PAD_WAIT, &pad, peer, stream);
 }
 
 int shmemx_pad_barrier_on_stream(uint32_t *const *pads, int rank, int n, int channel,
                                  uint64_t timeout_ms, shmemx_stream_t stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_pad pad = {pads, rank, n, channel, timeout_ms};
-    return use_pad(WEFT_PAD_BARRIER, &pad, rank, stream, __func__);
+    return use_pad(WEFT_PAD_BARRIER, &pad, rank, stream);
 }

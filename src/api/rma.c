@@ -14,41 +14,39 @@
 /* --- The detour ------------------------------------------------------------------------------ */
 
 /* `there` is the symmetric side, which a put calls dest; `here` the local one. */
-static void check_put(void *there, const void *here, size_t bytes, size_t alignment, int pe,
-                      const char *call) {
+static void check_put(void *there, const void *here, size_t bytes, size_t alignment, int pe) {
     if (weft_checked())
-        weft_checked_access(call, &(struct weft_access){"dest", "source", there, here, bytes, bytes,
-                                                        alignment, pe, false});
-    weft_check_local(call, "source", here, bytes);
+        weft_checked_access(&(struct weft_access){"dest", "source", there, here, bytes, bytes,
+                                                  alignment, pe, false});
+    weft_check_local(weft_current_call, "source", here, bytes);
 }
 
-static void check_get(void *here, const void *there, size_t bytes, size_t alignment, int pe,
-                      const char *call) {
+static void check_get(void *here, const void *there, size_t bytes, size_t alignment, int pe) {
     if (weft_checked())
-        weft_checked_access(call, &(struct weft_access){"source", "dest", there, here, bytes, bytes,
-                                                        alignment, pe, false});
-    weft_check_local(call, "dest", here, bytes);
+        weft_checked_access(&(struct weft_access){"source", "dest", there, here, bytes, bytes,
+                                                  alignment, pe, false});
+    weft_check_local(weft_current_call, "dest", here, bytes);
 }
 
 /* One function for each form: a seventh argument would go over the stack. */
 WEFT_COLD static void put_detour(void *dest, const void *source, size_t bytes, size_t alignment,
                                  int pe, const char *call) {
     WEFT_ENTER(call);
-    check_put(dest, source, bytes, alignment, pe, call);
+    check_put(dest, source, bytes, alignment, pe);
     weft_rma_put_routed(dest, source, bytes, pe, false, call);
 }
 
 WEFT_COLD static void put_nbi_detour(void *dest, const void *source, size_t bytes, size_t alignment,
                                      int pe, const char *call) {
     WEFT_ENTER(call);
-    check_put(dest, source, bytes, alignment, pe, call);
+    check_put(dest, source, bytes, alignment, pe);
     weft_rma_put_routed(dest, source, bytes, pe, true, call);
 }
 
 WEFT_COLD static void get_routed(void *dest, const void *source, size_t bytes, size_t alignment,
                                  int pe, bool nbi, const char *call) {
     WEFT_ENTER(call);
-    check_get(dest, source, bytes, alignment, pe, call);
+    check_get(dest, source, bytes, alignment, pe);
     weft_rma_get_routed(dest, source, bytes, pe, nbi, call);
 }
 
@@ -79,21 +77,21 @@ static __attribute__((noinline)) void get_nbi_detour(void *dest, const void *sou
 WEFT_COLD static void put_value_detour(void *dest, const void *value, size_t bytes,
                                        size_t alignment, int pe, const char *call) {
     WEFT_ENTER(call);
-    check_put(dest, value, bytes, alignment, pe, call);
+    check_put(dest, value, bytes, alignment, pe);
     weft_rma_put_value_routed(dest, value, bytes, pe, call);
 }
 
 WEFT_COLD static void get_value_detour(void *value, const void *source, size_t bytes,
                                        size_t alignment, int pe, const char *call) {
     WEFT_ENTER(call);
-    check_get(value, source, bytes, alignment, pe, call);
+    check_get(value, source, bytes, alignment, pe);
     weft_rma_get_value_routed(value, source, bytes, pe, call);
 }
 
 WEFT_COLD static void put_word_detour(void *dest, uint64_t word, size_t bytes, size_t alignment,
                                       int pe, const char *call) {
     WEFT_ENTER(call);
-    check_put(dest, &word, bytes, alignment, pe, call);
+    check_put(dest, &word, bytes, alignment, pe);
     weft_rma_put_word_routed(dest, word, bytes, pe, call);
 }
 
@@ -101,7 +99,7 @@ WEFT_COLD static uint64_t get_word_detour(const void *source, size_t bytes, size
                                           int pe, const char *call) {
     uint64_t word = 0;
     WEFT_ENTER(call);
-    check_get(&word, source, bytes, alignment, pe, call);
+    check_get(&word, source, bytes, alignment, pe);
     return weft_rma_get_word_routed(source, bytes, pe, call);
 }
 
@@ -181,12 +179,13 @@ ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, si
 /* A shape without an extent fails in the access itself. */
 static void check_strided(const char *call, struct weft_access access,
                           const struct weft_strided *shape, bool is_put) {
+    WEFT_IN_CALL(call);
     ptrdiff_t there = is_put ? shape->dest_stride : shape->source_stride;
     ptrdiff_t here = is_put ? shape->source_stride : shape->dest_stride;
     if (weft_rma_strided_extent(shape, access.symmetric, there, &access.symmetric,
                                 &access.symmetric_bytes) &&
         weft_rma_strided_extent(shape, access.local, here, &access.local, &access.local_bytes))
-        weft_checked_access(call, &access);
+        weft_checked_access(&access);
 }
 
 static void put_strided(void *dest, const void *source, const struct weft_strided *shape,

@@ -14,9 +14,9 @@
 #include "device/space.h"
 #include "api/define.h"
 
-static void check_not_forked(const char *call) {
+static void check_not_forked(void) {
     if (weft_job.phase == WEFT_JOB_FORKED)
-        weft_misuse_phase(call);
+        weft_misuse_phase(weft_current_call);
 }
 
 int weft_setup_begin(int requested, int *provided) {
@@ -25,8 +25,8 @@ int weft_setup_begin(int requested, int *provided) {
 }
 
 /* Ends the job after a failure, whose line has been written, because no caller would hear of it. */
-void weft_setup_init(const char *call) {
-    check_not_forked(call);
+void weft_setup_init(void) {
+    check_not_forked();
     if (weft_setup_begin(SHMEM_THREAD_SINGLE, NULL) == 0)
         return;
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
@@ -34,11 +34,13 @@ void weft_setup_init(const char *call) {
 }
 
 API(void, init, (void)) {
-    weft_setup_init(__func__);
+    WEFT_IN_CALL(__func__);
+    weft_setup_init();
 }
 
 API(int, init_thread, (int requested, int *provided)) {
-    check_not_forked(__func__);
+    WEFT_IN_CALL(__func__);
+    check_not_forked();
     weft_check_local(__func__, "provided", provided, sizeof *provided);
     if (requested >= SHMEM_THREAD_SINGLE && requested <= SHMEM_THREAD_MULTIPLE)
         return weft_setup_begin(requested, provided);

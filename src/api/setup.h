@@ -8,6 +8,6 @@
 int weft_setup_begin(int requested, int *provided);
 
 /* Returns initialised, or ends the job. */
-void weft_setup_init(const char *call);
+void weft_setup_init(void);
 
 #endif

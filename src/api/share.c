@@ -17,39 +17,41 @@ static struct weft_share *inside_share(shmemx_share_t share) {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-static int check_wish(const char *call, shmemx_space_t space, size_t bytes) {
+static int check_wish(shmemx_space_t space, size_t bytes) {
     if (space != SHMEMX_SPACE_HOST && space != SHMEMX_SPACE_DEVICE)
         return weft_fail(-EINVAL,
                          "%s: argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
-                         call, (int)space);
+                         weft_current_call, (int)space);
     if (bytes == 0)
-        return weft_fail(-EINVAL, "%s: argument bytes is 0", call);
+        return weft_fail(-EINVAL, "%s: argument bytes is 0", weft_current_call);
     if (bytes > SIZE_MAX / 4)
-        return weft_fail(-ENOMEM, "%s of %s: no machine has them", call, weft_size(bytes).text);
+        return weft_fail(-ENOMEM, "%s of %s: no machine has them", weft_current_call,
+                         weft_size(bytes).text);
     return 0;
 }
 
-static int make_block(const char *call, shmemx_space_t space, int gpu, size_t bytes,
-                      shmemx_block_t *block) {
+static int make_block(shmemx_space_t space, int gpu, size_t bytes, shmemx_block_t *block) {
     struct weft_block *made = NULL;
-    int rc = weft_refuse_null(call, "block", block);
-    rc = rc ? rc : weft_refuse_phase(call);
-    rc = rc ? rc : check_wish(call, space, bytes);
-    rc = rc ? rc : weft_block_alloc(&made, space, gpu, bytes, call);
+    int rc = weft_refuse_null("block", block);
+    rc = rc ? rc : weft_refuse_phase();
+    rc = rc ? rc : check_wish(space, bytes);
+    rc = rc ? rc : weft_block_alloc(&made, space, gpu, bytes);
     if (block)
         *block = (shmemx_block_t)made;
     return rc;
 }
 
 int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block) {
-    return make_block(__func__, space, -1, bytes, block);
+    WEFT_IN_CALL(__func__);
+    return make_block(space, -1, bytes, block);
 }
 
 int shmemx_block_alloc_on(int gpu, size_t bytes, shmemx_block_t *block) {
+    WEFT_IN_CALL(__func__);
     if (gpu < 0)
         return weft_fail(-EINVAL, "%s: argument gpu is %d: pass a number of CUDA's, from 0 on",
                          __func__, gpu);
-    return make_block(__func__, SHMEMX_SPACE_DEVICE, gpu, bytes, block);
+    return make_block(SHMEMX_SPACE_DEVICE, gpu, bytes, block);
 }
 
 void shmemx_block_free(shmemx_block_t block) {
@@ -81,12 +83,13 @@ shmemx_block_t shmemx_block_find(const void *p) {
 
 int shmemx_share_attach(shmemx_block_t block, const int *pes, int npes, uint64_t tag,
                         shmemx_share_t *share) {
+    WEFT_IN_CALL(__func__);
     struct weft_share *attached = NULL;
     struct weft_boot_subset subset;
-    int rc = weft_refuse_null(__func__, "share", share);
-    rc = rc ? rc : weft_refuse_null(__func__, "block", block);
-    rc = rc ? rc : weft_refuse_phase(__func__);
-    rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &subset);
+    int rc = weft_refuse_null("share", share);
+    rc = rc ? rc : weft_refuse_null("block", block);
+    rc = rc ? rc : weft_refuse_phase();
+    rc = rc ? rc : weft_refuse_list(pes, npes, tag, &subset);
     rc = rc ? rc : weft_share_attach(&attached, inside_block(block), &subset);
     if (share)
         *share = (shmemx_share_t)attached;

@@ -11,18 +11,17 @@ static enum weft_signal_op signal_op(const char *call, int sig_op) {
     return sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
 }
 
-static void check_signal_word(const char *call, const uint64_t *sig_addr, int pe) {
-    weft_checked_access(call,
-                        &(struct weft_access){"sig_addr", NULL, sig_addr, NULL, sizeof *sig_addr, 0,
+static void check_signal_word(const uint64_t *sig_addr, int pe) {
+    weft_checked_access(&(struct weft_access){"sig_addr", NULL, sig_addr, NULL, sizeof *sig_addr, 0,
                                               sizeof *sig_addr, pe, false});
 }
 
-WEFT_COLD static void check_put_signal(const char *call, const struct weft_put_signal *put,
-                                       size_t alignment, int pe) {
-    check_signal_word(call, put->sig_addr, pe);
-    weft_checked_access(call, &(struct weft_access){"dest", "source", put->dest, put->source,
-                                                    put->bytes, put->bytes, alignment, pe, false});
-    weft_checked_disjoint(call, "dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
+WEFT_COLD static void check_put_signal(const struct weft_put_signal *put, size_t alignment,
+                                       int pe) {
+    check_signal_word(put->sig_addr, pe);
+    weft_checked_access(&(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
+                                              put->bytes, alignment, pe, false});
+    weft_checked_disjoint("dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
                           sizeof *put->sig_addr);
 }
 
@@ -36,7 +35,7 @@ WEFT_COLD static void put_signal_detour(const char *call, struct weft_put_signal
                                         size_t alignment, int pe) {
     WEFT_ENTER(call);
     if (weft_checked())
-        check_put_signal(call, put, alignment, pe);
+        check_put_signal(put, alignment, pe);
     put_signal_now(call, put, sig_op, pe);
 }
 
@@ -50,8 +49,9 @@ static void put_signal(const char *call, struct weft_put_signal *put, int sig_op
 
 WEFT_COLD static void signal_detour(const char *call, uint64_t *sig_addr, uint64_t signal,
                                     enum weft_signal_op op, int pe) {
+    WEFT_IN_CALL(call);
     if (weft_checked())
-        check_signal_word(call, sig_addr, pe);
+        check_signal_word(sig_addr, pe);
     weft_rma_signal_routed(sig_addr, signal, op, pe, call);
 }
 
@@ -65,16 +65,16 @@ static inline __attribute__((always_inline)) void signal_word(const char *call, 
         weft_rma_signal(sig_addr, signal, op, pe, call);
 }
 
-static void check_own_word(const char *call, const uint64_t *sig_addr) {
+static void check_own_word(const uint64_t *sig_addr) {
     if (weft_checked())
-        check_signal_word(call, sig_addr, weft_job.pe);
+        check_signal_word(sig_addr, weft_job.pe);
     if (!weft_route_symmetric(sig_addr, sizeof *sig_addr, weft_job.pe))
-        weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
+        weft_misuse_access(weft_current_call, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
 }
 
 /* Reads the word of this PE, in whichever memory it lies. */
-static inline uint64_t load_signal(const char *call, const uint64_t *sig_addr) {
-    return weft_view_key((struct weft_ivar_type){sizeof *sig_addr, false}, sig_addr, call);
+static inline uint64_t load_signal(const uint64_t *sig_addr) {
+    return weft_view_key((struct weft_ivar_type){sizeof *sig_addr, false}, sig_addr);
 }
 
 /* clang-format off */
@@ -105,9 +105,10 @@ PAIR(void, signal_set, (uint64_t *sig_addr, uint64_t signal, int pe),
 /* clang-format on */
 
 WEFT_COLD static uint64_t fetch_detour(const char *call, const uint64_t *sig_addr) {
+    WEFT_IN_CALL(call);
     weft_check_running(call);
-    check_own_word(call, sig_addr);
-    uint64_t signal = load_signal(call, sig_addr);
+    check_own_word(sig_addr);
+    uint64_t signal = load_signal(sig_addr);
     weft_poll_fetched(sig_addr, &signal, sizeof signal, weft_job.pe, call);
     return signal;
 }
@@ -123,10 +124,8 @@ API(uint64_t, signal_fetch, (const uint64_t *sig_addr)) {
 API(uint64_t, signal_wait_until, (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) {
     WEFT_ENTER(__func__);
     uint64_t signal;
-    check_own_word(__func__, sig_addr);
+    check_own_word(sig_addr);
     weft_check_cmp(__func__, cmp);
-    WEFT_WAIT_UNTIL(
-        (signal = load_signal(__func__, sig_addr), weft_ivar_compare(signal, cmp, cmp_value)),
-        __func__);
+    WEFT_WAIT_UNTIL((signal = load_signal(sig_addr), weft_ivar_compare(signal, cmp, cmp_value)));
     return signal;
 }

@@ -45,14 +45,12 @@ API(int, team_split_strided,
     if (!parent)
         return -EINVAL;
     if (weft_checked())
-        weft_checked_collective(__func__, parent,
-                                (struct weft_same[]){{"start", start},
-                                                     {"stride", stride},
-                                                     {"size", size},
-                                                     {"config_mask", config_mask},
-                                                     {NULL, 0}});
-    return weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team,
-                                   __func__);
+        weft_checked_collective(parent, (struct weft_same[]){{"start", start},
+                                                             {"stride", stride},
+                                                             {"size", size},
+                                                             {"config_mask", config_mask},
+                                                             {NULL, 0}});
+    return weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team);
 }
 
 /* One axis of a grid: line i has the parent's PEs i * distance, + stride, + 2 * stride, ... of the
@@ -63,15 +61,14 @@ struct axis {
     long mask;
 };
 
-static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_team_t *team,
-                      const char *call) {
+static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_team_t *team) {
     for (int line = 0; line < axis->nlines; line++) {
         int start = line * axis->distance, left = parent->npes - start;
         int reach = axis->reach < left ? axis->reach : left;
         int size = (reach + axis->stride - 1) / axis->stride;
         shmem_team_t made;
         int error = weft_team_split_strided(parent, start, axis->stride, size, axis->config,
-                                            axis->mask, &made, call);
+                                            axis->mask, &made);
         if (error)
             return error;
         if (made != SHMEM_TEAM_INVALID)
@@ -80,15 +77,15 @@ static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_t
     return 0;
 }
 
-static void destroy_team(struct weft_team *members, const char *call) {
-    weft_space_end_team(members, call);
+static void destroy_team(struct weft_team *members) {
+    weft_space_end_team(members);
     weft_team_destroy(members);
 }
 
-static void drop_team(shmem_team_t *team, const char *call) {
+static void drop_team(shmem_team_t *team) {
     struct weft_team *members = weft_team_find(*team);
     if (members)
-        destroy_team(members, call);
+        destroy_team(members);
     *team = SHMEM_TEAM_INVALID;
 }
 
@@ -106,33 +103,33 @@ API(int, team_split_2d,
     if (!parent || xrange < 1)
         return -EINVAL;
     if (weft_checked())
-        weft_checked_collective(__func__, parent,
-                                (struct weft_same[]){{"xrange", xrange},
-                                                     {"xaxis_mask", xaxis_mask},
-                                                     {"yaxis_mask", yaxis_mask},
-                                                     {NULL, 0}});
+        weft_checked_collective(parent, (struct weft_same[]){{"xrange", xrange},
+                                                             {"xaxis_mask", xaxis_mask},
+                                                             {"yaxis_mask", yaxis_mask},
+                                                             {NULL, 0}});
     int npes = parent->npes, width = xrange < npes ? xrange : npes;
     struct axis x = {(npes + width - 1) / width, width, 1, width, xaxis_config, xaxis_mask};
     struct axis y = {width, 1, width, npes, yaxis_config, yaxis_mask};
-    int error = split_axis(parent, &x, xaxis_team, __func__);
+    int error = split_axis(parent, &x, xaxis_team);
     if (error == 0)
-        error = split_axis(parent, &y, yaxis_team, __func__);
+        error = split_axis(parent, &y, yaxis_team);
     if (error) {
-        drop_team(xaxis_team, __func__);
-        drop_team(yaxis_team, __func__);
+        drop_team(xaxis_team);
+        drop_team(yaxis_team);
     }
     return error;
 }
 
 /* Extension: a team of any PEs, in any order. */
 int shmemx_team_create(const int *pes, int npes, uint64_t tag, shmem_team_t *team) {
+    WEFT_IN_CALL(__func__);
     struct weft_boot_subset subset;
-    int rc = weft_refuse_null(__func__, "team", team);
+    int rc = weft_refuse_null("team", team);
     if (rc)
         return rc;
     *team = SHMEM_TEAM_INVALID;
-    rc = weft_refuse_phase(__func__);
-    rc = rc ? rc : weft_refuse_list(__func__, pes, npes, tag, &subset);
+    rc = weft_refuse_phase();
+    rc = rc ? rc : weft_refuse_list(pes, npes, tag, &subset);
     return rc ? rc : weft_team_create(&subset, team);
 }
 
@@ -145,8 +142,8 @@ API(void, team_destroy, (shmem_team_t team)) {
     if (!members || team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED)
         weft_misuse_handle(__func__, "team", team, "a team that was made, and not destroyed");
     if (weft_checked())
-        weft_checked_collective(__func__, members, NULL);
-    weft_space_quiet(__func__);
+        weft_checked_collective(members, NULL);
+    weft_space_quiet();
     weft_ctx_destroy_all(team);
-    destroy_team(members, __func__);
+    destroy_team(members);
 }

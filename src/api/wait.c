@@ -12,12 +12,12 @@
 /* --- Sets ------------------------------------------------------------------------------------ */
 
 /* Returns false if there is nothing to wait for. */
-static bool open_view(struct weft_view *view, const char *call, const struct weft_ivars *set) {
+static bool open_view(struct weft_view *view, const struct weft_ivars *set) {
     if (weft_ivars_empty(set))
         return false;
-    weft_check_ivars(call, "ivars", set->ivars, set->type, set->nelems, set->cmp);
-    weft_check_local(call, "cmp_values", set->cmp_values, set->nelems);
-    weft_view_open(view, set, call);
+    weft_check_ivars("ivars", set->ivars, set->type, set->nelems, set->cmp);
+    weft_check_local(weft_current_call, "cmp_values", set->cmp_values, set->nelems);
+    weft_view_open(view, set);
     return true;
 }
 
@@ -28,13 +28,13 @@ static bool open_view(struct weft_view *view, const char *call, const struct wef
 void weft_api_wait_until_all(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct weft_view view;
-    if (!open_view(&view, call, set))
+    if (!open_view(&view, set))
         return;
     weft_view_look(&view);
     for (size_t i = 0; i < set->nelems; i++)
         if (!set->status || set->status[i] == 0)
-            WEFT_WAIT_UNTIL(
-                weft_ivars_met(&view.set, i) || weft_ivars_met(weft_view_look(&view), i), call);
+            WEFT_WAIT_UNTIL(weft_ivars_met(&view.set, i) ||
+                            weft_ivars_met(weft_view_look(&view), i));
     weft_view_close(&view);
 }
 
@@ -42,9 +42,9 @@ size_t weft_api_wait_until_any(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct weft_view view;
     size_t found = SIZE_MAX;
-    if (!open_view(&view, call, set))
+    if (!open_view(&view, set))
         return SIZE_MAX;
-    WEFT_WAIT_UNTIL((found = weft_ivars_any(weft_view_look(&view))) != SIZE_MAX, call);
+    WEFT_WAIT_UNTIL((found = weft_ivars_any(weft_view_look(&view))) != SIZE_MAX);
     weft_view_close(&view);
     return found;
 }
@@ -53,10 +53,10 @@ size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, 
     WEFT_ENTER(call);
     struct weft_view view;
     size_t found = 0;
-    if (!open_view(&view, call, set))
+    if (!open_view(&view, set))
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
-    WEFT_WAIT_UNTIL((found = weft_ivars_some(weft_view_look(&view), indices)) != 0, call);
+    WEFT_WAIT_UNTIL((found = weft_ivars_some(weft_view_look(&view), indices)) != 0);
     weft_view_close(&view);
     return found;
 }
@@ -65,37 +65,38 @@ size_t weft_api_wait_until_some(const char *call, const struct weft_ivars *set, 
  * flag 300 times round 4 PEs on 2 cores: 4.4 s without the yield, 0.1 s with it), and nobody tests
  * a word twice for another reason; a loop may also go on while its condition is met. `key` is what
  * the word holds, the first one of a set. */
-static void end_test(const char *call, const void *ivars, uint64_t key, bool met) {
+static void end_test(const void *ivars, uint64_t key, bool met) {
     if (!met && weft_job_aborted())
-        weft_job_die_aborted(call);
+        weft_job_die_aborted();
     if (__builtin_expect(!weft_job.oversubscribed, 1))
         return;
     if (met)
-        weft_poll_look(ivars, weft_job.pe, key, call);
+        weft_poll_look(ivars, weft_job.pe, key, weft_current_call);
     else if (weft_poll_repeats(ivars, weft_poll_number(ivars, weft_job.pe, key)))
         sched_yield();
 }
 
 int weft_api_test_detour(const char *call, struct weft_ivar_type type, const void *ivar, int cmp,
                          const void *cmp_value) {
-    weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
+    WEFT_IN_CALL(call);
+    weft_check_ivars("ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);
-    uint64_t key = weft_view_key(type, ivar, call);
+    uint64_t key = weft_view_key(type, ivar);
     bool met = weft_ivar_compare(key, cmp, bound);
-    end_test(call, ivar, key, met);
+    end_test(ivar, key, met);
     return met;
 }
 
 static inline void end_view(struct weft_view *view, bool met) {
     if (!met || weft_job.oversubscribed)
-        end_test(view->call, view->words, weft_ivar_key(view->set.type, view->set.ivars), met);
+        end_test(view->words, weft_ivar_key(view->set.type, view->set.ivars), met);
     weft_view_close(view);
 }
 
 int weft_api_test_all(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct weft_view view;
-    if (!open_view(&view, call, set))
+    if (!open_view(&view, set))
         return true;
     bool met = weft_ivars_all(weft_view_look(&view));
     end_view(&view, met);
@@ -105,7 +106,7 @@ int weft_api_test_all(const char *call, const struct weft_ivars *set) {
 size_t weft_api_test_any(const char *call, const struct weft_ivars *set) {
     WEFT_ENTER(call);
     struct weft_view view;
-    if (!open_view(&view, call, set))
+    if (!open_view(&view, set))
         return SIZE_MAX;
     size_t found = weft_ivars_any(weft_view_look(&view));
     end_view(&view, found != SIZE_MAX);
@@ -115,7 +116,7 @@ size_t weft_api_test_any(const char *call, const struct weft_ivars *set) {
 size_t weft_api_test_some(const char *call, const struct weft_ivars *set, size_t *indices) {
     WEFT_ENTER(call);
     struct weft_view view;
-    if (!open_view(&view, call, set))
+    if (!open_view(&view, set))
         return 0;
     weft_check_local(call, "indices", indices, set->nelems);
     size_t found = weft_ivars_some(weft_view_look(&view), indices);
@@ -132,6 +133,7 @@ void shmemx_wait_turn(shmemx_wait_t *wait) {
     struct weft_waiter *waiter = (struct weft_waiter *)wait;
     weft_check_running(__func__);
     weft_check_local(__func__, "wait->call", wait->call, 1);
+    WEFT_IN_CALL(wait->call);
     if (waiter->turns == 0)
         waiter->pe = WEFT_PE_ANY;
     weft_waiter_turn(waiter);

@@ -10,26 +10,27 @@
 #define WEFT_IVAR_TYPE(T) ((struct weft_ivar_type){sizeof(T), (T)-1 < (T)1})
 
 /* Ends the job unless `nelems` words of the type are symmetric. */
-static inline void weft_check_ivars(const char *call, const char *argument, const void *ivars,
+static inline void weft_check_ivars(const char *argument, const void *ivars,
                                     struct weft_ivar_type type, size_t nelems, int cmp) {
     size_t bytes = weft_check_bytes(nelems, type.bytes);
-    weft_check_cmp(call, cmp);
+    weft_check_cmp(weft_current_call, cmp);
     if (weft_checked())
-        weft_checked_access(call, &(struct weft_access){argument, NULL, ivars, NULL, bytes, 0,
-                                                        type.bytes, weft_job.pe, false});
+        weft_checked_access(&(struct weft_access){argument, NULL, ivars, NULL, bytes, 0, type.bytes,
+                                                  weft_job.pe, false});
     if (!weft_route_symmetric(ivars, bytes, weft_job.pe))
-        weft_misuse_access(call, argument, ivars, bytes, weft_job.pe);
+        weft_misuse_access(weft_current_call, argument, ivars, bytes, weft_job.pe);
 }
 
 static inline void weft_api_wait_until(const char *call, struct weft_ivar_type type,
                                        const void *ivar, int cmp, const void *cmp_value) {
     WEFT_ENTER(call);
-    weft_check_ivars(call, "ivar", ivar, type, 1, cmp);
+    weft_check_ivars("ivar", ivar, type, 1, cmp);
     uint64_t bound = weft_ivar_key(type, cmp_value);
-    WEFT_WAIT_UNTIL(weft_ivar_compare(weft_view_key(type, ivar, call), cmp, bound), call);
+    WEFT_WAIT_UNTIL(weft_ivar_compare(weft_view_key(type, ivar), cmp, bound));
 }
 
-/* Tests a word that may be a GPU's, in checked mode, or where PEs share processors. */
+/* Tests a word that may be a GPU's, in checked mode, where PEs share processors, or in vain in a
+ * job that is over. */
 WEFT_COLD int weft_api_test_detour(const char *call, struct weft_ivar_type type, const void *ivar,
                                    int cmp, const void *cmp_value);
 
@@ -43,7 +44,7 @@ static inline int weft_api_test(const char *call, struct weft_ivar_type type, co
         weft_misuse_access(call, "ivar", ivar, type.bytes, weft_job.pe);
     bool met = weft_ivar_compare(weft_ivar_key(type, ivar), cmp, weft_ivar_key(type, cmp_value));
     if (!met && weft_job_aborted())
-        weft_job_die_aborted(call);
+        return weft_api_test_detour(call, type, ivar, cmp, cmp_value);
     return met;
 }
 

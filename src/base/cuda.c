@@ -73,9 +73,9 @@ const char *weft_cuda_error(int error) {
     return text;
 }
 
-int weft_cuda_check(int error, const char *call, const char *what) {
+int weft_cuda_check(int error, const char *what) {
     if (error == WEFT_CU_SUCCESS)
         return 0;
     int code = error == WEFT_CU_OUT_OF_MEMORY ? -ENOMEM : -EIO;
-    return weft_fail(code, "%s: %s: %s", call, what, weft_cuda_error(error));
+    return weft_fail(code, "%s: %s: %s", weft_current_call, what, weft_cuda_error(error));
 }

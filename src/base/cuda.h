@@ -230,6 +230,6 @@ const char *weft_cuda_error(int error);
 
 /* An error of the driver as the negative errno that fits, with text: "CALL: WHAT: the driver's
  * word". 0 stays 0. */
-int weft_cuda_check(int error, const char *call, const char *what);
+int weft_cuda_check(int error, const char *what);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include "base/current_call.h"
 
 /* Names the PE that later lines begin with: "weft: PE 3 (pid 4711): ...". -1 names none: "weft:
  * ...". */

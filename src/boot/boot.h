@@ -65,8 +65,7 @@ struct weft_boot_subset {
     const int *pes;
     int count;
     uint64_t tag;
-    const char *call;               /* that the program has made, for texts */
-    void (*over)(const char *call); /* the job is over: does not return. NULL: at once */
+    void (*over)(void); /* the job is over: does not return. NULL: at once */
 };
 int weft_boot_exchange_among(const struct weft_boot_subset *subset, struct weft_exchange *exchange);
 

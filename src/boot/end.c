@@ -18,8 +18,10 @@ bool weft_boot_end_handled(void) {
     return atomic_load(&end_handler) != NULL;
 }
 
+/* A handler that leaves the call leaves this thread in none. */
 void weft_boot_tell_error(const char *line) {
     weft_end_handler *handler = atomic_load(&end_handler);
+    WEFT_IN_CALL(WEFT_NO_CALL);
     if (handler)
         handler(line);
 }
@@ -36,10 +38,9 @@ bool weft_boot_is_alone(void) {
 }
 
 void weft_boot_tell_end(void) {
-    weft_end_handler *handler = atomic_load(&end_handler);
     struct weft_cause cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);
-    if (handler && cause.kind != WEFT_ABORT_NONE && cause.kind != WEFT_ABORT_GLOBAL_EXIT)
-        handler(weft_boot_abort_text());
+    if (cause.kind != WEFT_ABORT_NONE && cause.kind != WEFT_ABORT_GLOBAL_EXIT)
+        weft_boot_tell_error(weft_boot_abort_text());
 }
 
 static void ask_launcher_to_end(int status, bool error) {

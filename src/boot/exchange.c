@@ -135,9 +135,8 @@ static int exchange_as_root(struct weft_exchange *exchange, struct weft_late *la
     return 0;
 }
 
-static int exchange_all(struct weft_exchange *exchange, const char *call) {
-    struct weft_late late = {.call = call,
-                             .count = exchange->members,
+static int exchange_all(struct weft_exchange *exchange) {
+    struct weft_late late = {.count = exchange->members,
                              .server = weft_attachment.launched ? "oshrun" : "PE 0"};
     int error = exchange_give(exchange);
     if (error == 0 && weft_attachment.served)
@@ -155,14 +154,13 @@ static int exchange_all(struct weft_exchange *exchange, const char *call) {
     return error;
 }
 
-int weft_boot_exchange(struct weft_exchange *exchange, const char *call) {
+int weft_boot_exchange(struct weft_exchange *exchange) {
     exchange->members = weft_attachment.npes;
     int error = weft_exchange_check(exchange);
     if (error == 0)
-        error =
-            exchange->members == 1 ? weft_exchange_alone(exchange) : exchange_all(exchange, call);
+        error = exchange->members == 1 ? weft_exchange_alone(exchange) : exchange_all(exchange);
     if (error)
-        weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", call,
+        weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", weft_current_call,
                  exchange->bytes, exchange->nfds, exchange->members, strerror(-error));
     return error;
 }

@@ -27,10 +27,9 @@ static inline void *weft_exchange_at(const struct weft_exchange *exchange, size_
 
 /* Every PE gives `bytes` (<= WEFT_BOOT_BLOB_MAX) and nfds (<= WEFT_BOOT_FDS_MAX) descriptors, the
  * same numbers on all PEs; all[i * bytes ...] and all_fds[i * nfds ...] are what PE i gave. Every
- * received descriptor is new and close-on-exec, also the own ones. Collective over the job. `call`
- * is the public one, for texts. 0 or -errno, logged; does not return when the job is aborted
- * meanwhile. */
-int weft_boot_exchange(struct weft_exchange *exchange, const char *call);
+ * received descriptor is new and close-on-exec, also the own ones. Collective over the job. 0 or
+ * -errno, logged; does not return when the job is aborted meanwhile. */
+int weft_boot_exchange(struct weft_exchange *exchange);
 
 /* Checks that contributions of these sizes are allowed, and raises the limit on descriptors. 0 or
  * -errno. */

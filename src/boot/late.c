@@ -23,7 +23,7 @@ static int late_member(const struct weft_late *late, int i) {
 
 static bool stall_is_same(const struct weft_late *late, const struct weft_stall_facts *theirs) {
     return theirs->team == WEFT_STALL_EXCHANGE && theirs->round == late->which &&
-           strcmp(theirs->call, late->call) == 0;
+           strcmp(theirs->call, weft_current_call) == 0;
 }
 
 /* Finds what the PE shows: this wait if it has come to it, or else another one, or NULL for none.
@@ -74,7 +74,7 @@ static void late_tell(const struct weft_late *late, const struct weft_tally *tal
                       uint64_t now_ns) {
     const char *where = late->stall ? late->stall->facts.where : "";
     char text[WEFT_TALLY_TEXT_BYTES] = "";
-    weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s for ", late->call,
+    weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s for ", weft_current_call,
                       *where ? " (" : "", where, *where ? ")" : "",
                       (double)(now_ns - late->since_ns) * 1e-9);
     if (tally->ngroups)
@@ -105,7 +105,7 @@ static bool late_try_tell(struct weft_late *late, uint64_t now_ns) {
 
 static void late_show(struct weft_late *late) {
     struct weft_stall_facts facts = {.pe = -1, .team = WEFT_STALL_EXCHANGE, .round = late->which};
-    snprintf(facts.call, sizeof facts.call, "%s", late->call);
+    snprintf(facts.call, sizeof facts.call, "%s", weft_current_call);
     weft_stall_where(facts.where, sizeof facts.where);
     late->stall = weft_stall_show(weft_attachment.control, weft_attachment.pe, &facts);
 }

@@ -11,7 +11,6 @@
 struct weft_stall;
 
 struct weft_late {
-    const char *call;   /* the public one */
     const int *pes;     /* that take part; NULL: all of the job */
     int count;          /* of pes */
     uint32_t which;     /* tells apart exchanges in calls of one name */

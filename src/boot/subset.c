@@ -43,7 +43,7 @@ static void abort_check(const struct weft_boot_subset *subset) {
     if (!weft_control_aborted(weft_attachment.control))
         return;
     if (subset->over)
-        subset->over(subset->call);
+        subset->over();
     weft_boot_end_self("");
 }
 
@@ -55,7 +55,7 @@ static int members_check(const struct weft_boot_subset *subset) {
     for (int i = 0; i < subset->count; i++)
         if (atomic_load(&control_entry(subset->pes[i])->state) == WEFT_PE_LEFT)
             return weft_fail(-ECONNABORTED, "%s: PE %d has finalized and comes no more",
-                             subset->call, subset->pes[i]);
+                             weft_current_call, subset->pes[i]);
     return 0;
 }
 
@@ -191,8 +191,8 @@ static int root_gather(struct root *root) {
 }
 
 /* Ends the job, because the other members cannot be told and would wait for ever. */
-static int subset_give_up(const struct weft_boot_subset *subset, int error, const char *what) {
-    weft_log("%s: cannot %s: %s", subset->call, what, strerror(-error));
+static int subset_give_up(int error, const char *what) {
+    weft_log("%s: cannot %s: %s", weft_current_call, what, strerror(-error));
     weft_boot_end_job(WEFT_STATUS_ERROR, true);
     return error;
 }
@@ -205,7 +205,7 @@ static bool peer_serve(const struct root *root, int peer, int *position) {
     if (root->status) {
         int error = weft_wire_send(peer, &header, NULL, MSG_DONTWAIT);
         if (error && error != -EAGAIN && error != -EPIPE)
-            subset_give_up(root->subset, error, "refuse a member");
+            subset_give_up(error, "refuse a member");
         return error != -EAGAIN;
     }
     while (*position < exchange->members) {
@@ -223,7 +223,7 @@ static bool peer_serve(const struct root *root, int peer, int *position) {
         if (error == -EAGAIN || error == -ETOOMANYREFS)
             return false;
         if (error && error != -EPIPE)
-            subset_give_up(root->subset, error, "answer a member");
+            subset_give_up(error, "answer a member");
         *position = error ? exchange->members : *position + count;
     }
     return true;
@@ -267,7 +267,7 @@ static int root_run(struct root *root) {
     root->status = exchange_place_own(root->exchange);
     int error = weft_listener_open(&root->listener, weft_rendezvous_listen_private(&name));
     if (error)
-        return subset_give_up(root->subset, error, "open a socket for the other members");
+        return subset_give_up(error, "open a socket for the other members");
     root->place = place_claim(root->subset);
     place_post(root->place, root->number, name);
     error = root_gather(root);
@@ -342,7 +342,7 @@ static int root_reach(const struct weft_boot_subset *subset, uint64_t number) {
         if (listener_find(subset->pes[0], number, &name))
             socket = weft_rendezvous_connect_private(name);
         if (socket != -EACCES)
-            return socket < 0 ? subset_give_up(subset, socket, "go to the first member") : socket;
+            return socket < 0 ? subset_give_up(socket, "go to the first member") : socket;
         int error = members_check(subset);
         if (error)
             return error;
@@ -357,7 +357,7 @@ static int abort_await(const struct weft_boot_subset *subset) {
         abort_check(subset);
         weft_clock_sleep_ms(1);
     }
-    return subset_give_up(subset, -EPIPE, "hear the first member to the end");
+    return subset_give_up(-EPIPE, "hear the first member to the end");
 }
 
 static int peer_exchange(const struct weft_boot_subset *subset, uint64_t number, uint32_t member,
@@ -376,7 +376,7 @@ static int peer_exchange(const struct weft_boot_subset *subset, uint64_t number,
         if (exchange->refused || (sent == 0 && no_room))
             return error;
         if (error != -EPIPE)
-            return subset_give_up(subset, error, "hear the first member");
+            return subset_give_up(error, "hear the first member");
         if (begun)
             return abort_await(subset);
         weft_clock_sleep_ms(1);
@@ -392,13 +392,13 @@ static int subset_check(const struct weft_boot_subset *subset) {
     for (int i = 0; i < subset->count; i++) {
         int pe = subset->pes[i];
         if (pe < 0 || pe >= weft_attachment.npes || named[pe / CHAR_BIT] & 1 << pe % CHAR_BIT)
-            return weft_fail(-EINVAL, "%s: PE %d is none of %d, or named twice", subset->call, pe,
-                             weft_attachment.npes);
+            return weft_fail(-EINVAL, "%s: PE %d is none of %d, or named twice", weft_current_call,
+                             pe, weft_attachment.npes);
         named[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
         if (pe == weft_attachment.pe)
             member = i;
     }
-    return member >= 0 ? member : weft_fail(member, "%s: this PE is no member", subset->call);
+    return member >= 0 ? member : weft_fail(member, "%s: this PE is no member", weft_current_call);
 }
 
 static uint64_t subset_number(const struct weft_boot_subset *subset) {
@@ -412,11 +412,10 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
     exchange->members = subset->count;
     int error = weft_exchange_check(exchange), member = error ? error : subset_check(subset);
     if (error || member < 0)
-        return error ? weft_fail(error, "%s: an exchange: %s", subset->call, strerror(-error))
+        return error ? weft_fail(error, "%s: an exchange: %s", weft_current_call, strerror(-error))
                      : member;
     uint64_t number = subset_number(subset);
-    late = (struct weft_late){.call = subset->call,
-                              .pes = subset->pes,
+    late = (struct weft_late){.pes = subset->pes,
                               .count = subset->count,
                               .which = (uint32_t)number,
                               .server = "its first PE"};
@@ -428,7 +427,7 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
         error = peer_exchange(subset, number, (uint32_t)member, exchange);
     weft_late_end(&late);
     if (error && error != -ECONNABORTED)
-        weft_fail(error, "%s: an exchange among %d PEs: %s", subset->call, subset->count,
+        weft_fail(error, "%s: an exchange among %d PEs: %s", weft_current_call, subset->count,
                   strerror(-error));
     return error;
 }
@@ -442,7 +441,7 @@ int weft_boot_agree_among(const struct weft_boot_subset *subset, int own) {
     if (error || first == subset->count)
         return error;
     if (own == 0)
-        weft_fail(all[first], "%s: PE %d could not: %s", subset->call, subset->pes[first],
+        weft_fail(all[first], "%s: PE %d could not: %s", weft_current_call, subset->pes[first],
                   strerror(-all[first]));
     return all[first];
 }

@@ -18,10 +18,8 @@ static void active_sync(const struct weft_group *group) {
     for (int round = 0, distance = 1; distance < group->npes; round++, distance *= 2) {
         _Atomic long *mine = psync_word_of(group, round, group->me);
         int from = weft_group_member(group, group->npes - distance);
-        struct weft_waiter waiter = {.call = group->call,
-                                     .pe = weft_group_pe(group, from),
-                                     .roster = &group->roster,
-                                     .npes = group->npes};
+        struct weft_waiter waiter = {
+            .pe = weft_group_pe(group, from), .roster = &group->roster, .npes = group->npes};
         atomic_fetch_add(psync_word_of(group, round, weft_group_member(group, distance)), 1);
         while (atomic_load(mine) <= 0)
             weft_waiter_turn(&waiter);
@@ -117,10 +115,8 @@ static int meet_all(const struct weft_group *group, const struct weft_entry *min
 }
 
 static struct weft_waiter waiter_of(const struct weft_group *group) {
-    return (struct weft_waiter){.call = group->call,
-                                .pe = weft_group_pe(group, 0),
-                                .roster = &group->roster,
-                                .npes = group->npes};
+    return (struct weft_waiter){
+        .pe = weft_group_pe(group, 0), .roster = &group->roster, .npes = group->npes};
 }
 
 static void compare_calls(const struct weft_group *group, const struct weft_entry *mine,
@@ -139,9 +135,9 @@ static void compare_calls(const struct weft_group *group, const struct weft_entr
 }
 
 /* A post of this PE, for this thread to fill. More threads than posts wait for one. */
-static struct post *take_post(const char *call) {
+static struct post *take_post(void) {
     struct post *posts = posts_of(weft_job.pe);
-    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
+    struct weft_waiter waiter = {.pe = WEFT_PE_ANY};
     for (int i = 0;; i = (i + 1) % POSTS) {
         uint32_t state = atomic_load(&posts[i].state);
         if (state % STATES == FREE &&
@@ -156,7 +152,7 @@ static struct post *take_post(const char *call) {
 
 static void show_call(const struct weft_group *group, const struct weft_entry *mine) {
     struct weft_waiter waiter = waiter_of(group);
-    struct post *post = take_post(group->call);
+    struct post *post = take_post();
     post->entry = *mine;
     uint32_t open = atomic_fetch_add(&post->state, 1) + 1;
     while (atomic_load(&post->state) == open)
@@ -182,19 +178,17 @@ static void active_check(const struct weft_group *group, const struct weft_same 
         [PSYNC] = {"pSync (as an offset)", psync_number(group->psync)}};
     for (int i = 0; arguments[i].argument; i++)
         all[SET_FACTS + i] = arguments[i];
-    struct weft_entry mine = weft_entry_of(group->call, all);
+    struct weft_entry mine = weft_entry_of(all);
     if (group->me == 0)
         compare_calls(group, &mine, all);
     else
         show_call(group, &mine);
 }
 
-struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe,
-                                    const char *call) {
+struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe) {
     int stride = 1 << log_stride, distance = pe - start;
     bool member = distance >= 0 && distance % stride == 0 && distance / stride < size;
-    return (struct weft_group){.call = call,
-                               .me = member ? distance / stride : -1,
+    return (struct weft_group){.me = member ? distance / stride : -1,
                                .npes = size,
                                .roster = {.start = start, .stride = stride},
                                .psync = psync,

@@ -17,7 +17,6 @@ int weft_active_unready(const struct weft_group *group);
 
 /* The group of start, start + 2^log_stride, ... (size of them); me is -1 where `pe` is none of
  * them. */
-struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe,
-                                    const char *call);
+struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe);
 
 #endif

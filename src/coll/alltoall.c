@@ -12,8 +12,8 @@ static void alltoall_packets(const struct weft_group *group, void *dest, const v
     ptrdiff_t piece = (ptrdiff_t)pieces->bytes, block = piece * (ptrdiff_t)pieces->count;
     struct weft_pieces in = {pieces->bytes, pieces->count, piece, pieces->source_step, false};
     struct weft_pieces out = {pieces->bytes, pieces->count, pieces->dest_step, piece, false};
-    weft_packet_next(team, group->call);
-    unsigned char *payload = weft_packet_mine(team, group->call)->payload;
+    weft_packet_next(team);
+    unsigned char *payload = weft_packet_mine(team)->payload;
     for (int member = 0; member < group->npes; member++)
         if (member != group->me)
             weft_pieces_copy(payload + member * block, weft_plan_source(plan, source, member), &in);
@@ -22,7 +22,7 @@ static void alltoall_packets(const struct weft_group *group, void *dest, const v
                      weft_plan_source(plan, source, group->me), pieces);
     for (int distance = 1; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        const struct weft_packet *packet = weft_packet_from(team, member, group->call);
+        const struct weft_packet *packet = weft_packet_from(team, member);
         weft_pieces_copy(weft_plan_dest(plan, dest, member), packet->payload + group->me * block,
                          &out);
     }

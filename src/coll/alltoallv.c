@@ -134,8 +134,7 @@ static int compare_pair(const struct weft_meeting *meeting, const struct weft_al
         size_t expected = entry_of(meeting, p, receiver, sender, part)->expected;
         if (sent != expected)
             return weft_meeting_fail(
-                meeting, -EINVAL,
-                "source_nelems[%zu] is %zu on PE %d, but dest_nelems[%zu] is %zu on PE %d",
+                -EINVAL, "source_nelems[%zu] is %zu on PE %d, but dest_nelems[%zu] is %zu on PE %d",
                 (size_t)receiver * p->nparts + part, sent,
                 weft_team_world_pe(meeting->team, sender), (size_t)sender * p->nparts + part,
                 expected, weft_team_world_pe(meeting->team, receiver));
@@ -149,7 +148,7 @@ int weft_alltoallv_compare(struct weft_meeting *meeting, const struct weft_allto
         for (int receiver = 0; receiver < npes && !error; receiver++)
             error = compare_pair(meeting, p, sender, receiver);
     if (error) /* nobody writes its list again while another reads it */
-        weft_sync_barrier(meeting->team, meeting->name);
+        weft_sync_barrier(meeting->team);
     return error;
 }
 
@@ -219,5 +218,5 @@ void weft_alltoallv_move(struct weft_meeting *meeting, const struct weft_alltoal
                                .stage = stage_row_band,
                                .take = take_row_band};
     weft_bands_run(&bands, &moved);
-    weft_sync_barrier(meeting->team, meeting->name);
+    weft_sync_barrier(meeting->team);
 }

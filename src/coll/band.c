@@ -8,9 +8,9 @@ int weft_bands_run(const struct weft_bands *bands, const void *call) {
     int error = bands->take(call, 0);
     for (size_t band = 1; band < bands->count; band++) {
         if (!bands->all_read)
-            weft_sync_barrier(team, bands->meeting->name);
+            weft_sync_barrier(team);
         bands->stage(call, band);
-        weft_sync_barrier(team, bands->meeting->name);
+        weft_sync_barrier(team);
         int failed = bands->take(call, band);
         error = error ? error : failed;
     }

@@ -15,20 +15,20 @@ static void copy_unless_same(void *dest, const void *source, size_t bytes, bool 
 static void broadcast_send(const struct weft_group *group, void *dest, const void *source,
                            size_t bytes, bool inside) {
     struct weft_team *team = group->team;
-    struct weft_packet *packet = weft_packet_mine(team, group->call);
+    struct weft_packet *packet = weft_packet_mine(team);
     if (inside)
         weft_rma_copy(packet->payload, source, bytes);
     weft_packet_send(team);
     copy_unless_same(dest, source, bytes, !inside && weft_stream_wanted(2 * bytes));
     if (!inside)
-        weft_packets_wait_read(team, team->packet_epoch, group->call);
+        weft_packets_wait_read(team, team->packet_epoch);
     weft_packet_finish(team);
 }
 
 static void broadcast_receive(const struct weft_group *group, void *dest, const void *source,
                               size_t bytes, int root, bool inside) {
     struct weft_team *team = group->team;
-    const struct weft_packet *packet = weft_packet_from(team, root, group->call);
+    const struct weft_packet *packet = weft_packet_from(team, root);
     const void *from = inside ? packet->payload : weft_group_near(group, source, bytes, root);
     copy_unless_same(dest, from, bytes, !inside && weft_stream_wanted(2 * bytes));
     weft_packet_finish(team);
@@ -44,7 +44,7 @@ void weft_group_broadcast(const struct weft_group *group, void *dest, const void
         return;
     }
     bool inside = weft_choice_packet(WEFT_BROADCAST, bytes, group->npes);
-    weft_packet_next(group->team, group->call);
+    weft_packet_next(group->team);
     if (group->me == root)
         broadcast_send(group, dest, source, bytes, inside);
     else

@@ -11,7 +11,7 @@
 static void fcollect_packets(const struct weft_group *group, char *dest, const void *source,
                              size_t bytes) {
     const void *payloads[group->npes];
-    weft_packets_gather(group->team, source, bytes, payloads, group->call);
+    weft_packets_gather(group->team, source, bytes, payloads);
     for (int member = 0; member < group->npes; member++)
         weft_rma_copy(dest + (size_t)member * bytes, payloads[member], bytes);
 }
@@ -42,8 +42,8 @@ static bool collect_packets(const struct weft_group *group, const struct weft_mo
                             const void *source, size_t bytes, struct brought *all) {
     struct weft_team *team = group->team;
     bool any = false;
-    weft_packet_next(team, group->call);
-    struct weft_packet *mine = weft_packet_mine(team, group->call);
+    weft_packet_next(team);
+    struct weft_packet *mine = weft_packet_mine(team);
     struct weft_place place = weft_place_of(source, bytes);
     mine->bytes = bytes;
     if (!weft_choice_small(group, mover, WEFT_COLLECT, bytes))
@@ -53,7 +53,7 @@ static bool collect_packets(const struct weft_group *group, const struct weft_mo
     weft_packet_send(team);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
-        const struct weft_packet *packet = weft_packet_from(team, member, group->call);
+        const struct weft_packet *packet = weft_packet_from(team, member);
         bool inside = weft_choice_small(group, mover, WEFT_COLLECT, packet->bytes);
         memcpy(&place, packet->payload, sizeof place);
         all[member] = (struct brought){.bytes = packet->bytes, .inside = inside};
@@ -96,7 +96,7 @@ void weft_group_collect(const struct weft_group *group, void *dest, const void *
                         size_t bytes) {
     const struct weft_mover *mover = weft_job.devices ? &weft_mover_device : &weft_mover_near;
     struct brought all[group->npes];
-    mover->complete(group);
+    mover->complete();
     bool pulls = group->team ? collect_packets(group, mover, source, bytes, all)
                              : collect_sizes(group, source, bytes, all);
     pull_all(group, mover, dest, all);

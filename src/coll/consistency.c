@@ -9,9 +9,9 @@
 
 _Static_assert(sizeof(struct weft_entry) <= WEFT_POST_BYTES, "an entry fits into a post");
 
-struct weft_entry weft_entry_of(const char *call, const struct weft_same *arguments) {
+struct weft_entry weft_entry_of(const struct weft_same *arguments) {
     struct weft_entry entry = {.mark = WEFT_ENTRY_MARK};
-    snprintf(entry.call, sizeof entry.call, "%s", call);
+    snprintf(entry.call, sizeof entry.call, "%s", weft_current_call);
     for (int i = 0; arguments[i].argument; i++)
         entry.values[i] = arguments[i].value;
     return entry;
@@ -43,12 +43,11 @@ void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *
 
 /* Who comes out first must not post again before all have read: posts alternate between two places,
  * and a member posts the next only when it has read all of this round. */
-void weft_consistency_check(struct weft_team *team, const char *call,
-                            const struct weft_same *arguments) {
-    struct weft_entry mine = weft_entry_of(call, arguments), theirs;
+void weft_consistency_check(struct weft_team *team, const struct weft_same *arguments) {
+    struct weft_entry mine = weft_entry_of(arguments), theirs;
     weft_sync_post(team, &mine, sizeof mine);
     for (int member = 0; member < team->npes; member++) {
-        memcpy(&theirs, weft_sync_peek(team, member, call), sizeof theirs);
+        memcpy(&theirs, weft_sync_peek(team, member), sizeof theirs);
         weft_entry_compare(&mine, &theirs, arguments, weft_team_world_pe(team, member));
     }
 }

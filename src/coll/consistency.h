@@ -25,7 +25,7 @@ struct weft_entry {
     int64_t values[WEFT_CONSISTENCY_FACTS];
 };
 
-struct weft_entry weft_entry_of(const char *call, const struct weft_same *arguments);
+struct weft_entry weft_entry_of(const struct weft_same *arguments);
 
 /* Ends the job with one line where PE `pe` makes another call, or passes a different value for one
  * of the arguments. */
@@ -33,7 +33,6 @@ void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *
                         const struct weft_same *arguments, int pe);
 
 /* All members of the team make this call with these arguments, or the job ends. */
-void weft_consistency_check(struct weft_team *team, const char *call,
-                            const struct weft_same *arguments);
+void weft_consistency_check(struct weft_team *team, const struct weft_same *arguments);
 
 #endif

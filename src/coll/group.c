@@ -5,21 +5,21 @@
 
 /* Behind a barrier every earlier collective of the team is over, and its packets have been read. */
 void weft_group_sync_team(const struct weft_group *group) {
-    weft_sync_barrier(group->team, group->call);
+    weft_sync_barrier(group->team);
     group->team->packets_read = group->team->packet_epoch;
 }
 
 void weft_group_lacks(const struct weft_group *group, const void *p, size_t bytes, int member) {
     weft_job_panic("%s: PE %d has no symmetric object of %zu bytes at %p: all PEs must pass the "
                    "same object, as large as what they move",
-                   group->call, weft_group_pe(group, member), bytes, p);
+                   weft_current_call, weft_group_pe(group, member), bytes, p);
 }
 
 static size_t sum_of_team(const struct weft_group *group, size_t mine) {
     size_t sum = 0, theirs;
     weft_sync_post(group->team, &mine, sizeof mine);
     for (int member = 0; member < group->npes; member++) {
-        memcpy(&theirs, weft_sync_peek(group->team, member, group->call), sizeof theirs);
+        memcpy(&theirs, weft_sync_peek(group->team, member), sizeof theirs);
         sum += theirs;
     }
     return sum;

@@ -13,7 +13,6 @@
 struct weft_same;
 
 struct weft_group {
-    const char *call; /* the public function */
     int me, npes;
     struct weft_roster roster;
     struct weft_team *team; /* NULL for an active set */
@@ -34,9 +33,8 @@ size_t weft_group_sum(const struct weft_group *group, size_t mine);
 
 void weft_group_sync_team(const struct weft_group *group);
 
-static inline struct weft_group weft_group_of(struct weft_team *team, const char *call) {
-    return (struct weft_group){.call = call,
-                               .me = team->my_pe,
+static inline struct weft_group weft_group_of(struct weft_team *team) {
+    return (struct weft_group){.me = team->my_pe,
                                .npes = team->npes,
                                .roster = team->roster,
                                .team = team,

@@ -27,8 +27,8 @@ static bool ask_teams(_Atomic uint32_t *word, struct weft_waiter *waiter, uint64
     return true;
 }
 
-struct weft_team *weft_lost_member_find_team(const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
+struct weft_team *weft_lost_member_find_team(void) {
+    struct weft_waiter waiter = {.pe = WEFT_PE_ANY};
     uint64_t deadline = weft_clock_ns() + patience_ns;
     _Atomic uint32_t *word = lost_word_of(weft_job.pe);
     bool asked = word && ask_teams(word, &waiter, deadline);

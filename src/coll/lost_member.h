@@ -6,8 +6,8 @@
 
 #include "core/team.h"
 
-/* The team that misses this PE; NULL if within a second none does. `call` is the public name. */
-struct weft_team *weft_lost_member_find_team(const char *call);
+/* The team that misses this PE; NULL if within a second none does. */
+struct weft_team *weft_lost_member_find_team(void);
 
 /* Says that `team` misses `member`, if that one is lost. */
 void weft_lost_member_answer(const struct weft_team *team, int member);

@@ -38,10 +38,9 @@ int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft
                       weft_stream stream) {
     static const char wrong_team[] = "team is no team that this PE is a member of";
     struct weft_team *found = weft_team_find(team);
-    meeting->name = weft_call_name(call);
-    meeting->team = found ? found : weft_lost_member_find_team(meeting->name);
+    meeting->team = found ? found : weft_lost_member_find_team();
     if (!meeting->team)
-        return weft_fail(-EINVAL, "%s: %s", meeting->name, wrong_team);
+        return weft_fail(-EINVAL, "%s: %s", weft_current_call, wrong_team);
     meeting->data_bytes = 0;
     meeting->waited_ns_before = weft_waited_ns;
     memset(&meeting->mine, 0, offsetof(struct weft_offer, data));
@@ -90,16 +89,16 @@ bool weft_meeting_complete(const struct weft_meeting *meeting) {
 const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, int member) {
     if (member == meeting->team->my_pe)
         return &meeting->mine;
-    return weft_sync_peek(meeting->team, member, meeting->name);
+    return weft_sync_peek(meeting->team, member);
 }
 
-int weft_meeting_fail(const struct weft_meeting *meeting, int code, const char *format, ...) {
+int weft_meeting_fail(int code, const char *format, ...) {
     char text[256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return weft_fail(code, "%s: %s", meeting->name, text);
+    return weft_fail(code, "%s: %s", weft_current_call, text);
 }
 
 /* A fact's value as users write it. */
@@ -124,8 +123,8 @@ static int compare_offers(const struct weft_meeting *meeting, int member,
         uint64_t theirs = offer->facts[fact], common = first->facts[fact];
         char text[2][32];
         if (theirs != common)
-            return weft_meeting_fail(meeting, -EINVAL, "%s is %s on PE %d, but %s on PE %d",
-                                     names[fact], value_text(names[fact], common, text[0]), pe0,
+            return weft_meeting_fail(-EINVAL, "%s is %s on PE %d, but %s on PE %d", names[fact],
+                                     value_text(names[fact], common, text[0]), pe0,
                                      value_text(names[fact], theirs, text[1]), pe);
     }
     return 0;
@@ -136,7 +135,7 @@ static int fail_elsewhere(const struct weft_meeting *meeting, int member,
                           const struct weft_offer *offer) {
     struct weft_entry entry;
     memcpy(&entry, offer, sizeof entry);
-    return weft_meeting_fail(meeting, -EINVAL,
+    return weft_meeting_fail(-EINVAL,
                              "PE %d is in %.*s instead: all members must make the same collective "
                              "calls in the same order",
                              weft_team_world_pe(meeting->team, member), (int)sizeof entry.call,
@@ -150,7 +149,7 @@ static int find_refusal(const struct weft_meeting *meeting) {
         if (offer->status == WEFT_ENTRY_MARK)
             return fail_elsewhere(meeting, member, offer);
         if (offer->status)
-            return weft_meeting_fail(meeting, offer->status, "PE %d: %.*s",
+            return weft_meeting_fail(offer->status, "PE %d: %.*s",
                                      weft_team_world_pe(meeting->team, member), WEFT_OFFER_BYTES,
                                      offer->text);
     }
@@ -158,7 +157,7 @@ static int find_refusal(const struct weft_meeting *meeting) {
 }
 
 static void await_offer(const struct weft_meeting *meeting, int member) {
-    struct weft_waiter waiter = {.call = meeting->name};
+    struct weft_waiter waiter = {0};
     while (!weft_sync_peek_briefly(meeting->team, member, &waiter))
         weft_lost_member_answer(meeting->team, member);
     weft_waiter_end(&waiter);
@@ -180,12 +179,11 @@ int weft_meeting_agree(struct weft_meeting *meeting) {
 int weft_meeting_settle(struct weft_meeting *meeting, int error) {
     if (meeting->team->npes == 1)
         return error;
-    bool all_done = weft_sync_min(meeting->team, error == 0, meeting->name);
+    bool all_done = weft_sync_min(meeting->team, error == 0);
     if (all_done || error)
         return error;
-    return weft_meeting_fail(meeting, -EIO,
-                             "another member could not compute its part: the "
-                             "outputs of all members are incomplete");
+    return weft_meeting_fail(-EIO, "another member could not compute its part: the "
+                                   "outputs of all members are incomplete");
 }
 
 int weft_meeting_close(struct weft_meeting *meeting, int error) {

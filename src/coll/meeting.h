@@ -39,7 +39,6 @@ _Static_assert(sizeof(struct weft_offer) == WEFT_POST_BYTES, "an offer fills a p
 
 struct weft_meeting {
     struct weft_team *team;
-    const char *name;  /* of the public function */
     size_t data_bytes; /* how much of mine.data counts */
     uint64_t waited_ns_before;
     struct weft_offer mine;
@@ -68,8 +67,7 @@ int weft_meeting_agree(struct weft_meeting *meeting);
 const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, int member);
 
 /* A failure that every member finds alike in the offers: text, and returns `code`. */
-int weft_meeting_fail(const struct weft_meeting *meeting, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int weft_meeting_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Waits for every member, like a barrier, and says whether all succeeded: `error` if this one did
  * not, -EIO with text if only others did not, else 0. */

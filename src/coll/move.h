@@ -31,7 +31,7 @@ struct weft_mover {
     void (*meet)(const struct weft_group *group);
 
     /* Completes what this member has begun: without waiting for anybody. */
-    void (*complete)(const struct weft_group *group);
+    void (*complete)(void);
 
     /* dest here <- source of a member, this one included; and one piece: dest of a member <- source
      * here. The other member's side is named by the address that the object has here. It may be

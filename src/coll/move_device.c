@@ -3,22 +3,21 @@
  * host, and each one's GPU copies between the members' memory and its own. */
 #include "coll/move.h"
 
-static void device_complete(const struct weft_group *group) {
-    weft_space_quiet(group->call);
+static void device_complete(void) {
+    weft_space_quiet();
 }
 
 /* What this member has begun is part of what it brings. */
 static void device_meet(const struct weft_group *group) {
-    weft_space_quiet(group->call);
+    weft_space_quiet();
     group->sync(group);
 }
 
-static int pull_pieces(void *dest, const void *source, const struct weft_pieces *pieces, int pe,
-                       const char *call) {
+static int pull_pieces(void *dest, const void *source, const struct weft_pieces *pieces, int pe) {
     ptrdiff_t elem = (ptrdiff_t)pieces->bytes;
     struct weft_strided shape = {pieces->bytes, 1, pieces->count, pieces->dest_step / elem,
                                  pieces->source_step / elem};
-    return weft_space_device->route->get_strided(dest, source, &shape, pe, call);
+    return weft_space_device->route->get_strided(dest, source, &shape, pe);
 }
 
 static void device_pull(const struct weft_group *group, void *dest, const void *source,
@@ -26,9 +25,9 @@ static void device_pull(const struct weft_group *group, void *dest, const void *
     const struct weft_route *route = weft_route_of(source, dest);
     int pe = weft_group_pe(group, member), error;
     if (pieces->count > 1)
-        error = pull_pieces(dest, source, pieces, pe, group->call);
+        error = pull_pieces(dest, source, pieces, pe);
     else
-        error = route ? route->get(dest, source, pieces->bytes, pe, true, group->call)
+        error = route ? route->get(dest, source, pieces->bytes, pe, true)
                       : weft_rma_get_near(dest, source, pieces->bytes, pe);
     if (error)
         weft_group_lacks(group, source, weft_pieces_span(pieces), member);
@@ -38,7 +37,7 @@ static void device_push(const struct weft_group *group, void *dest, const void *
                         size_t bytes, int member) {
     const struct weft_route *route = weft_route_of(dest, source);
     int pe = weft_group_pe(group, member);
-    int error = route ? route->put(dest, source, bytes, pe, true, group->call)
+    int error = route ? route->put(dest, source, bytes, pe, true)
                       : weft_rma_put_near(dest, source, bytes, pe);
     if (error)
         weft_group_lacks(group, dest, bytes, member);

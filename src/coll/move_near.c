@@ -7,9 +7,8 @@ static void near_meet(const struct weft_group *group) {
     group->sync(group);
 }
 
-static void near_complete(const struct weft_group *group) {
-    (void)group; /* a store is complete when the next one begins */
-}
+/* A store is complete when the next one begins. */
+static void near_complete(void) {}
 
 static void near_pull(const struct weft_group *group, void *dest, const void *source,
                       const struct weft_pieces *pieces, int member) {

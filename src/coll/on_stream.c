@@ -17,8 +17,8 @@ int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     if (!on->team)
         return weft_fail(-EINVAL,
                          "%s: argument team is %p: pass a team that this PE is a member of",
-                         on->call, (void *)team);
-    int rc = weft_stream_begin(on->team, on->call);
+                         weft_current_call, (void *)team);
+    int rc = weft_stream_begin(on->team);
     if (rc == 0)
         on->scope = weft_gpu_enter(weft_device.gpu);
     return rc;
@@ -52,9 +52,9 @@ static int find_arrays(struct stream_arrays *arrays, const struct weft_on_stream
     const struct weft_team *team = on->team;
     void *at, *two[2] = {NULL, NULL};
     *arrays = (struct stream_arrays){.staged = weft_device.staged && weft_device_holds(p)};
-    int rc = team->npes > 1 ? weft_device_words(&arrays->all, team, on->call) : 0;
+    int rc = team->npes > 1 ? weft_device_words(&arrays->all, team) : 0;
     for (int i = 0; i < team->npes && rc == 0; i++) {
-        rc = weft_stream_near(&at, argument, p, bytes, weft_team_world_pe(team, i), on->call);
+        rc = weft_stream_near(&at, argument, p, bytes, weft_team_world_pe(team, i));
         if (i < 2)
             two[i] = at;
     }
@@ -69,7 +69,7 @@ static int meet_by_kernel(const struct weft_on_stream *on, struct weft_array wor
     int me = on->team->my_pe, n = on->team->npes;
     unsigned threads = ((unsigned)n + 31) / 32 * 32;
     void *arguments[] = {&words, &me, &n, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1, threads, on->stream, arguments, on->call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1, threads, on->stream, arguments);
 }
 
 /* Stream memory operations do not see the end of the job: their words are registered. */
@@ -79,7 +79,7 @@ static int meet_by_engine(const struct weft_on_stream *on, struct weft_array wor
     for (int i = 0; i < n; i++)
         members[i] = (uint32_t *)array_of(on, &words, i);
     int rc = weft_gpu_rescue_add(members[me], (size_t)n);
-    return rc ? rc : weft_gpu_meet(members, me, n, on->stream, on->call);
+    return rc ? rc : weft_gpu_meet(members, me, n, on->stream);
 }
 
 static size_t half_offset(enum weft_gpu_half half) {
@@ -90,7 +90,7 @@ static size_t half_offset(enum weft_gpu_half half) {
 static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half,
                         enum weft_engine engine) {
     struct weft_array words;
-    int rc = on->team->npes > 1 ? weft_device_words(&words, on->team, on->call) : 0;
+    int rc = on->team->npes > 1 ? weft_device_words(&words, on->team) : 0;
     if (on->team->npes == 1 || rc)
         return rc;
     words.first += half_offset(half);
@@ -116,7 +116,7 @@ static int push_to(const struct weft_on_stream *on, const struct push *push, int
         return 0;
     int pe = weft_team_world_pe(on->team, member);
     bool staged = push->to.staged && weft_device_staged(pe);
-    return weft_stream_push(to, from, push->bytes, pe, staged, stream, on->call);
+    return weft_stream_push(to, from, push->bytes, pe, staged, stream);
 }
 
 /* To the next member first: no two members push to the same one at a time. */
@@ -130,7 +130,7 @@ static int push_by_engine(const struct weft_on_stream *on, const struct push *pu
 /* Itself included. */
 static int push_by_kernel(const struct weft_on_stream *on, const struct push *push) {
     return weft_gpu_copy_blocks(push->to.all, push->from, push->from_step, push->bytes,
-                                (size_t)on->team->npes, on->stream, on->call);
+                                (size_t)on->team->npes, on->stream);
 }
 
 /* What kernels do not reach is for copy engines, whatever the size. */
@@ -153,7 +153,7 @@ static int exchange_by(const struct weft_on_stream *on, const struct push *push,
 /* The own part goes on beside the rest: nobody else writes there. */
 static int exchange_beside(const struct weft_on_stream *on, const struct push *push) {
     struct weft_gpu_side side;
-    int rc = weft_gpu_fork(&side, on->stream, on->call);
+    int rc = weft_gpu_fork(&side, on->stream);
     if (rc)
         return rc;
     bool inline_own = side.stream == on->stream;
@@ -162,7 +162,7 @@ static int exchange_beside(const struct weft_on_stream *on, const struct push *p
     rc = rc ? rc : exchange_by(on, push, WEFT_ENGINE_COPY);
     if (rc == 0 && inline_own)
         rc = push_to(on, push, on->team->my_pe, on->stream);
-    int joined = weft_gpu_join(&side, on->call);
+    int joined = weft_gpu_join(&side);
     return rc ? rc : joined;
 }
 
@@ -200,7 +200,7 @@ static int launch_fold(const struct weft_on_stream *on, struct weft_fold_task *t
     if (task->nelems == 0)
         return 0;
     return weft_gpu_launch(WEFT_KERNEL_weftk_fold, (unsigned)(blocks < most ? blocks : most),
-                           WEFT_FOLD_THREADS, on->stream, arguments, on->call);
+                           WEFT_FOLD_THREADS, on->stream, arguments);
 }
 
 static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *task,
@@ -209,7 +209,7 @@ static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *
         return weft_fail(-ENOTSUP,
                          "%s: %s does not reach memory of the host: use arrays of "
                          "SHMEMX_SPACE_DEVICE",
-                         on->call, weft_device.gpu->name);
+                         weft_current_call, weft_device.gpu->name);
     int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
     rc = rc ? rc : launch_fold(on, task, elem_bytes);
     return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
@@ -244,7 +244,7 @@ static int bring_piece(const struct weft_on_stream *on, const struct reduced *re
     for (size_t block = 0; block < reduced->times && rc == 0; block++)
         rc = weft_gpu_copy(piece + block * block_bytes,
                            source + (block * reduced->nelems + first) * elem, nelems * elem,
-                           WEFT_TO_HOST, on->stream, on->call);
+                           WEFT_TO_HOST, on->stream);
     return rc;
 }
 
@@ -253,7 +253,7 @@ static int bring_piece(const struct weft_on_stream *on, const struct reduced *re
  * come to the next meeting reads the half before no more. */
 static int fold_staged(const struct weft_on_stream *on, struct reduced *reduced) {
     struct weft_device_area area;
-    int me = on->team->my_pe, rc = weft_device_area(&area, on->team, on->call);
+    int me = on->team->my_pe, rc = weft_device_area(&area, on->team);
     size_t elem = reduced->elem_bytes, half = area.bytes / 2;
     size_t block = half / reduced->times / 128 * 128, step = block / elem;
     char *own = array_of(on, &area.all, me), *dest = array_of(on, &reduced->to.all, me);
@@ -265,10 +265,10 @@ static int fold_staged(const struct weft_on_stream *on, struct reduced *reduced)
         task.sources.first += turn % 2 * half + (reduced->times > 1 ? (size_t)me * block : 0);
         task.dests = (struct weft_array){.first = dest + first * elem};
         rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
-        rc = rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
+        rc = rc ? rc : weft_stream_sync(on->team, on->stream);
         rc = rc ? rc : launch_fold(on, &task, elem);
     }
-    return rc ? rc : weft_stream_sync(on->team, on->stream, on->call);
+    return rc ? rc : weft_stream_sync(on->team, on->stream);
 }
 
 /* This member's share of all members' arrays: a chunk that it folds for all, or what it alone gets.

@@ -16,7 +16,6 @@
 struct weft_on_stream {
     const struct weft_team *team;
     weft_cu_stream stream;
-    const char *call;
     struct weft_gpu_scope scope;
 };
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);

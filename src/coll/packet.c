@@ -2,25 +2,25 @@
 #include "coll/packet.h"
 #include "core/rma.h"
 
-void weft_packets_renew(struct weft_team *team, const char *call) {
+void weft_packets_renew(struct weft_team *team) {
     uint32_t last = team->packet_epoch - 1;
-    weft_sync_barrier(team, call);
+    weft_sync_barrier(team);
     for (int i = 0; i < WEFT_PACKETS; i++)
         weft_word_set(&team->words->packets[i].posted, last);
     weft_word_set(&team->words->packets_read, last);
     team->packets_read = last;
-    weft_sync_barrier(team, call);
+    weft_sync_barrier(team);
 }
 
 /* Asked for only while nothing but broadcasts has followed `epoch`, or the one that is `epoch`
  * itself, so each member's word comes this far. */
-void weft_packets_wait_read(struct weft_team *team, uint32_t epoch, const char *call) {
+void weft_packets_wait_read(struct weft_team *team, uint32_t epoch) {
     uint32_t least = team->packet_epoch;
     for (int member = 0; member < team->npes; member++) {
         if (member == team->my_pe)
             continue;
         struct weft_word *read = &weft_team_words_of(team, member)->packets_read;
-        weft_word_wait(read, epoch, weft_team_world_pe(team, member), call);
+        weft_word_wait(read, epoch, weft_team_world_pe(team, member));
         uint32_t theirs = atomic_load_explicit(&read->value, memory_order_acquire);
         if (!weft_epoch_reached(theirs, least))
             least = theirs;
@@ -29,14 +29,14 @@ void weft_packets_wait_read(struct weft_team *team, uint32_t epoch, const char *
 }
 
 void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
-                         const void **payloads, const char *call) {
-    weft_packet_next(team, call);
-    weft_rma_copy(weft_packet_mine(team, call)->payload, source, bytes);
+                         const void **payloads) {
+    weft_packet_next(team);
+    weft_rma_copy(weft_packet_mine(team)->payload, source, bytes);
     weft_packet_send(team);
     payloads[team->my_pe] = source;
     for (int distance = 1; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        payloads[member] = weft_packet_from(team, member, call)->payload;
+        payloads[member] = weft_packet_from(team, member)->payload;
     }
     weft_packets_finish_exchange(team);
 }

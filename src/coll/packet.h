@@ -17,20 +17,20 @@
 /* Opens the next epoch; every member does. A word that is not set for 2^31 epochs, because its
  * owner never sends, or never receives, would seem to be ahead: so all are set every 2^30. */
 #define WEFT_PACKETS_RENEWED (UINT32_C(1) << 30)
-void weft_packets_renew(struct weft_team *team, const char *call);
-static inline void weft_packet_next(struct weft_team *team, const char *call) {
+void weft_packets_renew(struct weft_team *team);
+static inline void weft_packet_next(struct weft_team *team) {
     if (__builtin_expect(++team->packet_epoch % WEFT_PACKETS_RENEWED == 0, 0))
-        weft_packets_renew(team, call);
+        weft_packets_renew(team);
 }
 
 /* Waits until every member has finished `epoch`, in a broadcast or behind it. */
-void weft_packets_wait_read(struct weft_team *team, uint32_t epoch, const char *call);
+void weft_packets_wait_read(struct weft_team *team, uint32_t epoch);
 
 /* This member's packet of the epoch, free to be written. */
-static inline struct weft_packet *weft_packet_mine(struct weft_team *team, const char *call) {
+static inline struct weft_packet *weft_packet_mine(struct weft_team *team) {
     uint32_t before = team->packet_epoch - WEFT_PACKETS;
     if (__builtin_expect(!weft_epoch_reached(team->packets_read, before), 0))
-        weft_packets_wait_read(team, before, call);
+        weft_packets_wait_read(team, before);
     return &team->words->packets[team->packet_epoch % WEFT_PACKETS];
 }
 
@@ -40,11 +40,10 @@ static inline void weft_packet_send(struct weft_team *team) {
 }
 
 /* A member's packet of the epoch, once it has been sent; valid until this member finishes. */
-static inline const struct weft_packet *weft_packet_from(struct weft_team *team, int member,
-                                                         const char *call) {
+static inline const struct weft_packet *weft_packet_from(struct weft_team *team, int member) {
     struct weft_packet *packet =
         &weft_team_words_of(team, member)->packets[team->packet_epoch % WEFT_PACKETS];
-    weft_word_wait(&packet->posted, team->packet_epoch, weft_team_world_pe(team, member), call);
+    weft_word_wait(&packet->posted, team->packet_epoch, weft_team_world_pe(team, member));
     return packet;
 }
 
@@ -62,6 +61,6 @@ static inline void weft_packets_finish_exchange(struct weft_team *team) {
 /* An exchange in one call: payloads[member] is where everybody's `bytes` are; the own ones are
  * still at source. */
 void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
-                         const void **payloads, const char *call);
+                         const void **payloads);
 
 #endif

@@ -54,7 +54,7 @@ static void pull_parts(const struct weft_group *group, const struct weft_mover *
         mover->pull(group, stage->parts[member], (const char *)source + stage->first * elem_bytes,
                     &part, member);
     }
-    mover->complete(group);
+    mover->complete();
 }
 
 static void push_results(const struct weft_group *group, const struct weft_mover *mover,
@@ -65,7 +65,7 @@ static void push_results(const struct weft_group *group, const struct weft_mover
                     stage->result ? stage->result : stage->parts[member],
                     stage->nelems * elem_bytes, member);
     }
-    mover->complete(group); /* the parts are free again */
+    mover->complete(); /* the parts are free again */
 }
 
 /* A reduction's result is the last of the parts; those of a scan take the place of its sources. */
@@ -86,7 +86,8 @@ void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mov
     size_t end = weft_split_begin(nelems, grain, group->me + 1, group->npes);
     char *parts[group->npes + 1], *room = malloc(((size_t)group->npes + 1) * STAGE_BYTES);
     if (!room)
-        weft_job_panic("%s: no memory for copies of %d members' parts", group->call, group->npes);
+        weft_job_panic("%s: no memory for copies of %d members' parts", weft_current_call,
+                       group->npes);
     for (int member = 0; member <= group->npes; member++)
         parts[member] = room + (size_t)member * STAGE_BYTES;
     struct fold_stage stage = {.first = weft_split_begin(nelems, grain, group->me, group->npes),

@@ -10,7 +10,7 @@ static void fold_packets(const struct weft_group *group, void *dest, const void 
                          const struct weft_folding *folding) {
     const void *sources[group->npes];
     size_t bytes = folding->nelems * folding->fold->elem_bytes;
-    weft_packets_gather(group->team, source, bytes, sources, group->call);
+    weft_packets_gather(group->team, source, bytes, sources);
     int nsources = folding->of == WEFT_FOLD_OF_ALL
                        ? group->npes
                        : group->me + (folding->of == WEFT_FOLD_UP_TO_OWN);

@@ -180,7 +180,7 @@ static int all_reduce_band(const void *call, size_t number) {
     struct weft_band band = band_of(c, number), chunk;
     char *mine = reduced_chunk(c, band, team->my_pe, &chunk);
     fold_elements(c, band, chunk.first, chunk.nelems, mine);
-    weft_sync_barrier(team, c->meeting->name);
+    weft_sync_barrier(team);
     for (int distance = 0; distance < team->npes; distance++) {
         char *from = reduced_chunk(c, band, weft_meeting_member(c->meeting, distance), &chunk);
         char *to = (char *)c->vector->dest + (band.first + chunk.first) * c->elem_bytes;
@@ -208,5 +208,5 @@ void weft_vector_move(struct weft_meeting *meeting, const struct weft_vector *ve
                                                     : copy_band};
     weft_bands_run(&bands, &c);
     if (!is_inside(&c))
-        weft_sync_barrier(meeting->team, meeting->name);
+        weft_sync_barrier(meeting->team);
 }

@@ -31,9 +31,9 @@ void weft_arena_extend(struct weft_arena *arena, size_t limit) {
     weft_blocks_extend(arena->blocks, limit);
 }
 
-static void barrier(const struct weft_arena *arena, const char *call) {
+static void barrier(const struct weft_arena *arena) {
     weft_order_quiet();
-    weft_sync_barrier(arena->world, call);
+    weft_sync_barrier(arena->world);
 }
 
 static void *address_of(const struct weft_arena *arena, size_t offset) {
@@ -41,35 +41,35 @@ static void *address_of(const struct weft_arena *arena, size_t offset) {
 }
 
 /* No object begins at this offset. */
-static _Noreturn void refuse(const struct weft_arena *arena, size_t offset, const char *call) {
+static _Noreturn void refuse(const struct weft_arena *arena, size_t offset) {
     const void *p = address_of(arena, offset);
     size_t begin, bytes;
     if (offset >= weft_arena_limit(arena))
         weft_job_panic("%s: argument ptr is %p, which is not in this PE's part of %s: pass what an "
                        "allocation has returned here",
-                       call, p, arena->name);
+                       weft_current_call, p, arena->name);
     if (weft_blocks_find(arena->blocks, offset, &begin, &bytes))
         weft_job_panic("%s: argument ptr is %p, %zu bytes into an object of %zu bytes of %s: pass "
                        "where it begins",
-                       call, p, offset - begin, bytes, arena->name);
+                       weft_current_call, p, offset - begin, bytes, arena->name);
     if (weft_blocks_given_back(arena->blocks, offset))
-        weft_job_panic("%s: argument ptr is %p, an object of %s that was freed before", call, p,
-                       arena->name);
+        weft_job_panic("%s: argument ptr is %p, an object of %s that was freed before",
+                       weft_current_call, p, arena->name);
     weft_job_panic("%s: argument ptr is %p, in %s, where no object is and none began: pass what an "
                    "allocation has returned here",
-                   call, p, arena->name);
+                   weft_current_call, p, arena->name);
 }
 
 /* Offset of a live allocation, or the end of the job. */
-static size_t offset_of(const struct weft_arena *arena, const void *p, const char *call) {
+static size_t offset_of(const struct weft_arena *arena, const void *p) {
     size_t offset = (uintptr_t)p - arena->window->local;
     if (weft_blocks_size(arena->blocks, offset) == 0)
-        refuse(arena, offset, call);
+        refuse(arena, offset);
     return offset;
 }
 
-void weft_arena_check(const struct weft_arena *arena, const void *p, const char *call) {
-    offset_of(arena, p, call);
+void weft_arena_check(const struct weft_arena *arena, const void *p) {
+    offset_of(arena, p);
 }
 
 /* How many calls freed memory has to stay unused. A program that asks for as much again once it was
@@ -106,15 +106,15 @@ void weft_arena_expect_return(struct weft_arena *arena) {
     arena->idle.calls = 0;
 }
 
-static void give(struct weft_arena *arena, const void *p, const char *call) {
+static void give(struct weft_arena *arena, const void *p) {
     size_t offset = (uintptr_t)p - arena->window->local, idle;
     if (!weft_blocks_give(arena->blocks, offset, &idle))
-        refuse(arena, offset, call);
+        refuse(arena, offset);
     if (idle >= WEFT_ARENA_IDLE_LEAST)
         weft_arena_expect_return(arena);
 }
 
-static size_t take(struct weft_arena *arena, size_t bytes, size_t alignment, const char *call) {
+static size_t take(struct weft_arena *arena, size_t bytes, size_t alignment) {
     note_demand(arena, bytes);
     size_t offset = weft_blocks_take(arena->blocks, bytes, alignment);
     if (offset != WEFT_BLOCK_NONE)
@@ -122,44 +122,43 @@ static size_t take(struct weft_arena *arena, size_t bytes, size_t alignment, con
     size_t capacity = arena->capacity, need = SIZE_MAX;
     if (bytes <= capacity && alignment <= capacity)
         need = weft_blocks_limit_for(arena->blocks, bytes, alignment);
-    if (arena->grow(need, bytes, call) < 0)
+    if (arena->grow(need, bytes) < 0)
         return WEFT_BLOCK_NONE;
     return weft_blocks_take(arena->blocks, bytes, alignment);
 }
 
-void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
-                        const char *call) {
-    size_t offset = take(arena, bytes, alignment, call);
+void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero) {
+    size_t offset = take(arena, bytes, alignment);
     void *p = offset == WEFT_BLOCK_NONE ? NULL : address_of(arena, offset);
     if (p && zero)
-        arena->clear(p, bytes, call);
+        arena->clear(p, bytes);
     give_idle_back(arena);
-    barrier(arena, call);
+    barrier(arena);
     return p;
 }
 
-void weft_arena_free(struct weft_arena *arena, void *p, const char *call) {
+void weft_arena_free(struct weft_arena *arena, void *p) {
     give_idle_back(arena);
-    barrier(arena, call); /* no PE may still be using it */
-    give(arena, p, call);
+    barrier(arena); /* no PE may still be using it */
+    give(arena, p);
 }
 
-void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call) {
-    barrier(arena, call);
-    size_t old = offset_of(arena, p, call), old_bytes = weft_blocks_size(arena->blocks, old);
+void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes) {
+    barrier(arena);
+    size_t old = offset_of(arena, p), old_bytes = weft_blocks_size(arena->blocks, old);
     if (bytes <= old_bytes && bytes > old_bytes / 2) {
         weft_blocks_resize(arena->blocks, old, bytes);
-        barrier(arena, call);
+        barrier(arena);
         return p;
     }
-    size_t offset = take(arena, bytes, WEFT_BLOCK_ALIGN, call);
+    size_t offset = take(arena, bytes, WEFT_BLOCK_ALIGN);
     void *moved = offset == WEFT_BLOCK_NONE ? NULL : address_of(arena, offset);
     if (moved) {
-        arena->copy(moved, p, bytes < old_bytes ? bytes : old_bytes, call);
+        arena->copy(moved, p, bytes < old_bytes ? bytes : old_bytes);
         give_idle_back(arena);
-        give(arena, p, call);
+        give(arena, p);
     }
-    barrier(arena, call);
+    barrier(arena);
     return moved;
 }
 

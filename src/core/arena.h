@@ -27,9 +27,9 @@ struct weft_arena {
 
     /* Makes at least the first `need` bytes exist on every PE, or on none: 0 or -errno, the same on
      * all. It has called weft_arena_extend then. `bytes`: what was asked for, for messages. */
-    int (*grow)(size_t need, size_t bytes, const char *call);
-    void (*clear)(void *p, size_t bytes, const char *call);
-    void (*copy)(void *to, const void *from, size_t bytes, const char *call);
+    int (*grow)(size_t need, size_t bytes);
+    void (*clear)(void *p, size_t bytes);
+    void (*copy)(void *to, const void *from, size_t bytes);
 
     /* Gives memory of this PE back that no object has, where it is much; whether it did. All PEs
      * call it alike. */
@@ -50,17 +50,16 @@ void weft_arena_close(struct weft_arena *arena);
 size_t weft_arena_limit(const struct weft_arena *arena);
 void weft_arena_extend(struct weft_arena *arena, size_t limit);
 
-void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
-                        const char *call);
-void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call);
-void weft_arena_free(struct weft_arena *arena, void *p, const char *call);
+void *weft_arena_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero);
+void *weft_arena_realloc(struct weft_arena *arena, void *p, size_t bytes);
+void weft_arena_free(struct weft_arena *arena, void *p);
 
 /* There is something to give back, in one of the next calls. A free that makes a run of
  * WEFT_ARENA_IDLE_LEAST bytes which may be there says so by itself. */
 void weft_arena_expect_return(struct weft_arena *arena);
 
 /* Ends the job unless a live object begins at `p`, with a line that says what is there instead. */
-void weft_arena_check(const struct weft_arena *arena, const void *p, const char *call);
+void weft_arena_check(const struct weft_arena *arena, const void *p);
 
 /* The live object that `p` lies in, or in whose last line it lies; false when there is none. */
 bool weft_arena_find(const struct weft_arena *arena, const void *p, void **begin, size_t *bytes);

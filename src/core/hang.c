@@ -34,7 +34,7 @@ static struct weft_stall_facts facts_of(const struct weft_waiter *waiter) {
     struct weft_stall_facts facts = {.pe = waiter->pe,
                                      .team = team ? team->slot : WEFT_STALL_NO_TEAM,
                                      .round = team ? round_of(team) : 0};
-    snprintf(facts.call, sizeof facts.call, "%s", waiter->call);
+    snprintf(facts.call, sizeof facts.call, "%s", weft_current_call);
     return facts;
 }
 
@@ -186,7 +186,7 @@ static const char *awaited_text(const struct weft_waiter *waiter) {
 static void tell(const struct weft_waiter *waiter, const struct report *report, uint64_t now_ns) {
     const char *where = waiter->stall ? waiter->stall->facts.where : "";
     char text[WEFT_TALLY_TEXT_BYTES] = "";
-    weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s%s", waiter->call,
+    weft_tally_append(text, sizeof text, "%s%s%s%s has waited %.3g s%s", weft_current_call,
                       *where ? " (" : "", where, *where ? ")" : "",
                       (double)(now_ns - waiter->since_ns) * 1e-9, awaited_text(waiter));
     weft_tally_write(&report->tally, text, sizeof text);
@@ -251,7 +251,7 @@ static void refuse_nested(const struct weft_waiter *waiter) {
         weft_job_panic("%s: called within %s on the same team, which this thread is waiting in: a "
                        "signal handler must not make collective calls; set a flag in it, and call "
                        "behind %s",
-                       waiter->call, waiter->outer->call, waiter->outer->call);
+                       weft_current_call, waiter->outer->call, waiter->outer->call);
 }
 
 void weft_hang_watch(void) {

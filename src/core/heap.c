@@ -23,7 +23,7 @@ enum { SPARSE = 1 << 20 };      /* from here on it pays to look for pages that a
 
 static bool committed_at_once; /* all of it */
 
-static int heap_grow(size_t need, size_t bytes, const char *call);
+static int heap_grow(size_t need, size_t bytes);
 static bool heap_give_back(void);
 
 static size_t offset_in_heap(const void *p) {
@@ -31,9 +31,8 @@ static size_t offset_in_heap(const void *p) {
 }
 
 /* What has no memory is zeros already, and stays without. */
-static void heap_clear(void *p, size_t bytes, const char *call) {
+static void heap_clear(void *p, size_t bytes) {
     size_t first = offset_in_heap(p), from = first, begin, stop;
-    (void)call;
     if (bytes < SPARSE) {
         memset(p, 0, bytes);
         return;
@@ -44,18 +43,18 @@ static void heap_clear(void *p, size_t bytes, const char *call) {
     }
 }
 
-static void heap_copy(void *to, const void *from, size_t bytes, const char *call) {
+static void heap_copy(void *to, const void *from, size_t bytes) {
     size_t first = offset_in_heap(from), done = 0, begin, stop;
     if (bytes < SPARSE) {
         memcpy(to, from, bytes);
         return;
     }
     while (weft_segment_find_data(&weft_windows.heap, first + done, first + bytes, &begin, &stop)) {
-        heap_clear((char *)to + done, begin - first - done, call);
+        heap_clear((char *)to + done, begin - first - done);
         memcpy((char *)to + (begin - first), (const char *)from + (begin - first), stop - begin);
         done = stop - first;
     }
-    heap_clear((char *)to + done, bytes - done, call);
+    heap_clear((char *)to + done, bytes - done);
 }
 
 static struct weft_arena heap = {
@@ -126,12 +125,12 @@ size_t weft_heap_promised(void) {
     return present < limit ? limit - present : 0;
 }
 
-static struct bid add_bids(const char *call) {
+static struct bid add_bids(void) {
     struct bid sum = {0, 0}, mine = {weft_heap_promised(), committed_at_once || weft_pinned()};
     weft_sync_post(world(), &mine, sizeof mine);
     for (int pe = 0; pe < weft_job.npes; pe++) {
         struct bid theirs;
-        memcpy(&theirs, weft_sync_peek(world(), pe, call), sizeof theirs);
+        memcpy(&theirs, weft_sync_peek(world(), pe), sizeof theirs);
         sum.promised += theirs.promised;
         sum.at_once += theirs.at_once;
     }
@@ -141,14 +140,14 @@ static struct bid add_bids(const char *call) {
 /* PE 0's answer: the limit that every PE is to commit, 0 when the machine cannot. Grows by half of
  * what there is, so that extents stay few, or by just the need where memory is short. `promised`
  * are the bytes that PEs may still touch, `bytes` what the caller asked for. */
-static size_t judge_growth(size_t need, size_t promised, size_t bytes, const char *call) {
+static size_t judge_growth(size_t need, size_t promised, size_t bytes) {
     size_t have = weft_windows.heap.window.bytes, capacity = weft_windows.heap.slot_bytes;
     size_t npes = (size_t)weft_job.npes;
     if (need > capacity) {
         weft_log(
             "%s of %s: a PE's symmetric heap has %s of address space, of which %s are in use; no "
             "PE gets any",
-            call, weft_size(bytes).text, weft_size(capacity).text,
+            weft_current_call, weft_size(bytes).text, weft_size(capacity).text,
             weft_size(weft_blocks_in_use(heap.blocks)).text);
         return 0;
     }
@@ -164,8 +163,8 @@ static size_t judge_growth(size_t need, size_t promised, size_t bytes, const cha
         "%s of %s: the symmetric heap would need %s more on each of %zu PEs, and the machine "
         "has %s for each (%s, less a reserve, and %s in all that the heaps were granted before "
         "and have no memory for yet); no PE gets any",
-        call, weft_size(bytes).text, weft_size(need - have).text, npes, weft_size(room).text, limit,
-        weft_size(promised).text);
+        weft_current_call, weft_size(bytes).text, weft_size(need - have).text, npes,
+        weft_size(room).text, limit, weft_size(promised).text);
     return 0;
 }
 
@@ -175,27 +174,27 @@ static void undo_growth(void) {
 }
 
 /* Lets the heap have at least `need` bytes on every PE. Collective; the same result on all. */
-static int heap_grow(size_t need, size_t bytes, const char *call) {
+static int heap_grow(size_t need, size_t bytes) {
     uint64_t verdict = UINT64_MAX;
-    struct bid all = add_bids(call);
+    struct bid all = add_bids();
     if (weft_job.pe == 0)
-        verdict = judge_growth(round_up_to_step(need), all.promised, bytes, call);
-    size_t limit = weft_sync_min(world(), verdict, call);
+        verdict = judge_growth(round_up_to_step(need), all.promised, bytes);
+    size_t limit = weft_sync_min(world(), verdict);
     if (limit == 0)
         return -ENOMEM;
     committed_at_once = all.at_once > 0;
     int result =
         weft_segment_grow(&weft_windows.heap, limit, committed_at_once ? limit : GROWTH_STEP);
     if (result < 0)
-        weft_log("%s of %s: cannot commit the symmetric heap up to %s: %s", call,
+        weft_log("%s of %s: cannot commit the symmetric heap up to %s: %s", weft_current_call,
                  weft_size(bytes).text, weft_size(limit).text, strerror(-result));
-    if (!weft_sync_min(world(), result == 0, call)) {
+    if (!weft_sync_min(world(), result == 0)) {
         undo_growth();
         return -ENOMEM;
     }
     weft_arena_extend(&heap, limit);
     if (weft_space_device)
-        weft_space_device->grown(call);
+        weft_space_device->grown();
     return 0;
 }
 
@@ -218,7 +217,10 @@ int weft_heap_open(void) {
         return error;
     }
     size_t bytes = weft_env.symmetric_size;
-    return bytes == 0 ? 0 : heap_grow(bytes, bytes, "shmem_init with SHMEM_SYMMETRIC_SIZE");
+    if (bytes == 0)
+        return 0;
+    WEFT_IN_CALL("shmem_init with SHMEM_SYMMETRIC_SIZE");
+    return heap_grow(bytes, bytes);
 }
 
 void weft_heap_close(void) {

@@ -173,7 +173,7 @@ static int share_memory(void) {
     if (result == 0)
         result = make_own_memory(&mine, fds);
     if (result == 0)
-        result = weft_boot_exchange(&exchange, "shmem_init");
+        result = weft_boot_exchange(&exchange);
     if (result == 0)
         result = attach_all(all, all_fds);
     free(all);
@@ -225,10 +225,10 @@ static void take_down(void) {
 }
 
 /* An end handler may have left a call that had locked it. */
-static void lock_changing(const char *call) {
+static void lock_changing(void) {
     while (pthread_mutex_trylock(&changing) != 0) {
         if (weft_job.control && weft_job_aborted())
-            weft_job_die_aborted(call);
+            weft_job_die_aborted();
         weft_clock_sleep_ms(1);
     }
 }
@@ -236,11 +236,11 @@ static void lock_changing(const char *call) {
 /* All PEs meet, and part. */
 static void part(void) {
     atomic_store(&initialized, false);
-    weft_order_complete("shmem_finalize");
+    weft_order_complete();
     if (weft_space_device)
         weft_space_device->finish();
     weft_job_depart();
-    weft_sync_close(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
+    weft_sync_close(weft_team_find(SHMEM_TEAM_WORLD));
 }
 
 static void finish(void) {
@@ -264,10 +264,11 @@ static void finish_at_exit(void) {
  * thread may be at it already. There is nothing left for an end handler to return to. */
 static void finalize_at_exit(int status, void *unused) {
     (void)unused;
+    WEFT_IN_CALL("shmem_finalize");
     if (weft_job.phase != WEFT_JOB_RUNNING || weft_job_ending() || weft_boot_is_alone())
         return; /* alone: there is nobody to meet, and the memory goes with the process */
     weft_boot_set_end_handler(NULL);
-    lock_changing("shmem_finalize");
+    lock_changing();
     bool running = init_count > 0;
     init_count = 0;
     if (running) {
@@ -330,12 +331,13 @@ static int begin(int requested) {
 }
 
 int weft_init(int requested, int *provided) {
+    WEFT_IN_CALL("shmem_init");
     if (weft_job.phase == WEFT_JOB_FORKED) {
         weft_log("shmem_init in a forked child of a PE: a child is no PE; start programs with "
                  "exec, or fork before shmem_init");
         return -EPERM;
     }
-    lock_changing("shmem_init");
+    lock_changing();
     int result = begin(requested);
     pthread_mutex_unlock(&changing);
     if (result == 0 && provided)
@@ -344,17 +346,18 @@ int weft_init(int requested, int *provided) {
 }
 
 void weft_finalize(void) {
+    WEFT_IN_CALL("shmem_finalize");
     if (weft_job_ending())
         return;
-    lock_changing("shmem_finalize");
+    lock_changing();
     bool last = init_count == 1;
     init_count -= init_count > 0;
     if (last)
         finish();
     pthread_mutex_unlock(&changing);
     if (!last && weft_job.phase == WEFT_JOB_RUNNING) {
-        weft_order_complete("shmem_finalize");
-        weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD), "shmem_finalize");
+        weft_order_complete();
+        weft_sync_barrier(weft_team_find(SHMEM_TEAM_WORLD));
     }
 }
 

@@ -97,7 +97,7 @@ bool weft_job_ending(void) {
     return ends_it;
 }
 
-void weft_job_die_aborted(const char *call) {
+void weft_job_die_aborted(void) {
     stop_behind_exit();
     struct weft_control *control = weft_job.control;
     bool in_exit = ends_it; /* an exit handler of the program waits for a peer */
@@ -110,21 +110,22 @@ void weft_job_die_aborted(const char *call) {
     if (reason == WEFT_ABORT_GLOBAL_EXIT || by_own_exit)
         status = atomic_load(&control->abort_detail) & 0xff;
     else if (reason != WEFT_ABORT_ERROR) /* of an error, its PE has said all there is to say */
-        weft_log("in %s: %s; leaving", call, weft_boot_abort_text());
+        weft_log("in %s: %s; leaving", weft_current_call, weft_boot_abort_text());
     if (reason == WEFT_ABORT_GLOBAL_EXIT && !in_exit)
         exit(status);
     fflush(stdout);
     _exit(status);
 }
 
-void weft_job_die_left(int pe, int status, const char *call) {
+void weft_job_die_left(int pe, int status) {
     enum { PATIENCE_MS = 2000 };
     weft_boot_end_for(pe, status);
     for (int waited = 0; !weft_job_aborted() && waited < PATIENCE_MS; waited++)
         weft_clock_sleep_ms(1);
     if (weft_job_aborted())
-        weft_job_die_aborted(call);
-    weft_job_panic("%s waits for PE %d, which has exited with status %d", call, pe, status);
+        weft_job_die_aborted();
+    weft_job_panic("%s waits for PE %d, which has exited with status %d", weft_current_call, pe,
+                   status);
 }
 
 void weft_job_panic(const char *format, ...) {

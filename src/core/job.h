@@ -66,11 +66,11 @@ bool weft_job_ending(void);
 /* This PE found the job aborted while it was in `call`: one line that names the culprit, then an
  * end with WEFT_STATUS_ABORTED, at once. After shmem_global_exit there is no line, and the end is
  * an exit() with its status. */
-_Noreturn void weft_job_die_aborted(const char *call);
+_Noreturn void weft_job_die_aborted(void);
 
 /* PE `pe` has departed, by exit with this status, while this PE waits for it in `call`: the job
  * ends with that status, and this PE as weft_job_die_aborted has it. */
-_Noreturn void weft_job_die_left(int pe, int status, const char *call);
+_Noreturn void weft_job_die_left(int pe, int status);
 
 /* Ends the whole job from here with one line: misuse or a failure that has no other way out. */
 _Noreturn void weft_job_panic(const char *format, ...) __attribute__((format(printf, 1, 2)));

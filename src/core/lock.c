@@ -56,14 +56,14 @@ static uint32_t bit_of(uint32_t ticket) {
 
 /* The PE that has the lock, or WEFT_PE_ANY where that has just changed. Who has departed with it
  * never clears it. */
-static int find_holder(long *object, const char *call) {
+static int find_holder(long *object) {
     for (int pe = 0; pe < weft_job.npes; pe++) {
         if (!atomic_load(&lock_at(object, pe)->held))
             continue;
         if (weft_pe_departed(pe))
             weft_job_panic("%s waits for PE %d, which holds the lock and has finalized (returned "
                            "from main, called exit or shmem_finalize): clear it before",
-                           call, pe);
+                           weft_current_call, pe);
         return pe;
     }
     return WEFT_PE_ANY;
@@ -81,24 +81,24 @@ static __attribute__((noinline)) void remember(const struct lock *lock, uint32_t
 }
 
 /* Below SHMEM_THREAD_SERIALIZED the PE has no other thread that could clear it. */
-static void refuse_own(const struct lock *lock, uint32_t serving, int holder, const char *call) {
+static void refuse_own(const struct lock *lock, uint32_t serving, int holder) {
     bool this_thread = latest.lock == lock && latest.ticket == serving;
     bool other_barred = weft_thread_level() < SHMEM_THREAD_SERIALIZED;
     if (holder == weft_job.pe && (this_thread || other_barred))
         weft_job_panic("%s: %s holds this lock already, and would wait for itself: locks do not "
                        "nest; clear it before it is set again",
-                       call, this_thread ? "this thread" : "this PE");
+                       weft_current_call, this_thread ? "this thread" : "this PE");
 }
 
-static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object, const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY};
+static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object) {
+    struct weft_waiter waiter = {.pe = WEFT_PE_ANY};
     uint32_t serving;
     while ((serving = served(lock)) != ticket) {
         if (weft_waiter_awake(&waiter))
             continue;
-        waiter.pe = find_holder(object, call);
+        waiter.pe = find_holder(object);
         if (served(lock) == serving)
-            refuse_own(lock, serving, waiter.pe, call);
+            refuse_own(lock, serving, waiter.pe);
         uint32_t seen = atomic_fetch_or(&lock->serving, SLEPT_ON) | SLEPT_ON;
         if (ticket_in(seen) != ticket)
             weft_futex_sleep(&lock->serving, seen, bit_of(ticket), weft_waiter_rest_ms(&waiter));
@@ -106,13 +106,13 @@ static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object, cons
     weft_waiter_end(&waiter);
 }
 
-int weft_lock_set(long *object, const char *call) {
+int weft_lock_set(long *object) {
     struct lock *lock = lock_at(object, HOME);
     if (!lock)
         return -EFAULT;
     uint32_t ticket = ticket_in(atomic_fetch_add(&lock->next, TICKET));
     if (served(lock) != ticket)
-        wait_for_turn(lock, ticket, object, call);
+        wait_for_turn(lock, ticket, object);
     hold(object, true);
     if (weft_thread_level() >= SHMEM_THREAD_SERIALIZED)
         remember(lock, ticket);
@@ -121,18 +121,18 @@ int weft_lock_set(long *object, const char *call) {
 
 /* Programs test in loops: there a job that is over has to be noticed, now and then a holder that
  * has departed, and one that needs this processor must get it. */
-static void tested_in_vain(long *object, const char *call) {
+static void tested_in_vain(long *object) {
     static _Thread_local unsigned times;
     if (weft_job_aborted())
-        weft_job_die_aborted(call);
+        weft_job_die_aborted();
     if (++times % LOOK_TIMES == 0)
-        find_holder(object, call);
+        find_holder(object);
     if (weft_job.oversubscribed)
         sched_yield();
 }
 
 /* It is free while the ticket being served has not been taken; then nobody's `held` is set. */
-int weft_lock_test(long *object, const char *call) {
+int weft_lock_test(long *object) {
     struct lock *lock = lock_at(object, HOME);
     if (!lock)
         return -EFAULT;
@@ -143,7 +143,7 @@ int weft_lock_test(long *object, const char *call) {
             remember(lock, ticket);
         return 0;
     }
-    tested_in_vain(object, call);
+    tested_in_vain(object);
     return 1;
 }
 

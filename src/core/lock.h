@@ -16,10 +16,10 @@
 /* All return -EFAULT where `lock` is no symmetric long. `call` is the public name. */
 
 /* Waits for its turn; 0. What the holders before did is visible then. */
-int weft_lock_set(long *lock, const char *call);
+int weft_lock_set(long *lock);
 
 /* 0: it was free and is held now; 1: it was not. */
-int weft_lock_test(long *lock, const char *call);
+int weft_lock_test(long *lock);
 
 /* Completes this thread's accesses and lets the next one in; 0, or -EPERM when this PE does
  * not hold it. */

@@ -16,8 +16,8 @@ static inline void weft_order_quiet(void) {
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-static inline void weft_order_complete(const char *call) {
-    weft_space_quiet(call);
+static inline void weft_order_complete(void) {
+    weft_space_quiet();
     weft_order_quiet();
 }
 

@@ -16,11 +16,10 @@ static bool change(uint32_t *word, uint32_t from) {
 }
 
 /* Changes the word from this value to the other one, once it has it: 0, or -ETIMEDOUT with text. */
-static int change_in_time(const struct weft_pad *pad, uint32_t *word, uint32_t from, int peer,
-                          const char *call) {
+static int change_in_time(const struct weft_pad *pad, uint32_t *word, uint32_t from, int peer) {
     if (change(word, from))
         return 0;
-    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_ANY, .limited = pad->timeout_ms != 0};
+    struct weft_waiter waiter = {.pe = WEFT_PE_ANY, .limited = pad->timeout_ms != 0};
     uint64_t since_ns = weft_clock_ns();
     bool late = false;
     while (!late && !change(word, from)) {
@@ -31,26 +30,26 @@ static int change_in_time(const struct weft_pad *pad, uint32_t *word, uint32_t f
     if (!late)
         return 0;
     const char *what = from == 0 ? "has not been heard by" : "has heard nothing from";
-    return weft_fail(-ETIMEDOUT,
-                     "%s: rank %d %s rank %d on channel %d of its signal pad for %llu ms", call,
-                     pad->me, what, peer, pad->channel, (unsigned long long)pad->timeout_ms);
+    return weft_fail(
+        -ETIMEDOUT, "%s: rank %d %s rank %d on channel %d of its signal pad for %llu ms",
+        weft_current_call, pad->me, what, peer, pad->channel, (unsigned long long)pad->timeout_ms);
 }
 
-int weft_pad_put(const struct weft_pad *pad, int peer, const char *call) {
-    return change_in_time(pad, word_of(pad, peer, pad->me), 0, peer, call);
+int weft_pad_put(const struct weft_pad *pad, int peer) {
+    return change_in_time(pad, word_of(pad, peer, pad->me), 0, peer);
 }
 
-int weft_pad_wait(const struct weft_pad *pad, int peer, const char *call) {
-    return change_in_time(pad, word_of(pad, pad->me, peer), 1, peer, call);
+int weft_pad_wait(const struct weft_pad *pad, int peer) {
+    return change_in_time(pad, word_of(pad, pad->me, peer), 1, peer);
 }
 
-int weft_pad_barrier(const struct weft_pad *pad, const char *call) {
+int weft_pad_barrier(const struct weft_pad *pad) {
     int rc = 0;
     for (int peer = 0; peer < pad->n && rc == 0; peer++)
         if (peer != pad->me)
-            rc = weft_pad_put(pad, peer, call);
+            rc = weft_pad_put(pad, peer);
     for (int peer = 0; peer < pad->n && rc == 0; peer++)
         if (peer != pad->me)
-            rc = weft_pad_wait(pad, peer, call);
+            rc = weft_pad_wait(pad, peer);
     return rc;
 }

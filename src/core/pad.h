@@ -8,10 +8,10 @@
 
 /* 0, or -ETIMEDOUT with text. Ranks are no PEs, so a peer in shmem_finalize is not noticed; one
  * that dies is. */
-int weft_pad_put(const struct weft_pad *pad, int peer, const char *call);
-int weft_pad_wait(const struct weft_pad *pad, int peer, const char *call);
+int weft_pad_put(const struct weft_pad *pad, int peer);
+int weft_pad_wait(const struct weft_pad *pad, int peer);
 
 /* Puts to all peers, then waits for all. */
-int weft_pad_barrier(const struct weft_pad *pad, const char *call);
+int weft_pad_barrier(const struct weft_pad *pad);
 
 #endif

@@ -8,11 +8,11 @@ static struct weft_team_words *words_of(int pe) {
     return weft_team_words_of(weft_team_find(SHMEM_TEAM_WORLD), pe);
 }
 
-void weft_pin_announce(const char *call) {
+void weft_pin_announce(void) {
     for (int pe = 0; pe < weft_job.npes; pe++)
         atomic_store(&words_of(pe)->pinned, 1);
     for (int pe = 0; pe < weft_job.npes; pe++) {
-        struct weft_waiter waiter = {.call = call, .pe = pe};
+        struct weft_waiter waiter = {.pe = pe};
         while (atomic_load(&words_of(pe)->returning))
             weft_waiter_turn(&waiter);
         weft_waiter_end(&waiter);

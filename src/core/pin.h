@@ -9,7 +9,7 @@
 
 /* This PE is about to register memory of the heap, its own and the peers'. On return nobody gives
  * any back, or will. Local, by one thread at a time; `call` is the public name. */
-void weft_pin_announce(const char *call);
+void weft_pin_announce(void);
 
 /* Whether some PE has announced that. */
 bool weft_pinned(void);

@@ -31,8 +31,9 @@ static void give_way(uint64_t now_ns) {
 }
 
 static void poll_in_vain(const char *call) {
+    WEFT_IN_CALL(call);
     if (weft_job_aborted())
-        weft_job_die_aborted(call);
+        weft_job_die_aborted();
     uint64_t now_ns = weft_clock_ns();
     bool polls = now_ns - polling.since_ns < (uint64_t)polling.looks * LOOK_NS;
     polling.looks = 0;

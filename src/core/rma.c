@@ -90,8 +90,9 @@ static int move_blocks(enum direction direction, void *dest, const void *source,
 
 void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
+    WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(dest, source);
-    int error = route ? route->put_strided(dest, source, shape, pe, call)
+    int error = route ? route->put_strided(dest, source, shape, pe)
                       : move_blocks(PUT, dest, source, shape, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, weft_rma_strided_bytes(shape), pe);
@@ -99,8 +100,9 @@ void weft_rma_put_strided(void *dest, const void *source, const struct weft_stri
 
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
+    WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(source, dest);
-    int error = route ? route->get_strided(dest, source, shape, pe, call)
+    int error = route ? route->get_strided(dest, source, shape, pe)
                       : move_blocks(GET, dest, source, shape, pe);
     if (error)
         weft_misuse_access(call, "source", source, weft_rma_strided_bytes(shape), pe);
@@ -118,8 +120,9 @@ int weft_rma_put_near(void *dest, const void *source, size_t bytes, int pe) {
 
 void weft_rma_put_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                          const char *call) {
+    WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(dest, source);
-    int error = route ? route->put(dest, source, bytes, pe, nbi, call)
+    int error = route ? route->put(dest, source, bytes, pe, nbi)
                       : weft_rma_put_near(dest, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, bytes, pe);
@@ -135,8 +138,9 @@ int weft_rma_get_near(void *dest, const void *source, size_t bytes, int pe) {
 
 void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                          const char *call) {
+    WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(source, dest);
-    int error = route ? route->get(dest, source, bytes, pe, nbi, call)
+    int error = route ? route->get(dest, source, bytes, pe, nbi)
                       : weft_rma_get_near(dest, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "source", source, bytes, pe);
@@ -146,8 +150,9 @@ void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, b
 
 void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int pe,
                                const char *call) {
+    WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(dest, NULL);
-    int error = route ? route->put_value(dest, value, bytes, pe, call)
+    int error = route ? route->put_value(dest, value, bytes, pe)
                       : weft_rma_put_near(dest, value, bytes, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, bytes, pe);
@@ -155,8 +160,9 @@ void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int 
 
 void weft_rma_get_value_routed(void *value, const void *source, size_t bytes, int pe,
                                const char *call) {
+    WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(source, NULL);
-    int error = route ? route->get_value(value, source, bytes, pe, call)
+    int error = route ? route->get_value(value, source, bytes, pe)
                       : weft_rma_get_near(value, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "source", source, bytes, pe);
@@ -180,10 +186,11 @@ uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe, cons
 
 void weft_rma_signal_routed(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                             const char *call) {
+    WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(sig_addr, NULL);
     if (!route && weft_near(sig_addr, sizeof *sig_addr, pe))
         weft_rma_signal(sig_addr, signal, op, pe, call);
-    else if (!route || route->signal(sig_addr, signal, op, pe, call) != 0)
+    else if (!route || route->signal(sig_addr, signal, op, pe) != 0)
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
@@ -195,8 +202,11 @@ static const struct weft_route *announced_route(const struct weft_put_signal *pu
 
 void weft_rma_put_signal(const struct weft_put_signal *put, int pe, const char *call) {
     const struct weft_route *route = announced_route(put);
-    if (route && route->put_signal(put, pe, call) == 0)
-        return;
+    if (route) {
+        WEFT_IN_CALL(call);
+        if (route->put_signal(put, pe) == 0)
+            return;
+    }
     if (!weft_route_symmetric(put->sig_addr, sizeof *put->sig_addr, pe))
         weft_misuse_access(call, "sig_addr", put->sig_addr, sizeof *put->sig_addr, pe);
     if (route)

@@ -35,27 +35,24 @@ struct weft_route {
      * for this PE's device; NULL as weft_near. */
     void *(*near)(const void *p, size_t bytes, int pe);
 
-    int (*put)(void *dest, const void *source, size_t bytes, int pe, bool nbi, const char *call);
-    int (*get)(void *dest, const void *source, size_t bytes, int pe, bool nbi, const char *call);
+    int (*put)(void *dest, const void *source, size_t bytes, int pe, bool nbi);
+    int (*get)(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 
     /* An element, whose value the host has or wants. */
-    int (*put_value)(void *dest, const void *value, size_t bytes, int pe, const char *call);
-    int (*get_value)(void *value, const void *source, size_t bytes, int pe, const char *call);
+    int (*put_value)(void *dest, const void *value, size_t bytes, int pe);
+    int (*get_value)(void *value, const void *source, size_t bytes, int pe);
 
-    int (*put_strided)(void *dest, const void *source, const struct weft_strided *shape, int pe,
-                       const char *call);
-    int (*get_strided)(void *dest, const void *source, const struct weft_strided *shape, int pe,
-                       const char *call);
-    int (*put_signal)(const struct weft_put_signal *put, int pe, const char *call);
-    int (*signal)(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
-                  const char *call);
+    int (*put_strided)(void *dest, const void *source, const struct weft_strided *shape, int pe);
+    int (*get_strided)(void *dest, const void *source, const struct weft_strided *shape, int pe);
+    int (*put_signal)(const struct weft_put_signal *put, int pe);
+    int (*signal)(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe);
 
     /* Where the word lies here, or `fetch`, or both. */
-    int (*amo)(const struct weft_amo *amo, int pe, const char *call);
+    int (*amo)(const struct weft_amo *amo, int pe);
 
     /* Copies this PE's words that a wait or test looks at to the host: [words, words + bytes) to
      * `snapshot`. What their writers ordered before them is visible then. */
-    void (*look)(void *snapshot, const void *words, size_t bytes, const char *call);
+    void (*look)(void *snapshot, const void *words, size_t bytes);
 };
 
 /* The route between a symmetric address and a local one, which is NULL for a value that the host

@@ -104,13 +104,13 @@ static int compare(const void *a, const void *b) {
 }
 
 /* A block that cannot be listed goes again. */
-static int enlist(struct weft_block *block, const char *call) {
+static int enlist(struct weft_block *block) {
     pthread_mutex_lock(&changing);
     bool listed = tsearch(block, &blocks, compare) != NULL;
     if (!listed)
         leave_block(block);
     pthread_mutex_unlock(&changing);
-    return listed ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
+    return listed ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
 }
 
 /* NULL: this library has no such memory. */
@@ -120,25 +120,24 @@ static const struct weft_share_space *share_space_of(shmemx_space_t space) {
     return weft_space_device ? weft_space_device->share : NULL;
 }
 
-int weft_block_alloc(struct weft_block **block, shmemx_space_t space, int device, size_t bytes,
-                     const char *call) {
+int weft_block_alloc(struct weft_block **block, shmemx_space_t space, int device, size_t bytes) {
     sweep();
     const struct weft_share_space *of = share_space_of(space);
     if (!of)
-        return weft_space_missing(call);
+        return weft_space_missing();
     struct weft_block *made = calloc(1, of->block_bytes);
     if (!made)
-        return weft_fail(-ENOMEM, "%s: no memory", call);
+        return weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
     made->range.bytes = bytes;
     made->space = of;
     made->device = device;
     made->holders = 1;
-    int error = of->alloc(made, call);
+    int error = of->alloc(made);
     if (error) {
         free(made);
         return error;
     }
-    if ((error = enlist(made, call)) == 0)
+    if ((error = enlist(made)) == 0)
         *block = made;
     return error;
 }
@@ -208,7 +207,7 @@ static int check_facts(const struct weft_boot_subset *subset, const struct weft_
             return weft_fail(-EINVAL,
                              "%s: the block of PE %d has %llu bytes of %s memory and that of PE %d "
                              "%llu of %s memory: give blocks of the same size and space",
-                             subset->call, subset->pes[i], (unsigned long long)all[i].bytes,
+                             weft_current_call, subset->pes[i], (unsigned long long)all[i].bytes,
                              all[i].space, subset->pes[0], (unsigned long long)all[0].bytes,
                              all[0].space);
     return 0;
@@ -224,7 +223,7 @@ static int exchange_blocks(struct weft_share *share, const struct weft_boot_subs
     int own = weft_boot_exchange_among(subset, &exchange);
     bool exchanged = own == 0;
     if (exchanged && (own = check_facts(subset, all)) == 0)
-        own = space->map(share, all, fds, subset->call);
+        own = space->map(share, all, fds);
     for (int i = 0; i < subset->count && exchanged; i++)
         close(fds[i]);
     int error = weft_boot_agree_among(subset, own);
@@ -234,8 +233,8 @@ static int exchange_blocks(struct weft_share *share, const struct weft_boot_subs
 /* `share` is NULL where there was no memory for it: then the others hear of it. */
 static int build(struct weft_share *share, const struct weft_boot_subset *subset) {
     int fd = -1;
-    int own = share ? share->block->space->show(share->block, &fd, subset->call)
-                    : weft_fail(-ENOMEM, "%s: no memory", subset->call);
+    int own = share ? share->block->space->show(share->block, &fd)
+                    : weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
     int error = weft_boot_agree_among(subset, own);
     if (error == 0)
         error = exchange_blocks(share, subset, fd);

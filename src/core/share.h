@@ -19,8 +19,7 @@ struct weft_share;
 
 /* Makes a block of `bytes` (not 0) of zeroed memory. One of a device lies on this PE's own, or, if
  * `device` is not negative, on that one; it is opened if need be. 0 or -errno with text. */
-int weft_block_alloc(struct weft_block **block, shmemx_space_t space, int device, size_t bytes,
-                     const char *call);
+int weft_block_alloc(struct weft_block **block, shmemx_space_t space, int device, size_t bytes);
 
 /* The block is not found any more. Its memory goes when no share of it is left, here and at the
  * peers; a GPU's once the GPU has come to the end of its work. */

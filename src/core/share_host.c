@@ -32,7 +32,7 @@ enum { STEP = 32 << 20 };
 /* Whether the machine has `left` more bytes, while each of the other PEs takes a step, beside what
  * the heaps were promised; of the others' nobody here knows, but that they are as large as the own.
  */
-static int check_room(const struct weft_block *block, size_t left, const char *call) {
+static int check_room(const struct weft_block *block, size_t left) {
     const char *limit;
     size_t others = (size_t)weft_job.npes - 1, promised = weft_heap_promised() * (others + 1);
     size_t room = weft_machine_memory_room(&limit);
@@ -42,13 +42,13 @@ static int check_room(const struct weft_block *block, size_t left, const char *c
     return weft_fail(-ENOMEM,
                      "%s of %s: %s more are needed, and the machine has %s (%s, less a reserve, "
                      "and %s in all that the heaps were granted before and have no memory for yet)",
-                     call, weft_size(block->range.bytes).text, weft_size(left).text,
+                     weft_current_call, weft_size(block->range.bytes).text, weft_size(left).text,
                      weft_size(room).text, limit, weft_size(promised).text);
 }
 
 /* The machine kills who commits more than it has, and other PEs may be at it, too: it is looked at
  * before each step. */
-static int commit(struct weft_block *block, const char *call) {
+static int commit(struct weft_block *block) {
     struct weft_segment *segment = segment_of(block);
     size_t bytes = segment->slot_bytes, done = 0;
     int error = 0;
@@ -56,10 +56,10 @@ static int commit(struct weft_block *block, const char *call) {
         size_t step = bytes - done < STEP ? bytes - done : STEP;
         error = weft_segment_commit_range(segment, done, step);
         if (error)
-            return weft_fail(error, "%s of %s: cannot commit them: %s", call,
+            return weft_fail(error, "%s of %s: cannot commit them: %s", weft_current_call,
                              weft_size(block->range.bytes).text, strerror(-error));
         done += step;
-        error = done < bytes ? check_room(block, bytes - done, call) : 0;
+        error = done < bytes ? check_room(block, bytes - done) : 0;
     }
     return error;
 }
@@ -72,10 +72,10 @@ static int make_segment(struct weft_segment *segment, size_t bytes) {
     return weft_segment_alloc(segment, "weft-block", 1, 0, bytes, bytes);
 }
 
-static int host_alloc(struct weft_block *block, const char *call) {
+static int host_alloc(struct weft_block *block) {
     size_t bytes = weft_page_up(block->range.bytes);
     struct weft_segment *segment = segment_of(block);
-    int error = check_room(block, bytes, call);
+    int error = check_room(block, bytes);
     if (error)
         return error;
     error = make_segment(segment, bytes);
@@ -83,10 +83,10 @@ static int host_alloc(struct weft_block *block, const char *call) {
         return weft_fail(error,
                          "%s of %s: %s; limits of this process are address space (ulimit "
                          "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
-                         call, weft_size(block->range.bytes).text, strerror(-error));
+                         weft_current_call, weft_size(block->range.bytes).text, strerror(-error));
     block->range.at = segment->window.local;
     block->whole_bytes = segment->slot_bytes;
-    if ((error = commit(block, call)) != 0)
+    if ((error = commit(block)) != 0)
         weft_segment_free(segment);
     return error;
 }
@@ -96,20 +96,20 @@ static int host_free(struct weft_block *block) {
     return 0;
 }
 
-static int host_show(struct weft_block *block, int *fd, const char *call) {
+static int host_show(struct weft_block *block, int *fd) {
     int own = segment_of(block)->fd;
     *fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
     if (*fd < 0 && errno == EMFILE) {
         weft_machine_raise_descriptors();
         *fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
     }
-    return *fd >= 0
-               ? 0
-               : weft_fail(-errno, "%s: no descriptor for the block: %s", call, strerror(errno));
+    return *fd >= 0 ? 0
+                    : weft_fail(-errno, "%s: no descriptor for the block: %s", weft_current_call,
+                                strerror(errno));
 }
 
-static int host_map(struct weft_share *share, const struct weft_block_facts *facts, const int *fds,
-                    const char *call) {
+static int host_map(struct weft_share *share, const struct weft_block_facts *facts,
+                    const int *fds) {
     (void)facts;
     const struct weft_segment *own = segment_of(share->block);
     struct weft_segment *segment = share_segment(share);
@@ -118,8 +118,8 @@ static int host_map(struct weft_share *share, const struct weft_block_facts *fac
     if (error == 0)
         error = weft_segment_attach(segment, fds, own->slot_bytes);
     if (error)
-        return weft_fail(error, "%s: cannot map %d blocks of %s: %s", call, share->count,
-                         weft_size(share->block->range.bytes).text, strerror(-error));
+        return weft_fail(error, "%s: cannot map %d blocks of %s: %s", weft_current_call,
+                         share->count, weft_size(share->block->range.bytes).text, strerror(-error));
     share->window = segment->window;
     share->window.bytes = share->block->range.bytes;
     return 0;

@@ -53,15 +53,14 @@ struct weft_share_space {
     size_t block_bytes, share_bytes; /* of its own struct */
 
     /* Makes zeroed memory for the block's bytes, and says where it is. */
-    int (*alloc)(struct weft_block *block, const char *call);
+    int (*alloc)(struct weft_block *block);
 
     /* A new descriptor of the block's memory, close-on-exec. */
-    int (*show)(struct weft_block *block, int *fd, const char *call);
+    int (*show)(struct weft_block *block, int *fd);
 
     /* Maps what the members have shown into a window, whose own addresses are the block's; the
      * descriptors stay the caller's. What a failure leaves is for unmap. */
-    int (*map)(struct weft_share *share, const struct weft_block_facts *facts, const int *fds,
-               const char *call);
+    int (*map)(struct weft_share *share, const struct weft_block_facts *facts, const int *fds);
 
     /* May be NULL. Tries what has been mapped with data: collective over the subset, the same
      * result on all. */

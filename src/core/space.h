@@ -24,20 +24,19 @@ struct weft_team;
 struct weft_heap {
     const struct weft_window *window;
     struct weft_arena *arena;
-    void *(*malloc)(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
-                    const char *call);
-    void *(*realloc)(struct weft_arena *arena, void *p, size_t bytes, const char *call);
-    void (*free)(struct weft_arena *arena, void *p, const char *call);
+    void *(*malloc)(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero);
+    void *(*realloc)(struct weft_arena *arena, void *p, size_t bytes);
+    void (*free)(struct weft_arena *arena, void *p);
 };
 
 struct weft_memory_space {
     /* --- The life of a job; local --- */
 
     /* The host heap has been committed further, on all PEs: devices come to reach what is new. */
-    void (*grown)(const char *call);
+    void (*grown)(void);
 
     /* Completes what calls of the host have begun there. Cheap where nothing is under way. */
-    void (*quiet)(const char *call);
+    void (*quiet)(void);
 
     /* Waits for all work of this process on its devices, also the program's own: before the PEs
      * part, because peers may still wait for some of it, and it may need this PE's memory. */
@@ -47,14 +46,13 @@ struct weft_memory_space {
     void (*close)(void);
 
     /* A team ends, and what devices know of it. Before the members part. */
-    void (*team_ended)(const struct weft_team *team, const char *call);
+    void (*team_ended)(const struct weft_team *team);
 
     /* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */
     void *(*pointer)(const void *p, int pe);
 
     /* Signal pads, in the order of a stream: 0 or -errno with text. */
-    int (*pad)(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream,
-               const char *call);
+    int (*pad)(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
 
     /* --- What has a table of its own --- */
 
@@ -67,18 +65,18 @@ struct weft_memory_space {
 extern const struct weft_memory_space *weft_space_device;
 
 /* -ENOSYS with text: `call` wants memory of GPUs, or their work, and there is no such table. */
-int weft_space_missing(const char *call);
+int weft_space_missing(void);
 
 /* Completes what calls of the host have begun in such memory. */
-static inline void weft_space_quiet(const char *call) {
+static inline void weft_space_quiet(void) {
     if (__builtin_expect(weft_job.devices, 0))
-        weft_space_device->quiet(call);
+        weft_space_device->quiet();
 }
 
 /* A team ends, and what devices know of it. Before the members part. */
-static inline void weft_space_end_team(const struct weft_team *team, const char *call) {
+static inline void weft_space_end_team(const struct weft_team *team) {
     if (weft_space_device)
-        weft_space_device->team_ended(team, call);
+        weft_space_device->team_ended(team);
 }
 
 /* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */

@@ -15,7 +15,7 @@ static inline int member_before(const struct weft_team *team, int distance) {
 /* Where PEs share processors every wait may cost a switch to another PE, so there is one for each:
  * all count up one word, and the last one releases the others. With 4 PEs on 2 processors that took
  * two thirds of the time of a dissemination. */
-static void crowded_barrier(struct weft_team *team, uint32_t epoch, const char *call) {
+static void crowded_barrier(struct weft_team *team, uint32_t epoch) {
     struct weft_team_words *root = weft_team_words_of(team, 0);
     uint32_t arrived = atomic_fetch_add(&root->arrived.value, 1) + 1;
     if (arrived == epoch * (uint32_t)team->npes) {
@@ -24,32 +24,30 @@ static void crowded_barrier(struct weft_team *team, uint32_t epoch, const char *
     }
     /* Of whoever has departed instead, the next member that did come will speak. */
     int before = weft_team_world_pe(team, member_before(team, 1));
-    weft_word_wait(&root->released, epoch, before, call);
+    weft_word_wait(&root->released, epoch, before);
 }
 
 enum { BARRIER, CLOSING };
 
 /* Waits on own words only. */
-static void dissemination_barrier(struct weft_team *team, int kind, uint32_t epoch,
-                                  const char *call) {
+static void dissemination_barrier(struct weft_team *team, int kind, uint32_t epoch) {
     for (int round = 0, distance = 1; distance < team->npes; round++, distance *= 2) {
         int to = weft_team_member_after(team, distance), from = member_before(team, distance);
         weft_word_set(&weft_team_words_of(team, to)->rounds[kind][round], epoch);
-        weft_word_wait(&team->words->rounds[kind][round], epoch, weft_team_world_pe(team, from),
-                       call);
+        weft_word_wait(&team->words->rounds[kind][round], epoch, weft_team_world_pe(team, from));
     }
 }
 
-void weft_sync_barrier(struct weft_team *team, const char *call) {
+void weft_sync_barrier(struct weft_team *team) {
     uint32_t epoch = ++team->barrier_epoch;
     if (weft_job.oversubscribed)
-        crowded_barrier(team, epoch, call);
+        crowded_barrier(team, epoch);
     else
-        dissemination_barrier(team, BARRIER, epoch, call);
+        dissemination_barrier(team, BARRIER, epoch);
 }
 
-void weft_sync_close(struct weft_team *team, const char *call) {
-    dissemination_barrier(team, CLOSING, ++team->closing_epoch, call);
+void weft_sync_close(struct weft_team *team) {
+    dissemination_barrier(team, CLOSING, ++team->closing_epoch);
 }
 
 void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes) {
@@ -65,9 +63,9 @@ static struct weft_post *current_post(struct weft_team *team, int member) {
     return &weft_team_words_of(team, member)->post[team->post_epoch % 2];
 }
 
-const void *weft_sync_peek(struct weft_team *team, int member, const char *call) {
+const void *weft_sync_peek(struct weft_team *team, int member) {
     struct weft_post *post = current_post(team, member);
-    weft_word_wait(&post->posted, team->post_epoch, weft_team_world_pe(team, member), call);
+    weft_word_wait(&post->posted, team->post_epoch, weft_team_world_pe(team, member));
     return post->payload;
 }
 
@@ -82,11 +80,11 @@ int weft_sync_posted(struct weft_team *team, int member) {
     return weft_word_reached(&current_post(team, member)->posted, team->post_epoch);
 }
 
-uint64_t weft_sync_min(struct weft_team *team, uint64_t mine, const char *call) {
+uint64_t weft_sync_min(struct weft_team *team, uint64_t mine) {
     weft_sync_post(team, &mine, sizeof mine);
     for (int member = 0; member < team->npes; member++) {
         uint64_t theirs;
-        memcpy(&theirs, weft_sync_peek(team, member, call), sizeof theirs);
+        memcpy(&theirs, weft_sync_peek(team, member), sizeof theirs);
         if (theirs < mine)
             mine = theirs;
     }
@@ -103,7 +101,7 @@ void weft_progress_set(struct weft_team *team, uint32_t value) {
     weft_word_set(&team->words->progress, value);
 }
 
-void weft_progress_wait(struct weft_team *team, int member, uint32_t value, const char *call) {
+void weft_progress_wait(struct weft_team *team, int member, uint32_t value) {
     weft_word_wait(&weft_team_words_of(team, member)->progress, value,
-                   weft_team_world_pe(team, member), call);
+                   weft_team_world_pe(team, member));
 }

@@ -106,19 +106,19 @@ static inline struct weft_team_words *weft_team_words_of(const struct weft_team 
 }
 
 /* No member leaves before every member has entered; stores before it are visible after it. */
-void weft_sync_barrier(struct weft_team *team, const char *call);
+void weft_sync_barrier(struct weft_team *team);
 
 /* The last barrier of a team. Behind it no member looks at another's words any more, so that they
  * can be used anew; and it has words of its own, so that a PE which returns from main does not pass
  * for one that has come to the barrier in which the others are. */
-void weft_sync_close(struct weft_team *team, const char *call);
+void weft_sync_close(struct weft_team *team);
 
 /* Shows `bytes` (<= WEFT_POST_BYTES) to the team. Opens a round: each member then reads every other
  * member's post with weft_sync_peek before it posts again. Collective. */
 void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes);
 
 /* Waits until `member` has posted in this round; its payload, valid until this PE's next post. */
-const void *weft_sync_peek(struct weft_team *team, int member, const char *call);
+const void *weft_sync_peek(struct weft_team *team, int member);
 
 /* The same, but gives up, with NULL, after some milliseconds. `waiter` is the caller's wait, which
  * may go on over several of these. */
@@ -128,7 +128,7 @@ const void *weft_sync_peek_briefly(struct weft_team *team, int member, struct we
 int weft_sync_posted(struct weft_team *team, int member);
 
 /* The smallest `mine` of all members. Collective; a round of posts. */
-uint64_t weft_sync_min(struct weft_team *team, uint64_t mine, const char *call);
+uint64_t weft_sync_min(struct weft_team *team, uint64_t mine);
 
 /* Progress within one collective call: every member announces the same number of steps per call.
  *   uint32_t begin = weft_progress_begin(team, nsteps);   on entry, on every member alike
@@ -137,6 +137,6 @@ uint64_t weft_sync_min(struct weft_team *team, uint64_t mine, const char *call);
  * The steps of the last call must be known to be over (a barrier, say) before the next begins. */
 uint32_t weft_progress_begin(struct weft_team *team, uint32_t nsteps);
 void weft_progress_set(struct weft_team *team, uint32_t value);
-void weft_progress_wait(struct weft_team *team, int member, uint32_t value, const char *call);
+void weft_progress_wait(struct weft_team *team, int member, uint32_t value);
 
 #endif

@@ -226,14 +226,14 @@ static bool split_is_valid(const struct weft_team *parent, int start, int stride
 
 /* Every member's arguments must be valid and the same, and the configuration of all who join; the
  * slots free on all of these remain. */
-static bool split_agree(struct weft_team *parent, struct split_post *mine, const char *call) {
+static bool split_agree(struct weft_team *parent, struct split_post *mine) {
     struct split_post common = *mine;
     bool agreed = mine->valid;
     int32_t num_contexts = -1; /* of the first that joins */
     weft_sync_post(parent, mine, sizeof *mine);
     for (int member = 0; member < parent->npes; member++) {
         struct split_post theirs;
-        memcpy(&theirs, weft_sync_peek(parent, member, call), sizeof theirs);
+        memcpy(&theirs, weft_sync_peek(parent, member), sizeof theirs);
         if (!theirs.valid || theirs.start != mine->start || theirs.stride != mine->stride ||
             theirs.size != mine->size)
             agreed = false;
@@ -267,23 +267,22 @@ static int split_create(const struct weft_team *parent, const struct split_post 
 }
 
 /* One attempt: 0, -EAGAIN or another -errno, the same on all members of the parent. */
-static int split_try(struct weft_team *parent, struct split_post *post, struct weft_team **team,
-                     const char *call) {
+static int split_try(struct weft_team *parent, struct split_post *post, struct weft_team **team) {
     enum { FULL, FAILED, AGAIN, READY };
     static const int errors[] = {-ENOSPC, -ENOMEM, -EAGAIN, 0};
     post->free = free_slots();
-    if (!split_agree(parent, post, call))
+    if (!split_agree(parent, post))
         return -EINVAL;
     int my_pe = position(post->start, post->stride, post->size, parent->my_pe);
     int mine = my_pe < 0 ? 0 : split_create(parent, post, my_pe, team);
     uint64_t vote = mine == 0 ? READY : mine == -EAGAIN ? AGAIN : mine == -ENOSPC ? FULL : FAILED;
-    uint64_t verdict = weft_sync_min(parent, vote, call);
+    uint64_t verdict = weft_sync_min(parent, vote);
     if (verdict != READY && my_pe >= 0 && mine == 0)
         team_drop(*team);
     if (verdict == FULL && parent->my_pe == 0)
         weft_log("%s: the PEs of the new team have no team left in common, of %d: destroy some "
                  "first; no PE gets one",
-                 call, WEFT_TEAMS_MAX);
+                 weft_current_call, WEFT_TEAMS_MAX);
     return errors[verdict];
 }
 
@@ -296,7 +295,7 @@ static int wanted_contexts(const shmem_team_config_t *config, long config_mask) 
 
 int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
                             const shmem_team_config_t *config, long config_mask,
-                            shmem_team_t *new_team, const char *call) {
+                            shmem_team_t *new_team) {
     *new_team = SHMEM_TEAM_INVALID;
     struct split_post post = {.start = start, .stride = stride, .size = size};
     post.valid = split_is_valid(parent, start, stride, size);
@@ -306,7 +305,7 @@ int weft_team_split_strided(struct weft_team *parent, int start, int stride, int
     struct weft_team *team = NULL;
     int result;
     do
-        result = split_try(parent, &post, &team, call);
+        result = split_try(parent, &post, &team);
     while (result == -EAGAIN);
     if (result == 0 && team) {
         team->config.num_contexts = post.num_contexts;
@@ -329,12 +328,12 @@ static int create_try(const struct weft_boot_subset *subset, struct weft_team *s
         result = weft_fail(-ENOSPC,
                            "%s: the PEs of the new team have no team left in common, of %d: "
                            "destroy some first",
-                           subset->call, WEFT_TEAMS_MAX);
+                           weft_current_call, WEFT_TEAMS_MAX);
     if (result)
         return result;
     int own = team_open(shape, team);
     if (own == -ENOMEM)
-        weft_fail(own, "%s: no memory for the words of a new team", subset->call);
+        weft_fail(own, "%s: no memory for the words of a new team", weft_current_call);
     result = weft_boot_agree_among(subset, own);
     if (result && own == 0)
         team_drop(*team);
@@ -361,6 +360,6 @@ int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_te
 }
 
 void weft_team_destroy(struct weft_team *team) {
-    weft_sync_close(team, "shmem_team_destroy");
+    weft_sync_close(team);
     team_drop(team);
 }

@@ -40,7 +40,7 @@ void weft_teams_close(void);
  * room. */
 int weft_team_split_strided(struct weft_team *parent, int start, int stride, int size,
                             const shmem_team_config_t *config, long config_mask,
-                            shmem_team_t *new_team, const char *call);
+                            shmem_team_t *new_team);
 
 /* shmemx_team_create: of the members of the subset, in its order. Collective over them alone, in
  * any thread; 0 or the same -errno on all of them, with text: -ENOSPC, -ENOMEM, -ECONNABORTED. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_type type,
-                              const void *word, const char *call) {
+                              const void *word) {
     uint64_t seen;
-    route->look(&seen, word, type.bytes, call);
+    route->look(&seen, word, type.bytes);
     return weft_ivar_key(type, &seen);
 }
 
@@ -14,13 +14,13 @@ WEFT_COLD static void make_copy(struct weft_view *view) {
     size_t bytes = view->set.nelems * view->set.type.bytes;
     view->copy = malloc(bytes);
     if (!view->copy)
-        weft_job_panic("%s: no memory for a copy of %zu bytes of words of the GPU", view->call,
-                       bytes);
+        weft_job_panic("%s: no memory for a copy of %zu bytes of words of the GPU",
+                       weft_current_call, bytes);
     view->set.ivars = view->copy;
 }
 
-void weft_view_open(struct weft_view *view, const struct weft_ivars *set, const char *call) {
-    *view = (struct weft_view){call, *set, weft_route_of(set->ivars, NULL), set->ivars, NULL};
+void weft_view_open(struct weft_view *view, const struct weft_ivars *set) {
+    *view = (struct weft_view){*set, weft_route_of(set->ivars, NULL), set->ivars, NULL};
     if (view->route)
         make_copy(view);
 }
@@ -31,5 +31,5 @@ void weft_view_close(struct weft_view *view) {
 
 void weft_view_copy(const struct weft_view *view) {
     size_t bytes = view->set.nelems * view->set.type.bytes;
-    view->route->look(view->copy, view->words, bytes, view->call);
+    view->route->look(view->copy, view->words, bytes);
 }

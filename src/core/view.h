@@ -11,24 +11,22 @@
 
 /* The key of one word. */
 WEFT_COLD uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_type type,
-                                        const void *word, const char *call);
-static inline uint64_t weft_view_key(struct weft_ivar_type type, const void *word,
-                                     const char *call) {
+                                        const void *word);
+static inline uint64_t weft_view_key(struct weft_ivar_type type, const void *word) {
     const struct weft_route *route = weft_route_of(word, NULL);
-    return __builtin_expect(route != NULL, 0) ? weft_view_routed_key(route, type, word, call)
+    return __builtin_expect(route != NULL, 0) ? weft_view_routed_key(route, type, word)
                                               : weft_ivar_key(type, word);
 }
 
 /* A set of words as the processor can look at it: the words themselves, or a copy of them. */
 struct weft_view {
-    const char *call;
     struct weft_ivars set;
     const struct weft_route *route; /* NULL: the set has the words themselves */
     const void *words;
     void *copy;
 };
 
-void weft_view_open(struct weft_view *view, const struct weft_ivars *set, const char *call);
+void weft_view_open(struct weft_view *view, const struct weft_ivars *set);
 void weft_view_close(struct weft_view *view);
 
 /* The set, looked at now. */

@@ -39,7 +39,7 @@ static inline void pause_briefly(void) {
 static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     if (waiter->limited)
         weft_boot_go_alone();
-    weft_job_die_aborted(waiter->call);
+    weft_job_die_aborted();
 }
 
 /* Spins or yields for one turn; false when it is time to sleep. */
@@ -107,10 +107,10 @@ bool weft_pe_departed(int pe) {
 static void panic_departed(const struct weft_waiter *waiter) {
     int status = atomic_load(&weft_job.control->pe[waiter->pe].exit_status);
     if (status)
-        weft_job_die_left(waiter->pe, status, waiter->call);
+        weft_job_die_left(waiter->pe, status);
     weft_job_panic("%s waits for PE %d, which has finalized (returned from main, called exit or "
                    "shmem_finalize) and will never get here",
-                   waiter->call, waiter->pe);
+                   weft_current_call, waiter->pe);
 }
 
 static void check_departure(const struct weft_word *word, uint32_t value,
@@ -135,6 +135,7 @@ void weft_waiter_turn(struct weft_waiter *waiter) {
 /* Marks the wait as this thread's. Where the thread is in one already, a signal handler has called.
  */
 static void word_wait_begin(struct weft_waiter *waiter, const struct weft_word *word) {
+    waiter->call = weft_current_call;
     waiter->word = word;
     waiter->outer = innermost;
     innermost = waiter;
@@ -171,22 +172,22 @@ static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter
     return reached;
 }
 
-static __attribute__((noinline)) void word_wait_long(struct weft_word *word, uint32_t value, int pe,
-                                                     const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = pe};
+static __attribute__((noinline)) void word_wait_long(struct weft_word *word, uint32_t value,
+                                                     int pe) {
+    struct weft_waiter waiter = {.pe = pe};
     while (!word_wait(word, value, &waiter, UINT32_MAX))
         continue;
     weft_waiter_end(&waiter);
 }
 
 /* Where every PE has a processor most waits are over within some turns, and need no waiter. */
-void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const char *call) {
+void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe) {
     for (int turn = 0; turn < BRIEF_TURNS && !weft_job.oversubscribed; turn++) {
         pause_briefly();
         if (weft_word_reached(word, value))
             return;
     }
-    word_wait_long(word, value, pe, call);
+    word_wait_long(word, value, pe);
 }
 
 bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, struct weft_waiter *waiter) {

@@ -24,7 +24,7 @@ struct weft_stall;
 enum { WEFT_PE_ANY = -1, WEFT_PE_NONE = -2 /* but a GPU */ };
 
 struct weft_waiter {
-    const char *call; /* the public call that waits, for the message */
+    const char *call; /* that a wait for a word is in; or the name of one of the program's own */
     int pe;           /* world PE that is waited for, or one of the two below */
     uint32_t turns;
     bool departed;                    /* `pe` has, and the condition was looked at behind that */
@@ -71,15 +71,15 @@ uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter);
 
 /* Waits until `condition`, an expression over acquiring loads, holds. Where it does already there
  * is no waiter to make. */
-#define WEFT_WAIT_UNTIL(condition, call_name)                                          \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            struct weft_waiter weft_waiter = {.call = (call_name), .pe = WEFT_PE_ANY}; \
-            do                                                                         \
-                weft_waiter_turn(&weft_waiter);                                        \
-            while (!(condition));                                                      \
-            weft_waiter_end(&weft_waiter);                                             \
-        }                                                                              \
+#define WEFT_WAIT_UNTIL(condition)                                \
+    do {                                                          \
+        if (!(condition)) {                                       \
+            struct weft_waiter weft_waiter = {.pe = WEFT_PE_ANY}; \
+            do                                                    \
+                weft_waiter_turn(&weft_waiter);                   \
+            while (!(condition));                                 \
+            weft_waiter_end(&weft_waiter);                        \
+        }                                                         \
     } while (0)
 
 /* Sets the word (release, and a full fence behind it) and wakes whoever sleeps on it. */
@@ -101,11 +101,10 @@ static inline bool weft_word_reached(const struct weft_word *word, uint32_t valu
 }
 
 /* Waits until the word has reached `value`. `pe`: the world PE that has to set it. */
-void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe, const char *call);
-static inline void weft_word_wait(struct weft_word *word, uint32_t value, int pe,
-                                  const char *call) {
+void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe);
+static inline void weft_word_wait(struct weft_word *word, uint32_t value, int pe) {
     if (!weft_word_reached(word, value))
-        weft_word_wait_slow(word, value, pe, call);
+        weft_word_wait_slow(word, value, pe);
 }
 
 /* The same, but gives up, with false, once it has spun, yielded and slept for some milliseconds. It

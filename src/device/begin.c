@@ -18,7 +18,7 @@ static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool begun; /* this PE's GPU is open, with all that calls of any thread need */
 
 /* -1: whichever. */
-static int ordinal_read(int *ordinal, const char *call) {
+static int ordinal_read(int *ordinal) {
     *ordinal = -1;
     if (strcmp(weft_env.device, "auto") == 0)
         return 0;
@@ -27,26 +27,26 @@ static int ordinal_read(int *ordinal, const char *call) {
     if (end == weft_env.device || *end || number < 0 || number > INT16_MAX)
         return weft_fail(-EINVAL,
                          "%s: SHMEMX_DEVICE is '%s': set it to auto or to the number of a GPU",
-                         call, weft_env.device);
+                         weft_current_call, weft_env.device);
     *ordinal = (int)number;
     return 0;
 }
 
-static int peer_access_check(const char *call) {
+static int peer_access_check(void) {
     if (strcmp(weft_env.peer_access, "auto") == 0 || strcmp(weft_env.peer_access, "off") == 0)
         return 0;
-    return weft_fail(-EINVAL, "%s: SHMEMX_PEER_ACCESS is '%s': set it to auto or off", call,
-                     weft_env.peer_access);
+    return weft_fail(-EINVAL, "%s: SHMEMX_PEER_ACCESS is '%s': set it to auto or off",
+                     weft_current_call, weft_env.peer_access);
 }
 
-static int ordinal_choose(int *ordinal, const char *call) {
-    int wanted, error = peer_access_check(call);
-    error = error ? error : ordinal_read(&wanted, call);
+static int ordinal_choose(int *ordinal) {
+    int wanted, error = peer_access_check();
+    error = error ? error : ordinal_read(&wanted);
     return error ? error : weft_gpu_choose(wanted, weft_job.pe, ordinal);
 }
 
-int weft_device_inspect(struct weft_gpu *gpu, const char *call) {
-    int ordinal, error = ordinal_choose(&ordinal, call);
+int weft_device_inspect(struct weft_gpu *gpu) {
+    int ordinal, error = ordinal_choose(&ordinal);
     return error ? error : weft_gpu_describe(gpu, ordinal);
 }
 
@@ -77,12 +77,12 @@ static bool memory_register(void *at, size_t bytes) {
 }
 
 /* Registers with the GPU what of the host heap is new: one thread at a time, with the GPU open. */
-static void heap_register(const char *call) {
+static void heap_register(void) {
     size_t now = weft_window_bytes(&weft_windows.heap.window), begin = registered.bytes;
     if (now <= begin || registered.refused)
         return;
     if (begin == 0)
-        weft_pin_announce(call);
+        weft_pin_announce();
     if (registered.npieces == sizeof registered.pieces / sizeof *registered.pieces) {
         registered.refused = true;
         weft_log("the symmetric heap has grown %u times: kernels cannot reach what is new; set "
@@ -132,8 +132,8 @@ static void own_gpu_close(void) {
     weft_device.gpu = NULL;
 }
 
-static int own_gpu_open(const char *call) {
-    int ordinal, error = ordinal_choose(&ordinal, call);
+static int own_gpu_open(void) {
+    int ordinal, error = ordinal_choose(&ordinal);
     error = error ? error : weft_gpu_open(&weft_device.gpu, ordinal);
     if (error)
         return error;
@@ -142,7 +142,7 @@ static int own_gpu_open(const char *call) {
         error = weft_gpu_rescue_open(weft_device.gpu, &weft_job.control->abort);
     if (error == 0) {
         statics_register();
-        heap_register(call);
+        heap_register();
     } else {
         weft_gpu_kernels_close();
     }
@@ -152,21 +152,21 @@ static int own_gpu_open(const char *call) {
     return error;
 }
 
-int weft_device_begin(const char *call) {
+int weft_device_begin(void) {
     int error = 0;
     if (atomic_load(&begun))
         return 0;
     pthread_mutex_lock(&beginning);
-    if (!atomic_load(&begun) && (error = own_gpu_open(call)) == 0)
+    if (!atomic_load(&begun) && (error = own_gpu_open()) == 0)
         atomic_store(&begun, true);
     pthread_mutex_unlock(&beginning);
     return error;
 }
 
-void weft_device_heap_grown(const char *call) {
+void weft_device_heap_grown(void) {
     pthread_mutex_lock(&beginning);
     if (atomic_load(&begun))
-        heap_register(call);
+        heap_register();
     pthread_mutex_unlock(&beginning);
 }
 

@@ -4,8 +4,8 @@
 
 struct weft_device weft_device;
 
-const struct weft_gpu_agent *weft_device_agent(int pe, const char *call) {
-    return weft_gpu_agent_of(weft_device.peers[pe].ordinal, call);
+const struct weft_gpu_agent *weft_device_agent(int pe) {
+    return weft_gpu_agent_of(weft_device.peers[pe].ordinal);
 }
 
 /* While a stream is being captured the driver refuses, and the program has given that work up. */
@@ -17,9 +17,9 @@ void weft_device_finish(void) {
     weft_gpu_leave(scope);
 }
 
-void weft_device_clear(void *p, size_t bytes, const char *call) {
-    if (weft_gpu_memory_clear(weft_device.gpu, (uintptr_t)p, bytes, call))
-        weft_job_panic("%s: cannot clear GPU memory: %s", call, weft_fail_text());
+void weft_device_clear(void *p, size_t bytes) {
+    if (weft_gpu_memory_clear(weft_device.gpu, (uintptr_t)p, bytes))
+        weft_job_panic("%s: cannot clear GPU memory: %s", weft_current_call, weft_fail_text());
 }
 
 void *weft_device_near(const void *p, size_t bytes, int pe) {

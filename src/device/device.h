@@ -59,7 +59,7 @@ static inline bool weft_device_stages(const void *p, int pe) {
 }
 
 /* The GPU of `pe`, which this process sees, as an agent; opened if need be. NULL with text. */
-const struct weft_gpu_agent *weft_device_agent(int pe, const char *call);
+const struct weft_gpu_agent *weft_device_agent(int pe);
 
 /* Where `pe` keeps its copy of the symmetric [p, p + bytes) - of the device heap, the host heap or
  * the statics - for this PE's GPU and its copy engines, or, of the device heap of a PE that is
@@ -79,6 +79,6 @@ bool weft_device_concerns(const void *symmetric, const void *local);
 enum weft_direction weft_device_direction(const void *to, const void *from, int pe);
 
 /* Clears at once, on the stream of host calls. A failure ends the job. */
-void weft_device_clear(void *p, size_t bytes, const char *call);
+void weft_device_clear(void *p, size_t bytes);
 
 #endif

@@ -13,17 +13,17 @@ static struct weft_team *world_team(void) {
     return weft_team_find(SHMEM_TEAM_WORLD);
 }
 
-int weft_device_agree(int error, const char *call) {
+int weft_device_agree(int error) {
     uint64_t culprit = error ? (uint64_t)weft_job.pe : UINT64_MAX;
-    culprit = weft_sync_min(world_team(), culprit, call);
+    culprit = weft_sync_min(world_team(), culprit);
     if (error || culprit == UINT64_MAX)
         return error;
-    return weft_fail(-ENODEV, "%s: PE %d could not, and says why in its weft_last_error()", call,
-                     (int)culprit);
+    return weft_fail(-ENODEV, "%s: PE %d could not, and says why in its weft_last_error()",
+                     weft_current_call, (int)culprit);
 }
 
 /* What the driver says of memory that it cannot give to this PE's GPU is not enough. */
-static int attach_explain(int error, int pe, const char *call) {
+static int attach_explain(int error, int pe) {
     char text[256];
     snprintf(text, sizeof text, "%s", weft_fail_text());
     if (weft_device.peers[pe].ordinal >= 0)
@@ -32,43 +32,44 @@ static int attach_explain(int error, int pe, const char *call) {
                      "%s: the GPU of PE %d is hidden from this PE (CUDA_VISIBLE_DEVICES), and its "
                      "memory seems to be out of reach: show all GPUs to all PEs, then what cannot "
                      "go directly goes through memory of the host (%s)",
-                     call, pe, text);
+                     weft_current_call, pe, text);
 }
 
-static int peers_attach(struct weft_gpu_window *window, const int *fds, const char *call) {
+static int peers_attach(struct weft_gpu_window *window, const int *fds) {
     int error = 0;
     for (int pe = 0; pe < weft_job.npes; pe++) {
         const struct weft_gpu_peer *peer = &weft_device.peers[pe];
         if (pe != weft_job.pe && error == 0 &&
-            (error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe], peer, call)) != 0)
-            error = attach_explain(error, pe, call);
+            (error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe], peer)) != 0)
+            error = attach_explain(error, pe);
         close(fds[pe]);
     }
     return error;
 }
 
 /* Every PE's extent to every PE. The own memory is there on all. */
-static int extent_exchange(struct weft_gpu_window *window, int fd, const char *call) {
+static int extent_exchange(struct weft_gpu_window *window, int fd) {
     size_t npes = (size_t)weft_job.npes;
     int *fds = calloc(npes, sizeof *fds);
     char mine = 0, *all = malloc(npes); /* a message has something in it */
-    int error = weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call), call);
+    int error =
+        weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call));
     struct weft_exchange exchange = {
         .mine = &mine, .bytes = sizeof mine, .all = all, .fds = &fd, .nfds = 1, .all_fds = fds};
     if (error == 0)
-        error = weft_boot_exchange(&exchange, call);
+        error = weft_boot_exchange(&exchange);
     if (error == 0)
-        error = weft_device_agree(peers_attach(window, fds, call), call);
+        error = weft_device_agree(peers_attach(window, fds));
     free(fds);
     free(all);
     return error;
 }
 
-int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char *call) {
-    int fd = -1, own = weft_gpu_window_commit(window, bytes, &fd, call);
-    int error = weft_device_agree(own, call);
+int weft_device_extend(struct weft_gpu_window *window, size_t bytes) {
+    int fd = -1, own = weft_gpu_window_commit(window, bytes, &fd);
+    int error = weft_device_agree(own);
     if (error == 0)
-        error = extent_exchange(window, fd, call);
+        error = extent_exchange(window, fd);
     if (error && own == 0)
         weft_gpu_window_retract(window);
     if (error == 0)

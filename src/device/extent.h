@@ -8,9 +8,9 @@
 
 /* Whether all PEs have come so far: 0, this PE's own error with its text, or that of another.
  * Collective over WORLD. */
-int weft_device_agree(int error, const char *call);
+int weft_device_agree(int error);
 
 /* One more extent of `bytes` of a window on every PE, or on none. Collective over WORLD. */
-int weft_device_extend(struct weft_gpu_window *window, size_t bytes, const char *call);
+int weft_device_extend(struct weft_gpu_window *window, size_t bytes);
 
 #endif

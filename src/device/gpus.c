@@ -16,13 +16,13 @@ static struct {
     _Atomic int count;
 } others = {.changing = PTHREAD_MUTEX_INITIALIZER};
 
-static int ordinal_check(int ordinal, const char *call) {
+static int ordinal_check(int ordinal) {
     int count = 0;
-    int error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), call, "counting GPUs");
+    int error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), "counting GPUs");
     if (error || (ordinal >= 0 && ordinal < count && ordinal < OTHERS_MAX))
         return error;
-    return weft_fail(-EINVAL, "%s: argument gpu is %d: CUDA sees %d GPUs here, pass 0 to %d", call,
-                     ordinal, count, count - 1);
+    return weft_fail(-EINVAL, "%s: argument gpu is %d: CUDA sees %d GPUs here, pass 0 to %d",
+                     weft_current_call, ordinal, count, count - 1);
 }
 
 static bool other_is_open(int ordinal) {
@@ -50,9 +50,9 @@ static int other_open(int ordinal) {
     return 0;
 }
 
-int weft_device_gpu_use(int ordinal, const char *call) {
-    int error = weft_device_begin(call);
-    if (error || ordinal == WEFT_DEVICE_OWN || (error = ordinal_check(ordinal, call)) != 0)
+int weft_device_gpu_use(int ordinal) {
+    int error = weft_device_begin();
+    if (error || ordinal == WEFT_DEVICE_OWN || (error = ordinal_check(ordinal)) != 0)
         return error;
     pthread_mutex_lock(&others.changing);
     if (ordinal != weft_device.gpu->ordinal && !other_is_open(ordinal))
@@ -61,8 +61,8 @@ int weft_device_gpu_use(int ordinal, const char *call) {
     return error;
 }
 
-int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal, const char *call) {
-    int error = weft_device_gpu_use(ordinal, call);
+int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal) {
+    int error = weft_device_gpu_use(ordinal);
     if (error)
         return error;
     return weft_gpu_open(gpu, ordinal == WEFT_DEVICE_OWN ? weft_device.gpu->ordinal : ordinal);

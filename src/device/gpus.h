@@ -11,10 +11,10 @@ enum { WEFT_DEVICE_OWN = -1 };
 
 /* This job works with that GPU from now on: it is open, and kernels run there. By any thread.
  * -EINVAL with text when there is no such GPU. */
-int weft_device_gpu_use(int ordinal, const char *call);
+int weft_device_gpu_use(int ordinal);
 
 /* The same, and opens it for the caller, who closes it (weft_gpu_close), behind the job, too. */
-int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal, const char *call);
+int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal);
 
 /* The one whose context is current in the calling thread, whose streams the program means then;
  * this PE's where that is none of them. With this PE's open. */

@@ -11,11 +11,11 @@
 
 enum { GROWTH_STEP = 2 << 20 }; /* what GPUs map at least */
 
-static int heap_grow(size_t need, size_t bytes, const char *call);
+static int heap_grow(size_t need, size_t bytes);
 static bool heap_give_back(void);
 
-static void heap_copy(void *to, const void *from, size_t bytes, const char *call) {
-    if (weft_gpu_memory_copy(weft_device.gpu, to, from, bytes, call))
+static void heap_copy(void *to, const void *from, size_t bytes) {
+    if (weft_gpu_memory_copy(weft_device.gpu, to, from, bytes))
         weft_job_panic("%s", weft_fail_text());
 }
 
@@ -28,9 +28,9 @@ struct weft_arena weft_device_arena = {
     .give_back = heap_give_back,
 };
 
-int weft_device_heap_open(const char *call) {
+int weft_device_heap_open(void) {
     return weft_arena_open(&weft_device_arena, weft_device.heap.slot_bytes)
-               ? weft_fail(-ENOMEM, "%s: no memory", call)
+               ? weft_fail(-ENOMEM, "%s: no memory", weft_current_call)
                : 0;
 }
 
@@ -78,43 +78,42 @@ static size_t heap_step_up(size_t bytes) {
 }
 
 /* By half of what there is, so that extents stay few, if every GPU has twice that. */
-static size_t heap_growth(size_t have, size_t need, const char *call) {
-    size_t least = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), heap_available(), call);
+static size_t heap_growth(size_t have, size_t need) {
+    size_t least = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), heap_available());
     size_t generous = heap_step_up(have / 2);
     return generous > need - have && generous <= least / 2 ? generous : need - have;
 }
 
-static int heap_grow(size_t need, size_t bytes, const char *call) {
+static int heap_grow(size_t need, size_t bytes) {
     (void)bytes;
     size_t have = weft_arena_limit(&weft_device_arena);
     if (need > weft_device.heap.slot_bytes)
         return weft_fail(-ENOMEM,
                          "%s: the symmetric heap of GPU memory would need %s, and a "
                          "PE has %s of addresses for it",
-                         call, weft_size(need).text, weft_size(weft_device.heap.slot_bytes).text);
-    int error =
-        weft_device_extend(&weft_device.heap, heap_growth(have, heap_step_up(need), call), call);
+                         weft_current_call, weft_size(need).text,
+                         weft_size(weft_device.heap.slot_bytes).text);
+    int error = weft_device_extend(&weft_device.heap, heap_growth(have, heap_step_up(need)));
     if (error == 0)
         weft_arena_extend(&weft_device_arena, weft_window_bytes(&weft_device.heap.window));
     return error;
 }
 
-void *weft_device_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
-                         const char *call) {
+void *weft_device_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    void *p = weft_arena_malloc(arena, bytes, alignment, zero, call);
+    void *p = weft_arena_malloc(arena, bytes, alignment, zero);
     weft_gpu_leave(scope);
     return p;
 }
 
-void weft_device_free(struct weft_arena *arena, void *p, const char *call) {
-    weft_arena_free(arena, p, call);
+void weft_device_free(struct weft_arena *arena, void *p) {
+    weft_arena_free(arena, p);
     heap_expect_return();
 }
 
-void *weft_device_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call) {
+void *weft_device_realloc(struct weft_arena *arena, void *p, size_t bytes) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    void *moved = weft_arena_realloc(arena, p, bytes, call);
+    void *moved = weft_arena_realloc(arena, p, bytes);
     weft_gpu_leave(scope);
     heap_expect_return();
     return moved;

@@ -12,13 +12,12 @@ struct weft_arena;
 
 /* The objects of the device heap, and their allocation, as core/space.h has it. */
 extern struct weft_arena weft_device_arena;
-void *weft_device_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
-                         const char *call);
-void *weft_device_realloc(struct weft_arena *arena, void *p, size_t bytes, const char *call);
-void weft_device_free(struct weft_arena *arena, void *p, const char *call);
+void *weft_device_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero);
+void *weft_device_realloc(struct weft_arena *arena, void *p, size_t bytes);
+void weft_device_free(struct weft_arena *arena, void *p);
 
 /* The bookkeeping of the device heap, whose addresses have been reserved. */
-int weft_device_heap_open(const char *call);
+int weft_device_heap_open(void);
 void weft_device_heap_close(void);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "device/device.h"
+#include "device/extent.h"
 
 static int member_pe(const struct weft_device_links *links, int member) {
     return links->pes ? links->pes[member] : member;
@@ -24,9 +25,8 @@ static uint32_t link_token(int from, int to) {
 static int word_copy(const struct weft_device_links *links, int member, void *to,
                      const void *from) {
     if (!links->staged || !weft_device_staged(member))
-        return weft_gpu_memory_copy(links->gpu, to, from, sizeof(uint32_t), links->call);
-    return weft_gpu_agent_copy(weft_device_agent(member, links->call), to, from, sizeof(uint32_t),
-                               links->call);
+        return weft_gpu_memory_copy(links->gpu, to, from, sizeof(uint32_t));
+    return weft_gpu_agent_copy(weft_device_agent(member), to, from, sizeof(uint32_t));
 }
 
 static int tokens_write(const struct weft_device_links *links) {
@@ -47,7 +47,7 @@ static int token_check(const struct weft_device_links *links, int from, int memb
         error = weft_fail(-EIO,
                           "%s: what PE %d wrote to the GPU of PE %d is not what PE %d reads there: "
                           "the link between their GPUs does not work",
-                          links->call, from, in, weft_job.pe);
+                          weft_current_call, from, in, weft_job.pe);
     return error;
 }
 
@@ -66,15 +66,14 @@ int weft_device_links_try(const struct weft_device_links *links) {
     return error ? error : links->agree(links->context, tokens_check(links));
 }
 
-int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe,
-                            const char *call) {
+int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe) {
     if (peer->ordinal < 0 || peer->access)
         return 0;
     return weft_fail(
         -ENOTSUP,
         "%s: GPU %d of this PE has no peer access to GPU %d, that of PE %d: start with "
         "GPUs that `nvidia-smi topo -p2p rw` shows as OK",
-        call, gpu->ordinal, peer->ordinal, pe);
+        weft_current_call, gpu->ordinal, peer->ordinal, pe);
 }
 
 /* Who wants to try whom: one row of bits a PE. */
@@ -85,8 +84,6 @@ struct wishes {
 struct trials {
     struct wishes *wishes; /* of each PE */
     weft_cu_stream stream; /* of additions over links; the own ones are on that of host calls */
-    int (*agree)(const void *call, int own);
-    const char *call;
 };
 
 static bool trial_is_wanted(const struct trials *trials, int pe, int other) {
@@ -107,7 +104,7 @@ static int wishes_share(struct trials *trials) {
         if (weft_device.peers[pe].ordinal < 0)
             mine.bits[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
     struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = trials->wishes};
-    return weft_boot_exchange(&exchange, trials->call);
+    return weft_boot_exchange(&exchange);
 }
 
 /* Among the words of WORLD, which nobody uses yet. */
@@ -121,21 +118,19 @@ static struct weft_gpu_trial *trial_at(int pe) {
 static int round_run(const struct trials *trials, int tried, int trier) {
     int error = 0;
     if (trial_is_wanted(trials, trier, weft_job.pe))
-        error = weft_gpu_try_atomics(trial_at(weft_job.pe), true, weft_device.gpu->stream,
-                                     trials->call);
+        error = weft_gpu_try_atomics(trial_at(weft_job.pe), true, weft_device.gpu->stream);
     if (error == 0 && trial_is_wanted(trials, weft_job.pe, tried))
-        error = weft_gpu_try_atomics(trial_at(tried), false, trials->stream, trials->call);
+        error = weft_gpu_try_atomics(trial_at(tried), false, trials->stream);
     if (error == 0)
-        error = weft_gpu_synchronize(trials->stream, trials->call);
-    return error ? error : weft_gpu_synchronize(weft_device.gpu->stream, trials->call);
+        error = weft_gpu_synchronize(trials->stream);
+    return error ? error : weft_gpu_synchronize(weft_device.gpu->stream);
 }
 
 static int result_take(const struct trials *trials, int tried) {
     struct weft_gpu_trial trial = {0};
     if (!trial_is_wanted(trials, weft_job.pe, tried))
         return 0;
-    int error =
-        weft_gpu_memory_copy(weft_device.gpu, &trial, trial_at(tried), sizeof trial, trials->call);
+    int error = weft_gpu_memory_copy(weft_device.gpu, &trial, trial_at(tried), sizeof trial);
     weft_device.peers[tried].atomics =
         error == 0 && trial.added > 0 && trial.word == trial.made + trial.added;
     return error;
@@ -145,13 +140,13 @@ static int rounds_run(const struct trials *trials) {
     int npes = weft_job.npes, error = 0;
     for (int distance = 1; distance < npes && error == 0; distance++) {
         int tried = (weft_job.pe + distance) % npes, trier = (weft_job.pe + npes - distance) % npes;
-        error = trials->agree(trials->call, round_run(trials, tried, trier));
+        error = weft_device_agree(round_run(trials, tried, trier));
         if (error == 0)
-            error = trials->agree(trials->call, result_take(trials, tried));
+            error = weft_device_agree(result_take(trials, tried));
         if (error == 0)
-            weft_device_clear(trial_at(weft_job.pe), sizeof(struct weft_gpu_trial), trials->call);
+            weft_device_clear(trial_at(weft_job.pe), sizeof(struct weft_gpu_trial));
         if (error == 0)
-            error = trials->agree(trials->call, 0);
+            error = weft_device_agree(0);
     }
     return error;
 }
@@ -159,8 +154,8 @@ static int rounds_run(const struct trials *trials) {
 static int trials_run(struct trials *trials) {
     int error = weft_cuda_check(
         weft_cuda.cuStreamCreateWithPriority(&trials->stream, WEFT_CU_STREAM_NON_BLOCKING, 0),
-        trials->call, "a stream to try atomics on");
-    error = trials->agree(trials->call, error);
+        "a stream to try atomics on");
+    error = weft_device_agree(error);
     if (error == 0)
         error = rounds_run(trials);
     if (trials->stream)
@@ -168,14 +163,14 @@ static int trials_run(struct trials *trials) {
     return error;
 }
 
-int weft_device_try_atomics(int (*agree)(const void *call, int own), const char *call) {
-    struct trials trials = {.agree = agree, .call = call};
+int weft_device_try_atomics(void) {
     if (weft_job.npes > WEFT_GPU_MEMBERS_MAX)
         return 0;
-    trials.wishes = calloc((size_t)weft_job.npes, sizeof *trials.wishes);
-    int error = agree(call, trials.wishes ? 0 : weft_fail(-ENOMEM, "%s: no memory", call));
+    struct trials trials = {.wishes = calloc((size_t)weft_job.npes, sizeof *trials.wishes)};
+    int error = weft_device_agree(
+        trials.wishes ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call));
     if (error == 0)
-        error = agree(call, wishes_share(&trials));
+        error = weft_device_agree(wishes_share(&trials));
     if (error == 0 && trial_is_wanted_by_any(&trials))
         error = trials_run(&trials);
     free(trials.wishes);

@@ -17,18 +17,16 @@ struct weft_device_links {
     void *(*word)(const void *context, int from, int member);
     int (*agree)(const void *context, int own);
     const void *context;
-    const char *call;
 };
 
 /* Collective over the group. 0 or -errno with text, the same on all members. */
 int weft_device_links_try(const struct weft_device_links *links);
 
 /* Whether a GPU of this PE can map the memory of pe's: 0 or -ENOTSUP with text. */
-int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe,
-                            const char *call);
+int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe);
 
 /* Finds out by trying which GPUs that are hidden here this PE's GPU has atomics on. Collective over
  * WORLD, with its words 0, as they are again behind it. */
-int weft_device_try_atomics(int (*agree)(const void *call, int own), const char *call);
+int weft_device_try_atomics(void);
 
 #endif

@@ -37,10 +37,10 @@ static void facts_take(const struct device_facts *all, size_t *slot_bytes) {
 }
 
 /* Those that this PE cannot do without. */
-static int agents_open(const char *call) {
+static int agents_open(void) {
     int error = 0;
     for (int pe = 0; pe < weft_job.npes && error == 0; pe++)
-        if (weft_gpu_peer_staged(&weft_device.peers[pe]) && !weft_device_agent(pe, call))
+        if (weft_gpu_peer_staged(&weft_device.peers[pe]) && !weft_device_agent(pe))
             error = -ENODEV;
     return error;
 }
@@ -52,37 +52,33 @@ static bool peers_have_staged(void) {
     return has;
 }
 
-static int facts_meet(size_t *slot_bytes, const char *call) {
+static int facts_meet(size_t *slot_bytes) {
     size_t npes = (size_t)weft_job.npes;
     struct device_facts mine = {weft_device.gpu->uuid, weft_device.gpu->memory_bytes,
                                 weft_device.gpu->granularity};
     struct device_facts *all = calloc(npes, sizeof *all);
     struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = all};
     weft_device.peers = calloc(npes, sizeof *weft_device.peers);
-    int error = all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", call);
-    error = weft_device_agree(error, call);
-    if (error == 0 && (error = weft_boot_exchange(&exchange, call)) == 0)
+    int error =
+        all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
+    error = weft_device_agree(error);
+    if (error == 0 && (error = weft_boot_exchange(&exchange)) == 0)
         facts_take(all, slot_bytes);
     free(all);
     if (error)
         return error;
-    weft_device.staged =
-        weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), !peers_have_staged(), call) == 0;
-    return weft_device_agree(agents_open(call), call);
+    weft_device.staged = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), !peers_have_staged()) == 0;
+    return weft_device_agree(agents_open());
 }
 
-static int world_agree(const void *call, int own) {
-    return weft_device_agree(own, call);
-}
-
-static int windows_open(size_t slot_bytes, const char *call) {
+static int windows_open(size_t slot_bytes) {
     weft_device.heap =
         (struct weft_gpu_window){.gpu = weft_device.gpu, .mine = (uint32_t)weft_job.pe};
-    int error = weft_gpu_window_alloc(&weft_device.heap, (uint32_t)weft_job.npes, slot_bytes, call);
-    error = weft_device_agree(error, call);
+    int error = weft_gpu_window_alloc(&weft_device.heap, (uint32_t)weft_job.npes, slot_bytes);
+    error = weft_device_agree(error);
     if (error == 0)
-        error = weft_device_words_open(world_agree, call);
-    return error ? error : weft_device_agree(weft_device_heap_open(call), call);
+        error = weft_device_words_open();
+    return error ? error : weft_device_agree(weft_device_heap_open());
 }
 
 /* What bring_up made. */
@@ -96,24 +92,24 @@ static void gpus_take_down(void) {
     weft_device = (struct weft_device){.gpu = weft_device.gpu};
 }
 
-static int gpus_bring_up(const char *call) {
+static int gpus_bring_up(void) {
     size_t slot_bytes = 0;
-    int error = weft_device_agree(weft_device_begin(call), call);
+    int error = weft_device_agree(weft_device_begin());
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    if ((error = facts_meet(&slot_bytes, call)) == 0)
-        error = windows_open(slot_bytes, call);
+    if ((error = facts_meet(&slot_bytes)) == 0)
+        error = windows_open(slot_bytes);
     if (error) /* the GPU stays open: this PE may use it alone, on streams and in graphs */
         gpus_take_down();
     weft_gpu_leave(scope);
     return error;
 }
 
-int weft_device_open(const char *call) {
+int weft_device_open(void) {
     if (weft_device.open)
         return 0;
-    int error = gpus_bring_up(call);
+    int error = gpus_bring_up();
     if (error)
         return error;
     weft_device.open = true;

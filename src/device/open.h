@@ -8,7 +8,7 @@
 /* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
  * text. Every pair of PEs has been tried with data then. Where that fails, what weft_device_begin
  * has opened stays open. */
-int weft_device_open(const char *call);
+int weft_device_open(void);
 void weft_device_close(void);
 
 #endif

@@ -10,36 +10,36 @@ static bool memory_is_out_of_reach(const void *p) {
 }
 
 /* Behind the payload, which is enqueued. */
-static void signal_enqueue(const struct weft_put_signal *put, const char *call) {
+static void signal_enqueue(const struct weft_put_signal *put) {
     weft_device_must(weft_gpu_signal(put->sig_addr, put->signal, put->op == WEFT_SIGNAL_ADD,
-                                     weft_device.gpu->stream, call));
+                                     weft_device.gpu->stream));
     weft_device_note();
 }
 
 /* A small payload and its signal are one kernel, where the kernel reaches the source. The addresses
  * of `put` are as this PE's GPU has them. */
-static void payload_announce(const struct weft_put_signal *put, int pe, const char *call) {
+static void payload_announce(const struct weft_put_signal *put, int pe) {
     if (put->bytes <= WEFT_GPU_SMALL) {
-        weft_device_must(weft_gpu_put_signal(put, weft_device.gpu->stream, call));
+        weft_device_must(weft_gpu_put_signal(put, weft_device.gpu->stream));
         weft_device_note();
     } else {
-        weft_device_enqueue(put->dest, put->source, put->bytes, pe, call);
-        signal_enqueue(put, call);
+        weft_device_enqueue(put->dest, put->source, put->bytes, pe);
+        signal_enqueue(put);
     }
 }
 
 /* What the kernels cannot read passes through the staging buffer, or goes by a copy engine. */
-static void payload_announce_private(const struct weft_put_signal *put, int pe, const char *call) {
+static void payload_announce_private(const struct weft_put_signal *put, int pe) {
     struct weft_put_signal staged = *put;
     void *staging = put->bytes <= WEFT_DEVICE_STAGING_BYTES ? weft_device_staging_take() : NULL;
     if (staging) {
         staged.source = memcpy(staging, put->source, put->bytes);
-        payload_announce(&staged, pe, call);
-        weft_device_complete(call);
+        payload_announce(&staged, pe);
+        weft_device_complete();
         weft_device_staging_give();
     } else {
-        weft_device_enqueue(put->dest, put->source, put->bytes, pe, call);
-        signal_enqueue(put, call);
+        weft_device_enqueue(put->dest, put->source, put->bytes, pe);
+        signal_enqueue(put);
     }
 }
 
@@ -47,36 +47,36 @@ static void payload_announce_private(const struct weft_put_signal *put, int pe, 
  * for processors to change, that of a GPU which is staged is for that GPU. When the payload has
  * arrived.
  */
-static int payload_put_then_signal(const struct weft_put_signal *put, int pe, const char *call) {
+static int payload_put_then_signal(const struct weft_put_signal *put, int pe) {
     int error = weft_device_concerns(put->dest, put->source)
-                    ? weft_device_put(put->dest, put->source, put->bytes, pe, true, call)
+                    ? weft_device_put(put->dest, put->source, put->bytes, pe, true)
                     : weft_rma_put_near(put->dest, put->source, put->bytes, pe);
     if (error)
         return error;
-    weft_device_quiet(call);
-    return weft_device_signal(put->sig_addr, put->signal, put->op, pe, call);
+    weft_device_quiet();
+    return weft_device_signal(put->sig_addr, put->signal, put->op, pe);
 }
 
-int weft_device_put_signal(const struct weft_put_signal *put, int pe, const char *call) {
+int weft_device_put_signal(const struct weft_put_signal *put, int pe) {
     struct weft_put_signal near = *put;
     near.dest = weft_device_near(put->dest, put->bytes, pe);
     near.sig_addr = weft_device_near(put->sig_addr, sizeof *put->sig_addr, pe);
     if (!near.sig_addr || (!near.dest && put->bytes != 0))
         return weft_near_error(near.sig_addr ? put->bytes : sizeof *put->sig_addr, pe);
     if (!weft_device_holds(put->sig_addr) || !weft_device_changes(pe, put->op == WEFT_SIGNAL_ADD))
-        return payload_put_then_signal(put, pe, call);
+        return payload_put_then_signal(put, pe);
     if (put->bytes != 0 && !weft_device_concerns(put->dest, put->source)) {
         weft_rma_put_near(put->dest, put->source, put->bytes, pe); /* seen before the signal */
         near.bytes = 0;
     }
     if (near.bytes == 0)
-        return weft_device_signal(put->sig_addr, put->signal, put->op, pe, call);
+        return weft_device_signal(put->sig_addr, put->signal, put->op, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     (memory_is_out_of_reach(near.source) || memory_is_out_of_reach(near.dest)
          ? payload_announce_private
-         : payload_announce)(&near, pe, call);
+         : payload_announce)(&near, pe);
     if (!put->nbi)
-        weft_device_drain(call);
+        weft_device_drain();
     weft_gpu_leave(scope);
     return 0;
 }

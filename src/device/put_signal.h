@@ -7,6 +7,6 @@
 #include "core/route.h"
 
 /* Complete on return, or, with nbi, behind weft_device_quiet. */
-int weft_device_put_signal(const struct weft_put_signal *put, int pe, const char *call);
+int weft_device_put_signal(const struct weft_put_signal *put, int pe);
 
 #endif

@@ -70,7 +70,7 @@ static union weft_cu_word_op ticket_next(uint32_t *ticket) {
                                    .flags = WEFT_CU_WRITE_ORDERED};
 }
 
-uint32_t weft_device_ticket(const char *call) {
+uint32_t weft_device_ticket(void) {
     uint32_t ticket;
     int error = WEFT_CU_SUCCESS;
     pthread_mutex_lock(&queue.changing);
@@ -82,11 +82,11 @@ uint32_t weft_device_ticket(const char *call) {
         error =
             weft_cuda.cuStreamWriteValue32(weft_device.gpu->stream, op.address, op.value, op.flags);
     pthread_mutex_unlock(&queue.changing);
-    weft_device_must(weft_cuda_check(error, call, "writing a word in stream order"));
+    weft_device_must(weft_cuda_check(error, "writing a word in stream order"));
     return ticket;
 }
 
-bool weft_device_write_word(void *word, uint64_t value, size_t bytes, const char *call) {
+bool weft_device_write_word(void *word, uint64_t value, size_t bytes) {
     uint32_t ticket;
     bool wide = bytes == sizeof(uint64_t);
     if (atomic_load(&queue.unwritable))
@@ -106,15 +106,15 @@ bool weft_device_write_word(void *word, uint64_t value, size_t bytes, const char
         atomic_store(&queue.unwritable, true);
         return false;
     }
-    weft_device_must(weft_cuda_check(error, call, "writing words in stream order"));
+    weft_device_must(weft_cuda_check(error, "writing words in stream order"));
     return true;
 }
 
 /* What the driver says of the stream: whether it has come to its end. */
-static bool stream_drained(const char *call) {
+static bool stream_drained(void) {
     int error = weft_cuda.cuStreamQuery(weft_device.gpu->stream);
     if (error != WEFT_CU_NOT_READY)
-        weft_device_must(weft_cuda_check(error, call, "waiting for the GPU"));
+        weft_device_must(weft_cuda_check(error, "waiting for the GPU"));
     return error == WEFT_CU_SUCCESS;
 }
 
@@ -124,27 +124,27 @@ static bool ticket_is_reached(uint32_t ticket) {
                            atomic_load_explicit(&mailbox->completed, memory_order_acquire), ticket);
 }
 
-void weft_device_await(uint32_t ticket, const char *call) {
-    struct weft_waiter waiter = {.call = call, .pe = WEFT_PE_NONE};
+void weft_device_await(uint32_t ticket) {
+    struct weft_waiter waiter = {.pe = WEFT_PE_NONE};
     for (uint32_t turn = 1; !ticket_is_reached(ticket); turn++) {
-        if (!queue.registered && stream_drained(call))
+        if (!queue.registered && stream_drained())
             atomic_store(&atomic_load(&queue.mailbox)->completed, ticket);
         else if (turn % QUERY_TURNS == 0)
-            stream_drained(call);
+            stream_drained();
         weft_waiter_turn(&waiter);
     }
     weft_waiter_end(&waiter);
     if (weft_job_aborted()) /* the GPU has given up what it waited for */
-        weft_job_die_aborted(call);
+        weft_job_die_aborted();
 }
 
 bool weft_device_drained(void) {
     return !atomic_load(&queue.noted) && ticket_is_reached(atomic_load(&queue.issued));
 }
 
-void weft_device_drain(const char *call) {
+void weft_device_drain(void) {
     bool noted = atomic_load(&queue.noted);
-    weft_device_await(noted ? weft_device_ticket(call) : atomic_load(&queue.issued), call);
+    weft_device_await(noted ? weft_device_ticket() : atomic_load(&queue.issued));
 }
 
 void *weft_device_staging_take(void) {

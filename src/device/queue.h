@@ -19,21 +19,21 @@ void weft_device_must(int result);
 /* Work has been enqueued without a ticket: a quiet has to bring one. */
 void weft_device_note(void);
 
-uint32_t weft_device_ticket(const char *call);
-void weft_device_await(uint32_t ticket, const char *call);
+uint32_t weft_device_ticket(void);
+void weft_device_await(uint32_t ticket);
 
 /* Waits for what this thread has enqueued. */
-static inline void weft_device_complete(const char *call) {
-    weft_device_await(weft_device_ticket(call), call);
+static inline void weft_device_complete(void) {
+    weft_device_await(weft_device_ticket());
 }
 
 /* A word of GPU memory <- the value, 4 or 8 bytes of it, by the stream itself and without a kernel,
  * and a ticket behind it, in one call of the driver: the value travels within the command. False,
  * and nothing has been enqueued, where the driver does not do this. */
-bool weft_device_write_word(void *word, uint64_t value, size_t bytes, const char *call);
+bool weft_device_write_word(void *word, uint64_t value, size_t bytes);
 
 /* Waits for everything that this PE has enqueued. */
-void weft_device_drain(const char *call);
+void weft_device_drain(void);
 
 /* Whether there is nothing to wait for. Cheap. */
 bool weft_device_drained(void);

@@ -8,9 +8,9 @@
 #include "device/queue.h"
 #include "device/stage.h"
 
-void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe, const char *call) {
+void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe) {
     enum weft_direction direction = weft_device_direction(to, from, pe);
-    weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_device.gpu->stream, call));
+    weft_device_must(weft_gpu_copy(to, from, bytes, direction, weft_device.gpu->stream));
     weft_device_note();
 }
 
@@ -19,132 +19,127 @@ static bool host_is_out_of_reach(const void *p) {
 }
 
 /* Both false where there is no staging buffer. */
-static bool put_by_staging(void *to, const void *from, size_t bytes, int pe, const char *call) {
+static bool put_by_staging(void *to, const void *from, size_t bytes, int pe) {
     void *staging = weft_device_staging_take();
     if (!staging)
         return false;
     memcpy(staging, from, bytes);
-    weft_device_enqueue(to, staging, bytes, pe, call);
-    weft_device_complete(call);
+    weft_device_enqueue(to, staging, bytes, pe);
+    weft_device_complete();
     weft_device_staging_give();
     return true;
 }
 
-static bool get_by_staging(void *to, const void *from, size_t bytes, int pe, const char *call) {
+static bool get_by_staging(void *to, const void *from, size_t bytes, int pe) {
     void *staging = weft_device_staging_take();
     if (!staging)
         return false;
-    weft_device_enqueue(staging, from, bytes, pe, call);
-    weft_device_complete(call);
+    weft_device_enqueue(staging, from, bytes, pe);
+    weft_device_complete();
     memcpy(to, staging, bytes);
     weft_device_staging_give();
     return true;
 }
 
-static void put_from_here(void *to, const void *from, size_t bytes, int pe, bool nbi,
-                          const char *call) {
+static void put_from_here(void *to, const void *from, size_t bytes, int pe, bool nbi) {
     if (bytes <= WEFT_DEVICE_STAGING_BYTES && host_is_out_of_reach(from) &&
-        put_by_staging(to, from, bytes, pe, call))
+        put_by_staging(to, from, bytes, pe))
         return;
-    weft_device_enqueue(to, from, bytes, pe, call);
+    weft_device_enqueue(to, from, bytes, pe);
     if (!nbi)
-        weft_device_complete(call);
+        weft_device_complete();
 }
 
-static void get_to_here(void *to, const void *from, size_t bytes, int pe, bool nbi,
-                        const char *call) {
+static void get_to_here(void *to, const void *from, size_t bytes, int pe, bool nbi) {
     if (bytes <= WEFT_DEVICE_STAGING_BYTES && host_is_out_of_reach(to) &&
-        get_by_staging(to, from, bytes, pe, call))
+        get_by_staging(to, from, bytes, pe))
         return;
-    weft_device_enqueue(to, from, bytes, pe, call);
+    weft_device_enqueue(to, from, bytes, pe);
     if (!nbi)
-        weft_device_complete(call);
+        weft_device_complete();
 }
 
 /* Whether the stream could be given the word to write, whose value the host has at `source`. */
-static bool word_put(void *to, const void *dest, const void *source, size_t bytes,
-                     const char *call) {
+static bool word_put(void *to, const void *dest, const void *source, size_t bytes) {
     uint64_t value = 0;
     if ((bytes != sizeof(uint64_t) && bytes != sizeof(uint32_t)) || (uintptr_t)to % bytes != 0 ||
         !weft_device_holds(dest))
         return false;
     memcpy(&value, source, bytes);
-    return weft_device_write_word(to, value, bytes, call);
+    return weft_device_write_word(to, value, bytes);
 }
 
-int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                    const char *call) {
+int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
     void *to = weft_device_near(dest, bytes, pe);
     if (!to || bytes == 0)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool is_word = bytes <= sizeof(uint64_t) && weft_gpu_memory_kind(source) != WEFT_MEMORY_DEVICE;
     if (weft_device_stages(dest, pe))
-        weft_stage_put(to, source, bytes, pe, call);
-    else if (!is_word || !word_put(to, dest, source, bytes, call))
-        put_from_here(to, source, bytes, pe, nbi, call);
+        weft_stage_put(to, source, bytes, pe);
+    else if (!is_word || !word_put(to, dest, source, bytes))
+        put_from_here(to, source, bytes, pe, nbi);
     weft_gpu_leave(scope);
     return 0;
 }
 
-int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe, const char *call) {
+int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe) {
     void *to = weft_device_near(dest, bytes, pe);
     if (!to)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(dest, pe))
-        weft_stage_put(to, value, bytes, pe, call);
-    else if (!word_put(to, dest, value, bytes, call))
-        put_from_here(to, value, bytes, pe, false, call);
+        weft_stage_put(to, value, bytes, pe);
+    else if (!word_put(to, dest, value, bytes))
+        put_from_here(to, value, bytes, pe, false);
     weft_gpu_leave(scope);
     return 0;
 }
 
-int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                    const char *call) {
+int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
     const void *from = weft_device_near(source, bytes, pe);
     if (!from || bytes == 0)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
-        weft_stage_get(dest, from, bytes, pe, call);
+        weft_stage_get(dest, from, bytes, pe);
     else
-        get_to_here(dest, from, bytes, pe, nbi, call);
+        get_to_here(dest, from, bytes, pe, nbi);
     weft_gpu_leave(scope);
     return 0;
 }
 
-int weft_device_get_value(void *value, const void *source, size_t bytes, int pe, const char *call) {
+int weft_device_get_value(void *value, const void *source, size_t bytes, int pe) {
     const void *from = weft_device_near(source, bytes, pe);
     if (!from)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
-        weft_stage_get(value, from, bytes, pe, call);
-    else if (!get_by_staging(value, from, bytes, pe, call))
-        get_to_here(value, from, bytes, pe, false, call);
+        weft_stage_get(value, from, bytes, pe);
+    else if (!get_by_staging(value, from, bytes, pe))
+        get_to_here(value, from, bytes, pe, false);
     weft_gpu_leave(scope);
     return 0;
 }
 
 /* --- Blocks ---------------------------------------------------------------------------------- */
 
-static void blocks_enqueue(const struct weft_device_blocks *b, const char *call) {
+static void blocks_enqueue(const struct weft_device_blocks *b) {
     weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
                                           b->from_step, b->bytes, b->nblocks,
-                                          weft_device.gpu->stream, call));
+                                          weft_device.gpu->stream));
     weft_device_note();
 }
 
-static void blocks_copy_each(const struct weft_device_blocks *b, int pe, const char *call) {
+static void blocks_copy_each(const struct weft_device_blocks *b, int pe) {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
-        weft_device_enqueue(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe, call);
-    weft_device_complete(call);
+        weft_device_enqueue(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe);
+    weft_device_complete();
 }
 
 /* Blocks [first, first + nblocks) of `b`, with one side packed in the staging buffer. */
 static void blocks_copy_staged(const struct weft_device_blocks *b, size_t first, size_t nblocks,
-                               char *staging, bool pack, const char *call) {
+                               char *staging, bool pack) {
     ptrdiff_t i = (ptrdiff_t)first, packed = (ptrdiff_t)b->bytes;
     struct weft_device_blocks part = {b->to + i * b->to_step,
                                       b->from + i * b->from_step,
@@ -157,33 +152,32 @@ static void blocks_copy_staged(const struct weft_device_blocks *b, size_t first,
     out.from = staging, out.from_step = packed;
     if (pack)
         weft_rma_copy_blocks(in.to, in.to_step, in.from, in.from_step, in.bytes, nblocks);
-    blocks_enqueue(pack ? &out : &in, call);
-    weft_device_complete(call);
+    blocks_enqueue(pack ? &out : &in);
+    weft_device_complete();
     if (!pack)
         weft_rma_copy_blocks(out.to, out.to_step, out.from, out.from_step, out.bytes, nblocks);
 }
 
-static void blocks_copy_packed(const struct weft_device_blocks *b, bool pack, int pe,
-                               const char *call) {
+static void blocks_copy_packed(const struct weft_device_blocks *b, bool pack, int pe) {
     size_t most = WEFT_DEVICE_STAGING_BYTES / b->bytes;
     char *staging = most ? weft_device_staging_take() : NULL;
     if (!staging) {
-        blocks_copy_each(b, pe, call);
+        blocks_copy_each(b, pe);
         return;
     }
     for (size_t done = 0; done < b->nblocks; done += most)
         blocks_copy_staged(b, done, b->nblocks - done < most ? b->nblocks - done : most, staging,
-                           pack, call);
+                           pack);
     weft_device_staging_give();
 }
 
-static void blocks_copy(const struct weft_device_blocks *b, int pe, const char *call) {
+static void blocks_copy(const struct weft_device_blocks *b, int pe) {
     bool pack = host_is_out_of_reach(b->from), unpack = host_is_out_of_reach(b->to);
     if (pack || unpack) {
-        blocks_copy_packed(b, pack, pe, call);
+        blocks_copy_packed(b, pack, pe);
     } else {
-        blocks_enqueue(b, call);
-        weft_device_complete(call);
+        blocks_enqueue(b);
+        weft_device_complete();
     }
 }
 
@@ -222,7 +216,7 @@ static bool shape_has_extent(const struct weft_strided *shape, ptrdiff_t stride)
 }
 
 int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
-                            int pe, const char *call) {
+                            int pe) {
     int error;
     if (shape_is_empty(shape))
         return 0;
@@ -232,15 +226,15 @@ int weft_device_put_strided(void *dest, const void *source, const struct weft_st
     struct weft_device_blocks blocks = blocks_make(to, source, shape);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(dest, pe))
-        weft_stage_put_blocks(&blocks, pe, call);
+        weft_stage_put_blocks(&blocks, pe);
     else
-        blocks_copy(&blocks, pe, call);
+        blocks_copy(&blocks, pe);
     weft_gpu_leave(scope);
     return 0;
 }
 
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
-                            int pe, const char *call) {
+                            int pe) {
     int error;
     if (shape_is_empty(shape))
         return 0;
@@ -250,9 +244,9 @@ int weft_device_get_strided(void *dest, const void *source, const struct weft_st
     struct weft_device_blocks blocks = blocks_make(dest, from, shape);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
-        weft_stage_get_blocks(&blocks, pe, call);
+        weft_stage_get_blocks(&blocks, pe);
     else
-        blocks_copy(&blocks, pe, call);
+        blocks_copy(&blocks, pe);
     weft_gpu_leave(scope);
     return 0;
 }

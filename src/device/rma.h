@@ -10,20 +10,18 @@
 #include "core/rma.h"
 #include "device/device.h"
 
-int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                    const char *call);
-int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi,
-                    const char *call);
+int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi);
+int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 
 /* An element in GPU memory, whose value the host has or wants. */
-int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe, const char *call);
-int weft_device_get_value(void *value, const void *source, size_t bytes, int pe, const char *call);
+int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe);
+int weft_device_get_value(void *value, const void *source, size_t bytes, int pe);
 
 int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
-                            int pe, const char *call);
+                            int pe);
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
-                            int pe, const char *call);
+                            int pe);
 /* A copy between addresses as this PE's GPU has them, on its way. */
-void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe, const char *call);
+void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe);
 
 #endif

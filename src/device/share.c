@@ -35,13 +35,13 @@ static struct weft_gpu_window *share_window(struct weft_share *share) {
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
 
-static int device_alloc(struct weft_block *block, const char *call) {
+static int device_alloc(struct weft_block *block) {
     struct device_block *own = block_own(block);
-    int error = weft_device_gpu_open(&own->gpu, block->device, call);
+    int error = weft_device_gpu_open(&own->gpu, block->device);
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);
-    error = weft_gpu_memory_alloc(&own->memory, own->gpu, block->range.bytes + TAIL_BYTES, call);
+    error = weft_gpu_memory_alloc(&own->memory, own->gpu, block->range.bytes + TAIL_BYTES);
     weft_gpu_leave(scope);
     block->range.at = own->memory.at;
     block->whole_bytes = own->memory.bytes;
@@ -53,13 +53,13 @@ static int device_alloc(struct weft_block *block, const char *call) {
 }
 
 /* The block may be of a job before this one. */
-static int device_show(struct weft_block *block, int *fd, const char *call) {
+static int device_show(struct weft_block *block, int *fd) {
     const struct device_block *own = block_own(block);
-    int error = weft_device_gpu_use(own->gpu->ordinal, call);
+    int error = weft_device_gpu_use(own->gpu->ordinal);
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);
-    error = weft_gpu_memory_export(own->memory.handle, fd, call);
+    error = weft_gpu_memory_export(own->memory.handle, fd);
     weft_gpu_leave(scope);
     return error;
 }
@@ -90,41 +90,40 @@ static int device_free(struct weft_block *block) {
 
 /* --- Shares ----------------------------------------------------------------------------------- */
 
-static int access_check(const struct weft_share *share, const struct weft_block_facts *facts,
-                        const char *call) {
+static int access_check(const struct weft_share *share, const struct weft_block_facts *facts) {
     const struct device_block *own = block_own(share->block);
     int error = 0;
     for (int i = 0; i < share->count && error == 0; i++) {
         struct weft_cu_uuid uuid;
         memcpy(&uuid, facts[i].gpu, sizeof uuid);
         struct weft_gpu_peer peer = weft_gpu_peer_of(own->gpu, &uuid);
-        error = weft_device_links_check(own->gpu, &peer, share->pes[i], call);
+        error = weft_device_links_check(own->gpu, &peer, share->pes[i]);
     }
     return error;
 }
 
-static int slots_map(struct weft_share *share, const int *fds, const char *call) {
+static int slots_map(struct weft_share *share, const int *fds) {
     struct weft_gpu_window *window = share_window(share);
     size_t bytes = share->block->whole_bytes;
     *window = (struct weft_gpu_window){.gpu = block_own(share->block)->gpu,
                                        .mine = (uint32_t)share->member};
-    int error = weft_gpu_window_alloc(window, (uint32_t)share->count, bytes, call);
+    int error = weft_gpu_window_alloc(window, (uint32_t)share->count, bytes);
     if (error)
         return error;
     weft_gpu_window_expect(window, bytes);
     for (int i = 0; i < share->count && error == 0; i++)
-        error = weft_gpu_window_attach(window, (uint32_t)i, fds[i], NULL, call);
+        error = weft_gpu_window_attach(window, (uint32_t)i, fds[i], NULL);
     return error;
 }
 
 static int device_map(struct weft_share *share, const struct weft_block_facts *facts,
-                      const int *fds, const char *call) {
-    int error = access_check(share, facts, call);
+                      const int *fds) {
+    int error = access_check(share, facts);
     if (error)
         return error;
     struct weft_gpu_window *window = share_window(share);
     struct weft_gpu_scope scope = weft_gpu_enter(block_own(share->block)->gpu);
-    error = slots_map(share, fds, call);
+    error = slots_map(share, fds);
     weft_gpu_leave(scope);
     share->window = weft_window_make(weft_window_base(&window->window), window->window.stride,
                                      window->window.count, share->block->range.at);
@@ -173,8 +172,7 @@ static int device_prove(struct weft_share *share, const struct weft_boot_subset 
                                       .me = share->member,
                                       .word = trial_word,
                                       .agree = trial_agree,
-                                      .context = &trial,
-                                      .call = subset->call};
+                                      .context = &trial};
     if (weft_job.npes > TRIED_MAX)
         return 0;
     struct weft_gpu_scope scope = weft_gpu_enter(gpu);

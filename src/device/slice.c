@@ -12,23 +12,22 @@ static int64_t number_known(shmemx_number_t number) {
     return number.at ? 0 : number.value;
 }
 
-static int number_check(const char *call, const char *argument, shmemx_number_t number) {
+static int number_check(const char *argument, shmemx_number_t number) {
     if (!number.at || weft_stream_reaches(number.at))
         return 0;
     return weft_fail(-ENOTSUP,
                      "%s: argument %s lies at %p, which %s does not reach: keep it in memory of "
                      "the GPU",
-                     call, argument, number.at, weft_device.gpu->name);
+                     weft_current_call, argument, number.at, weft_device.gpu->name);
 }
 
-static int slice_check(const char *call, const char *argument, const shmemx_slice_t *slice,
-                       int64_t nelems) {
+static int slice_check(const char *argument, const shmemx_slice_t *slice, int64_t nelems) {
     int64_t begin = number_known(slice->begin);
     if (!weft_slice_fits(begin, nelems, slice->nelems))
-        return weft_fail(-EINVAL,
-                         "%s: argument %s has %zu elements: there are no %lld from number %lld on",
-                         call, argument, slice->nelems, (long long)nelems, (long long)begin);
-    return number_check(call, argument, slice->begin);
+        return weft_fail(
+            -EINVAL, "%s: argument %s has %zu elements: there are no %lld from number %lld on",
+            weft_current_call, argument, slice->nelems, (long long)nelems, (long long)begin);
+    return number_check(argument, slice->begin);
 }
 
 /* More than any array has, where it overflows. */
@@ -51,10 +50,9 @@ struct task {
 };
 
 static int copy_check(const struct weft_slice_copy *copy) {
-    int error = slice_check(copy->call, "dest", copy->dest, number_known(copy->nelems));
-    error =
-        error ? error : slice_check(copy->call, "source", copy->source, number_known(copy->nelems));
-    return error ? error : number_check(copy->call, "nelems", copy->nelems);
+    int error = slice_check("dest", copy->dest, number_known(copy->nelems));
+    error = error ? error : slice_check("source", copy->source, number_known(copy->nelems));
+    return error ? error : number_check("nelems", copy->nelems);
 }
 
 /* Where the array of the other PE lies. An empty one may lie anywhere. */
@@ -62,8 +60,7 @@ static int array_find(void **at, const char *argument, const shmemx_slice_t *sli
                       const struct weft_slice_copy *copy) {
     size_t bytes = array_bytes(slice->nelems, copy->elem_bytes);
     *at = slice->array;
-    return bytes == 0 ? 0
-                      : weft_stream_near(at, argument, slice->array, bytes, copy->pe, copy->call);
+    return bytes == 0 ? 0 : weft_stream_near(at, argument, slice->array, bytes, copy->pe);
 }
 
 static size_t copy_bytes_most(const struct weft_slice_copy *copy) {
@@ -73,19 +70,19 @@ static size_t copy_bytes_most(const struct weft_slice_copy *copy) {
 }
 
 /* Kernels have to reach both sides: a copy engine cannot be told how much there is. */
-static int task_check_reach(const struct task *task, int pe, const char *call) {
+static int task_check_reach(const struct task *task, int pe) {
     if (task->staged)
         return weft_fail(
             -ENOTSUP,
             "%s: no kernel reaches both arrays, for the GPUs of this PE and of PE %d do "
             "not reach each other's memory: numbers have to be known to the host",
-            call, pe);
+            weft_current_call, pe);
     if (weft_stream_reaches(task->to) && weft_stream_reaches(task->from))
         return 0;
     return weft_fail(-ENOTSUP,
                      "%s: %s does not reach both arrays, which it has to where numbers lie in "
                      "memory: keep them in memory of the GPU",
-                     call, weft_device.gpu->name);
+                     weft_current_call, weft_device.gpu->name);
 }
 
 static int task_find(struct task *task, const struct weft_slice_copy *copy, bool put) {
@@ -107,17 +104,17 @@ static int task_find(struct task *task, const struct weft_slice_copy *copy, bool
         .bytes = copy_bytes_most(copy),
         .direction = weft_device_direction(to, from, copy->pe)};
     task->known = !copy->dest->begin.at && !copy->source->begin.at && !copy->nelems.at;
-    return task->known || task->bytes == 0 ? 0 : task_check_reach(task, copy->pe, copy->call);
+    return task->known || task->bytes == 0 ? 0 : task_check_reach(task, copy->pe);
 }
 
 static int task_run(const struct task *task, const struct weft_slice_copy *copy) {
     if (!task->known)
-        return weft_gpu_copy_slice(task->to, task->from, &task->slices, copy->stream, copy->call);
+        return weft_gpu_copy_slice(task->to, task->from, &task->slices, copy->stream);
     char *to = (char *)task->to + (size_t)copy->dest->begin.value * copy->elem_bytes;
     const char *from =
         (const char *)task->from + (size_t)copy->source->begin.value * copy->elem_bytes;
-    return (task->put ? weft_stream_push : weft_stream_pull)(
-        to, from, task->bytes, copy->pe, task->staged, copy->stream, copy->call);
+    return (task->put ? weft_stream_push : weft_stream_pull)(to, from, task->bytes, copy->pe,
+                                                             task->staged, copy->stream);
 }
 
 static int slice_move(const struct weft_slice_copy *copy, bool put) {
@@ -136,17 +133,17 @@ int weft_stream_get_slice(const struct weft_slice_copy *copy) {
 
 /* --- Signals ---------------------------------------------------------------------------------- */
 
-static int host_word_check(bool add, const char *call) {
+static int host_word_check(bool add) {
     if (!weft_device.gpu->sees_registered_memory)
         return weft_fail(-ENOTSUP,
                          "%s: %s sees no words in memory of the host: keep signals in memory of "
                          "SHMEMX_SPACE_DEVICE",
-                         call, weft_device.gpu->name);
+                         weft_current_call, weft_device.gpu->name);
     if (add && !weft_device.gpu->host_atomics)
         return weft_fail(-ENOTSUP,
                          "%s: what %s adds to a word in memory of the host may be lost: set it, or "
                          "keep it in memory of SHMEMX_SPACE_DEVICE",
-                         call, weft_device.gpu->name);
+                         weft_current_call, weft_device.gpu->name);
     return 0;
 }
 
@@ -157,67 +154,65 @@ struct slice_signal {
     const struct weft_gpu_agent *agent;
 };
 
-static int signal32_find_agent(struct slice_signal *signal, int pe, const char *call) {
+static int signal32_find_agent(struct slice_signal *signal, int pe) {
     if (weft_device.peers[pe].ordinal < 0 || signal->give.word.index.at || signal->give.value.at)
         return weft_fail(-ENOTSUP,
                          "%s: the GPU of PE %d has to give this signal itself, because this PE's "
                          "%s its memory: numbers have to be known to the host, and the GPU visible "
                          "here",
-                         call, pe, weft_device_staged(pe) ? "does not reach" : "has no atomics on");
-    signal->agent = weft_device_agent(pe, call);
+                         weft_current_call, pe,
+                         weft_device_staged(pe) ? "does not reach" : "has no atomics on");
+    signal->agent = weft_device_agent(pe);
     return signal->agent ? 0 : -ENODEV;
 }
 
-static int signal32_give(const struct slice_signal *signal, weft_cu_stream stream,
-                         const char *call) {
-    return signal->agent ? weft_gpu_lane_signal32(signal->agent, &signal->give, stream, call)
-                         : weft_gpu_signal32(&signal->give, stream, call);
+static int signal32_give(const struct slice_signal *signal, weft_cu_stream stream) {
+    return signal->agent ? weft_gpu_lane_signal32(signal->agent, &signal->give, stream)
+                         : weft_gpu_signal32(&signal->give, stream);
 }
 
-static int word32_find(struct weft_gpu_word32 *word, const shmemx_slice_t *words, int pe, bool add,
-                       const char *call) {
+static int word32_find(struct weft_gpu_word32 *word, const shmemx_slice_t *words, int pe,
+                       bool add) {
     void *at;
-    int error = slice_check(call, "signals", words, 1);
+    int error = slice_check("signals", words, 1);
     error = error ? error
                   : weft_stream_near(&at, "signals", words->array,
-                                     array_bytes(words->nelems, sizeof(int32_t)), pe, call);
+                                     array_bytes(words->nelems, sizeof(int32_t)), pe);
     if (error)
         return error;
     *word = (struct weft_gpu_word32){at, words->nelems, words->begin, weft_job.pe};
-    return weft_device_holds(words->array) ? 0 : host_word_check(add, call);
+    return weft_device_holds(words->array) ? 0 : host_word_check(add);
 }
 
-static int signal32_find(struct slice_signal *found, const struct weft_slice_signal *signal,
-                         const char *call) {
+static int signal32_find(struct slice_signal *found, const struct weft_slice_signal *signal) {
     int64_t value = number_known(signal->value);
     bool add = signal->op == WEFT_SIGNAL_ADD;
     *found = (struct slice_signal){.give = {.value = signal->value, .add = add}};
     if (value != (int32_t)value)
-        return weft_fail(-EINVAL, "%s: argument signal is %lld: a signal has 32 bits", call,
-                         (long long)value);
-    int error = number_check(call, "signal", signal->value);
-    error = error ? error : word32_find(&found->give.word, signal->words, signal->pe, add, call);
+        return weft_fail(-EINVAL, "%s: argument signal is %lld: a signal has 32 bits",
+                         weft_current_call, (long long)value);
+    int error = number_check("signal", signal->value);
+    error = error ? error : word32_find(&found->give.word, signal->words, signal->pe, add);
     if (error || !weft_device_holds(signal->words->array) || weft_device_changes(signal->pe, add))
         return error;
-    return signal32_find_agent(found, signal->pe, call);
+    return signal32_find_agent(found, signal->pe);
 }
 
-int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream,
-                         const char *call) {
+int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream) {
     struct slice_signal found;
-    int error = signal32_find(&found, signal, call);
-    return error ? error : signal32_give(&found, stream, call);
+    int error = signal32_find(&found, signal);
+    return error ? error : signal32_give(&found, stream);
 }
 
 /* What has gone by a copy engine is announced without a multiprocessor, too: those may all be busy
  * with what the copy hides behind. */
 static int signal32_announce(const struct slice_signal *signal, bool by_engine, bool device_word,
-                             weft_cu_stream stream, const char *call) {
+                             weft_cu_stream stream) {
     const struct weft_gpu_signal32 *s = &signal->give;
     if (!signal->agent && by_engine && device_word && !s->add && !s->word.index.at && !s->value.at)
         return weft_gpu_write32(s->word.words + s->word.index.value, (int32_t)s->value.value,
-                                stream, call);
-    return signal32_give(signal, stream, call);
+                                stream);
+    return signal32_give(signal, stream);
 }
 
 int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
@@ -225,27 +220,27 @@ int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
     struct slice_signal found;
     struct task task;
     int error = task_find(&task, copy, true);
-    error = error ? error : signal32_find(&found, signal, copy->call);
+    error = error ? error : signal32_find(&found, signal);
     if (error)
         return error;
     if (task.bytes == 0 && task.known)
-        return signal32_give(&found, copy->stream, copy->call);
+        return signal32_give(&found, copy->stream);
     bool by_engine =
         task.known && weft_engine_choose(task.direction, task.bytes) == WEFT_ENGINE_COPY;
     if (!by_engine && !task.staged && !found.agent && task.bytes <= WEFT_GPU_SMALL &&
         weft_stream_reaches(task.from) && weft_stream_reaches(task.to))
         return weft_gpu_put_slice_signal(task.to, task.from, &task.slices, &found.give,
-                                         copy->stream, copy->call);
+                                         copy->stream);
     error = task_run(&task, copy);
     return error ? error
                  : signal32_announce(&found, by_engine, weft_device_holds(signal->words->array),
-                                     copy->stream, copy->call);
+                                     copy->stream);
 }
 
 int weft_stream_wait32(const shmemx_slice_t *words, int cmp, shmemx_number_t value,
-                       weft_cu_stream stream, const char *call) {
+                       weft_cu_stream stream) {
     struct weft_gpu_word32 word;
-    int error = number_check(call, "cmp_value", value);
-    error = error ? error : word32_find(&word, words, weft_job.pe, false, call);
-    return error ? error : weft_gpu_wait32(&word, cmp, value, stream, call);
+    int error = number_check("cmp_value", value);
+    error = error ? error : word32_find(&word, words, weft_job.pe, false);
+    return error ? error : weft_gpu_wait32(&word, cmp, value, stream);
 }

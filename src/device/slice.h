@@ -17,7 +17,6 @@ struct weft_slice_copy {
     size_t elem_bytes;
     int pe;
     weft_cu_stream stream;
-    const char *call;
 };
 
 struct weft_slice_signal {
@@ -31,9 +30,8 @@ int weft_stream_put_slice(const struct weft_slice_copy *copy);
 int weft_stream_get_slice(const struct weft_slice_copy *copy);
 int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
                                  const struct weft_slice_signal *signal);
-int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream,
-                         const char *call);
+int weft_stream_signal32(const struct weft_slice_signal *signal, weft_cu_stream stream);
 int weft_stream_wait32(const shmemx_slice_t *words, int cmp, shmemx_number_t value,
-                       weft_cu_stream stream, const char *call);
+                       weft_cu_stream stream);
 
 #endif

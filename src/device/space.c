@@ -21,10 +21,8 @@ static void space_finish(void) {
     weft_device_gpus_finish();
 }
 
-static void *space_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero,
-                          const char *call) {
-    return weft_device_open(call) < 0 ? NULL
-                                      : weft_device_malloc(arena, bytes, alignment, zero, call);
+static void *space_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero) {
+    return weft_device_open() < 0 ? NULL : weft_device_malloc(arena, bytes, alignment, zero);
 }
 
 static const struct weft_route route = {

@@ -14,13 +14,13 @@
 #include "device/device.h"
 
 /* weft_device_agent, where its absence is the end of the job. */
-const struct weft_gpu_agent *weft_device_must_agent(int pe, const char *call);
+const struct weft_gpu_agent *weft_device_must_agent(int pe);
 
 /* Waits for what the host has begun on an agent. */
-void weft_device_agent_complete(const struct weft_gpu_agent *agent, const char *call);
+void weft_device_agent_complete(const struct weft_gpu_agent *agent);
 
-void weft_stage_put(void *to, const void *from, size_t bytes, int pe, const char *call);
-void weft_stage_get(void *to, const void *from, size_t bytes, int pe, const char *call);
+void weft_stage_put(void *to, const void *from, size_t bytes, int pe);
+void weft_stage_get(void *to, const void *from, size_t bytes, int pe);
 
 /* nblocks blocks of `bytes`, which begin to_step and from_step bytes apart. */
 struct weft_device_blocks {
@@ -29,8 +29,8 @@ struct weft_device_blocks {
     ptrdiff_t to_step, from_step;
     size_t bytes, nblocks;
 };
-void weft_stage_put_blocks(const struct weft_device_blocks *blocks, int pe, const char *call);
-void weft_stage_get_blocks(const struct weft_device_blocks *blocks, int pe, const char *call);
+void weft_stage_put_blocks(const struct weft_device_blocks *blocks, int pe);
+void weft_stage_get_blocks(const struct weft_device_blocks *blocks, int pe);
 
 /* Gives the pieces back; with the GPU open. */
 void weft_stage_close(void);

@@ -12,16 +12,15 @@
 #include "device/open.h"
 #include "device/words.h"
 
-int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe,
-                     const char *call) {
+int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe) {
     *at = weft_device_near(p, bytes, pe);
     if (*at)
         return 0;
     if (pe < 0 || pe >= weft_job.npes)
-        return weft_fail(-ERANGE, "%s: argument pe is %d: the job has PEs 0 to %d", call, pe,
-                         weft_job.npes - 1);
-    return weft_fail(-EFAULT, "%s: argument %s is %p: not symmetric over %zu bytes", call, argument,
-                     p, bytes);
+        return weft_fail(-ERANGE, "%s: argument pe is %d: the job has PEs 0 to %d",
+                         weft_current_call, pe, weft_job.npes - 1);
+    return weft_fail(-EFAULT, "%s: argument %s is %p: not symmetric over %zu bytes",
+                     weft_current_call, argument, p, bytes);
 }
 
 bool weft_stream_reaches(const void *p) {
@@ -29,37 +28,35 @@ bool weft_stream_reaches(const void *p) {
 }
 
 int weft_stream_push(void *to, const void *from, size_t bytes, int pe, bool staged,
-                     weft_cu_stream stream, const char *call) {
+                     weft_cu_stream stream) {
     if (!staged)
-        return weft_gpu_copy(to, from, bytes, weft_device_direction(to, from, pe), stream, call);
-    const struct weft_gpu_agent *agent = weft_device_agent(pe, call);
-    return agent ? weft_gpu_lane_put(agent, to, from, bytes, stream, call) : -ENODEV;
+        return weft_gpu_copy(to, from, bytes, weft_device_direction(to, from, pe), stream);
+    const struct weft_gpu_agent *agent = weft_device_agent(pe);
+    return agent ? weft_gpu_lane_put(agent, to, from, bytes, stream) : -ENODEV;
 }
 
 int weft_stream_pull(void *to, const void *from, size_t bytes, int pe, bool staged,
-                     weft_cu_stream stream, const char *call) {
+                     weft_cu_stream stream) {
     if (!staged)
-        return weft_gpu_copy(to, from, bytes, weft_device_direction(to, from, pe), stream, call);
-    const struct weft_gpu_agent *agent = weft_device_agent(pe, call);
-    return agent ? weft_gpu_lane_get(agent, to, from, bytes, stream, call) : -ENODEV;
+        return weft_gpu_copy(to, from, bytes, weft_device_direction(to, from, pe), stream);
+    const struct weft_gpu_agent *agent = weft_device_agent(pe);
+    return agent ? weft_gpu_lane_get(agent, to, from, bytes, stream) : -ENODEV;
 }
 
-int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
-                    const char *call) {
+int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream) {
     void *to;
-    int error = bytes == 0 ? 0 : weft_stream_near(&to, "dest", dest, bytes, pe, call);
+    int error = bytes == 0 ? 0 : weft_stream_near(&to, "dest", dest, bytes, pe);
     if (bytes == 0 || error)
         return error;
-    return weft_stream_push(to, source, bytes, pe, weft_device_stages(dest, pe), stream, call);
+    return weft_stream_push(to, source, bytes, pe, weft_device_stages(dest, pe), stream);
 }
 
-int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
-                    const char *call) {
+int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream) {
     void *from;
-    int error = bytes == 0 ? 0 : weft_stream_near(&from, "source", source, bytes, pe, call);
+    int error = bytes == 0 ? 0 : weft_stream_near(&from, "source", source, bytes, pe);
     if (bytes == 0 || error)
         return error;
-    return weft_stream_pull(dest, from, bytes, pe, weft_device_stages(source, pe), stream, call);
+    return weft_stream_pull(dest, from, bytes, pe, weft_device_stages(source, pe), stream);
 }
 
 /* --- Signals --------------------------------------------------------------------------------- */
@@ -91,10 +88,10 @@ static void host_signal_keep(struct host_signal *host_signal) {
 }
 
 static int host_signal_send(uint64_t *word, uint64_t value, enum weft_signal_op op,
-                            weft_cu_stream stream, const char *call) {
+                            weft_cu_stream stream) {
     struct host_signal *host_signal = malloc(sizeof *host_signal);
     if (!host_signal)
-        return weft_fail(-ENOMEM, "%s: no memory for a signal", call);
+        return weft_fail(-ENOMEM, "%s: no memory for a signal", weft_current_call);
     bool once = !weft_gpu_capturing(stream);
     *host_signal = (struct host_signal){word, value, op, NULL, once};
     int error = weft_cuda.cuLaunchHostFunc(stream, host_signal_run, host_signal);
@@ -102,7 +99,7 @@ static int host_signal_send(uint64_t *word, uint64_t value, enum weft_signal_op 
         free(host_signal);
     else if (!once) /* one that runs once may be gone by now */
         host_signal_keep(host_signal);
-    return weft_cuda_check(error, call, "cuLaunchHostFunc");
+    return weft_cuda_check(error, "cuLaunchHostFunc");
 }
 
 /* A signal on its way, and who gives it: the processor, the GPU of the PE that gets it, or, without
@@ -121,43 +118,43 @@ static bool host_signal_is_needed(const uint64_t *sig_addr, enum weft_signal_op 
             (op == WEFT_SIGNAL_ADD && !weft_device.gpu->host_atomics));
 }
 
-static int signal_find_agent(struct signal *signal, int pe, const char *call) {
+static int signal_find_agent(struct signal *signal, int pe) {
     if (weft_device.peers[pe].ordinal < 0)
         return weft_fail(
             -ENOTSUP,
             "%s: the link to the GPU of PE %d carries no atomics, and this PE does not "
             "see that GPU (CUDA_VISIBLE_DEVICES): show it, set the signal, or keep it "
             "in memory of the host",
-            call, pe);
-    signal->agent = weft_device_agent(pe, call);
+            weft_current_call, pe);
+    signal->agent = weft_device_agent(pe);
     return signal->agent ? 0 : -ENODEV;
 }
 
-static int signal_find(struct signal *signal, const uint64_t *sig_addr, int pe, const char *call) {
+static int signal_find(struct signal *signal, const uint64_t *sig_addr, int pe) {
     void *at;
-    int error = weft_stream_near(&at, "sig_addr", sig_addr, sizeof *sig_addr, pe, call);
+    int error = weft_stream_near(&at, "sig_addr", sig_addr, sizeof *sig_addr, pe);
     if (error)
         return error;
     signal->word = at;
     signal->host_signal = host_signal_is_needed(sig_addr, signal->op);
     if (!weft_device_holds(sig_addr) || weft_device_changes(pe, signal->op == WEFT_SIGNAL_ADD))
         return 0;
-    return signal_find_agent(signal, pe, call);
+    return signal_find_agent(signal, pe);
 }
 
-static int signal_announce(const struct signal *s, weft_cu_stream stream, const char *call) {
+static int signal_announce(const struct signal *s, weft_cu_stream stream) {
     bool add = s->op == WEFT_SIGNAL_ADD;
     if (s->host_signal)
-        return host_signal_send(s->word, s->value, s->op, stream, call);
-    return s->agent ? weft_gpu_lane_signal(s->agent, s->word, s->value, add, stream, call)
-                    : weft_gpu_signal(s->word, s->value, add, stream, call);
+        return host_signal_send(s->word, s->value, s->op, stream);
+    return s->agent ? weft_gpu_lane_signal(s->agent, s->word, s->value, add, stream)
+                    : weft_gpu_signal(s->word, s->value, add, stream);
 }
 
 int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
-                       weft_cu_stream stream, const char *call) {
+                       weft_cu_stream stream) {
     struct signal s = {.value = signal, .op = op};
-    int error = signal_find(&s, sig_addr, pe, call);
-    return error ? error : signal_announce(&s, stream, call);
+    int error = signal_find(&s, sig_addr, pe);
+    return error ? error : signal_announce(&s, stream);
 }
 
 /* By one kernel, which reaches both sides. */
@@ -167,38 +164,36 @@ static bool copy_is_small(const void *to, const void *source, size_t bytes, int 
            weft_engine_choose(direction, bytes) == WEFT_ENGINE_SM;
 }
 
-int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream,
-                           const char *call) {
+int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream) {
     struct signal s = {.value = put->signal, .op = put->op};
     struct weft_put_signal near = *put;
-    int error = signal_find(&s, put->sig_addr, pe, call);
+    int error = signal_find(&s, put->sig_addr, pe);
     if (error == 0 && put->bytes > 0)
-        error = weft_stream_near(&near.dest, "dest", put->dest, put->bytes, pe, call);
+        error = weft_stream_near(&near.dest, "dest", put->dest, put->bytes, pe);
     if (error)
         return error;
     if (put->bytes == 0)
-        return signal_announce(&s, stream, call);
+        return signal_announce(&s, stream);
     bool staged = weft_device_stages(put->dest, pe);
     near.sig_addr = s.word;
     if (!staged && !s.host_signal && !s.agent &&
         copy_is_small(near.dest, near.source, near.bytes, pe))
-        return weft_gpu_put_signal(&near, stream, call);
-    error = weft_stream_push(near.dest, near.source, near.bytes, pe, staged, stream, call);
-    return error ? error : signal_announce(&s, stream, call);
+        return weft_gpu_put_signal(&near, stream);
+    error = weft_stream_push(near.dest, near.source, near.bytes, pe, staged, stream);
+    return error ? error : signal_announce(&s, stream);
 }
 
-int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream,
-                     const char *call) {
+int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream) {
     void *word;
-    int error = weft_stream_near(&word, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe, call);
+    int error = weft_stream_near(&word, "sig_addr", sig_addr, sizeof *sig_addr, weft_job.pe);
     if (error)
         return error;
     if (!weft_device_holds(sig_addr) && !weft_device.gpu->sees_registered_memory)
         return weft_fail(-ENOTSUP,
                          "%s: %s sees no words in memory of the host: wait for one in "
                          "memory of SHMEMX_SPACE_DEVICE",
-                         call, weft_device.gpu->name);
-    return weft_gpu_wait(word, cmp, cmp_value, stream, call);
+                         weft_current_call, weft_device.gpu->name);
+    return weft_gpu_wait(word, cmp, cmp_value, stream);
 }
 
 /* --- Order ----------------------------------------------------------------------------------- */
@@ -219,50 +214,49 @@ static int host_join(weft_cu_stream stream) {
 
 /* A stream completes its own work in order. What a graph replays has no part in what the host does
  * meanwhile. */
-int weft_stream_quiet(weft_cu_stream stream, const char *call) {
+int weft_stream_quiet(weft_cu_stream stream) {
     atomic_thread_fence(memory_order_seq_cst);
     if (weft_gpu_capturing(stream))
         return 0;
-    return weft_cuda_check(host_join(stream), call, "cuStreamWaitEvent");
+    return weft_cuda_check(host_join(stream), "cuStreamWaitEvent");
 }
 
-int weft_stream_begin(const struct weft_team *team, const char *call) {
+int weft_stream_begin(const struct weft_team *team) {
     if (team->npes == 1)
-        return weft_device_begin(call);
+        return weft_device_begin();
     if (team->npes > WEFT_GPU_MEMBERS_MAX)
-        return weft_fail(-ENOTSUP, "%s: a team of %d PEs: at most %d can meet on streams", call,
-                         team->npes, WEFT_GPU_MEMBERS_MAX);
+        return weft_fail(-ENOTSUP, "%s: a team of %d PEs: at most %d can meet on streams",
+                         weft_current_call, team->npes, WEFT_GPU_MEMBERS_MAX);
     if (weft_device.open)
         return 0;
     if (team->npes == weft_job.npes)
-        return weft_device_open(call);
+        return weft_device_open();
     return weft_fail(-ENODEV,
                      "%s: the GPUs of this job are not up yet, and all PEs have to take part in "
                      "that: allocate memory of SHMEMX_SPACE_DEVICE, or call a collective of "
                      "SHMEM_TEAM_WORLD on a stream, before that of a smaller team",
-                     call);
+                     weft_current_call);
 }
 
-int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const char *call) {
+int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream) {
     if (team->npes == 1)
         return 0;
     struct weft_array words;
-    int error = weft_device_words(&words, team, call);
-    return error ? error : weft_gpu_barrier(words, team->my_pe, team->npes, stream, call);
+    int error = weft_device_words(&words, team);
+    return error ? error : weft_gpu_barrier(words, team->my_pe, team->npes, stream);
 }
 
-int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call) {
-    int error = weft_stream_quiet(stream, call);
-    return error ? error : weft_stream_sync(team, stream, call);
+int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream) {
+    int error = weft_stream_quiet(stream);
+    return error ? error : weft_stream_sync(team, stream);
 }
 
-int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream,
-                    const char *call) {
-    int error = weft_device_begin(call);
+int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream) {
+    int error = weft_device_begin();
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device_gpu_here());
-    error = weft_gpu_pad(op, pad, peer, stream, call);
+    error = weft_gpu_pad(op, pad, peer, stream);
     weft_gpu_leave(scope);
     return error;
 }

@@ -9,47 +9,41 @@
 #include "core/rma.h"
 #include "device/device.h"
 
-int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
-                    const char *call);
-int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream,
-                    const char *call);
+int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream);
+int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream);
 int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
-                       weft_cu_stream stream, const char *call);
-int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream,
-                           const char *call);
-int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream,
-                     const char *call);
+                       weft_cu_stream stream);
+int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_stream stream);
+int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft_cu_stream stream);
 
 /* Behind it, what this PE's host calls and this stream have begun is complete (quiet) or ordered.
  */
-int weft_stream_quiet(weft_cu_stream stream, const char *call);
+int weft_stream_quiet(weft_cu_stream stream);
 
 /* What calls of a team need: this PE's GPU, or, where there are several members, those of all PEs.
  * Collective over the team when it is the first of them; before weft_gpu_enter. */
-int weft_stream_begin(const struct weft_team *team, const char *call);
+int weft_stream_begin(const struct weft_team *team);
 
 /* Orders memory, and no stream goes on before those of all members have come. */
-int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream, const char *call);
+int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream);
 
 /* Quiet and sync. */
-int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream, const char *call);
+int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream);
 
 /* Signal pads, as core/pad.h has them. It opens this PE's GPU if need be; arguments have been
  * checked.
  */
-int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream,
-                    const char *call);
+int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
 
 /* to <- from, where `to` (push) or `from` (pull) is of pe's as weft_stream_near gives it: in GPU
  * memory of a PE that is staged (weft_device_stages), or not. */
 int weft_stream_push(void *to, const void *from, size_t bytes, int pe, bool staged,
-                     weft_cu_stream stream, const char *call);
+                     weft_cu_stream stream);
 int weft_stream_pull(void *to, const void *from, size_t bytes, int pe, bool staged,
-                     weft_cu_stream stream, const char *call);
+                     weft_cu_stream stream);
 
 /* Where `pe` has its copy of a symmetric argument, as weft_device_near. */
-int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe,
-                     const char *call);
+int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe);
 
 /* Whether kernels reach this address of this PE's: not all memory of the host. */
 bool weft_stream_reaches(const void *p);

@@ -10,40 +10,39 @@
 
 /* The GPU of `pe`, which changes its words where this PE's does not; that one has come to the end
  * of what may have to come before. */
-static const struct weft_gpu_agent *agent_to_change(int pe, const char *call) {
+static const struct weft_gpu_agent *agent_to_change(int pe) {
     if (weft_device.peers[pe].ordinal < 0)
         weft_job_panic("%s: the link to the GPU of PE %d carries no atomics, and this PE does not "
                        "see that GPU (CUDA_VISIBLE_DEVICES): show it, or keep the word in the "
                        "host's memory",
-                       call, pe);
+                       weft_current_call, pe);
     if (!weft_device_drained())
-        weft_device_drain(call);
-    return weft_device_must_agent(pe, call);
+        weft_device_drain();
+    return weft_device_must_agent(pe);
 }
 
-static void agent_signal(uint64_t *word, uint64_t signal, bool add, int pe, const char *call) {
-    const struct weft_gpu_agent *agent = agent_to_change(pe, call);
+static void agent_signal(uint64_t *word, uint64_t signal, bool add, int pe) {
+    const struct weft_gpu_agent *agent = agent_to_change(pe);
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
-    weft_device_must(weft_gpu_signal(word, signal, add, agent->stream, call));
+    weft_device_must(weft_gpu_signal(word, signal, add, agent->stream));
     weft_gpu_leave(scope);
-    weft_device_agent_complete(agent, call);
+    weft_device_agent_complete(agent);
 }
 
-int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
-                       const char *call) {
+int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe) {
     uint64_t *word = weft_device_near(sig_addr, sizeof *sig_addr, pe);
     if (!word)
         return weft_near_error(sizeof *sig_addr, pe);
     if (!weft_device_holds(sig_addr)) {
-        weft_rma_signal(sig_addr, signal, op, pe, call);
+        weft_rma_signal(sig_addr, signal, op, pe, weft_current_call);
         return 0;
     }
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool add = op == WEFT_SIGNAL_ADD;
     if (!weft_device_changes(pe, add)) {
-        agent_signal(word, signal, add, pe, call);
-    } else if (add || !weft_device_write_word(word, signal, sizeof *word, call)) {
-        weft_device_must(weft_gpu_signal(word, signal, add, weft_device.gpu->stream, call));
+        agent_signal(word, signal, add, pe);
+    } else if (add || !weft_device_write_word(word, signal, sizeof *word)) {
+        weft_device_must(weft_gpu_signal(word, signal, add, weft_device.gpu->stream));
         weft_device_note();
     }
     weft_gpu_leave(scope);
@@ -53,88 +52,87 @@ int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
 /* --- Atomics --------------------------------------------------------------------------------- */
 
 /* The addresses of `amo` are within this GPU's reach. */
-static void amo_enqueue(const struct weft_amo *amo, const char *call) {
-    weft_device_must(weft_gpu_amo(amo, weft_device.gpu->stream, call));
+static void amo_enqueue(const struct weft_amo *amo) {
+    weft_device_must(weft_gpu_amo(amo, weft_device.gpu->stream));
     weft_device_note();
 }
 
-static void *staging_take(const char *call) {
+static void *staging_take(void) {
     void *staging = weft_device_staging_take();
     if (!staging)
         weft_job_panic("%s: atomics on GPU memory need host memory that the GPU sees, and this one "
                        "(%s) sees none",
-                       call, weft_device.gpu->name);
+                       weft_current_call, weft_device.gpu->name);
     return staging;
 }
 
-static void amo_fetch_staged(const struct weft_amo *amo, const char *call) {
+static void amo_fetch_staged(const struct weft_amo *amo) {
     struct weft_amo staged = *amo;
-    staged.fetch = staging_take(call);
-    amo_enqueue(&staged, call);
-    weft_device_complete(call);
+    staged.fetch = staging_take();
+    amo_enqueue(&staged);
+    weft_device_complete();
     memcpy(amo->fetch, staged.fetch, amo->bytes);
     weft_device_staging_give();
 }
 
 /* What nobody waits for is under way when this returns. */
-static void amo_execute(const struct weft_amo *amo, const char *call) {
+static void amo_execute(const struct weft_amo *amo) {
     if (!amo->fetch) {
-        if (amo->op != WEFT_AMO_SET ||
-            !weft_device_write_word(amo->dest, amo->value, amo->bytes, call))
-            amo_enqueue(amo, call);
+        if (amo->op != WEFT_AMO_SET || !weft_device_write_word(amo->dest, amo->value, amo->bytes))
+            amo_enqueue(amo);
     } else if (weft_gpu_memory_kind(amo->fetch) == WEFT_MEMORY_HOST) {
-        amo_fetch_staged(amo, call);
+        amo_fetch_staged(amo);
     } else {
-        amo_enqueue(amo, call);
-        weft_device_complete(call);
+        amo_enqueue(amo);
+        weft_device_complete();
     }
 }
 
 /* Complete on return; what was in the word comes through memory that both GPUs reach. */
-static void amo_execute_by_agent(const struct weft_amo *amo, int pe, const char *call) {
-    const struct weft_gpu_agent *agent = agent_to_change(pe, call);
+static void amo_execute_by_agent(const struct weft_amo *amo, int pe) {
+    const struct weft_gpu_agent *agent = agent_to_change(pe);
     struct weft_amo staged = *amo;
-    staged.fetch = amo->fetch ? staging_take(call) : NULL;
+    staged.fetch = amo->fetch ? staging_take() : NULL;
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
-    weft_device_must(weft_gpu_amo(&staged, agent->stream, call));
+    weft_device_must(weft_gpu_amo(&staged, agent->stream));
     weft_gpu_leave(scope);
-    weft_device_agent_complete(agent, call);
+    weft_device_agent_complete(agent);
     if (!amo->fetch)
         return;
     if (weft_gpu_memory_kind(amo->fetch) == WEFT_MEMORY_DEVICE)
         weft_device_must(
-            weft_gpu_memory_copy(weft_device.gpu, amo->fetch, staged.fetch, amo->bytes, call));
+            weft_gpu_memory_copy(weft_device.gpu, amo->fetch, staged.fetch, amo->bytes));
     else
         memcpy(amo->fetch, staged.fetch, amo->bytes);
     weft_device_staging_give();
 }
 
 /* The word is the host's, and what was in it goes to GPU memory. */
-static int host_word_fetch(const struct weft_amo *amo, int pe, const char *call) {
+static int host_word_fetch(const struct weft_amo *amo, int pe) {
     void *near = weft_near(amo->dest, amo->bytes, pe);
     if (!near)
         return weft_near_error(amo->bytes, pe);
     uint64_t before = weft_amo_apply(amo->op, amo->bytes, near, amo->value, amo->cond);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    weft_device_must(weft_gpu_copy(amo->fetch, &before, amo->bytes, WEFT_FROM_HOST,
-                                   weft_device.gpu->stream, call));
-    weft_device_complete(call);
+    weft_device_must(
+        weft_gpu_copy(amo->fetch, &before, amo->bytes, WEFT_FROM_HOST, weft_device.gpu->stream));
+    weft_device_complete();
     weft_gpu_leave(scope);
     return 0;
 }
 
-int weft_device_amo(const struct weft_amo *amo, int pe, const char *call) {
+int weft_device_amo(const struct weft_amo *amo, int pe) {
     struct weft_amo near = *amo;
     near.dest = weft_device_near(amo->dest, amo->bytes, pe);
     if (!near.dest)
         return weft_near_error(amo->bytes, pe);
     if (!weft_device_holds(amo->dest))
-        return host_word_fetch(amo, pe, call);
+        return host_word_fetch(amo, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_changes(pe, amo->op != WEFT_AMO_FETCH && amo->op != WEFT_AMO_SET))
-        amo_execute(&near, call);
+        amo_execute(&near);
     else
-        amo_execute_by_agent(&near, pe, call);
+        amo_execute_by_agent(&near, pe);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -142,28 +140,28 @@ int weft_device_amo(const struct weft_amo *amo, int pe, const char *call) {
 /* --- Looks ----------------------------------------------------------------------------------- */
 
 /* A single word is loaded whole and acquires. */
-static void word_look(void *snapshot, const void *word, size_t bytes, const char *call) {
+static void word_look(void *snapshot, const void *word, size_t bytes) {
     struct weft_amo amo = {WEFT_AMO_FETCH, bytes, (void *)word, 0, 0, snapshot};
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    amo_fetch_staged(&amo, call);
+    amo_fetch_staged(&amo);
     weft_gpu_leave(scope);
 }
 
-void weft_device_look(void *snapshot, const void *words, size_t bytes, const char *call) {
+void weft_device_look(void *snapshot, const void *words, size_t bytes) {
     if (bytes == sizeof(uint32_t) || bytes == sizeof(uint64_t))
-        word_look(snapshot, words, bytes, call);
+        word_look(snapshot, words, bytes);
     else
-        weft_device_get(snapshot, words, bytes, weft_job.pe, false, call);
+        weft_device_get(snapshot, words, bytes, weft_job.pe, false);
     atomic_thread_fence(memory_order_acquire);
 }
 
 /* --- The end --------------------------------------------------------------------------------- */
 
-void weft_device_quiet(const char *call) {
+void weft_device_quiet(void) {
     if (weft_device_drained())
         return;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    weft_device_drain(call);
+    weft_device_drain();
     weft_gpu_leave(scope);
 }
 

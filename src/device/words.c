@@ -31,7 +31,7 @@ static void *host_words_slot(uint32_t slot) {
     return weft_window_slot_begin(&host_words.window, slot);
 }
 
-static int host_words_make(const char *call) {
+static int host_words_make(void) {
     int error = weft_segment_alloc(&host_words, "weft-gpu-words", (uint32_t)weft_job.npes,
                                    (uint32_t)weft_job.pe, SLOT_BYTES, SLOT_BYTES);
     if (error == 0)
@@ -39,7 +39,9 @@ static int host_words_make(const char *call) {
     registered = calloc((size_t)weft_job.npes * WEFT_TEAMS_MAX, sizeof *registered);
     if (error == 0 && !registered)
         error = -ENOMEM;
-    return error ? weft_fail(error, "%s: no memory for words that GPUs meet with", call) : 0;
+    return error
+               ? weft_fail(error, "%s: no memory for words that GPUs meet with", weft_current_call)
+               : 0;
 }
 
 static int host_words_register(void) {
@@ -49,16 +51,17 @@ static int host_words_register(void) {
     return error;
 }
 
-static int host_words_attach(const int *fds, const char *call) {
+static int host_words_attach(const int *fds) {
     int error = weft_segment_attach(&host_words, fds, SLOT_BYTES);
     for (int pe = 0; pe < weft_job.npes; pe++)
         close(fds[pe]);
-    return error ? weft_fail(error, "%s: words of another PE", call) : host_words_register();
+    return error ? weft_fail(error, "%s: words of another PE", weft_current_call)
+                 : host_words_register();
 }
 
-static int host_words_open(int (*agree)(const void *, int), const char *call) {
+static int host_words_open(void) {
     size_t npes = (size_t)weft_job.npes;
-    int error = agree(call, host_words_make(call)), *fds = calloc(npes, sizeof *fds);
+    int error = weft_device_agree(host_words_make()), *fds = calloc(npes, sizeof *fds);
     char mine = 0, *all = malloc(npes); /* a message has something in it */
     struct weft_exchange exchange = {.mine = &mine,
                                      .bytes = sizeof mine,
@@ -67,11 +70,12 @@ static int host_words_open(int (*agree)(const void *, int), const char *call) {
                                      .nfds = 1,
                                      .all_fds = fds};
     if (error == 0)
-        error = agree(call, fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", call));
+        error = weft_device_agree(
+            fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call));
     if (error == 0)
-        error = weft_boot_exchange(&exchange, call);
+        error = weft_boot_exchange(&exchange);
     if (error == 0)
-        error = agree(call, host_words_attach(fds, call));
+        error = weft_device_agree(host_words_attach(fds));
     free(all);
     free(fds);
     return error;
@@ -113,33 +117,36 @@ static void *world_word_at(const void *unused, int from, int pe) {
     return &words->arrived[from];
 }
 
-static int pairs_try(int (*agree)(const void *, int), const char *call) {
+static int world_agree(const void *unused, int own) {
+    (void)unused;
+    return weft_device_agree(own);
+}
+
+static int pairs_try(void) {
     struct weft_device_links links = {.gpu = weft_device.gpu,
                                       .count = weft_job.npes,
                                       .me = weft_job.pe,
                                       .staged = true,
                                       .word = world_word_at,
-                                      .agree = agree,
-                                      .context = call,
-                                      .call = call};
+                                      .agree = world_agree};
     int error = weft_device_links_try(&links);
     if (error == 0)
-        weft_device_clear((void *)weft_device.words.window.local, WORDS_BYTES, call);
-    error = error ? error : agree(call, 0); /* nobody uses them before all have reset theirs */
-    return error ? error : weft_device_try_atomics(agree, call);
+        weft_device_clear((void *)weft_device.words.window.local, WORDS_BYTES);
+    error =
+        error ? error : weft_device_agree(0); /* nobody uses them before all have reset theirs */
+    return error ? error : weft_device_try_atomics();
 }
 
-int weft_device_words_open(int (*agree)(const void *call, int own), const char *call) {
+int weft_device_words_open(void) {
     weft_device.words =
         (struct weft_gpu_window){.gpu = weft_device.gpu, .mine = (uint32_t)weft_job.pe};
-    int error =
-        weft_gpu_window_alloc(&weft_device.words, (uint32_t)weft_job.npes, WORDS_BYTES, call);
-    error = agree(call, error);
+    int error = weft_gpu_window_alloc(&weft_device.words, (uint32_t)weft_job.npes, WORDS_BYTES);
+    error = weft_device_agree(error);
     if (error == 0)
-        error = weft_device_extend(&weft_device.words, WORDS_BYTES, call);
+        error = weft_device_extend(&weft_device.words, WORDS_BYTES);
     if (error == 0)
-        error = pairs_try(agree, call);
-    return error || !weft_device.staged ? error : host_words_open(agree, call);
+        error = pairs_try();
+    return error || !weft_device.staged ? error : host_words_open();
 }
 
 void weft_device_words_close(void) {
@@ -160,7 +167,7 @@ static struct weft_gpu_team_words *team_words(const struct weft_team *team) {
 }
 
 /* Puts it where this PE keeps the team's words. */
-static int list_show(const struct weft_team *team, const char *call) {
+static int list_show(const struct weft_team *team) {
     uint16_t places[WEFT_GPU_MEMBERS_MAX], *shown = team_words(team)->places;
     size_t bytes = (size_t)team->npes * sizeof *places;
     int error = 0;
@@ -171,7 +178,7 @@ static int list_show(const struct weft_team *team, const char *call) {
     if (weft_device.staged)
         memcpy(shown, places, bytes);
     else
-        error = weft_gpu_memory_copy(weft_device.gpu, shown, places, bytes, call);
+        error = weft_gpu_memory_copy(weft_device.gpu, shown, places, bytes);
     listed[team->slot] = error == 0;
     return error;
 }
@@ -185,13 +192,12 @@ static struct weft_array team_array(const struct weft_window *window, const void
                        : weft_window_array(window, p, first, roster->stride, NULL);
 }
 
-int weft_device_words(struct weft_array *words, const struct weft_team *team, const char *call) {
+int weft_device_words(struct weft_array *words, const struct weft_team *team) {
     *words = team_array(words_window(), team_words(team), team);
-    return list_show(team, call);
+    return list_show(team);
 }
 
-int weft_device_area(struct weft_device_area *area, const struct weft_team *team,
-                     const char *call) {
+int weft_device_area(struct weft_device_area *area, const struct weft_team *team) {
     const struct weft_window *window = &host_words.window;
     char *own = area_at(host_words.mine, team->slot);
     int error = 0;
@@ -200,16 +206,16 @@ int weft_device_area(struct weft_device_area *area, const struct weft_team *team
         error = weft_segment_commit_range(&host_words, (size_t)(own - (char *)window->local),
                                           AREA_BYTES);
     if (error)
-        weft_fail(error, "%s: no memory for copies through memory of the host", call);
+        weft_fail(error, "%s: no memory for copies through memory of the host", weft_current_call);
     for (int member = 0; member < team->npes && error == 0; member++)
         error =
             area_register(weft_window_slot(window, weft_team_world_pe(team, member)), team->slot);
     pthread_mutex_unlock(&registering);
     *area = (struct weft_device_area){team_array(window, own, team), AREA_BYTES};
-    return error ? error : list_show(team, call);
+    return error ? error : list_show(team);
 }
 
-void weft_device_words_reset(const struct weft_team *team, const char *call) {
+void weft_device_words_reset(const struct weft_team *team) {
     if (weft_window_bytes(&weft_device.words.window) == 0)
         return;
     struct weft_gpu_team_words *words = team_words(team);
@@ -220,6 +226,6 @@ void weft_device_words_reset(const struct weft_team *team, const char *call) {
         return;
     }
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    weft_device_clear(words, sizeof *words, call);
+    weft_device_clear(words, sizeof *words);
     weft_gpu_leave(scope);
 }

@@ -119,7 +119,7 @@ static int check_claims(const struct gather *g) {
     for (int member = 0; member < npes; member++) {
         uint64_t claim = weft_meeting_offer(&g->meeting, member)->facts[CLAIM];
         if (claim != NO_CLAIM && claim != rows)
-            return weft_meeting_fail(&g->meeting, -EINVAL,
+            return weft_meeting_fail(-EINVAL,
                                      "PE %d: c[0].rows (or a_full->rows) is %zu, but the members' "
                                      "a_shards have %zu rows together",
                                      weft_team_world_pe(g->meeting.team, member), (size_t)claim,
@@ -433,6 +433,7 @@ static int call_gather(struct gather *g) {
 
 int weft_all_gather_matmul(shmem_team_t team, const weft_matrix *a_shard, const weft_matrix *b,
                            size_t nb, weft_matrix *c, weft_matrix *a_full, weft_stream stream) {
+    WEFT_IN_CALL(__func__);
     struct gather g = {.shard = a_shard, .b = b, .nb = nb, .c = c, .full = a_full};
     int error = weft_meeting_open(&g.meeting, team, WEFT_CALL_ALL_GATHER_MATMUL, stream);
     return error ? error : call_gather(&g);
@@ -442,6 +443,7 @@ int weft_all_gather_scaled_matmul(shmem_team_t team, const weft_matrix *a_shard,
                                   const weft_matrix *a_scale, const weft_matrix *b,
                                   const weft_matrix *b_scale, size_t nb, const weft_matrix *bias,
                                   weft_matrix *c, weft_matrix *a_full, weft_stream stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_scales scales = {a_scale, b_scale, bias};
     struct gather g = {
         .shard = a_shard, .b = b, .nb = nb, .scales = &scales, .c = c, .full = a_full};

@@ -57,6 +57,7 @@ int weft_all_to_allv(shmem_team_t team, void *dest, const size_t *dest_nelems,
                      const size_t *dest_offsets, const void *source, const size_t *source_nelems,
                      const size_t *source_offsets, size_t nparts, weft_dtype dtype,
                      weft_stream stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_meeting meeting;
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_ALL_TO_ALLV, stream);
     if (error)

@@ -58,7 +58,7 @@ static weft_matrix reduced_piece(const struct weft_partials *p, const weft_matri
 /* After the barrier all pieces of the band are reduced. */
 static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, size_t col,
                            const struct weft_piece *pieces) {
-    weft_sync_barrier(p->meeting->team, p->meeting->name);
+    weft_sync_barrier(p->meeting->team);
     for (int distance = 0; distance < p->meeting->team->npes; distance++) {
         int member = weft_meeting_member(p->meeting, distance);
         const struct weft_piece *piece = &pieces[member];
@@ -99,13 +99,14 @@ static int run_all_bands(struct weft_partials *p, const weft_matrix *c, enum wef
         int failed = run_band(p, c, how, col, cols);
         error = error ? error : failed;
         if (left > cols)
-            weft_sync_barrier(p->meeting->team, p->meeting->name);
+            weft_sync_barrier(p->meeting->team);
     }
     return weft_meeting_settle(p->meeting, error);
 }
 
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                            weft_op op, weft_matrix *c, weft_stream stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_meeting meeting;
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_ALL_REDUCE, stream);
     if (error)

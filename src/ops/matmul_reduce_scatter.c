@@ -15,9 +15,8 @@ static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pi
         row += shard;
     }
     if (row != rows)
-        return weft_meeting_fail(meeting, -EINVAL,
-                                 "the members' c_shards have %zu rows together, but a->rows is %zu",
-                                 row, rows);
+        return weft_meeting_fail(
+            -EINVAL, "the members' c_shards have %zu rows together, but a->rows is %zu", row, rows);
     return 0;
 }
 
@@ -35,7 +34,7 @@ static int run_bands(struct weft_partials *p, struct weft_piece *pieces, enum we
         int failed = weft_partials_band(p, col, cols, pieces, how, &dest);
         error = error ? error : failed;
         if (left > cols)
-            weft_sync_barrier(team, p->meeting->name);
+            weft_sync_barrier(team);
     }
     return weft_meeting_settle(p->meeting, error);
 }
@@ -66,6 +65,7 @@ static int call_reduce_scatter(struct weft_partials *p, const weft_matrix *c_sha
 
 int weft_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                                weft_op op, weft_matrix *c_shard, weft_stream stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_meeting meeting;
     struct weft_partials partials = {.meeting = &meeting, .a = a, .b = b, .op = op};
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_MATMUL_REDUCE_SCATTER, stream);
@@ -76,6 +76,7 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
                                       const weft_matrix *a_scale, const weft_matrix *b,
                                       const weft_matrix *b_scale, const weft_matrix *bias,
                                       weft_op op, weft_matrix *c_shard, weft_stream stream) {
+    WEFT_IN_CALL(__func__);
     struct weft_meeting meeting;
     struct weft_scales scales = {a_scale, b_scale, bias};
     struct weft_partials partials = {

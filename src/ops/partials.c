@@ -171,7 +171,7 @@ static int multiply_at_once(const struct work *w) {
     int error = multiply_piece(p, w->col, &whole, &product);
     weft_progress_set(team, done);
     for (int distance = 1; distance < team->npes; distance++)
-        weft_progress_wait(team, weft_meeting_member(p->meeting, distance), done, p->meeting->name);
+        weft_progress_wait(team, weft_meeting_member(p->meeting, distance), done);
     return error;
 }
 
@@ -229,7 +229,7 @@ static void await_peers(const struct work *w, size_t turn) {
     const struct weft_meeting *meeting = w->partials->meeting;
     for (int distance = 1; distance < meeting->team->npes; distance++)
         weft_progress_wait(meeting->team, weft_meeting_member(meeting, distance),
-                           step_of(w, turn, meeting->team->npes - distance), meeting->name);
+                           step_of(w, turn, meeting->team->npes - distance));
 }
 
 /* All share the packed b, if there is one. */

@@ -75,18 +75,20 @@ static int move_in_meeting(shmem_team_t team, const struct weft_vector *vector) 
 /* --- On a stream ----------------------------------------------------------------------------- */
 
 /* What can be said without the team. */
-static int check_type_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
+static int check_type_on_stream(const struct weft_vector *vector) {
     char text[WEFT_WRONG_BYTES];
-    return find_wrong_type(text, vector) ? weft_fail(-EINVAL, "%s: %s", on->call, text) : 0;
+    return find_wrong_type(text, vector) ? weft_fail(-EINVAL, "%s: %s", weft_current_call, text)
+                                         : 0;
 }
 
 static int check_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
     int root = vector->plan.sender, npes = on->team->npes;
     if (vector->call == WEFT_CALL_BROADCAST && (root < 0 || root >= npes))
-        return weft_fail(-EINVAL, "%s: root is %d, but the team has %d members", on->call, root,
-                         npes);
+        return weft_fail(-EINVAL, "%s: root is %d, but the team has %d members", weft_current_call,
+                         root, npes);
     bool sends = weft_plan_sends(&vector->plan, on->team->my_pe) && vector->nelems > 0;
-    return sends && !vector->source ? weft_fail(-EINVAL, "%s: source is NULL", on->call) : 0;
+    return sends && !vector->source ? weft_fail(-EINVAL, "%s: source is NULL", weft_current_call)
+                                    : 0;
 }
 
 static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vector *vector) {
@@ -101,18 +103,18 @@ static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vec
 }
 
 static int move_on_stream(shmem_team_t team, const struct weft_vector *vector, weft_stream stream) {
-    struct weft_on_stream on = {.stream = (weft_cu_stream)stream,
-                                .call = weft_call_name(vector->call)};
-    int rc = check_type_on_stream(&on, vector);
+    int rc = check_type_on_stream(vector);
     if (rc)
         return rc;
     if (weft_job.npes > 0 && weft_job_aborted())
-        weft_job_die_aborted(on.call);
+        weft_job_die_aborted();
+    struct weft_on_stream on = {.stream = (weft_cu_stream)stream};
     rc = weft_on_stream_begin(&on, team);
     return rc ? rc : weft_on_stream_end(&on, enqueue_vector(&on, vector));
 }
 
 static int move_vector(shmem_team_t team, const struct weft_vector *vector, weft_stream stream) {
+    WEFT_IN_CALL(weft_call_name(vector->call));
     return stream == WEFT_STREAM_HOST ? move_in_meeting(team, vector)
                                       : move_on_stream(team, vector, stream);
 }

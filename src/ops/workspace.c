@@ -4,6 +4,7 @@
 #include "coll/meeting.h"
 
 int weft_reserve(shmem_team_t team, size_t bytes) {
+    WEFT_IN_CALL(__func__);
     struct weft_meeting meeting;
     int error = weft_meeting_open(&meeting, team, WEFT_CALL_RESERVE, WEFT_STREAM_HOST);
     if (error)

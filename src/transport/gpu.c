@@ -40,7 +40,7 @@ int weft_gpu_choose(int wanted, int pe, int *ordinal) {
     int count = 0, error = weft_cuda_load();
     if (error)
         return error;
-    error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), "cuDeviceGetCount", "GPUs");
+    error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), "GPUs");
     if (error)
         return error;
     if (wanted >= count)
@@ -72,7 +72,7 @@ int weft_gpu_describe(struct weft_gpu *gpu, int ordinal) {
     if (error == 0)
         error = weft_cuda.cuDeviceTotalMem(&gpu->memory_bytes, device);
     if (error != 0)
-        return weft_cuda_check(error, "cuDeviceGet", "the GPU of this PE");
+        return weft_cuda_check(error, "the GPU of this PE");
     gpu->ordinal = ordinal;
     gpu->device = device;
     gpu->capability = 10 * device_attribute(WEFT_CU_DEVICE_CAPABILITY_MAJOR, device) +
@@ -94,14 +94,14 @@ static int streams_open(struct weft_gpu *gpu) {
     if (error == 0)
         error = weft_cuda.cuStreamCreateWithPriority(&gpu->rescue, WEFT_CU_STREAM_NON_BLOCKING,
                                                      greatest);
-    return weft_cuda_check(error, "cuStreamCreateWithPriority", "streams of the library");
+    return weft_cuda_check(error, "streams of the library");
 }
 
 static int granularity_find(struct weft_gpu *gpu) {
     struct weft_cu_memory_properties properties = weft_gpu_memory_properties(gpu);
     return weft_cuda_check(weft_cuda.cuMemGetAllocationGranularity(&gpu->granularity, &properties,
                                                                    WEFT_CU_GRANULARITY_RECOMMENDED),
-                           "cuMemGetAllocationGranularity", gpu->name);
+                           gpu->name);
 }
 
 static void gpu_end(struct weft_gpu *gpu) {
@@ -119,7 +119,7 @@ static int gpu_begin(struct weft_gpu *gpu, int ordinal) {
     int error = weft_gpu_describe(gpu, ordinal);
     error = error ? error
                   : weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&gpu->context, gpu->device),
-                                    "cuDevicePrimaryCtxRetain", gpu->name);
+                                    gpu->name);
     if (error) {
         free(gpu);
         return error;
@@ -222,8 +222,8 @@ struct weft_cu_memory_properties weft_gpu_memory_properties(const struct weft_gp
     };
 }
 
-int weft_gpu_synchronize(weft_cu_stream stream, const char *call) {
-    return weft_cuda_check(weft_cuda.cuStreamSynchronize(stream), call, "cuStreamSynchronize");
+int weft_gpu_synchronize(weft_cu_stream stream) {
+    return weft_cuda_check(weft_cuda.cuStreamSynchronize(stream), "cuStreamSynchronize");
 }
 
 bool weft_gpu_capturing(weft_cu_stream stream) {
@@ -282,7 +282,7 @@ int weft_gpu_register(void *at, size_t bytes) {
                          gpu->name);
     int error = weft_cuda_check(
         weft_cuda.cuMemHostRegister(at, bytes, WEFT_CU_HOST_PORTABLE | WEFT_CU_HOST_DEVICE_MAP),
-        "cuMemHostRegister", "symmetric memory of the host");
+        "symmetric memory of the host");
     if (error == 0 && (error = registration_note(at, bytes)))
         weft_cuda.cuMemHostUnregister(at);
     return error;

@@ -62,7 +62,7 @@ struct weft_cu_memory_properties weft_gpu_memory_properties(const struct weft_gp
 bool weft_gpu_is_own_stream(weft_cu_stream stream);
 
 /* Waits for all work of a stream. */
-int weft_gpu_synchronize(weft_cu_stream stream, const char *call);
+int weft_gpu_synchronize(weft_cu_stream stream);
 
 /* True if the stream is being captured into a graph. */
 bool weft_gpu_capturing(weft_cu_stream stream);

@@ -17,10 +17,10 @@ static void agent_end_work(struct weft_gpu_agent *agent) {
     weft_gpu_leave(scope);
 }
 
-static int agent_begin_work(struct weft_gpu_agent *agent, const char *call) {
+static int agent_begin_work(struct weft_gpu_agent *agent) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
     int error = weft_cuda_check(
-        weft_cuda.cuStreamCreateWithPriority(&agent->stream, WEFT_CU_STREAM_NON_BLOCKING, 0), call,
+        weft_cuda.cuStreamCreateWithPriority(&agent->stream, WEFT_CU_STREAM_NON_BLOCKING, 0),
         "a stream on the GPU of another PE");
     if (error == 0)
         error = weft_gpu_kernels_open();
@@ -30,26 +30,25 @@ static int agent_begin_work(struct weft_gpu_agent *agent, const char *call) {
     return error;
 }
 
-static int agent_begin(struct weft_gpu_agent *agent, const char *call) {
+static int agent_begin(struct weft_gpu_agent *agent) {
     weft_cu_device device;
-    int error =
-        weft_cuda_check(weft_cuda.cuDeviceGet(&device, agent->ordinal), call, "cuDeviceGet");
+    int error = weft_cuda_check(weft_cuda.cuDeviceGet(&device, agent->ordinal), "cuDeviceGet");
     if (error == 0)
-        error = weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&agent->context, device), call,
+        error = weft_cuda_check(weft_cuda.cuDevicePrimaryCtxRetain(&agent->context, device),
                                 "a context on the GPU of another PE");
-    if (error == 0 && (error = agent_begin_work(agent, call)) != 0)
+    if (error == 0 && (error = agent_begin_work(agent)) != 0)
         weft_cuda.cuDevicePrimaryCtxRelease(device);
     return error;
 }
 
-static struct weft_gpu_agent *agent_add(int ordinal, const char *call) {
+static struct weft_gpu_agent *agent_add(int ordinal) {
     struct weft_gpu_agent *agent = calloc(1, sizeof *agent);
     if (!agent) {
-        weft_fail(-ENOMEM, "%s: no memory", call);
+        weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
         return NULL;
     }
     agent->ordinal = ordinal;
-    if (agent_begin(agent, call) != 0) {
+    if (agent_begin(agent) != 0) {
         free(agent);
         return NULL;
     }
@@ -57,25 +56,25 @@ static struct weft_gpu_agent *agent_add(int ordinal, const char *call) {
     return agents = agent;
 }
 
-const struct weft_gpu_agent *weft_gpu_agent_of(int ordinal, const char *call) {
+const struct weft_gpu_agent *weft_gpu_agent_of(int ordinal) {
     pthread_mutex_lock(&changing);
     struct weft_gpu_agent *agent = agents;
     while (agent && agent->ordinal != ordinal)
         agent = agent->next;
     if (!agent)
-        agent = agent_add(ordinal, call);
+        agent = agent_add(ordinal);
     pthread_mutex_unlock(&changing);
     return agent;
 }
 
 int weft_gpu_agent_copy(const struct weft_gpu_agent *agent, void *to, const void *from,
-                        size_t bytes, const char *call) {
+                        size_t bytes) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
     int error = weft_cuda_check(
-        weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, agent->stream), call,
+        weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, agent->stream),
         "cuMemcpyAsync");
     if (error == 0)
-        error = weft_gpu_synchronize(agent->stream, call);
+        error = weft_gpu_synchronize(agent->stream);
     weft_gpu_leave(scope);
     return error;
 }

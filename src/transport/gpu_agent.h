@@ -20,7 +20,7 @@ struct weft_gpu_agent {
 
 /* The agent on the GPU with this ordinal; it stays until the close. By any thread. NULL with text.
  */
-const struct weft_gpu_agent *weft_gpu_agent_of(int ordinal, const char *call);
+const struct weft_gpu_agent *weft_gpu_agent_of(int ordinal);
 
 /* Brackets of what an agent does: its context is current. Ends with weft_gpu_leave. */
 static inline struct weft_gpu_scope weft_gpu_agent_enter(const struct weft_gpu_agent *agent) {
@@ -30,7 +30,7 @@ static inline struct weft_gpu_scope weft_gpu_agent_enter(const struct weft_gpu_a
 /* A copy that has happened when it returns; at least one side is in the agent's memory, the other
  * is the host's. 0 or -errno with text. */
 int weft_gpu_agent_copy(const struct weft_gpu_agent *agent, void *to, const void *from,
-                        size_t bytes, const char *call);
+                        size_t bytes);
 
 /* Closes all agents; nothing of theirs is under way then. */
 void weft_gpu_agents_close(void);

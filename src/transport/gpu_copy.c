@@ -105,21 +105,20 @@ static bool kernel_reaches(const void *to, const void *from, enum weft_direction
 
 /* One word a thread, until there are as many blocks as help; then more words a thread. */
 static int copy_by_threads(void *to, const void *from, size_t bytes, size_t nwords,
-                           unsigned blocks_max, weft_cu_stream stream, const char *call) {
+                           unsigned blocks_max, weft_cu_stream stream) {
     unsigned threads = at_least_1_at_most((nwords + WARP - 1) / WARP, THREADS / WARP) * WARP;
     unsigned blocks = at_least_1_at_most((nwords + threads - 1) / threads, blocks_max);
     void *arguments[] = {&to, &from, &bytes, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_copy, blocks, threads, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_copy, blocks, threads, stream, arguments);
 }
 
-static int copy_by_engine(char *to, const char *from, size_t bytes, weft_cu_stream stream,
-                          const char *call) {
+static int copy_by_engine(char *to, const char *from, size_t bytes, weft_cu_stream stream) {
     int error = 0;
     for (size_t run; bytes > 0 && error == 0; to += run, from += run, bytes -= run) {
         run = weft_gpu_run(to, weft_gpu_run(from, bytes));
         error = weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, run, stream);
     }
-    return weft_cuda_check(error, call, "cuMemcpyAsync");
+    return weft_cuda_check(error, "cuMemcpyAsync");
 }
 
 /* The host waits for its own copies one by one, and a kernel's launch costs it more (10.5 us) than
@@ -132,19 +131,19 @@ static enum weft_engine engine_choose(enum weft_direction direction, size_t byte
 }
 
 int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction direction,
-                  weft_cu_stream stream, const char *call) {
+                  weft_cu_stream stream) {
     if (bytes == 0)
         return 0;
     /* A small word costs the multiprocessors as much as a large one. */
     size_t nwords = (bytes + word_bytes(to, from) - 1) / word_bytes(to, from);
     enum weft_engine engine = engine_choose(direction, nwords * WORD_BYTES, stream);
     if (engine == WEFT_ENGINE_SM && kernel_reaches(to, from, direction))
-        return copy_by_threads(to, from, bytes, nwords, table[direction].blocks_max, stream, call);
-    return copy_by_engine(to, from, bytes, stream, call);
+        return copy_by_threads(to, from, bytes, nwords, table[direction].blocks_max, stream);
+    return copy_by_engine(to, from, bytes, stream);
 }
 
 int weft_gpu_copy_blocks(struct weft_array to, const void *from, ptrdiff_t from_step, size_t bytes,
-                         size_t nblocks, weft_cu_stream stream, const char *call) {
+                         size_t nblocks, weft_cu_stream stream) {
     if (bytes == 0 || nblocks == 0)
         return 0;
     size_t threads_a_block = (bytes + 63) / 64; /* as weftk_copy_blocks shares the work */
@@ -152,5 +151,5 @@ int weft_gpu_copy_blocks(struct weft_array to, const void *from, ptrdiff_t from_
     void *arguments[] = {&to, &from, &from_step, &bytes, &nblocks, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_copy_blocks,
                            at_least_1_at_most(threads / THREADS + 1, table[WEFT_WITHIN].blocks_max),
-                           THREADS, stream, arguments, call);
+                           THREADS, stream, arguments);
 }

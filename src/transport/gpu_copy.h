@@ -33,11 +33,11 @@ enum weft_engine weft_engine_choose(enum weft_direction direction, size_t bytes)
 void weft_engine_describe(char *line, size_t bytes, enum weft_direction direction);
 
 int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction direction,
-                  weft_cu_stream stream, const char *call);
+                  weft_cu_stream stream);
 
 /* nblocks blocks of `bytes`: block i, which begins i * from_step bytes behind the first, is for
  * member i of the array. Steps may be negative. All memory must be within the GPU's reach. */
 int weft_gpu_copy_blocks(struct weft_array to, const void *from, ptrdiff_t from_step, size_t bytes,
-                         size_t nblocks, weft_cu_stream stream, const char *call);
+                         size_t nblocks, weft_cu_stream stream);
 
 #endif

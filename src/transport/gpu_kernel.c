@@ -33,7 +33,7 @@ static int image_find_functions(struct loaded *loaded) {
         if (error == WEFT_CU_SUCCESS)
             error = weft_cuda.cuFuncLoad(*function);
         if (error != WEFT_CU_SUCCESS)
-            return weft_cuda_check(error, "libweft_cuda.so", names[kernel]);
+            return weft_cuda_check(error, names[kernel]);
     }
     return 0;
 }
@@ -47,8 +47,8 @@ static int image_load(struct loaded *loaded) {
                          "where nvcc is (%s)",
                          dlerror());
     weft_cuda.cuCtxGetCurrent(&loaded->context);
-    int error = weft_cuda_check(weft_cuda.cuModuleLoadData(&loaded->module, image),
-                                "cuModuleLoadData", "libweft_cuda.so");
+    int error =
+        weft_cuda_check(weft_cuda.cuModuleLoadData(&loaded->module, image), "libweft_cuda.so");
     return error ? error : image_find_functions(loaded);
 }
 
@@ -99,12 +99,12 @@ static const struct loaded *image_current(void) {
 }
 
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
-                    weft_cu_stream stream, void *const *arguments, const char *call) {
+                    weft_cu_stream stream, void *const *arguments) {
     enum { ARGUMENTS_MAX = 16 };
     void *all[ARGUMENTS_MAX] = {&weft_gpu_abort};
     for (int i = 0; arguments[i]; i++)
         all[i + 1] = arguments[i];
     return weft_cuda_check(weft_cuda.cuLaunchKernel(image_current()->functions[kernel], blocks, 1,
                                                     1, threads, 1, 1, 0, stream, all, NULL),
-                           call, names[kernel]);
+                           names[kernel]);
 }

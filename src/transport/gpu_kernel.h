@@ -58,6 +58,6 @@ void weft_gpu_kernels_close(void);
 /* Enqueues a kernel on a stream of the current context. `arguments` points to its arguments behind
  * the first, NULL behind the last. */
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
-                    weft_cu_stream stream, void *const *arguments, const char *call);
+                    weft_cu_stream stream, void *const *arguments);
 
 #endif

@@ -38,11 +38,11 @@ static struct buffer *buffers;
 
 /* --- Making ----------------------------------------------------------------------------------- */
 
-static char *buffer_make(size_t bytes, const char *call) {
+static char *buffer_make(size_t bytes) {
     struct buffer *buffer = malloc(sizeof *buffer);
     char *at = aligned_alloc(weft_page_bytes(), weft_page_up(bytes));
     if (!buffer || !at)
-        weft_fail(-ENOMEM, "%s: no memory to copy through", call);
+        weft_fail(-ENOMEM, "%s: no memory to copy through", weft_current_call);
     else if (weft_gpu_register(at, weft_page_up(bytes)) == 0) {
         *buffer = (struct buffer){at, buffers};
         buffers = buffer;
@@ -85,15 +85,14 @@ static int lane_create(struct lane *lane) {
     return error ? error : events_create(lane->here);
 }
 
-static struct lane *lane_add(const struct weft_gpu_agent *agent, weft_cu_stream of,
-                             const char *call) {
+static struct lane *lane_add(const struct weft_gpu_agent *agent, weft_cu_stream of) {
     struct lane *lane = calloc(1, sizeof *lane);
     if (!lane) {
-        weft_fail(-ENOMEM, "%s: no memory", call);
+        weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
         return NULL;
     }
     *lane = (struct lane){.of = of, .agent = agent, .thread = pthread_self(), .next = lanes};
-    int error = weft_cuda_check(lane_create(lane), call, "a stream on the GPU of another PE");
+    int error = weft_cuda_check(lane_create(lane), "a stream on the GPU of another PE");
     if (error) {
         lane_destroy(lane);
         return NULL;
@@ -101,13 +100,12 @@ static struct lane *lane_add(const struct weft_gpu_agent *agent, weft_cu_stream 
     return lanes = lane;
 }
 
-static struct lane *lane_find(const struct weft_gpu_agent *agent, weft_cu_stream of,
-                              const char *call) {
+static struct lane *lane_find(const struct weft_gpu_agent *agent, weft_cu_stream of) {
     for (struct lane *lane = lanes; lane; lane = lane->next)
         if (lane->of == of && lane->agent == agent &&
             (of != STREAM_PER_THREAD || pthread_equal(lane->thread, pthread_self())))
             return lane;
-    return lane_add(agent, of, call);
+    return lane_add(agent, of);
 }
 
 /* --- Steps ------------------------------------------------------------------------------------ */
@@ -117,12 +115,11 @@ struct passage {
     struct lane *lane;
     char *pieces;
     int error; /* -errno */
-    const char *call;
 };
 
 static void passage_note(struct passage *p, int error) {
     if (p->error == 0)
-        p->error = weft_cuda_check(error, p->call, "a copy through memory of the host");
+        p->error = weft_cuda_check(error, "a copy through memory of the host");
 }
 
 /* The lane goes on behind what the program's stream has come to. */
@@ -144,13 +141,13 @@ static void passage_lead_here(struct passage *p, int event) {
 static void passage_copy_here(struct passage *p, void *to, const void *from, size_t bytes,
                               enum weft_direction direction) {
     if (p->error == 0)
-        p->error = weft_gpu_copy(to, from, bytes, direction, p->lane->of, p->call);
+        p->error = weft_gpu_copy(to, from, bytes, direction, p->lane->of);
 }
 
 static void passage_copy_there(struct passage *p, void *to, const void *from, size_t bytes) {
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
     if (p->error == 0)
-        p->error = weft_gpu_copy(to, from, bytes, WEFT_BY_AGENT, p->lane->stream, p->call);
+        p->error = weft_gpu_copy(to, from, bytes, WEFT_BY_AGENT, p->lane->stream);
     weft_gpu_leave(scope);
 }
 
@@ -199,9 +196,9 @@ static void passage_pass_here(struct passage *p, char *to, const char *from, siz
 static int passage_take_pieces(struct passage *p, size_t bytes) {
     size_t whole = (size_t)PIECES * PIECE_BYTES;
     if (weft_gpu_capturing(p->lane->of))
-        p->pieces = buffer_make(bytes < whole ? bytes : whole, p->call);
+        p->pieces = buffer_make(bytes < whole ? bytes : whole);
     else if (!p->lane->pieces)
-        p->pieces = p->lane->pieces = buffer_make(whole, p->call);
+        p->pieces = p->lane->pieces = buffer_make(whole);
     else
         p->pieces = p->lane->pieces;
     return p->pieces ? 0 : -ENOMEM;
@@ -223,54 +220,53 @@ static int passage_pass(struct passage *p, void *to, const void *from, size_t by
 }
 
 static int lane_enqueue(const struct weft_gpu_agent *agent, void *to, const void *from,
-                        size_t bytes, bool put, weft_cu_stream stream, const char *call) {
+                        size_t bytes, bool put, weft_cu_stream stream) {
     pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = lane_find(agent, stream, call), .call = call};
+    struct passage passage = {.lane = lane_find(agent, stream)};
     int error = passage.lane ? passage_pass(&passage, to, from, bytes, put) : -ENODEV;
     pthread_mutex_unlock(&changing);
     return error;
 }
 
 int weft_gpu_lane_put(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                      weft_cu_stream stream, const char *call) {
-    return lane_enqueue(agent, to, from, bytes, true, stream, call);
+                      weft_cu_stream stream) {
+    return lane_enqueue(agent, to, from, bytes, true, stream);
 }
 
 int weft_gpu_lane_get(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                      weft_cu_stream stream, const char *call) {
-    return lane_enqueue(agent, to, from, bytes, false, stream, call);
+                      weft_cu_stream stream) {
+    return lane_enqueue(agent, to, from, bytes, false, stream);
 }
 
 /* --- Signals ---------------------------------------------------------------------------------- */
 
 /* A write needs no multiprocessor, which a kernel of this process would have to take turns for with
  * the kernels of that GPU's PE. */
-static int lane_change_word(const struct lane *lane, uint64_t *word, uint64_t value, bool add,
-                            const char *call) {
+static int lane_change_word(const struct lane *lane, uint64_t *word, uint64_t value, bool add) {
     union weft_cu_word_op op = {.operation = WEFT_CU_OP_WRITE_64,
                                 .address = (weft_cu_address)word,
                                 .value64 = value,
                                 .flags = WEFT_CU_WRITE_ORDERED};
     int error = add ? WEFT_CU_NOT_SUPPORTED : weft_cuda.cuStreamBatchMemOp(lane->stream, 1, &op, 0);
     if (error != WEFT_CU_NOT_SUPPORTED)
-        return weft_cuda_check(error, call, "cuStreamBatchMemOp");
-    return weft_gpu_signal(word, value, add, lane->stream, call);
+        return weft_cuda_check(error, "cuStreamBatchMemOp");
+    return weft_gpu_signal(word, value, add, lane->stream);
 }
 
 static int passage_signal(struct passage *p, uint64_t *word, uint64_t value, bool add) {
     passage_lead_there(p, JOINT);
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
     if (p->error == 0)
-        p->error = lane_change_word(p->lane, word, value, add, p->call);
+        p->error = lane_change_word(p->lane, word, value, add);
     weft_gpu_leave(scope);
     passage_lead_here(p, JOINT);
     return p->error;
 }
 
 int weft_gpu_lane_signal(const struct weft_gpu_agent *agent, uint64_t *word, uint64_t value,
-                         bool add, weft_cu_stream stream, const char *call) {
+                         bool add, weft_cu_stream stream) {
     pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = lane_find(agent, stream, call), .call = call};
+    struct passage passage = {.lane = lane_find(agent, stream)};
     int error = passage.lane ? passage_signal(&passage, word, value, add) : -ENODEV;
     pthread_mutex_unlock(&changing);
     return error;
@@ -280,18 +276,18 @@ static int passage_signal32(struct passage *p, const struct weft_gpu_signal32 *s
     passage_lead_there(p, JOINT);
     struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
     if (p->error == 0)
-        p->error = s->add ? weft_gpu_signal32(s, p->lane->stream, p->call)
+        p->error = s->add ? weft_gpu_signal32(s, p->lane->stream)
                           : weft_gpu_write32(s->word.words + s->word.index.value,
-                                             (int32_t)s->value.value, p->lane->stream, p->call);
+                                             (int32_t)s->value.value, p->lane->stream);
     weft_gpu_leave(scope);
     passage_lead_here(p, JOINT);
     return p->error;
 }
 
 int weft_gpu_lane_signal32(const struct weft_gpu_agent *agent, const struct weft_gpu_signal32 *s,
-                           weft_cu_stream stream, const char *call) {
+                           weft_cu_stream stream) {
     pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = lane_find(agent, stream, call), .call = call};
+    struct passage passage = {.lane = lane_find(agent, stream)};
     int error = passage.lane ? passage_signal32(&passage, s) : -ENODEV;
     pthread_mutex_unlock(&changing);
     return error;

@@ -16,19 +16,18 @@
 /* `to` lies in the agent's memory, `from` anywhere that this PE's GPU can copy; and the other way
  * round. */
 int weft_gpu_lane_put(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                      weft_cu_stream stream, const char *call);
+                      weft_cu_stream stream);
 int weft_gpu_lane_get(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                      weft_cu_stream stream, const char *call);
+                      weft_cu_stream stream);
 
 /* Does as weft_gpu_signal, on a word in the agent's memory. */
 int weft_gpu_lane_signal(const struct weft_gpu_agent *agent, uint64_t *word, uint64_t value,
-                         bool add, weft_cu_stream stream, const char *call);
+                         bool add, weft_cu_stream stream);
 
 /* Does as weft_gpu_signal32, of numbers that the host knows. */
 struct weft_gpu_signal32;
 int weft_gpu_lane_signal32(const struct weft_gpu_agent *agent,
-                           const struct weft_gpu_signal32 *signal, weft_cu_stream stream,
-                           const char *call);
+                           const struct weft_gpu_signal32 *signal, weft_cu_stream stream);
 
 /* Closes all lanes, before weft_gpu_agents_close; nothing of theirs is under way then. */
 void weft_gpu_lanes_close(void);

@@ -9,10 +9,10 @@ size_t weft_gpu_memory_granules(const struct weft_gpu *gpu, size_t bytes) {
     return (bytes + granule - 1) / granule * granule;
 }
 
-int weft_gpu_memory_create(struct weft_gpu_memory *memory, const char *call) {
+int weft_gpu_memory_create(struct weft_gpu_memory *memory) {
     struct weft_cu_memory_properties properties = weft_gpu_memory_properties(memory->gpu);
     return weft_cuda_check(weft_cuda.cuMemCreate(&memory->handle, memory->bytes, &properties, 0),
-                           call, "cuMemCreate");
+                           "cuMemCreate");
 }
 
 static struct weft_cu_access device_access(weft_cu_device device) {
@@ -33,71 +33,67 @@ static size_t workers_find(struct weft_cu_access *workers, const struct weft_gpu
     return count;
 }
 
-int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_gpu_peer *owner,
-                        const char *call) {
+int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_gpu_peer *owner) {
     struct weft_cu_access workers[2];
     size_t count = workers_find(workers, memory->gpu, owner);
     int error = weft_cuda_check(weft_cuda.cuMemMap(memory->at, memory->bytes, 0, memory->handle, 0),
-                                call, "cuMemMap");
+                                "cuMemMap");
     if (error)
         return error;
     error = weft_cuda_check(weft_cuda.cuMemSetAccess(memory->at, memory->bytes, workers, count),
-                            call, "cuMemSetAccess (is there peer access between the GPUs?)");
+                            "cuMemSetAccess (is there peer access between the GPUs?)");
     if (error)
         weft_cuda.cuMemUnmap(memory->at, memory->bytes);
     return error;
 }
 
-int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes,
-                          const char *call) {
+int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes) {
     int error = weft_cuda.cuMemsetD8Async(at, 0, bytes, gpu->stream);
     if (error == 0)
         error = weft_cuda.cuStreamSynchronize(gpu->stream);
-    return weft_cuda_check(error, call, "cuMemsetD8Async");
+    return weft_cuda_check(error, "cuMemsetD8Async");
 }
 
-int weft_gpu_memory_copy(const struct weft_gpu *gpu, void *to, const void *from, size_t bytes,
-                         const char *call) {
+int weft_gpu_memory_copy(const struct weft_gpu *gpu, void *to, const void *from, size_t bytes) {
     int error = weft_cuda.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, bytes, gpu->stream);
-    return error ? weft_cuda_check(error, call, "cuMemcpyAsync")
-                 : weft_gpu_synchronize(gpu->stream, call);
+    return error ? weft_cuda_check(error, "cuMemcpyAsync") : weft_gpu_synchronize(gpu->stream);
 }
 
-int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call) {
+int weft_gpu_memory_export(weft_cu_memory handle, int *fd) {
     int error = weft_cuda.cuMemExportToShareableHandle(fd, handle, WEFT_CU_HANDLE_DESCRIPTOR, 0);
     if (error)
-        return weft_cuda_check(error, call, "cuMemExportToShareableHandle");
+        return weft_cuda_check(error, "cuMemExportToShareableHandle");
     fcntl(*fd, F_SETFD, FD_CLOEXEC);
     return 0;
 }
 
-int weft_gpu_memory_import(weft_cu_memory *handle, int fd, const char *call) {
+int weft_gpu_memory_import(weft_cu_memory *handle, int fd) {
     return weft_cuda_check(weft_cuda.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd,
                                                                     WEFT_CU_HANDLE_DESCRIPTOR),
-                           call, "cuMemImportFromShareableHandle");
+                           "cuMemImportFromShareableHandle");
 }
 
-static int memory_place(struct weft_gpu_memory *memory, const char *call) {
+static int memory_place(struct weft_gpu_memory *memory) {
     int error = weft_cuda_check(weft_cuda.cuMemAddressReserve(&memory->at, memory->bytes, 0, 0, 0),
-                                call, "cuMemAddressReserve");
+                                "cuMemAddressReserve");
     if (error)
         return error;
-    error = weft_gpu_memory_map(memory, NULL, call);
+    error = weft_gpu_memory_map(memory, NULL);
     if (error)
         weft_cuda.cuMemAddressFree(memory->at, memory->bytes);
     return error;
 }
 
-int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, const struct weft_gpu *gpu, size_t bytes,
-                          const char *call) {
+int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, const struct weft_gpu *gpu,
+                          size_t bytes) {
     *memory = (struct weft_gpu_memory){.gpu = gpu, .bytes = weft_gpu_memory_granules(gpu, bytes)};
-    int error = weft_gpu_memory_create(memory, call);
+    int error = weft_gpu_memory_create(memory);
     if (error)
         return error;
-    error = memory_place(memory, call);
+    error = memory_place(memory);
     if (error)
         weft_cuda.cuMemRelease(memory->handle);
-    else if ((error = weft_gpu_memory_clear(gpu, memory->at, memory->bytes, call)) != 0)
+    else if ((error = weft_gpu_memory_clear(gpu, memory->at, memory->bytes)) != 0)
         weft_gpu_memory_free(memory);
     return error;
 }

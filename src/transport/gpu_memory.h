@@ -15,8 +15,7 @@ struct weft_gpu_memory {
 
 /* Makes at least `bytes` of zeroed memory, in granules, at an address of its own. 0 or -errno with
  * text, as all here. */
-int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, const struct weft_gpu *gpu, size_t bytes,
-                          const char *call);
+int weft_gpu_memory_alloc(struct weft_gpu_memory *memory, const struct weft_gpu *gpu, size_t bytes);
 
 /* The address is gone at once; the memory with the last mapping, of whichever process. */
 void weft_gpu_memory_free(struct weft_gpu_memory *memory);
@@ -26,17 +25,14 @@ void weft_gpu_memory_free(struct weft_gpu_memory *memory);
  * work there: this one where it can, and the owner itself where it has to. clear: has happened when
  * it returns. export: a new descriptor, close-on-exec. import: a handle of what another process (or
  * this one) has exported; closes nothing. */
-int weft_gpu_memory_create(struct weft_gpu_memory *memory, const char *call);
-int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_gpu_peer *owner,
-                        const char *call);
-int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes,
-                          const char *call);
-int weft_gpu_memory_export(weft_cu_memory handle, int *fd, const char *call);
-int weft_gpu_memory_import(weft_cu_memory *handle, int fd, const char *call);
+int weft_gpu_memory_create(struct weft_gpu_memory *memory);
+int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_gpu_peer *owner);
+int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes);
+int weft_gpu_memory_export(weft_cu_memory handle, int *fd);
+int weft_gpu_memory_import(weft_cu_memory *handle, int fd);
 
 /* Has happened when it returns; on the GPU's stream of host calls. */
-int weft_gpu_memory_copy(const struct weft_gpu *gpu, void *to, const void *from, size_t bytes,
-                         const char *call);
+int weft_gpu_memory_copy(const struct weft_gpu *gpu, void *to, const void *from, size_t bytes);
 
 /* Whole granules that hold so many bytes. */
 size_t weft_gpu_memory_granules(const struct weft_gpu *gpu, size_t bytes);

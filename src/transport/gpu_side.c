@@ -21,20 +21,20 @@ static void side_destroy(const struct weft_gpu_side *side) {
         weft_cuda.cuEventDestroy(side->joined);
 }
 
-static int side_create(struct weft_gpu_side *side, weft_cu_stream of, const char *call) {
+static int side_create(struct weft_gpu_side *side, weft_cu_stream of) {
     *side = (struct weft_gpu_side){.of = of};
     int error = weft_cuda.cuStreamCreateWithPriority(&side->stream, WEFT_CU_STREAM_NON_BLOCKING, 0);
     if (error)
-        return weft_cuda_check(error, call, "creating a side stream");
+        return weft_cuda_check(error, "creating a side stream");
     error = weft_cuda.cuEventCreate(&side->forked, WEFT_CU_EVENT_NO_TIMING);
     if (error == 0)
         error = weft_cuda.cuEventCreate(&side->joined, WEFT_CU_EVENT_NO_TIMING);
     if (error)
         side_destroy(side);
-    return weft_cuda_check(error, call, "creating the events of a side stream");
+    return weft_cuda_check(error, "creating the events of a side stream");
 }
 
-static int side_find(struct weft_gpu_side *side, weft_cu_stream of, const char *call) {
+static int side_find(struct weft_gpu_side *side, weft_cu_stream of) {
     for (int i = 0; i < sides.count; i++)
         if (sides.list[i].of == of) {
             *side = sides.list[i];
@@ -43,35 +43,34 @@ static int side_find(struct weft_gpu_side *side, weft_cu_stream of, const char *
     *side = (struct weft_gpu_side){.of = of, .stream = of};
     if (sides.count == SIDES_MAX)
         return 0;
-    int error = side_create(side, of, call);
+    int error = side_create(side, of);
     if (error == 0)
         sides.list[sides.count++] = *side;
     return error;
 }
 
 /* Makes later work of `stream` follow the work that is on `first` now. */
-static int stream_follow(weft_cu_stream stream, weft_cu_stream first, weft_cu_event event,
-                         const char *call) {
+static int stream_follow(weft_cu_stream stream, weft_cu_stream first, weft_cu_event event) {
     if (stream == first)
         return 0;
     int error = weft_cuda.cuEventRecord(event, first);
     if (error == 0)
         error = weft_cuda.cuStreamWaitEvent(stream, event, 0);
-    return weft_cuda_check(error, call, "ordering a side stream");
+    return weft_cuda_check(error, "ordering a side stream");
 }
 
-int weft_gpu_fork(struct weft_gpu_side *side, weft_cu_stream stream, const char *call) {
+int weft_gpu_fork(struct weft_gpu_side *side, weft_cu_stream stream) {
     pthread_mutex_lock(&sides.changing);
-    int error = side_find(side, stream, call);
+    int error = side_find(side, stream);
     if (error == 0)
-        error = stream_follow(side->stream, stream, side->forked, call);
+        error = stream_follow(side->stream, stream, side->forked);
     pthread_mutex_unlock(&sides.changing);
     return error;
 }
 
-int weft_gpu_join(const struct weft_gpu_side *side, const char *call) {
+int weft_gpu_join(const struct weft_gpu_side *side) {
     pthread_mutex_lock(&sides.changing);
-    int error = stream_follow(side->of, side->stream, side->joined, call);
+    int error = stream_follow(side->of, side->stream, side->joined);
     pthread_mutex_unlock(&sides.changing);
     return error;
 }

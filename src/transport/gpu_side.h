@@ -13,10 +13,10 @@ struct weft_gpu_side {
 };
 
 /* Work on side->stream follows what is on `stream` now. 0 or -errno with text. */
-int weft_gpu_fork(struct weft_gpu_side *side, weft_cu_stream stream, const char *call);
+int weft_gpu_fork(struct weft_gpu_side *side, weft_cu_stream stream);
 
 /* Makes later work of the program's stream follow the work of both. Every fork is joined. */
-int weft_gpu_join(const struct weft_gpu_side *side, const char *call);
+int weft_gpu_join(const struct weft_gpu_side *side);
 
 void weft_gpu_sides_close(void);
 

@@ -25,46 +25,42 @@ static uint64_t slice_threads(const struct weft_gpu_slices *s) {
 }
 
 int weft_gpu_copy_slice(void *to, const void *from, const struct weft_gpu_slices *slices,
-                        weft_cu_stream stream, const char *call) {
+                        weft_cu_stream stream) {
     struct weft_gpu_slices s = *slices;
     uint64_t threads = slice_threads(slices);
     uint64_t blocks = nelems_min((threads + THREADS - 1) / THREADS, BLOCKS_MAX);
     void *arguments[] = {&to, &from, &s, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_copy_slice, (unsigned)blocks,
-                           (unsigned)nelems_min(threads, THREADS), stream, arguments, call);
+                           (unsigned)nelems_min(threads, THREADS), stream, arguments);
 }
 
 int weft_gpu_put_slice_signal(void *to, const void *from, const struct weft_gpu_slices *slices,
-                              const struct weft_gpu_signal32 *signal, weft_cu_stream stream,
-                              const char *call) {
+                              const struct weft_gpu_signal32 *signal, weft_cu_stream stream) {
     struct weft_gpu_slices s = *slices;
     struct weft_gpu_signal32 given = *signal;
     void *arguments[] = {&to, &from, &s, &given, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_put_slice_signal, 1,
-                           (unsigned)nelems_min(slice_threads(slices), THREADS), stream, arguments,
-                           call);
+                           (unsigned)nelems_min(slice_threads(slices), THREADS), stream, arguments);
 }
 
-int weft_gpu_signal32(const struct weft_gpu_signal32 *signal, weft_cu_stream stream,
-                      const char *call) {
+int weft_gpu_signal32(const struct weft_gpu_signal32 *signal, weft_cu_stream stream) {
     struct weft_gpu_signal32 given = *signal;
     void *arguments[] = {&given, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_signal32, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_signal32, 1, 1, stream, arguments);
 }
 
-int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream, const char *call) {
+int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream) {
     union weft_cu_word_op op = {.operation = WEFT_CU_OP_WRITE_32,
                                 .address = (weft_cu_address)word,
                                 .value = (uint32_t)value,
                                 .flags = WEFT_CU_WRITE_ORDERED};
-    return weft_cuda_check(weft_cuda.cuStreamBatchMemOp(stream, 1, &op, 0), call,
-                           "cuStreamBatchMemOp");
+    return weft_cuda_check(weft_cuda.cuStreamBatchMemOp(stream, 1, &op, 0), "cuStreamBatchMemOp");
 }
 
 int weft_gpu_wait32(const struct weft_gpu_word32 *word, int cmp, shmemx_number_t value,
-                    weft_cu_stream stream, const char *call) {
+                    weft_cu_stream stream) {
     struct weft_gpu_word32 awaited = *word;
     weft_gpu_rescue_note();
     void *arguments[] = {&awaited, &cmp, &value, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_wait32, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_wait32, 1, 1, stream, arguments);
 }

@@ -33,23 +33,21 @@ struct weft_gpu_signal32 {
 
 /* Copies by multiprocessors, between arrays that they reach. */
 int weft_gpu_copy_slice(void *to, const void *from, const struct weft_gpu_slices *slices,
-                        weft_cu_stream stream, const char *call);
+                        weft_cu_stream stream);
 
 /* The same and then the signal, in one kernel of one block. */
 int weft_gpu_put_slice_signal(void *to, const void *from, const struct weft_gpu_slices *slices,
-                              const struct weft_gpu_signal32 *signal, weft_cu_stream stream,
-                              const char *call);
+                              const struct weft_gpu_signal32 *signal, weft_cu_stream stream);
 
 /* Sets a word, or adds to it, behind all earlier work of the stream. */
-int weft_gpu_signal32(const struct weft_gpu_signal32 *signal, weft_cu_stream stream,
-                      const char *call);
+int weft_gpu_signal32(const struct weft_gpu_signal32 *signal, weft_cu_stream stream);
 
 /* Sets a word of GPU memory without a multiprocessor. */
-int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream, const char *call);
+int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream);
 
 /* Holds the stream until the word compares (SHMEM_CMP_*), as signed numbers. */
 int weft_gpu_wait32(const struct weft_gpu_word32 *word, int cmp, shmemx_number_t value,
-                    weft_cu_stream stream, const char *call);
+                    weft_cu_stream stream);
 
 /* True if elements [begin, begin + nelems) lie in an array of array_nelems. */
 WEFT_ADDR bool weft_slice_fits(int64_t begin, int64_t nelems, uint64_t array_nelems) {

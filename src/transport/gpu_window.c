@@ -7,12 +7,11 @@
 #include "base/size.h"
 #include "transport/gpu_memory.h"
 
-int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, size_t slot_bytes,
-                          const char *call) {
+int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, size_t slot_bytes) {
     size_t stride = weft_power_of_two_up(weft_gpu_memory_granules(window->gpu, slot_bytes));
     weft_cu_address base;
     int error = weft_cuda_check(weft_cuda.cuMemAddressReserve(&base, count * stride, stride, 0, 0),
-                                call, "cuMemAddressReserve");
+                                "cuMemAddressReserve");
     if (error)
         return error;
     window->slot_bytes = stride;
@@ -31,27 +30,27 @@ static size_t window_committed(const struct weft_gpu_window *window) {
     return last->offset + last->bytes;
 }
 
-int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd,
-                           const char *call) {
+int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd) {
     size_t offset = window_committed(window);
     if (bytes > window->slot_bytes - offset || window->nextents == WEFT_GPU_EXTENTS_MAX)
         return weft_fail(-ENOSPC,
                          "%s: the window of GPU memory is full: %s of %s, %u of "
                          "%d extents",
-                         call, weft_size(offset).text, weft_size(window->slot_bytes).text,
-                         window->nextents, WEFT_GPU_EXTENTS_MAX);
+                         weft_current_call, weft_size(offset).text,
+                         weft_size(window->slot_bytes).text, window->nextents,
+                         WEFT_GPU_EXTENTS_MAX);
     struct weft_gpu_memory memory = {.gpu = window->gpu,
                                      .at = slot_address(window, window->mine) + offset,
                                      .bytes = weft_gpu_memory_granules(window->gpu, bytes)};
-    int error = weft_gpu_memory_create(&memory, call);
+    int error = weft_gpu_memory_create(&memory);
     if (error)
         return error;
-    error = weft_gpu_memory_map(&memory, NULL, call);
+    error = weft_gpu_memory_map(&memory, NULL);
     if (error == 0) {
         window->extents[window->nextents++] = (struct weft_gpu_extent){offset, memory.bytes};
-        error = weft_gpu_memory_clear(memory.gpu, memory.at, memory.bytes, call);
+        error = weft_gpu_memory_clear(memory.gpu, memory.at, memory.bytes);
         if (error == 0)
-            error = weft_gpu_memory_export(memory.handle, fd, call);
+            error = weft_gpu_memory_export(memory.handle, fd);
         if (error)
             weft_gpu_window_retract(window);
     }
@@ -60,14 +59,14 @@ int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd
 }
 
 int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd,
-                           const struct weft_gpu_peer *owner, const char *call) {
+                           const struct weft_gpu_peer *owner) {
     const struct weft_gpu_extent *last = &window->extents[window->nextents - 1];
     struct weft_gpu_memory memory = {
         .gpu = window->gpu, .at = slot_address(window, slot) + last->offset, .bytes = last->bytes};
-    int error = weft_gpu_memory_import(&memory.handle, fd, call);
+    int error = weft_gpu_memory_import(&memory.handle, fd);
     if (error)
         return error;
-    error = weft_gpu_memory_map(&memory, owner, call);
+    error = weft_gpu_memory_map(&memory, owner);
     weft_cuda.cuMemRelease(memory.handle);
     return error;
 }

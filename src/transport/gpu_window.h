@@ -25,18 +25,17 @@ struct weft_gpu_window {
 
 /* Reserves `count` slots of slot_bytes (rounded up to a power of two, at least a granule), for a
  * window that has its GPU, and `mine`, this PE's slot. */
-int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, size_t slot_bytes,
-                          const char *call);
+int weft_gpu_window_alloc(struct weft_gpu_window *window, uint32_t count, size_t slot_bytes);
 
 /* Creates `bytes` of zeroed memory (rounded up to granules) behind the last extent of the own slot.
  * *fd is a new descriptor of it, close-on-exec, for the peers; the caller closes it. -ENOMEM when
  * the GPU has none left, -ENOSPC when the slot or the list of extents is full. */
-int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd, const char *call);
+int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd);
 
 /* Maps the last extent of the member in `slot`, for the GPUs that work there
  * (transport/gpu_memory.h has them by `owner`). Consumes nothing: the caller closes fd. */
 int weft_gpu_window_attach(struct weft_gpu_window *window, uint32_t slot, int fd,
-                           const struct weft_gpu_peer *owner, const char *call);
+                           const struct weft_gpu_peer *owner);
 
 /* Stands in for a commit if all members have made an extent of `bytes`, whole granules, elsewhere.
  * The own one is attached like the others then. */

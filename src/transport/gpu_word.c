@@ -19,50 +19,44 @@ static unsigned whole_warps(size_t threads, unsigned most) {
 
 /* --- Words of users --------------------------------------------------------------------------- */
 
-int weft_gpu_amo(const struct weft_amo *amo, weft_cu_stream stream, const char *call) {
+int weft_gpu_amo(const struct weft_amo *amo, weft_cu_stream stream) {
     assert(amo->bytes == 4 || amo->bytes == 8);
     void *arguments[] = {(void *)amo, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_amo, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_amo, 1, 1, stream, arguments);
 }
 
-int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
-                    const char *call) {
+int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream) {
     int adds = add;
     void *arguments[] = {&word, &value, &adds, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_signal, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_signal, 1, 1, stream, arguments);
 }
 
-int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream,
-                         const char *call) {
+int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream) {
     int owns = owner;
     void *arguments[] = {&trial, &owns, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_try_atomics, 1, owner ? WARP : 1, stream, arguments,
-                           call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_try_atomics, 1, owner ? WARP : 1, stream, arguments);
 }
 
-int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream,
-                        const char *call) {
+int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream) {
     assert(put->bytes <= WEFT_GPU_SMALL);
     void *arguments[] = {(void *)put, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_put_signal, 1,
-                           whole_warps(put->bytes / 16, BLOCK_MAX / 2), stream, arguments, call);
+                           whole_warps(put->bytes / 16, BLOCK_MAX / 2), stream, arguments);
 }
 
-int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream,
-                  const char *call) {
+int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream) {
     weft_gpu_rescue_note();
     void *arguments[] = {&word, &cmp, &value, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_wait, 1, 1, stream, arguments, call);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_wait, 1, 1, stream, arguments);
 }
 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
-int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream,
-                     const char *call) {
+int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream) {
     weft_gpu_rescue_note();
     void *arguments[] = {&words, &me, &n, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_barrier, 1, whole_warps((size_t)n, BLOCK_MAX), stream,
-                           arguments, call);
+                           arguments);
 }
 
 /* Operation `i` of a meeting: first all peers are told, then all are waited for, and at last what
@@ -89,7 +83,7 @@ static union weft_cu_word_op meeting_op(uint32_t *const *words, int me, int n, i
     return op;
 }
 
-int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream, const char *call) {
+int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream) {
     union weft_cu_word_op ops[BATCH_MAX];
     weft_gpu_rescue_note();
     for (int i = 0, count; i < 3 * (n - 1); i += count) {
@@ -97,15 +91,14 @@ int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream, 
             ops[count] = meeting_op(words, me, n, i + count);
         int error = weft_cuda.cuStreamBatchMemOp(stream, (unsigned)count, ops, 0);
         if (error != WEFT_CU_SUCCESS)
-            return weft_cuda_check(error, call, "cuStreamBatchMemOp");
+            return weft_cuda_check(error, "cuStreamBatchMemOp");
     }
     return 0;
 }
 
 /* --- Signal pads ------------------------------------------------------------------------------ */
 
-int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft_cu_stream stream,
-                 const char *call) {
+int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft_cu_stream stream) {
     static const enum weft_gpu_kernel kernels[] = {
         [WEFT_PAD_PUT] = WEFT_KERNEL_weftk_pad_put,
         [WEFT_PAD_WAIT] = WEFT_KERNEL_weftk_pad_wait,
@@ -115,5 +108,5 @@ int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft
     weft_gpu_rescue_note();
     void *arguments[] = {(void *)pad, all ? NULL : &peer, NULL};
     return weft_gpu_launch(kernels[op], 1, all ? whole_warps((size_t)pad->n, BLOCK_MAX) : 1, stream,
-                           arguments, call);
+                           arguments);
 }

@@ -14,11 +14,10 @@
 #include "transport/gpu.h"
 
 /* An atomic of the whole system. Its addresses are within the GPU's reach. */
-int weft_gpu_amo(const struct weft_amo *amo, weft_cu_stream stream, const char *call);
+int weft_gpu_amo(const struct weft_amo *amo, weft_cu_stream stream);
 
 /* Sets the word, or adds to it, behind all earlier work of the stream. */
-int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream,
-                    const char *call);
+int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream stream);
 
 /* Tries whether the atomics of a link are atomic: the owner of `trial`, which is 0 at first, adds
  * to its word until the other GPU, which adds over the link, has seen enough of it. They run at the
@@ -26,17 +25,15 @@ int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream str
 struct weft_gpu_trial {
     uint32_t word, begun, stop, made, added;
 };
-int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream,
-                         const char *call);
+int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream);
 
 /* A copy of at most WEFT_GPU_SMALL bytes by one block, and then the signal: one kernel. Its
  * addresses are within the GPU's reach. */
 enum { WEFT_GPU_SMALL = 32 << 10 };
-int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream, const char *call);
+int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream);
 
 /* Holds the stream until the word of this PE compares (SHMEM_CMP_*), as unsigned 64-bit numbers. */
-int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream,
-                  const char *call);
+int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream);
 
 /* A barrier of n members, me among them: no stream goes on before all have come; memory written
  * before it is visible behind it. `words` are those of the members. */
@@ -50,19 +47,17 @@ struct weft_gpu_team_words {
     uint32_t done[WEFT_GPU_MEMBERS_MAX];    /* 1: member i has ended its part */
     uint16_t places[WEFT_GPU_MEMBERS_MAX];  /* where arrays need them; this GPU's own */
 };
-int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream,
-                     const char *call);
+int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream);
 
 /* The same without a multiprocessor, in two halves that make a pair in every call: stream memory
  * operations write 1 to all members' words, wait for 1 from all, and reset. words[i]: where member
  * i has those of the half, ready or done. */
 enum weft_gpu_half { WEFT_GPU_READY, WEFT_GPU_DONE };
-int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream, const char *call);
+int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream);
 
 /* Signal pads, with system scope; `pads` lie in GPU memory. A kernel that waits for more than
  * timeout_ms says so and traps, as PyTorch's do. A barrier, which has no `peer`, puts to all and
  * waits for all. */
-int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft_cu_stream stream,
-                 const char *call);
+int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft_cu_stream stream);
 
 #endif

@@ -8,9 +8,10 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define ANSWER(NAME, ...)                    \
-    int NAME(__VA_ARGS__) {                  \
-        return weft_space_missing(__func__); \
+#define ANSWER(NAME, ...)            \
+    int NAME(__VA_ARGS__) {          \
+        WEFT_IN_CALL(__func__);      \
+        return weft_space_missing(); \
     }
 
 void weft_device_register(void) {}
@@ -72,7 +73,7 @@ SHMEM_ARITHMETIC_TYPES(ARITHMETIC, _)
 
 /* The operators ask this one first. */
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
-    return weft_space_missing(on->call);
+    return weft_space_missing();
 }
 
 int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
@@ -81,12 +82,12 @@ int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
 
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source) {
-    return weft_space_missing(on->call);
+    return weft_space_missing();
 }
 
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
                         const struct weft_stream_folding *folding) {
-    return weft_space_missing(on->call);
+    return weft_space_missing();
 }
 
 /* --- The GPU ---------------------------------------------------------------------------------- */

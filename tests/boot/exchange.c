@@ -45,7 +45,7 @@ static void exchange_once(int round, size_t bytes, int nfds) {
         fds[i] = make_file(weft_boot.pe, round, i);
     struct weft_exchange exchange = {
         .mine = mine, .bytes = bytes, .all = all, .fds = fds, .nfds = nfds, .all_fds = all_fds};
-    int rc = weft_boot_exchange(&exchange, "exchange");
+    int rc = weft_boot_exchange(&exchange);
     EXPECT(rc == 0, "rc is %d", rc);
     for (int pe = 0; pe < npes; pe++) {
         for (size_t at = 0; at < bytes; at++)
@@ -86,7 +86,7 @@ int main(void) {
     tap_case("too much is refused");
     unsigned char much[WEFT_BOOT_BLOB_MAX + 1] = {0};
     struct weft_exchange exchange = {.mine = much, .bytes = sizeof much};
-    int rc = weft_boot.pe ? -1 : weft_boot_exchange(&exchange, "exchange");
+    int rc = weft_boot.pe ? -1 : weft_boot_exchange(&exchange);
     EXPECT(rc < 0, "rc is %d", rc); /* of PE 0; one line on stderr is enough */
     EXPECT(weft_boot.control->npes == weft_boot.npes && weft_boot.control->cores > 0, "cores %d",
            weft_boot.control->cores);

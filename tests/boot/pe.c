@@ -53,7 +53,7 @@ static void exchange(int times) {
     int *all = calloc((size_t)weft_boot.npes, sizeof *all);
     for (int i = 0; i < (times ? times : 1); i++) {
         struct weft_exchange exchange = {.mine = &weft_boot.pe, .bytes = sizeof *all, .all = all};
-        if (weft_boot_exchange(&exchange, "exchange"))
+        if (weft_boot_exchange(&exchange))
             exit(71);
     }
     free(all);
@@ -64,7 +64,7 @@ static void among(int host) {
     int npes = weft_boot.npes, *pes = calloc((size_t)npes, sizeof *pes), all[npes];
     for (int i = 0; i < npes; i++)
         pes[i] = (host + i) % npes;
-    struct weft_boot_subset subset = {.pes = pes, .count = npes, .call = "exchange"};
+    struct weft_boot_subset subset = {.pes = pes, .count = npes};
     struct weft_exchange exchange = {.mine = &weft_boot.pe, .bytes = sizeof *all, .all = all};
     if (weft_boot_exchange_among(&subset, &exchange))
         exit(71);
@@ -83,7 +83,7 @@ static void give_other_size(int unused) {
     (void)unused;
     char mine[16] = {0}, all[16 * 64];
     struct weft_exchange exchange = {.mine = mine, .bytes = sizeof mine, .all = all};
-    weft_boot_exchange(&exchange, "exchange");
+    weft_boot_exchange(&exchange);
 }
 
 static void hang(int unused) {
@@ -142,7 +142,7 @@ static void fork_meddler(int unused) {
         struct weft_exchange exchange = {.mine = all, .bytes = 4, .all = all};
         weft_boot_end_job(9, false);
         weft_boot_leave();
-        exit(weft_boot_exchange(&exchange, "exchange") ? 0 : 1);
+        exit(weft_boot_exchange(&exchange) ? 0 : 1);
     }
     int status;
     waitpid(child, &status, 0);

@@ -80,8 +80,7 @@ static bool is_file(int fd, const struct round *round, int pe, int which) {
 static int exchange(const struct round *round) {
     unsigned char mine[BYTES_MAX], *all = malloc((size_t)round->count * round->bytes + 1);
     int fds[4], all_fds[PES_MAX * 4], wrong = 0;
-    struct weft_boot_subset subset = {
-        .pes = round->pes, .count = round->count, .tag = round->tag, .call = "test"};
+    struct weft_boot_subset subset = {.pes = round->pes, .count = round->count, .tag = round->tag};
     for (size_t at = 0; at < round->bytes; at++)
         mine[at] = byte_of(round, weft_boot.pe, at);
     for (int i = 0; i < round->nfds; i++)
@@ -131,7 +130,7 @@ static void exchange_of_all(void) {
     int all[PES_MAX];
     for (int i = 0; i < 30; i++) {
         struct weft_exchange exchange = {.mine = &weft_boot.pe, .bytes = sizeof *all, .all = all};
-        EXPECT(weft_boot_exchange(&exchange, "exchange") == 0, "%d", i);
+        EXPECT(weft_boot_exchange(&exchange) == 0, "%d", i);
         for (int pe = 0; pe < weft_boot.npes; pe++)
             EXPECT(all[pe] == pe, "%d", all[pe]);
     }
@@ -169,18 +168,18 @@ static int exchange_bytes(const struct weft_boot_subset *subset, size_t bytes) {
 static void misfits(void) {
     int twice[2] = {weft_boot.pe, weft_boot.pe}, beyond[2] = {weft_boot.pe, weft_boot.npes};
     int other = (weft_boot.pe + 1) % weft_boot.npes, all_pes[PES_MAX];
-    struct weft_boot_subset subset = {.pes = twice, .count = 2, .call = "test"};
+    struct weft_boot_subset subset = {.pes = twice, .count = 2};
     int rc = exchange_bytes(&subset, 8);
     EXPECT(rc == -EINVAL, "rc is %d", rc);
     subset.pes = beyond;
     rc = exchange_bytes(&subset, 8);
     EXPECT(rc == -EINVAL, "rc is %d", rc);
-    subset = (struct weft_boot_subset){.pes = &other, .count = 1, .call = "test"};
+    subset = (struct weft_boot_subset){.pes = &other, .count = 1};
     rc = exchange_bytes(&subset, 8);
     EXPECT(rc == (weft_boot.npes > 1 ? -EINVAL : 0), "rc is %d", rc);
     for (int pe = 0; pe < weft_boot.npes; pe++)
         all_pes[pe] = pe;
-    subset = (struct weft_boot_subset){.pes = all_pes, .count = weft_boot.npes, .call = "test"};
+    subset = (struct weft_boot_subset){.pes = all_pes, .count = weft_boot.npes};
     rc = exchange_bytes(&subset, weft_boot.pe ? 8 : 9);
     EXPECT(rc == (weft_boot.npes > 1 ? -EPROTO : 0), "rc is %d", rc);
 }

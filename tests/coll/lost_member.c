@@ -15,14 +15,14 @@ static void nobody_misses_it(void) {
     tap_case("who is missed by no team learns so within a second or two, alone at once");
     shmem_barrier_all();
     uint64_t begin_ns = weft_clock_ns();
-    EXPECT(weft_lost_member_find_team("test") == NULL, "a team misses PE %d", me);
+    EXPECT(weft_lost_member_find_team() == NULL, "a team misses PE %d", me);
     double seconds = (double)(weft_clock_ns() - begin_ns) / 1e9;
     EXPECT(npes == 1 ? seconds < 0.5 : seconds > 0.9 && seconds < 5, "after %.2f s", seconds);
     shmem_barrier_all();
 }
 
 static void *lose(void *found) {
-    *(struct weft_team **)found = weft_lost_member_find_team("test");
+    *(struct weft_team **)found = weft_lost_member_find_team();
     return NULL;
 }
 
@@ -55,7 +55,7 @@ static void old_answers(void) {
         weft_lost_member_answer(world, 1);
     shmem_barrier_all();
     if (me == 1)
-        EXPECT(weft_lost_member_find_team("test") == NULL, "an answer of before was heard");
+        EXPECT(weft_lost_member_find_team() == NULL, "an answer of before was heard");
     shmem_barrier_all();
 }
 

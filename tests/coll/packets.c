@@ -43,7 +43,7 @@ static void exchange(const struct weft_group *group, int call, size_t nelems) {
 
 /* A burst is up to 40 broadcasts of one root; whoever is slow stays so for a while. */
 static void check(struct weft_team *team, uint64_t seed) {
-    struct weft_group group = weft_group_of(team, __func__);
+    struct weft_group group = weft_group_of(team);
     common = random_of(seed, -2);
     own = random_of(seed, shmem_my_pe());
     size_t burst = 0;
@@ -68,22 +68,22 @@ static void check(struct weft_team *team, uint64_t seed) {
 
 /* As if the team had done that many calls already. */
 static void set_epochs(struct weft_team *team, uint32_t epoch) {
-    weft_sync_barrier(team, __func__);
+    weft_sync_barrier(team);
     team->packet_epoch = team->packets_read = epoch;
     atomic_store(&team->words->packets_read.value, epoch);
     for (int i = 0; i < WEFT_PACKETS; i++)
         atomic_store(&team->words->packets[i].posted.value, epoch);
-    weft_sync_barrier(team, __func__);
+    weft_sync_barrier(team);
 }
 
 /* As if member 0 alone had sent for that long, or nobody: the words of the others are stale. */
 static void stay_silent(struct weft_team *team) {
-    struct weft_group group = weft_group_of(team, __func__);
+    struct weft_group group = weft_group_of(team);
     int last = team->npes - 1;
     set_epochs(team, 0);
     for (uint32_t turn = 1; turn <= 7; turn++) {
         team->packet_epoch = team->packets_read = turn * WEFT_PACKETS_RENEWED - 3;
-        weft_sync_barrier(team, __func__);
+        weft_sync_barrier(team);
         for (int call = 0; call < 5; call++)
             broadcast(&group, call, 0, NELEMS);
     }

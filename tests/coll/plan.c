@@ -79,7 +79,7 @@ static long source[NELEMS], dest[4 * NELEMS];
 
 static void collect(void) {
     tap_case("who brings nothing, from nowhere, gets what the others bring");
-    struct weft_group group = weft_group_of(weft_team_find(SHMEM_TEAM_WORLD), __func__);
+    struct weft_group group = weft_group_of(weft_team_find(SHMEM_TEAM_WORLD));
     size_t bytes = group.me == 0 ? 0 : sizeof source;
     for (int i = 0; i < NELEMS; i++)
         source[i] = group.me * 10000 + i;

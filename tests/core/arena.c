@@ -17,8 +17,8 @@ static struct { int grown, cleared, copied, given_back; } count;
 static bool may_grow, has_idle;
 static size_t need_seen, copied_bytes;
 
-static int grow(size_t need, size_t bytes, const char *call) {
-    (void)bytes, (void)call;
+static int grow(size_t need, size_t bytes) {
+    (void)bytes;
     count.grown++;
     need_seen = need;
     if (!may_grow || need > CAPACITY)
@@ -27,13 +27,13 @@ static int grow(size_t need, size_t bytes, const char *call) {
     return 0;
 }
 
-static void clear(void *p, size_t bytes, const char *call) {
-    (void)p, (void)bytes, (void)call;
+static void clear(void *p, size_t bytes) {
+    (void)p, (void)bytes;
     count.cleared++;
 }
 
-static void copy(void *to, const void *from, size_t bytes, const char *call) {
-    (void)to, (void)from, (void)call;
+static void copy(void *to, const void *from, size_t bytes) {
+    (void)to, (void)from;
     count.copied++;
     copied_bytes = bytes;
 }
@@ -60,7 +60,7 @@ static void begin(void) {
 }
 
 static void *take(size_t bytes) {
-    return weft_arena_malloc(&arena, bytes, WEFT_BLOCK_ALIGN, false, "take");
+    return weft_arena_malloc(&arena, bytes, WEFT_BLOCK_ALIGN, false);
 }
 
 static void growth(void) {
@@ -71,9 +71,9 @@ static void growth(void) {
            count.grown);
     EXPECT(need_seen >= MIB && weft_arena_limit(&arena) == need_seen, "limit %zu, need %zu",
            weft_arena_limit(&arena), need_seen);
-    weft_arena_free(&arena, first, "free");
+    weft_arena_free(&arena, first);
     EXPECT(take(MIB) == first && count.grown == 1, "what was freed is not taken again");
-    char *aligned = weft_arena_malloc(&arena, 64, MIB, true, "align");
+    char *aligned = weft_arena_malloc(&arena, 64, MIB, true);
     EXPECT((uintptr_t)aligned % MIB == 0 && count.cleared == 1, "%p", (void *)aligned);
     weft_arena_close(&arena);
 }
@@ -85,13 +85,13 @@ static void refusals(void) {
     size_t limit = weft_arena_limit(&arena), bytes;
     void *found;
     may_grow = false;
-    EXPECT(take(2 * MIB) == NULL && weft_arena_realloc(&arena, p, 3 * MIB, "realloc") == NULL,
+    EXPECT(take(2 * MIB) == NULL && weft_arena_realloc(&arena, p, 3 * MIB) == NULL,
            "got memory that is not there");
     EXPECT(weft_arena_limit(&arena) == limit && count.copied == 0, "limit %zu", limit);
     EXPECT(weft_arena_find(&arena, p + MIB - 1, &found, &bytes) && found == p && bytes == MIB,
            "the object is gone");
     EXPECT(take((size_t)CAPACITY + 1) == NULL && need_seen == SIZE_MAX, "need %zu", need_seen);
-    EXPECT(weft_arena_malloc(&arena, 1, (size_t)CAPACITY * 2, false, "align") == NULL &&
+    EXPECT(weft_arena_malloc(&arena, 1, (size_t)CAPACITY * 2, false) == NULL &&
                need_seen == SIZE_MAX,
            "need %zu", need_seen);
     EXPECT(!weft_arena_find(&arena, p + limit, &found, &bytes) && !found, "found %p", found);
@@ -102,26 +102,26 @@ static void sizes(void) {
     tap_case("realloc stays for sizes above a half, and copies what both have elsewhere");
     begin();
     char *p = take(4096), *wall = take(64);
-    EXPECT(weft_arena_realloc(&arena, p, 2049, "realloc") == p && count.copied == 0, "it moved");
-    char *small = weft_arena_realloc(&arena, p, 512, "realloc");
+    EXPECT(weft_arena_realloc(&arena, p, 2049) == p && count.copied == 0, "it moved");
+    char *small = weft_arena_realloc(&arena, p, 512);
     EXPECT(small && small != p && copied_bytes == 512, "%zu bytes were copied", copied_bytes);
-    char *large = weft_arena_realloc(&arena, small, 8192, "realloc");
+    char *large = weft_arena_realloc(&arena, small, 8192);
     EXPECT(large && large != small && copied_bytes == 512, "%zu bytes were copied", copied_bytes);
     void *found;
     size_t bytes;
     EXPECT(!weft_arena_find(&arena, small, &found, &bytes), "the old object is still there");
     EXPECT(weft_arena_find(&arena, large + 8191, &found, &bytes) && found == large && bytes == 8192,
            "%p has %zu bytes", found, bytes);
-    weft_arena_check(&arena, wall, "check");
+    weft_arena_check(&arena, wall);
     weft_arena_close(&arena);
 }
 
 /* A large object comes and goes; how many other calls later its memory goes back. */
 static int calls_until_return(void) {
     int calls = 0, before = count.given_back;
-    weft_arena_free(&arena, take(WEFT_ARENA_IDLE_LEAST), "free");
+    weft_arena_free(&arena, take(WEFT_ARENA_IDLE_LEAST));
     for (; count.given_back == before && calls < 100; calls++)
-        weft_arena_free(&arena, take(64), "free");
+        weft_arena_free(&arena, take(64));
     return calls;
 }
 
@@ -129,7 +129,7 @@ static void returns(void) {
     tap_case(
         "what is freed goes back in the next call, later where it is asked for again and again");
     begin();
-    weft_arena_free(&arena, take(WEFT_ARENA_IDLE_LEAST / 2), "free");
+    weft_arena_free(&arena, take(WEFT_ARENA_IDLE_LEAST / 2));
     take(64);
     EXPECT(count.given_back == 0, "little memory went back");
     int first = calls_until_return(), last = first;

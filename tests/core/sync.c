@@ -33,14 +33,14 @@ static void check_barrier(struct weft_team *team) {
         for (int member = 0; member < team->npes; member++)
             shmem_long_p(&arrivals[team->my_pe], round, weft_team_world_pe(team, member));
         shmem_quiet();
-        weft_sync_barrier(team, __func__);
+        weft_sync_barrier(team);
         for (int member = 0; member < team->npes; member++)
             EXPECT(arrivals[member] >= round, "round %ld: member %d is at %ld", round, member,
                    arrivals[member]);
     }
-    weft_sync_barrier(team, __func__);
+    weft_sync_barrier(team);
     memset(arrivals, 0, sizeof arrivals);
-    weft_sync_barrier(team, __func__);
+    weft_sync_barrier(team);
 }
 
 static void check_posts(struct weft_team *team) {
@@ -52,7 +52,7 @@ static void check_posts(struct weft_team *team) {
         hold_up();
         for (int member = 0; member < team->npes; member++) {
             uint64_t theirs[WEFT_POST_BYTES / 8];
-            memcpy(theirs, weft_sync_peek(team, member, __func__), sizeof theirs);
+            memcpy(theirs, weft_sync_peek(team, member), sizeof theirs);
             for (size_t i = 0; i < WEFT_POST_BYTES / 8; i++)
                 EXPECT(theirs[i] == round * 1000 + (uint64_t)member + i,
                        "round %lu: member %d shows %lu", (unsigned long)round, member,
@@ -66,7 +66,7 @@ static void check_agreement(struct weft_team *team) {
         int lowest = (int)(round % (uint64_t)team->npes);
         uint64_t mine = team->my_pe == lowest ? round : round + 1 + random_below(1000);
         hold_up();
-        EXPECT(weft_sync_min(team, mine, __func__) == round, "round %lu", (unsigned long)round);
+        EXPECT(weft_sync_min(team, mine) == round, "round %lu", (unsigned long)round);
     }
 }
 
@@ -81,15 +81,15 @@ static void check_progress(struct weft_team *team) {
                              weft_team_world_pe(team, member));
             weft_progress_set(team, begin + step);
             int member = (team->my_pe + (int)step) % team->npes;
-            weft_progress_wait(team, member, begin + step, __func__);
+            weft_progress_wait(team, member, begin + step);
             EXPECT(arrivals[member] >= round * STEPS + (long)step, "member %d at %ld, not %ld",
                    member, arrivals[member], round * STEPS + (long)step);
         }
-        weft_sync_barrier(team, __func__);
+        weft_sync_barrier(team);
     }
-    weft_sync_barrier(team, __func__);
+    weft_sync_barrier(team);
     memset(arrivals, 0, sizeof arrivals);
-    weft_sync_barrier(team, __func__);
+    weft_sync_barrier(team);
 }
 
 static void check_all(struct weft_team *team) {
@@ -144,7 +144,7 @@ int main(void) {
     for (int i = 0; i < 500; i++) {
         struct weft_team *team = split(i % npes, 1, npes - i % npes);
         if (team) {
-            weft_sync_barrier(team, __func__);
+            weft_sync_barrier(team);
             weft_team_destroy(team);
         }
     }

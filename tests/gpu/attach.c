@@ -34,12 +34,12 @@ static void draw_group(struct group *group, uint64_t key) {
     for (int i = 0; i < group->count; i++)
         if (group->pes[i] == me)
             group->member = i;
-    group->subset = (struct weft_boot_subset){group->pes, group->count, key, "attach", NULL};
+    group->subset = (struct weft_boot_subset){group->pes, group->count, key, NULL};
 }
 
 static struct weft_block *new_block(size_t bytes) {
     struct weft_block *block = NULL;
-    int rc = weft_block_alloc(&block, SHMEMX_SPACE_DEVICE, -1, bytes, "attach");
+    int rc = weft_block_alloc(&block, SHMEMX_SPACE_DEVICE, -1, bytes);
     EXPECT(rc == 0, "rc is %d: %s", rc, weft_fail_text());
     if (rc)
         exit(1);
@@ -156,7 +156,7 @@ static void free_first(void) {
     struct group group = {.count = npes, .member = me};
     for (int pe = 0; pe < npes; pe++)
         group.pes[pe] = pe;
-    group.subset = (struct weft_boot_subset){group.pes, npes, 77, "attach", NULL};
+    group.subset = (struct weft_boot_subset){group.pes, npes, 77, NULL};
     struct weft_block *block = new_block((size_t)PART * (size_t)npes);
     struct weft_share *share = attach(block, &group);
     if (me % 2)
@@ -196,7 +196,7 @@ static void misfits(void) {
     struct group group = {.count = npes, .member = me};
     for (int pe = 0; pe < npes; pe++)
         group.pes[pe] = pe;
-    group.subset = (struct weft_boot_subset){group.pes, npes, 88, "attach", NULL};
+    group.subset = (struct weft_boot_subset){group.pes, npes, 88, NULL};
     struct weft_block *block = new_block(me ? 1000 : 2000);
     struct weft_share *share = NULL;
     int rc = weft_share_attach(&share, block, &group.subset);

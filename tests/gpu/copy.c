@@ -34,7 +34,7 @@ static void copy_once(char *to, const char *from, size_t bytes, enum weft_direct
     const char *data = gpu_data(bytes, keys + (uint64_t)me * 1000000);
     gpu_write((void *)(from + from_offset), data, bytes);
     gpu_poison(to, to_offset + bytes + MARGIN);
-    INSIDE(weft_gpu_copy(to + to_offset, from + from_offset, bytes, direction, stream, "copy"));
+    INSIDE(weft_gpu_copy(to + to_offset, from + from_offset, bytes, direction, stream));
     inside_synchronize(stream);
     gpu_expect(to + to_offset, data, bytes, "%s, %zu bytes from offset %zu to %zu", what, bytes,
                from_offset, to_offset);
@@ -78,7 +78,7 @@ static void alignments(void) {
             gpu_write(device, data, MARGIN + 256);
             gpu_poison(peer, MARGIN + 256);
             weft_engine_set(WEFT_ENGINE_SM);
-            INSIDE(weft_gpu_copy(peer + to, device + from, bytes, WEFT_TO_PEER, stream, "copy"));
+            INSIDE(weft_gpu_copy(peer + to, device + from, bytes, WEFT_TO_PEER, stream));
             inside_synchronize(stream);
             gpu_expect(peer + to, data + from, bytes, "%zu bytes, %zu to %zu", bytes, from, to);
             gpu_expect_poison(peer, to, "in front of a copy");
@@ -130,8 +130,7 @@ static void blocks_once(char *to, char *from) {
     gpu_write(from, data, from_bytes);
     gpu_poison(to, to_bytes);
     INSIDE(weft_gpu_copy_blocks((struct weft_array){to + to_first, b.to_step, NULL},
-                                from + from_first, b.from_step, b.bytes, b.nblocks, stream,
-                                "blocks"));
+                                from + from_first, b.from_step, b.bytes, b.nblocks, stream));
     inside_synchronize(stream);
     gpu_expect(to, expected, to_bytes, "%zu blocks of %zu bytes, steps of %td from %td", b.nblocks,
                b.bytes, b.to_step, b.from_step);
@@ -146,8 +145,8 @@ static void blocks(void) {
         blocks_once(target, peer);
         blocks_once(registered, device);
     }
-    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, NULL, 1, 0, 7, stream, "blocks"));
-    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, NULL, 1, 7, 0, stream, "blocks"));
+    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, NULL, 1, 0, 7, stream));
+    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, NULL, 1, 7, 0, stream));
 }
 
 /* --- A copy and its signal -------------------------------------------------------------------- */
@@ -162,7 +161,7 @@ static void put_signal_once(char *to, uint64_t *word, size_t bytes, bool add) {
     gpu_write(word, &before, sizeof before);
     struct weft_put_signal put = {
         to + offset, device, bytes, word, value, add ? WEFT_SIGNAL_ADD : WEFT_SIGNAL_SET, true};
-    INSIDE(weft_gpu_put_signal(&put, stream, "put_signal"));
+    INSIDE(weft_gpu_put_signal(&put, stream));
     inside_synchronize(stream);
     gpu_expect(to + offset, data, bytes, "%zu bytes with a signal", bytes);
     gpu_expect_poison(to + offset + bytes, MARGIN, "behind a copy");

@@ -25,12 +25,12 @@ static inline void inside_start(void) {
     me = shmem_my_pe();
     npes = shmem_n_pes();
     next = (me + 1) % npes;
-    if (weft_device_open("test") < 0)
+    if (weft_device_open() < 0)
         gpu_miss(weft_fail_text());
 }
 
 static inline void *inside_malloc(size_t bytes) {
-    void *p = weft_device_malloc(&weft_device_arena, bytes, 256, true, "test");
+    void *p = weft_device_malloc(&weft_device_arena, bytes, 256, true);
     if (!p) {
         fprintf(stderr, "# PE %d: %s\n", me, weft_fail_text());
         exit(1);
@@ -39,7 +39,7 @@ static inline void *inside_malloc(size_t bytes) {
 }
 
 static inline void inside_synchronize(weft_cu_stream stream) {
-    INSIDE(weft_gpu_synchronize(stream, "test"));
+    INSIDE(weft_gpu_synchronize(stream));
 }
 
 #endif

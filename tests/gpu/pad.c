@@ -29,7 +29,7 @@ static int time_out(int unused) {
     struct weft_pad own = {own_pads, 0, 2, 3, 200};
     if (gpu.cuMemcpyAsync((uintptr_t)own_pads, (uintptr_t)both, sizeof both, trap_gpu->stream) != 0)
         return 2;
-    if (weft_gpu_pad(WEFT_PAD_WAIT, &own, 1, trap_gpu->stream, "test") < 0)
+    if (weft_gpu_pad(WEFT_PAD_WAIT, &own, 1, trap_gpu->stream) < 0)
         return 3;
     if (gpu.cuStreamSynchronize(trap_gpu->stream) == 0)
         return 4;
@@ -45,12 +45,12 @@ static struct weft_pad on_channel(int channel, uint64_t timeout_ms) {
 
 static void put(int peer, int channel) {
     struct weft_pad pad = on_channel(channel, WAIT_MS);
-    INSIDE(weft_gpu_pad(WEFT_PAD_PUT, &pad, peer, stream, "put"));
+    INSIDE(weft_gpu_pad(WEFT_PAD_PUT, &pad, peer, stream));
 }
 
 static void wait_for(int peer, int channel) {
     struct weft_pad pad = on_channel(channel, WAIT_MS);
-    INSIDE(weft_gpu_pad(WEFT_PAD_WAIT, &pad, peer, stream, "wait"));
+    INSIDE(weft_gpu_pad(WEFT_PAD_WAIT, &pad, peer, stream));
 }
 
 static void expect_zero(const char *what) {
@@ -78,20 +78,19 @@ static void puts_and_waits(void) {
 
 static void barrier(int channel) {
     struct weft_pad pad = on_channel(channel, channel ? WAIT_MS : 0);
-    INSIDE(weft_gpu_pad(WEFT_PAD_BARRIER, &pad, me, stream, "barrier"));
+    INSIDE(weft_gpu_pad(WEFT_PAD_BARRIER, &pad, me, stream));
 }
 
 static void round_of_barriers(void) {
     for (int pe = 0; pe < npes; pe++) {
         uint64_t *there = weft_device_near(board, (size_t)npes * 8, pe);
-        INSIDE(weft_gpu_copy(there + me, count, 8, pe == me ? WEFT_WITHIN : WEFT_TO_PEER, stream,
-                             "copy"));
+        INSIDE(weft_gpu_copy(there + me, count, 8, pe == me ? WEFT_WITHIN : WEFT_TO_PEER, stream));
     }
     barrier(0);
-    INSIDE(weft_gpu_copy(snapshot, board, (size_t)npes * 8, WEFT_WITHIN, stream, "copy"));
+    INSIDE(weft_gpu_copy(snapshot, board, (size_t)npes * 8, WEFT_WITHIN, stream));
     barrier(CHANNELS - 1);
     struct weft_amo amo = {WEFT_AMO_ADD, 8, count, 1, 0, NULL};
-    INSIDE(weft_gpu_amo(&amo, stream, "amo"));
+    INSIDE(weft_gpu_amo(&amo, stream));
 }
 
 static void check_round(uint64_t round) {

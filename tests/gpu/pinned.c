@@ -29,7 +29,7 @@ int main(void) {
     EXPECT(present_mib() < 20, "%zu MiB", present_mib());
     tap_case("and then no more, on any PE");
     if (shmem_my_pe() == shmem_n_pes() - 1)
-        EXPECT(weft_device_begin("test") == 0, "%s", weft_last_error());
+        EXPECT(weft_device_begin() == 0, "%s", weft_last_error());
     shmem_barrier_all();
     take_and_free(100);
     EXPECT(present_mib() >= 100, "%zu MiB", present_mib());

@@ -53,11 +53,11 @@ static int trap(int scene) {
     struct weft_gpu_signal32 signal = {word, at(number), false};
     int error;
     if (scene == 0)
-        error = weft_gpu_copy_slice(array, array + 4096, &slices, trap_gpu->stream, "test");
+        error = weft_gpu_copy_slice(array, array + 4096, &slices, trap_gpu->stream);
     else if (scene == 1)
-        error = weft_gpu_wait32(&beyond, SHMEM_CMP_EQ, value_of(0), trap_gpu->stream, "test");
+        error = weft_gpu_wait32(&beyond, SHMEM_CMP_EQ, value_of(0), trap_gpu->stream);
     else
-        error = weft_gpu_signal32(&signal, trap_gpu->stream, "test");
+        error = weft_gpu_signal32(&signal, trap_gpu->stream);
     if (error)
         return 3;
     return gpu.cuStreamSynchronize(trap_gpu->stream) == 0 ? 4 : 0;

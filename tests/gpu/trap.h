@@ -22,8 +22,8 @@ static inline void *trap_memory(void) {
     weft_gpu_enter(trap_gpu);
     static struct weft_gpu_window window;
     window.gpu = trap_gpu;
-    if (weft_gpu_kernels_open() < 0 || weft_gpu_window_alloc(&window, 1, TRAP_BYTES, "test") < 0 ||
-        weft_gpu_window_commit(&window, TRAP_BYTES, &fd, "test") < 0)
+    if (weft_gpu_kernels_open() < 0 || weft_gpu_window_alloc(&window, 1, TRAP_BYTES) < 0 ||
+        weft_gpu_window_commit(&window, TRAP_BYTES, &fd) < 0)
         return NULL;
     return weft_window_slot_begin(&window.window, 0);
 }

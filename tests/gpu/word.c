@@ -70,7 +70,7 @@ static void amo_once(enum weft_amo_op op, size_t bytes, uint64_t *word, uint64_t
     if (fetched)
         write_word(fetched, poison);
     struct weft_amo amo = {op, bytes, word, value, cond, fetched};
-    INSIDE(weft_gpu_amo(&amo, streams[0], "amo"));
+    INSIDE(weft_gpu_amo(&amo, streams[0]));
     inside_synchronize(streams[0]);
     gpu_expect(word, &after, sizeof after, "operation %d of %zu bytes", (int)op, bytes);
     if (!fetched || op == WEFT_AMO_SET)
@@ -100,7 +100,7 @@ static void amos_at_once(void) {
     for (int i = 0; i < ADDS; i++)
         for (int s = 0; s < STREAMS; s++) {
             struct weft_amo amo = {WEFT_AMO_ADD, 8, word, 1, 0, &tickets[s * ADDS + i]};
-            INSIDE(weft_gpu_amo(&amo, streams[s], "amo"));
+            INSIDE(weft_gpu_amo(&amo, streams[s]));
         }
     for (int s = 0; s < STREAMS; s++)
         inside_synchronize(streams[s]);
@@ -120,7 +120,7 @@ static void amos_at_once(void) {
         sum += sums[pe];
     EXPECT(sum == total * (total - 1) / 2, "tickets are missing or have been given twice");
     shmem_barrier_all();
-    weft_device_free(&weft_device_arena, tickets, "test");
+    weft_device_free(&weft_device_arena, tickets);
 }
 
 /* --- Signals and waits ------------------------------------------------------------------------ */
@@ -134,7 +134,7 @@ static void signals(void) {
             bool add = round % 2 && (words[word] != host || weft_device.gpu->host_atomics);
             uint64_t after = add ? before + value : value;
             write_word(words[word], before);
-            INSIDE(weft_gpu_signal(words[word], value, add, streams[0], "signal"));
+            INSIDE(weft_gpu_signal(words[word], value, add, streams[0]));
             inside_synchronize(streams[0]);
             gpu_expect(words[word], &after, sizeof after, "round %d on memory %d", round, word);
         }
@@ -162,14 +162,14 @@ enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
 /* A wait that is not satisfied ends when a number that satisfies it comes. */
 static void wait_once(uint64_t *word, int cmp, uint64_t now, uint64_t value) {
     write_word(word, now);
-    INSIDE(weft_gpu_wait(word, cmp, value, streams[0], "wait"));
+    INSIDE(weft_gpu_wait(word, cmp, value, streams[0]));
     if (!compares(cmp, now, value)) {
         usleep(1000);
         EXPECT(!is_done(streams[0]), "comparison %d of %#llx with %#llx did not wait", cmp,
                (unsigned long long)now, (unsigned long long)value);
         for (int i = 0; i < NUMBERS; i++)
             if (compares(cmp, numbers[i], value)) {
-                INSIDE(weft_gpu_signal(word, numbers[i], false, streams[1], "signal"));
+                INSIDE(weft_gpu_signal(word, numbers[i], false, streams[1]));
                 break;
             }
     }
@@ -201,31 +201,31 @@ static void chain(void) {
     uint64_t *empty = (uint64_t *)weft_device_near(words, 16, before) + 1;
     gpu_write(data, gpu_data((size_t)ROUNDS * BYTES, (uint64_t)me), (size_t)ROUNDS * BYTES);
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        INSIDE(weft_gpu_wait(words + 1, SHMEM_CMP_GE, round, streams[0], "wait"));
+        INSIDE(weft_gpu_wait(words + 1, SHMEM_CMP_GE, round, streams[0]));
         if (round % 2) {
             struct weft_put_signal put = {.dest = weft_device_near(box, BYTES, next),
                                           .source = data + round * BYTES,
                                           .bytes = BYTES,
                                           .sig_addr = full,
                                           .signal = round + 1};
-            INSIDE(weft_gpu_put_signal(&put, streams[0], "put_signal"));
+            INSIDE(weft_gpu_put_signal(&put, streams[0]));
         } else {
             INSIDE(weft_gpu_copy(weft_device_near(box, BYTES, next), data + round * BYTES, BYTES,
-                                 WEFT_TO_PEER, streams[0], "copy"));
-            INSIDE(weft_gpu_signal(full, round + 1, false, streams[0], "signal"));
+                                 WEFT_TO_PEER, streams[0]));
+            INSIDE(weft_gpu_signal(full, round + 1, false, streams[0]));
         }
-        INSIDE(weft_gpu_wait(words, SHMEM_CMP_GT, round, streams[0], "wait"));
-        INSIDE(weft_gpu_copy(log + round * BYTES, box, BYTES, WEFT_WITHIN, streams[0], "copy"));
-        INSIDE(weft_gpu_signal(empty, 1, true, streams[0], "signal"));
+        INSIDE(weft_gpu_wait(words, SHMEM_CMP_GT, round, streams[0]));
+        INSIDE(weft_gpu_copy(log + round * BYTES, box, BYTES, WEFT_WITHIN, streams[0]));
+        INSIDE(weft_gpu_signal(empty, 1, true, streams[0]));
     }
     inside_synchronize(streams[0]);
     gpu_expect(log, gpu_data((size_t)ROUNDS * BYTES, (uint64_t)before), (size_t)ROUNDS * BYTES,
                "what the PE before has sent");
     shmem_barrier_all();
-    weft_device_free(&weft_device_arena, words, "test");
-    weft_device_free(&weft_device_arena, data, "test");
-    weft_device_free(&weft_device_arena, log, "test");
-    weft_device_free(&weft_device_arena, box, "test");
+    weft_device_free(&weft_device_arena, words);
+    weft_device_free(&weft_device_arena, data);
+    weft_device_free(&weft_device_arena, log);
+    weft_device_free(&weft_device_arena, box);
 }
 
 /* --- Teams ------------------------------------------------------------------------------------ */
@@ -245,9 +245,9 @@ static void come_together(enum weft_gpu_half half) {
         words[i] = half == WEFT_GPU_READY ? member->ready : member->done;
     }
     if (team.meets)
-        INSIDE(weft_gpu_meet(words, me, npes, streams[0], "meet"));
+        INSIDE(weft_gpu_meet(words, me, npes, streams[0]));
     else
-        INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0], "barrier"));
+        INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0]));
 }
 
 static void team_round(void) {
@@ -256,13 +256,12 @@ static void team_round(void) {
         int pe = (me + 1 + i) % npes;
         uint64_t *board = weft_device_near(team.board, (size_t)npes * 8, pe);
         INSIDE(weft_gpu_copy(board + me, team.count, 8, pe == me ? WEFT_WITHIN : WEFT_TO_PEER,
-                             streams[0], "copy"));
+                             streams[0]));
     }
     come_together(WEFT_GPU_DONE);
-    INSIDE(weft_gpu_copy(team.snapshot, team.board, (size_t)npes * 8, WEFT_WITHIN, streams[0],
-                         "copy"));
+    INSIDE(weft_gpu_copy(team.snapshot, team.board, (size_t)npes * 8, WEFT_WITHIN, streams[0]));
     struct weft_amo amo = {WEFT_AMO_ADD, 8, team.count, 1, 0, NULL};
-    INSIDE(weft_gpu_amo(&amo, streams[0], "amo"));
+    INSIDE(weft_gpu_amo(&amo, streams[0]));
 }
 
 static void check_round(uint64_t round, const char *what) {

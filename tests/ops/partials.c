@@ -101,14 +101,14 @@ static void bands(void) {
     for (size_t i = 0; i < 3; i++) {
         size_t cols = cols_of[i], rows = room / cols;
         weft_matrix a = {NULL, rows, 1, 1, WEFT_F32}, b = {NULL, 1, cols + 1, cols + 1, WEFT_F32};
-        struct weft_meeting meeting = {.team = weft_team_find(SHMEM_TEAM_WORLD), .name = "plan"};
+        struct weft_meeting meeting = {.team = weft_team_find(SHMEM_TEAM_WORLD)};
         struct weft_partials p = {.meeting = &meeting, .a = &a, .b = &b};
         weft_partials_plan(&p, room); /* of so much for each element, not even a column fits */
         EXPECT(npes == 1 || meeting.mine.status == -ENOMEM, "status %d", meeting.mine.status);
         EXPECT(npes > 1 || p.band_cols == cols + 1, "alone: %zu columns", p.band_cols);
     }
     weft_matrix a = {NULL, room / 3, 1, 1, WEFT_F32}, b = {NULL, 1, 7, 7, WEFT_F32};
-    struct weft_meeting meeting = {.team = weft_team_find(SHMEM_TEAM_WORLD), .name = "plan"};
+    struct weft_meeting meeting = {.team = weft_team_find(SHMEM_TEAM_WORLD)};
     struct weft_partials p = {.meeting = &meeting, .a = &a, .b = &b};
     if (npes == 2) {                           /* it commits a workspace, which takes a while */
         weft_partials_plan(&p, sizeof(float)); /* beside the product, as much again */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <weft.h>
 #include "command.h"
+#include "base/log.h"
 #include "device/begin.h"
 #include "device/device.h"
 
@@ -32,7 +33,8 @@ static size_t npes, npairs;
 static struct weft_gpu gpu; /* this PE's */
 
 static void look(struct card *card) {
-    if (weft_device_inspect(&gpu, "weft info") < 0) {
+    WEFT_IN_CALL("weft info");
+    if (weft_device_inspect(&gpu) < 0) {
         snprintf(card->reason, sizeof card->reason, "%s", weft_last_error());
         return;
     }

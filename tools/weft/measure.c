@@ -42,7 +42,7 @@ static void require(int result) {
 }
 
 static void check(int error, const char *call) {
-    require(weft_cuda_check(error, call, "weft perf"));
+    require(weft_cuda_check(error, call));
 }
 
 /* --- The calls -------------------------------------------------------------------------------- */
