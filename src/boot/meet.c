@@ -97,15 +97,6 @@ static int listeners_try(const struct weft_identity *self, struct weft_met *met)
     return error;
 }
 
-void weft_meet_hint(const struct weft_identity *self, const char *missing) {
-    if (*self->because)
-        weft_note("waiting for PE %s of %d to call shmem_init, since the environment has %s: unset "
-                  "these, or set WEFT_LAUNCHER=none, for a process alone",
-                  missing, self->npes, self->because);
-    else
-        weft_note("waiting for PE %s of %d to call shmem_init", missing, self->npes);
-}
-
 static int root_find(const struct weft_identity *self, struct weft_met *met) {
     uint64_t begin_ns = weft_clock_ns();
     bool hinted = false;
@@ -118,7 +109,7 @@ static int root_find(const struct weft_identity *self, struct weft_met *met) {
         if (waited_ms >= WEFT_MEET_LIMIT_MS)
             break;
         if (waited_ms >= WEFT_MEET_HINT_MS && !hinted) {
-            weft_meet_hint(self, "0");
+            weft_source_hint(self, "0");
             hinted = true;
         }
         weft_clock_sleep_ms(pause_ms);

@@ -47,7 +47,4 @@ enum { WEFT_REFUSAL_BYTES = 256 };
  * gives up. */
 enum { WEFT_MEET_HINT_MS = 3000, WEFT_MEET_LIMIT_MS = 300000 };
 
-/* "waiting for PE 1 of 2 to call shmem_init", and which variables say that there is one. */
-void weft_meet_hint(const struct weft_identity *self, const char *missing);
-
 #endif

@@ -152,7 +152,7 @@ static int acceptor_check_time(struct acceptor *acceptor) {
                 WEFT_MEET_LIMIT_MS / 1000);
         return -ETIMEDOUT;
     }
-    weft_meet_hint(acceptor->self, missing);
+    weft_source_hint(acceptor->self, missing);
     acceptor->hinted = true;
     return 0;
 }

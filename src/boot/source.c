@@ -68,6 +68,15 @@ static uint64_t host_read(void) {
     return weft_hash(weft_hash(sum, boot_id, sizeof boot_id), &inode, sizeof inode) | 1;
 }
 
+void weft_source_hint(const struct weft_identity *self, const char *missing) {
+    if (*self->because)
+        weft_note("waiting for PE %s of %d to call shmem_init, since the environment has %s: unset "
+                  "these, or set WEFT_LAUNCHER=none, for a process alone",
+                  missing, self->npes, self->because);
+    else
+        weft_note("waiting for PE %s of %d to call shmem_init", missing, self->npes);
+}
+
 int weft_job_key_draw(struct weft_job_key *job_key) {
     job_key->host = host_read();
     if (getrandom(job_key->secret, sizeof job_key->secret, 0) == sizeof job_key->secret)

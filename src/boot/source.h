@@ -78,6 +78,9 @@ const struct weft_source *weft_source_announced(void);
 /* Opens it and has PE 0's job key brought; `identity` is complete then. 0 or -errno, logged. */
 int weft_source_identify(const struct weft_source *source, struct weft_identity *identity);
 
+/* Writes "waiting for PE 1 of 2 to call shmem_init", and which variables say that there is one. */
+void weft_source_hint(const struct weft_identity *self, const char *missing);
+
 /* Draws a job key for a new job. 0 or -errno, logged. */
 int weft_job_key_draw(struct weft_job_key *job_key);
 

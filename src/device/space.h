@@ -3,6 +3,8 @@
 #ifndef WEFT_DEVICE_SPACE_H
 #define WEFT_DEVICE_SPACE_H
 
+#include "core/space.h"
+
 /* Before weft_init: jobs that come up from now on may have memory of GPUs. */
 void weft_device_register(void);
 
