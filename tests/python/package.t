@@ -192,7 +192,7 @@ def source_distribution(problems):
     if not LONG:
         raise tap.Skip("WEFT_TEST_LONG=1 builds one")
     run(problems, SCRIPTS / "python", "setup.py", "-q", "sdist", cwd=WORK / "checkout")
-    pip(problems, "--force-reinstall", next((WORK / "checkout/dist").glob("weft_shmem-*.tar.gz")))
+    pip(problems, "--force-reinstall", next((WORK / "checkout/dist").glob("weft[-_]shmem-*.tar.gz")))
     runs(problems)
 
 
