@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory management by any name; `call` is the public one. Contracts as in the standard. */
+/* Memory management by any name, in a call that has been entered. Contracts as in the standard. */
 #ifndef WEFT_API_MEMORY_H
 #define WEFT_API_MEMORY_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The initialisation that shmem_init and the deprecated start_pes share. `call` is the public name.
- */
+/* The initialisation that shmem_init and the deprecated start_pes share. */
 #ifndef WEFT_API_SETUP_H
 #define WEFT_API_SETUP_H
 

@@ -4,8 +4,7 @@
  *
  * Every PE runs the same allocator on the same calls, so objects correspond without a message. The
  * allocator knows offsets alone; what the memory is, and how there comes to be more of it, is its
- * owner's. Collective over WORLD, with the barriers that the standard prescribes. `call` is the
- * public name. */
+ * owner's. Collective over WORLD, with the barriers that the standard prescribes. */
 #ifndef WEFT_CORE_ARENA_H
 #define WEFT_CORE_ARENA_H
 

@@ -3,7 +3,7 @@
  *
  * Every PE runs the same allocator on the same calls, so objects correspond without a message.
  * All are collective over WORLD with the barriers that the standard prescribes; what the machine
- * cannot give is NULL on every PE, with one line from PE 0. `call` is the public name. */
+ * cannot give is NULL on every PE, with one line from PE 0. */
 #ifndef WEFT_CORE_HEAP_H
 #define WEFT_CORE_HEAP_H
 

@@ -63,12 +63,12 @@ void weft_job_end(int status);
  * peers any more to wait for. */
 bool weft_job_ending(void);
 
-/* This PE found the job aborted while it was in `call`: one line that names the culprit, then an
+/* This PE found the job aborted while it was in a call: one line that names the culprit, then an
  * end with WEFT_STATUS_ABORTED, at once. After shmem_global_exit there is no line, and the end is
  * an exit() with its status. */
 _Noreturn void weft_job_die_aborted(void);
 
-/* PE `pe` has departed, by exit with this status, while this PE waits for it in `call`: the job
+/* PE `pe` has departed, by exit with this status, while this PE waits for it: the job
  * ends with that status, and this PE as weft_job_die_aborted has it. */
 _Noreturn void weft_job_die_left(int pe, int status);
 

@@ -13,7 +13,7 @@
 #ifndef WEFT_CORE_LOCK_H
 #define WEFT_CORE_LOCK_H
 
-/* All return -EFAULT where `lock` is no symmetric long. `call` is the public name. */
+/* All return -EFAULT where `lock` is no symmetric long. */
 
 /* Waits for its turn; 0. What the holders before did is visible then. */
 int weft_lock_set(long *lock);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* This PE is about to register memory of the heap, its own and the peers'. On return nobody gives
- * any back, or will. Local, by one thread at a time; `call` is the public name. */
+ * any back, or will. Local, by one thread at a time. */
 void weft_pin_announce(void);
 
 /* Whether some PE has announced that. */

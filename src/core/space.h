@@ -3,8 +3,8 @@
  * such memory registers before the job comes up (device/space.h). All other rooms reach it through
  * this table alone, except for streams, so that a library without that room is whole.
  *
- * `call` is the public name. The table is there for good once it is registered; what is in it works
- * as soon as the job runs, and costs nothing where nobody has used such memory. */
+ * The table is there for good once it is registered; what is in it works as soon as the job runs,
+ * and costs nothing where nobody has used such memory. */
 #ifndef WEFT_CORE_SPACE_H
 #define WEFT_CORE_SPACE_H
 
@@ -64,7 +64,7 @@ struct weft_memory_space {
 /* That of GPUs; NULL: the library has none. */
 extern const struct weft_memory_space *weft_space_device;
 
-/* -ENOSYS with text: `call` wants memory of GPUs, or their work, and there is no such table. */
+/* -ENOSYS with text: the call wants memory of GPUs, or their work, and there is no such table. */
 int weft_space_missing(void);
 
 /* Completes what calls of the host have begun in such memory. */
