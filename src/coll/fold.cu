@@ -267,65 +267,46 @@ template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold
 
 /* --- By operation and number ----------------------------------------------------------------- */
 
+/* clang-format off */
+#define FOLD_AS(NUMBER, T) case WEFT_NUMBER_##NUMBER: return fold<Operation, T>(task);
+
 template <class Operation> WEFT_DEVICE void fold_bits(const struct weft_fold_task &task) {
     switch (task.number) {
-    case WEFT_NUMBER_I8:
-    case WEFT_NUMBER_U8:
-        return fold<Operation, uint8_t>(task);
-    case WEFT_NUMBER_I16:
-    case WEFT_NUMBER_U16:
-        return fold<Operation, uint16_t>(task);
-    case WEFT_NUMBER_I32:
-    case WEFT_NUMBER_U32:
-        return fold<Operation, uint32_t>(task);
-    case WEFT_NUMBER_I64:
-    case WEFT_NUMBER_U64:
-        return fold<Operation, uint64_t>(task);
+        FOLD_AS(I8, uint8_t)   FOLD_AS(U8, uint8_t)
+        FOLD_AS(I16, uint16_t) FOLD_AS(U16, uint16_t)
+        FOLD_AS(I32, uint32_t) FOLD_AS(U32, uint32_t)
+        FOLD_AS(I64, uint64_t) FOLD_AS(U64, uint64_t)
+    }
+}
+
+template <class Operation> WEFT_DEVICE void fold_reals(const struct weft_fold_task &task) {
+    switch (task.number) {
+        FOLD_AS(FLOAT, float)    FOLD_AS(DOUBLE, double)
+        FOLD_AS(BF16, weft_bf16) FOLD_AS(F16, weft_f16)
+    default:
+        return fold_bits<Operation>(task);
     }
 }
 
 template <class Operation> WEFT_DEVICE void fold_ordered(const struct weft_fold_task &task) {
     switch (task.number) {
-    case WEFT_NUMBER_I8:
-        return fold<Operation, int8_t>(task);
-    case WEFT_NUMBER_I16:
-        return fold<Operation, int16_t>(task);
-    case WEFT_NUMBER_I32:
-        return fold<Operation, int32_t>(task);
-    case WEFT_NUMBER_I64:
-        return fold<Operation, int64_t>(task);
-    case WEFT_NUMBER_FLOAT:
-        return fold<Operation, float>(task);
-    case WEFT_NUMBER_DOUBLE:
-        return fold<Operation, double>(task);
-    case WEFT_NUMBER_BF16:
-        return fold<Operation, weft_bf16>(task);
-    case WEFT_NUMBER_F16:
-        return fold<Operation, weft_f16>(task);
+        FOLD_AS(I8, int8_t)   FOLD_AS(I16, int16_t)
+        FOLD_AS(I32, int32_t) FOLD_AS(I64, int64_t)
     default:
-        return fold_bits<Operation>(task);
+        return fold_reals<Operation>(task);
     }
 }
 
 /* Of integers, sums and products have the same bits whether they are signed or not. */
 template <class Operation> WEFT_DEVICE void fold_arithmetic(const struct weft_fold_task &task) {
     switch (task.number) {
-    case WEFT_NUMBER_FLOAT:
-        return fold<Operation, float>(task);
-    case WEFT_NUMBER_DOUBLE:
-        return fold<Operation, double>(task);
-    case WEFT_NUMBER_COMPLEXF:
-        return fold<Operation, weft_complex<float>>(task);
-    case WEFT_NUMBER_COMPLEXD:
-        return fold<Operation, weft_complex<double>>(task);
-    case WEFT_NUMBER_BF16:
-        return fold<Operation, weft_bf16>(task);
-    case WEFT_NUMBER_F16:
-        return fold<Operation, weft_f16>(task);
+        FOLD_AS(COMPLEXF, weft_complex<float>) FOLD_AS(COMPLEXD, weft_complex<double>)
     default:
-        return fold_bits<Operation>(task);
+        return fold_reals<Operation>(task);
     }
 }
+#undef FOLD_AS
+/* clang-format on */
 
 extern "C" __global__ void __launch_bounds__(WEFT_FOLD_THREADS)
     weftk_fold(struct weft_gpu_abort, struct weft_fold_task task) {
