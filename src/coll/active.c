@@ -13,13 +13,17 @@ static _Atomic long *psync_word_of(const struct weft_group *group, int index, in
     return weft_group_near(group, &group->psync[index], sizeof(long), member);
 }
 
+static struct weft_waiter waiter_for(const struct weft_group *group, int member) {
+    return (struct weft_waiter){
+        .pe = weft_group_pe(group, member), .roster = &group->roster, .npes = group->npes};
+}
+
 /* Dissemination (core/sync.c) over counting words. */
 static void active_sync(const struct weft_group *group) {
     for (int round = 0, distance = 1; distance < group->npes; round++, distance *= 2) {
         _Atomic long *mine = psync_word_of(group, round, group->me);
         int from = weft_group_member(group, group->npes - distance);
-        struct weft_waiter waiter = {
-            .pe = weft_group_pe(group, from), .roster = &group->roster, .npes = group->npes};
+        struct weft_waiter waiter = waiter_for(group, from);
         atomic_fetch_add(psync_word_of(group, round, weft_group_member(group, distance)), 1);
         while (atomic_load(mine) <= 0)
             weft_waiter_turn(&waiter);
@@ -114,14 +118,9 @@ static int meet_all(const struct weft_group *group, const struct weft_entry *min
     return absent;
 }
 
-static struct weft_waiter waiter_of(const struct weft_group *group) {
-    return (struct weft_waiter){
-        .pe = weft_group_pe(group, 0), .roster = &group->roster, .npes = group->npes};
-}
-
 static void compare_calls(const struct weft_group *group, const struct weft_entry *mine,
                           const struct weft_same *arguments) {
-    struct weft_waiter waiter = waiter_of(group);
+    struct weft_waiter waiter = waiter_for(group, 0);
     bool met[group->npes];
     int absent;
     memset(met, 0, sizeof met);
@@ -151,7 +150,7 @@ static struct post *take_post(void) {
 }
 
 static void show_call(const struct weft_group *group, const struct weft_entry *mine) {
-    struct weft_waiter waiter = waiter_of(group);
+    struct weft_waiter waiter = waiter_for(group, 0);
     struct post *post = take_post();
     post->entry = *mine;
     uint32_t open = atomic_fetch_add(&post->state, 1) + 1;

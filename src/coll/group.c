@@ -15,26 +15,19 @@ void weft_group_lacks(const struct weft_group *group, const void *p, size_t byte
                    weft_current_call, weft_group_pe(group, member), bytes, p);
 }
 
-static size_t sum_of_team(const struct weft_group *group, size_t mine) {
-    size_t sum = 0, theirs;
+/* As `share` has it of an active set. */
+static void share_in_team(const struct weft_group *group, size_t mine, size_t *sizes) {
     weft_sync_post(group->team, &mine, sizeof mine);
-    for (int member = 0; member < group->npes; member++) {
-        memcpy(&theirs, weft_sync_peek(group->team, member), sizeof theirs);
-        sum += theirs;
-    }
-    return sum;
-}
-
-static size_t sum_of_set(const struct weft_group *group, size_t mine) {
-    size_t sum = 0, sizes[group->npes];
-    group->share(group, mine, sizes);
     for (int member = 0; member < group->npes; member++)
-        sum += sizes[member];
-    return sum;
+        memcpy(&sizes[member], weft_sync_peek(group->team, member), sizeof mine);
 }
 
 size_t weft_group_sum(const struct weft_group *group, size_t mine) {
-    return group->team ? sum_of_team(group, mine) : sum_of_set(group, mine);
+    size_t sum = 0, sizes[group->npes];
+    (group->team ? share_in_team : group->share)(group, mine, sizes);
+    for (int member = 0; member < group->npes; member++)
+        sum += sizes[member];
+    return sum;
 }
 
 void *weft_group_near(const struct weft_group *group, const void *p, size_t bytes, int member) {

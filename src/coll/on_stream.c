@@ -82,18 +82,14 @@ static int meet_by_engine(const struct weft_on_stream *on, struct weft_array wor
     return rc ? rc : weft_gpu_meet(members, me, n, on->stream);
 }
 
-static size_t half_offset(enum weft_gpu_half half) {
-    return half == WEFT_GPU_READY ? offsetof(struct weft_gpu_team_words, ready)
-                                  : offsetof(struct weft_gpu_team_words, done);
-}
-
 static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half,
                         enum weft_engine engine) {
     struct weft_array words;
     int rc = on->team->npes > 1 ? weft_device_words(&words, on->team) : 0;
     if (on->team->npes == 1 || rc)
         return rc;
-    words.first += half_offset(half);
+    words.first += half == WEFT_GPU_READY ? offsetof(struct weft_gpu_team_words, ready)
+                                          : offsetof(struct weft_gpu_team_words, done);
     weft_gpu_rescue_note();
     return (engine == WEFT_ENGINE_SM ? meet_by_kernel : meet_by_engine)(on, words);
 }

@@ -243,11 +243,6 @@ static void part(void) {
     weft_sync_close(weft_team_find(SHMEM_TEAM_WORLD));
 }
 
-static void finish(void) {
-    part();
-    take_down();
-}
-
 /* Other threads go on while exit() runs, and may be in the middle of a call: the end of the process
  * takes the memory away, and nobody earlier. */
 static void finish_at_exit(void) {
@@ -352,8 +347,10 @@ void weft_finalize(void) {
     lock_changing();
     bool last = init_count == 1;
     init_count -= init_count > 0;
-    if (last)
-        finish();
+    if (last) {
+        part();
+        take_down();
+    }
     pthread_mutex_unlock(&changing);
     if (!last && weft_job.phase == WEFT_JOB_RUNNING) {
         weft_order_complete();
