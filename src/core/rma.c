@@ -30,16 +30,6 @@ bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first
     return true;
 }
 
-/* Where `pe` keeps the blocks whose first is at `first`; NULL and *error when it does not. */
-static void *near_blocks(const void *first, const struct strided_side *side, int pe, int *error) {
-    const void *lowest = (const void *)((uintptr_t)first + (uintptr_t)side->low);
-    char *near = weft_near(lowest, side->span, pe);
-    if (near)
-        return near - side->low;
-    *error = weft_near_error(side->span, pe);
-    return NULL;
-}
-
 /* Inlined with constant `bytes`, so that the loop holds a load and a store and no call. */
 static inline __attribute__((always_inline)) void copy_each(char *dest, ptrdiff_t dest_step,
                                                             const char *source,
@@ -69,43 +59,53 @@ void weft_rma_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_
 
 enum direction { PUT, GET };
 
-static int move_blocks(enum direction direction, void *dest, const void *source,
-                       const struct weft_strided *shape, int pe) {
-    struct strided_side to, from;
-    int error = -EFAULT;
+/* Copies the blocks if this processor reaches those of `pe`. Inlined, so that what is not copied
+ * goes elsewhere by a tail call. */
+WEFT_RMA_INLINE bool copy_near(enum direction direction, void *dest, const void *source,
+                               const struct weft_strided *shape, int pe) {
+    struct strided_side to, from, *theirs = direction == PUT ? &to : &from;
     if (shape->nblocks == 0 || shape->bsize == 0)
-        return 0;
+        return true;
     if (!lay_out(shape, shape->dest_stride, &to) || !lay_out(shape, shape->source_stride, &from))
-        return -EFAULT;
-    if (direction == PUT)
-        dest = near_blocks(dest, &to, pe, &error);
-    else
-        source = near_blocks(source, &from, pe, &error);
-    if (!dest || !source)
-        return error;
-    weft_rma_copy_blocks(dest, to.step, source, from.step, shape->bsize * shape->elem_bytes,
-                         shape->nblocks);
-    return 0;
+        return false;
+    uintptr_t lowest = (uintptr_t)(direction == PUT ? dest : source) + (uintptr_t)theirs->low;
+    char *near = weft_near((const void *)lowest, theirs->span, pe);
+    if (__builtin_expect(!near, 0))
+        return false;
+    near -= theirs->low;
+    weft_rma_copy_blocks(direction == PUT ? near : dest, to.step, direction == PUT ? source : near,
+                         from.step, shape->bsize * shape->elem_bytes, shape->nblocks);
+    return true;
+}
+
+WEFT_COLD static void put_strided_routed(void *dest, const void *source,
+                                         const struct weft_strided *shape, int pe,
+                                         const char *call) {
+    WEFT_IN_CALL(call);
+    const struct weft_route *route = weft_route_of(dest, source);
+    if (!route || route->put_strided(dest, source, shape, pe) != 0)
+        weft_misuse_access(call, "dest", dest, weft_rma_strided_bytes(shape), pe);
 }
 
 void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
+    if (weft_route_of(dest, source) || !copy_near(PUT, dest, source, shape, pe))
+        put_strided_routed(dest, source, shape, pe, call);
+}
+
+WEFT_COLD static void get_strided_routed(void *dest, const void *source,
+                                         const struct weft_strided *shape, int pe,
+                                         const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(dest, source);
-    int error = route ? route->put_strided(dest, source, shape, pe)
-                      : move_blocks(PUT, dest, source, shape, pe);
-    if (error)
-        weft_misuse_access(call, "dest", dest, weft_rma_strided_bytes(shape), pe);
+    const struct weft_route *route = weft_route_of(source, dest);
+    if (!route || route->get_strided(dest, source, shape, pe) != 0)
+        weft_misuse_access(call, "source", source, weft_rma_strided_bytes(shape), pe);
 }
 
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
-    WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(source, dest);
-    int error = route ? route->get_strided(dest, source, shape, pe)
-                      : move_blocks(GET, dest, source, shape, pe);
-    if (error)
-        weft_misuse_access(call, "source", source, weft_rma_strided_bytes(shape), pe);
+    if (weft_route_of(source, dest) || !copy_near(GET, dest, source, shape, pe))
+        get_strided_routed(dest, source, shape, pe, call);
 }
 
 /* --- Routed ---------------------------------------------------------------------------------- */
