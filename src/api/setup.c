@@ -130,7 +130,7 @@ API(void *, team_ptr, (shmem_team_t team, const void *dest, int pe)) {
 void *shmemx_ptr(shmemx_space_t asker, const void *p, int pe) {
     weft_check_running(__func__);
     if (asker == SHMEMX_SPACE_DEVICE)
-        return weft_space_pointer(p, pe);
+        return weft_job.devices ? weft_space_device->pointer(p, pe) : NULL;
     return asker == SHMEMX_SPACE_HOST ? find_pointer(p, pe) : NULL;
 }
 

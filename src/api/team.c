@@ -78,7 +78,8 @@ static int split_axis(struct weft_team *parent, const struct axis *axis, shmem_t
 }
 
 static void destroy_team(struct weft_team *members) {
-    weft_space_end_team(members);
+    if (weft_space_device)
+        weft_space_device->team_ended(members);
     weft_team_destroy(members);
 }
 

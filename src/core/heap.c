@@ -168,11 +168,6 @@ static size_t judge_growth(size_t need, size_t promised, size_t bytes) {
     return 0;
 }
 
-/* Some PE could not follow: this one gives back what it has committed. */
-static void undo_growth(void) {
-    tell_return(weft_segment_shrink(&weft_windows.heap, weft_arena_limit(&heap)), GROWTH_STEP);
-}
-
 /* Lets the heap have at least `need` bytes on every PE. Collective; the same result on all. */
 static int heap_grow(size_t need, size_t bytes) {
     uint64_t verdict = UINT64_MAX;
@@ -189,7 +184,8 @@ static int heap_grow(size_t need, size_t bytes) {
         weft_log("%s of %s: cannot commit the symmetric heap up to %s: %s", weft_current_call,
                  weft_size(bytes).text, weft_size(limit).text, strerror(-result));
     if (!weft_sync_min(world(), result == 0)) {
-        undo_growth();
+        /* Some PE could not follow: this one gives back what it has committed. */
+        tell_return(weft_segment_shrink(&weft_windows.heap, weft_arena_limit(&heap)), GROWTH_STEP);
         return -ENOMEM;
     }
     weft_arena_extend(&heap, limit);

@@ -73,17 +73,6 @@ static inline void weft_space_quiet(void) {
         weft_space_device->quiet();
 }
 
-/* A team ends, and what devices know of it. Before the members part. */
-static inline void weft_space_end_team(const struct weft_team *team) {
-    if (weft_space_device)
-        weft_space_device->team_ended(team);
-}
-
-/* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */
-static inline void *weft_space_pointer(const void *p, int pe) {
-    return weft_job.devices ? weft_space_device->pointer(p, pe) : NULL;
-}
-
 /* Whether p is an address of this PE's part of its heap. Two compares. */
 static inline bool weft_space_holds(const void *p) {
     return weft_space_device && weft_window_holds(weft_space_device->heap.window, p, 1);
