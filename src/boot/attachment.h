@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection of a process with the rest of its job: the hub's socket, which speaks boot/wire.h,
- * and the control page. It is made and checked once per process (attach.c), however often the
+ * and the control page. It is made and checked once per process (boot.c), however often the
  * process joins and leaves. Both come with this header, and the log. */
 #ifndef WEFT_BOOT_ATTACHMENT_H
 #define WEFT_BOOT_ATTACHMENT_H

@@ -13,11 +13,11 @@
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/end.h"
+#include "boot/guard.h"
+#include "boot/hub.h"
 #include "boot/late.h"
-#include "boot/notice.h"
-#include "boot/root.h"
 
-enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100 };
+enum { MANY_DESCRIPTORS = 256, LOOK_MS = 100, LOOK_AT_ABORT_MS = 20 };
 
 static int exchange_give(const struct weft_exchange *exchange) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE,
@@ -114,9 +114,80 @@ static void await_hub(struct weft_late *late) {
     if (poll(&hub, 1, LOOK_MS) > 0)
         return;
     weft_late_turn(late);
-    weft_notice_deaths();
+    weft_guard_look();
     if (weft_control_aborted(weft_attachment.control))
         weft_boot_lost();
+}
+
+/* --- PE 0 as the root of the hub -------------------------------------------------------------- */
+
+/* Where no launcher of ours is, PE 0 serves the hub while it is in the exchange itself. Descriptors
+ * move only in a call that every PE is in, so no thread and no process is needed for it.
+ *
+ * A PE whose socket closes is dead, unless it has left in order and nobody waits for it. The guards
+ * would find a death too, but not before the PE has joined. */
+static void pe_check_lost(int pe) {
+    struct weft_cause death = {.kind = WEFT_ABORT_DIED, .pe = pe};
+    bool left = atomic_load(&weft_attachment.control->pe[pe].state) == WEFT_PE_LEFT;
+    if (!left || weft_hub_awaits(weft_attachment.served, pe))
+        weft_control_abort(weft_attachment.control, &death);
+}
+
+static void pe_end_for_junk(int pe, const char *why) {
+    struct weft_cause error = {.kind = WEFT_ABORT_ERROR, .pe = pe};
+    if (!weft_control_aborted(weft_attachment.control))
+        weft_log("PE %d sent %s; ending the job", pe, why ? why : "what only goes to a launcher");
+    weft_control_abort(weft_attachment.control, &error);
+}
+
+/* All that one PE has sent. */
+static void root_serve_pe(int pe) {
+    struct weft_hub_report report;
+    for (;;)
+        switch (weft_hub_serve(weft_attachment.served, pe, &report)) {
+        case WEFT_HUB_NOTHING:
+        case WEFT_HUB_LOST: /* root_turn looks at those */
+            return;
+        case WEFT_HUB_GAVE:
+            break;
+        default:
+            pe_end_for_junk(pe, report.why);
+            return;
+        }
+}
+
+/* Waits until a PE has sent something or can be sent more, or something is there for PE 0 itself,
+ * or a moment is over; then serves all. */
+static void root_turn(void) {
+    int npes = weft_attachment.npes;
+    struct weft_hub *hub = weft_attachment.served;
+    struct pollfd polls[npes + 1];
+    for (int pe = 0; pe < npes; pe++)
+        polls[pe] =
+            (struct pollfd){.fd = weft_hub_socket(hub, pe), .events = weft_hub_events(hub, pe)};
+    polls[npes] = (struct pollfd){.fd = weft_attachment.hub, .events = POLLIN};
+    int ready = poll(polls, (nfds_t)npes + 1, weft_hub_crowded(hub) ? 1 : LOOK_AT_ABORT_MS);
+    for (int pe = 0; ready > 0 && pe < npes; pe++)
+        if (polls[pe].revents)
+            root_serve_pe(pe);
+    weft_hub_retry(hub);
+    for (int pe = 0; pe < npes; pe++)
+        if (weft_hub_socket(hub, pe) < 0)
+            pe_check_lost(pe);
+}
+
+static bool root_is_delivering(void) {
+    for (int pe = 0; pe < weft_attachment.npes; pe++)
+        if (weft_hub_socket(weft_attachment.served, pe) >= 0 &&
+            weft_hub_events(weft_attachment.served, pe) & POLLOUT)
+            return true;
+    return weft_hub_crowded(weft_attachment.served);
+}
+
+/* Serves until every PE has been sent all of the rounds that are complete. */
+static void root_finish(void) {
+    while (root_is_delivering() && !weft_control_aborted(weft_attachment.control))
+        root_turn();
 }
 
 /* PE 0 takes what is there and serves the others meanwhile. */
@@ -126,14 +197,16 @@ static int exchange_as_root(struct weft_exchange *exchange, struct weft_late *la
             weft_boot_lost();
         int error = take_from_hub(exchange, MSG_DONTWAIT);
         if (error == -EAGAIN)
-            weft_root_turn();
+            root_turn();
         else if (error)
             return error;
         weft_late_turn(late);
     }
-    weft_root_finish();
+    root_finish();
     return 0;
 }
+
+/* --- All -------------------------------------------------------------------------------------- */
 
 static int exchange_all(struct weft_exchange *exchange) {
     struct weft_late late = {.count = exchange->members,

@@ -20,9 +20,9 @@
 #include "base/machine.h"
 #include "boot/attachment.h"
 #include "boot/boot.h"
+#include "boot/guard.h"
 #include "boot/late.h"
 #include "boot/listener.h"
-#include "boot/notice.h"
 #include "boot/rendezvous.h"
 
 enum { LOOK_MS = 20, LAST_WORDS_MS = 2000 };
@@ -39,7 +39,7 @@ static _Thread_local struct weft_late late; /* a thread is in one exchange at a 
 /* Called in every turn of every wait, so that none outlasts the job. */
 static void abort_check(const struct weft_boot_subset *subset) {
     weft_late_turn(&late);
-    weft_notice_deaths();
+    weft_guard_look();
     if (!weft_control_aborted(weft_attachment.control))
         return;
     if (subset->over)

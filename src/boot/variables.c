@@ -34,6 +34,8 @@ static const struct dialect slurm = {
     .hosts = "SLURM_STEP_NUM_NODES",
     .facts = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}};
 
+static const struct dialect *opened; /* which of them has started this process */
+
 static int variable_number(const char *name) {
     return name ? weft_source_number(getenv(name), WEFT_WIRE_PES_MAX) : -1;
 }
@@ -44,6 +46,7 @@ static int dialect_promises(const struct dialect *dialect) {
 }
 
 static int dialect_open(const struct dialect *dialect, int *pe, int *npes) {
+    opened = dialect;
     *pe = variable_number(dialect->pe);
     *npes = variable_number(dialect->npes);
     if (!dialect_promises(dialect)) {
@@ -62,11 +65,12 @@ static int dialect_open(const struct dialect *dialect, int *pe, int *npes) {
 }
 
 /* The hash of all facts and the size, anew for each byte of the key. */
-static int dialect_share(const struct dialect *dialect, int npes, struct weft_job_key *job_key) {
+static int dialect_share(int pe, int npes, struct weft_job_key *job_key) {
+    (void)pe;
     for (int at = 0; at < WEFT_JOB_KEY_BYTES; at++) {
         uint64_t sum = WEFT_HASH_BASIS + (uint64_t)at * 4096 + (uint64_t)npes;
-        for (int i = 0; i < FACTS_MAX && dialect->facts[i]; i++) {
-            const char *value = getenv(dialect->facts[i]);
+        for (int i = 0; i < FACTS_MAX && opened->facts[i]; i++) {
+            const char *value = getenv(opened->facts[i]);
             sum = value ? weft_hash(sum, value, strlen(value)) : sum;
             sum = weft_hash(sum, "\xff", 1);
         }
@@ -77,18 +81,10 @@ static int dialect_share(const struct dialect *dialect, int npes, struct weft_jo
 }
 
 /* "RANK=0, WORLD_SIZE=2 and MASTER_PORT=29500" */
-static void dialect_describe(const struct dialect *dialect, char *text, size_t bytes) {
-    snprintf(text, bytes, "%s=%d, %s=%d and %s=%.40s", dialect->pe, variable_number(dialect->pe),
-             dialect->npes, variable_number(dialect->npes), dialect->facts[0],
-             getenv(dialect->facts[0]));
-}
-
-static void torchrun_describe(char *text, size_t bytes) {
-    dialect_describe(&torchrun, text, bytes);
-}
-
-static void slurm_describe(char *text, size_t bytes) {
-    dialect_describe(&slurm, text, bytes);
+static void dialect_describe(char *text, size_t bytes) {
+    snprintf(text, bytes, "%s=%d, %s=%d and %s=%.40s", opened->pe, variable_number(opened->pe),
+             opened->npes, variable_number(opened->npes), opened->facts[0],
+             getenv(opened->facts[0]));
 }
 
 static int torchrun_promises(void) {
@@ -99,11 +95,6 @@ static int torchrun_open(int *pe, int *npes) {
     return dialect_open(&torchrun, pe, npes);
 }
 
-static int torchrun_share(int pe, int npes, struct weft_job_key *job_key) {
-    (void)pe;
-    return dialect_share(&torchrun, npes, job_key);
-}
-
 static int slurm_promises(void) {
     return dialect_promises(&slurm);
 }
@@ -112,19 +103,14 @@ static int slurm_open(int *pe, int *npes) {
     return dialect_open(&slurm, pe, npes);
 }
 
-static int slurm_share(int pe, int npes, struct weft_job_key *job_key) {
-    (void)pe;
-    return dialect_share(&slurm, npes, job_key);
-}
-
 const struct weft_source weft_source_torchrun = {.name = "torchrun",
                                                  .promises = torchrun_promises,
                                                  .open = torchrun_open,
-                                                 .share = torchrun_share,
-                                                 .describe = torchrun_describe};
+                                                 .share = dialect_share,
+                                                 .describe = dialect_describe};
 
 const struct weft_source weft_source_slurm = {.name = "slurm",
                                               .promises = slurm_promises,
                                               .open = slurm_open,
-                                              .share = slurm_share,
-                                              .describe = slurm_describe};
+                                              .share = dialect_share,
+                                              .describe = dialect_describe};

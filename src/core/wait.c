@@ -6,7 +6,7 @@
 #include <time.h>
 #include "base/futex.h"
 #include "boot/end.h"
-#include "boot/notice.h"
+#include "boot/guard.h"
 #include "boot/stall.h"
 #include "core/job.h"
 
@@ -59,7 +59,7 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
         return true;
     }
     waiter->turns = spins + YIELD_TURNS; /* and stay there, without ever wrapping */
-    weft_notice_deaths();
+    weft_guard_look();
     return false;
 }
 

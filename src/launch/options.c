@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports mistakes on the command line, and reads numbers. */
+/* Changes to the environment are noted while options are read, and made in the children only: the
+ * launcher looks for programs and libraries as it was started. */
 #include "launch/options.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 int weft_options_error(const char *format, ...) {
     char text[1024];
@@ -22,4 +25,43 @@ int weft_options_number(const char *text, int least, int most) {
     long number = strtol(text, &end, 10);
     bool plain = *text >= '0' && *text <= '9' && !*end && !errno;
     return plain && number >= least && number <= most ? (int)number : -1;
+}
+
+int weft_environment_note(struct weft_environment *environment, const char *name,
+                          const char *value) {
+    size_t count = (size_t)environment->count + 1;
+    void *longer = realloc(environment->change, count * sizeof *environment->change);
+    if (!longer)
+        return -ENOMEM;
+    environment->change = longer;
+    environment->change[environment->count++] = (struct weft_environment_change){name, value};
+    return 0;
+}
+
+/* True if the names, which commas separate, have the one of this length. */
+static bool names_have(const char *names, const char *name, size_t length) {
+    for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
+            return true;
+    return false;
+}
+
+/* Entries stay where they are: those that are kept move up. */
+static void environment_keep(const char *names) {
+    char **kept = environ;
+    for (char **entry = environ; entry && *entry; entry++)
+        if (names_have(names, *entry, strcspn(*entry, "=")))
+            *kept++ = *entry;
+    if (kept)
+        *kept = NULL;
+}
+
+void weft_environment_apply(const struct weft_environment *environment) {
+    for (int i = 0; i < environment->count; i++) {
+        const struct weft_environment_change *change = &environment->change[i];
+        if (change->name)
+            setenv(change->name, change->value, 1);
+        else
+            environment_keep(change->value);
+    }
 }

@@ -5,7 +5,16 @@
 
 #include <stdbool.h>
 #include "launch/bind.h"
-#include "launch/environment.h"
+
+/* The changes that -x, -env, -genvlist and the like make to the environment of PEs, in the order of
+ * the command line. */
+struct weft_environment {
+    int count;
+    struct weft_environment_change {
+        const char *name;  /* NULL: `value` is a list of names, and all other variables go */
+        const char *value; /* separated by commas in a list */
+    } * change;
+};
 
 /* One of the programs that colons separate on the command line. */
 struct weft_program {
@@ -38,5 +47,12 @@ int weft_options_error(const char *format, ...) __attribute__((format(printf, 1,
 
 /* A whole number of `least` to `most`, or -1. */
 int weft_options_number(const char *text, int least, int most);
+
+/* Notes a change; the texts must outlive it. 0 or -ENOMEM. */
+int weft_environment_note(struct weft_environment *environment, const char *name,
+                          const char *value);
+
+/* Changes the environment of this process. */
+void weft_environment_apply(const struct weft_environment *environment);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each stream collects bytes up to a line's end. A line longer than the buffer is passed on in
- * pieces, with one tag in front of the first. If the launcher's own stdout or stderr takes no more,
- * as on a full disk, it says so, and from then on reads and drops what the PEs write, so that they
- * go on. */
+/* With tags, each stream collects bytes up to a line's end. A line longer than the buffer is passed
+ * on in pieces, with one tag in front of the first. If the launcher's own stdout or stderr takes no
+ * more, as on a full disk, it says so, and from then on reads and drops what the PEs write, so that
+ * they go on. */
 #include "launch/output.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"
 
@@ -204,4 +206,52 @@ int weft_output_finish(struct weft_output *output, int patience_ms) {
     else
         pthread_timedjoin_np(output->thread, NULL, &until);
     return output->sink[0].error ? -output->sink[0].error : -output->sink[1].error;
+}
+
+/* --- Files ----------------------------------------------------------------------------------- */
+
+enum { FOLDER_MODE = 0777, FILE_MODE = 0666 }; /* less what umask takes away */
+
+static int file_refuse(const char *action, const char *path) {
+    int code = -errno;
+    fprintf(stderr, "oshrun: cannot %s %s: %s\n", action, path, strerror(-code));
+    return code;
+}
+
+/* Every folder on the way to the last slash of `path`, which is the same again afterwards. */
+static int folders_make(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int code = mkdir(path, FOLDER_MODE) < 0 && errno != EEXIST
+                       ? file_refuse("make the folder", path)
+                       : 0;
+        *slash = '/';
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+int weft_output_open_files(const char *folder, int pe, int fds[2]) {
+    static const char *const names[] = {"stdout", "stderr"};
+    char path[PATH_MAX];
+    int code = 0;
+    for (int i = 0; code == 0 && i < 2; i++) {
+        snprintf(path, sizeof path, "%s/rank.%d/%s", folder, pe, names[i]);
+        code = folders_make(path);
+        fds[i] = code ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, FILE_MODE);
+        if (code == 0 && fds[i] < 0)
+            code = file_refuse("write", path);
+    }
+    return code;
+}
+
+void weft_output_redirect_to(const int fds[2]) {
+    dup2(fds[0], STDOUT_FILENO);
+    dup2(fds[1], STDERR_FILENO);
+}
+
+void weft_output_close_files(int fds[2]) {
+    close(fds[0]);
+    close(fds[1]);
 }

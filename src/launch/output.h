@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --tag-output: what PEs write passes through pipes, and every line gets its PE in front.
+/* --tag-output: what PEs write passes through pipes, and every line gets its PE in front. A thread
+ * pumps, so that a reader who does not read delays nothing but the output.
  *
- * A thread pumps, so that a reader who does not read delays nothing but the output. */
+ * --output-filename: a folder for each PE, with a file for its stdout and one for its stderr. The
+ * launcher opens the files, so that what is wrong with them is known before a PE runs. */
 #ifndef WEFT_LAUNCH_OUTPUT_H
 #define WEFT_LAUNCH_OUTPUT_H
 
@@ -19,5 +21,15 @@ int weft_output_start(struct weft_output *output);
 /* Writes out what has come by now and ends the thread, which gets patience_ms for it (-1: as long
  * as it takes). 0, or -errno, said: output was lost. */
 int weft_output_finish(struct weft_output *output, int patience_ms);
+
+/* Makes and empties the files of a PE in `folder`, both folders if need be: fds[0] and [1], close
+ * on exec. 0 or -errno, said. */
+int weft_output_open_files(const char *folder, int pe, int fds[2]);
+
+/* Points stdout and stderr there, in the child that becomes this PE. */
+void weft_output_redirect_to(const int fds[2]);
+
+/* Closes them in the launcher, once the child has them. */
+void weft_output_close_files(int fds[2]);
 
 #endif

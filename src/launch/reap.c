@@ -16,7 +16,7 @@ static void messages_drain(struct weft_run *run, int pe) {
 }
 
 /* The PE whose death the others have found and reported, or -1: this process was stopped, or
- * got no processor (boot/notice.h). */
+ * got no processor (boot/guard.h). */
 static int death_reported(const struct weft_run *run) {
     struct weft_cause cause = weft_control_cause(run->control, run->npes);
     bool is_pe = cause.pe >= 0 && cause.pe < run->npes;

@@ -14,7 +14,6 @@
 #include "boot/hub.h"
 #include "boot/wire.h"
 #include "launch/catch.h"
-#include "launch/files.h"
 #include "launch/output.h"
 
 enum {
@@ -60,7 +59,7 @@ static void variable_set(const char *name, int value) {
     setenv(name, number, 1);
 }
 
-static void environment_clear(const struct weft_run *run, int pe, const struct lines *lines) {
+static void environment_complete(const struct weft_run *run, int pe, const struct lines *lines) {
     variable_set(WEFT_BOOT_ENV_PE, pe);
     variable_set(WEFT_BOOT_ENV_NPES, run->npes);
     descriptor_hand_down(WEFT_BOOT_ENV_HUB, lines->hub[1]);
@@ -77,7 +76,7 @@ static void child_set_streams(const struct weft_run *run, const struct birth *bi
     if (run->output)
         weft_output_redirect(run->output, birth->pe);
     if (run->options->output_folder)
-        weft_files_redirect(birth->files);
+        weft_output_redirect_to(birth->files);
 }
 
 static void child_restore_found(const struct weft_run *run) {
@@ -111,7 +110,7 @@ static _Noreturn void child_main(const struct weft_run *run, const struct birth 
     child_set_streams(run, birth);
     weft_environment_apply(&run->options->environment);
     weft_environment_apply(&run->pe[birth->pe].program->environment);
-    environment_clear(run, birth->pe, birth->lines);
+    environment_complete(run, birth->pe, birth->lines);
     child_restore_found(run);
     child_exec(run, birth->pe);
 }
@@ -147,7 +146,7 @@ static void child_enter(struct weft_run *run, int pe, pid_t child) {
 
 static int child_fork(struct weft_run *run, struct birth *birth) {
     const char *folder = run->options->output_folder;
-    int error = folder ? weft_files_open(folder, birth->pe, birth->files) : 0;
+    int error = folder ? weft_output_open_files(folder, birth->pe, birth->files) : 0;
     if (error)
         return error;
     pid_t child = fork();
@@ -156,7 +155,7 @@ static int child_fork(struct weft_run *run, struct birth *birth) {
     if (child == 0)
         child_main(run, birth);
     if (folder)
-        weft_files_close(birth->files);
+        weft_output_close_files(birth->files);
     child_enter(run, birth->pe, child);
     return 0;
 }
