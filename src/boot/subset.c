@@ -123,17 +123,14 @@ struct root {
     int *peer;  /* by member; -1: not here */
 };
 
-static bool member_is_missing(const struct root *root, uint32_t member) {
-    return member >= 1 && member < (uint32_t)root->subset->count && root->peer[member] < 0;
-}
-
 /* True if the message is of this subset and of a member that is still missing. Another is from a
  * member that is too early for its next exchange, or from a stranger; a member will come again. */
 static bool call_belongs(const struct root *root, const struct weft_wire_header *header,
                          const struct call *call, ssize_t bytes) {
     bool whole = bytes == -EMFILE || bytes >= (ssize_t)CALL_BYTES(0);
     return whole && header->kind == WEFT_WIRE_CALL && call->subset == root->number &&
-           member_is_missing(root, header->first);
+           header->first >= 1 && header->first < (uint32_t)root->subset->count &&
+           root->peer[header->first] < 0;
 }
 
 static int call_keep(struct root *root, struct weft_wire_message *message, const struct call *call,
@@ -173,21 +170,17 @@ static bool call_hear(void *owner, int peer, pid_t pid) {
     return true;
 }
 
-static void root_gather_turn(struct root *root) {
-    struct pollfd polls[WEFT_LISTENER_POLLS];
-    weft_listener_poll(&root->listener, polls, 0, LOOK_MS);
-    weft_listener_turn(&root->listener, polls, call_hear, root);
-}
-
 static int root_gather(struct root *root) {
-    int error = 0;
-    while (error == 0 && root->arrived < root->subset->count - 1) {
+    struct pollfd polls[WEFT_LISTENER_POLLS];
+    while (root->arrived < root->subset->count - 1) {
         abort_check(root->subset);
-        error = members_check(root->subset);
-        if (error == 0)
-            root_gather_turn(root);
+        int error = members_check(root->subset);
+        if (error)
+            return error;
+        weft_listener_poll(&root->listener, polls, 0, LOOK_MS);
+        weft_listener_turn(&root->listener, polls, call_hear, root);
     }
-    return error;
+    return 0;
 }
 
 /* Ends the job, because the other members cannot be told and would wait for ever. */
@@ -327,16 +320,11 @@ static int peer_take_all(const struct weft_boot_subset *subset, int root,
     return error;
 }
 
-/* Sleeps until the root opens another listening socket than those of `seen`, or a moment is over.
- */
-static void listener_await(int pe, uint32_t seen) {
-    weft_futex_sleep(&control_entry(pe)->openings, seen, WEFT_FUTEX_ALL, LOOK_MS);
-}
-
 static int root_reach(const struct weft_boot_subset *subset, uint64_t number) {
+    struct weft_control_pe *root = control_entry(subset->pes[0]);
     for (;;) {
         uint64_t name;
-        uint32_t seen = atomic_load(&control_entry(subset->pes[0])->openings);
+        uint32_t seen = atomic_load(&root->openings);
         int socket = -EACCES;
         abort_check(subset);
         if (listener_find(subset->pes[0], number, &name))
@@ -346,7 +334,7 @@ static int root_reach(const struct weft_boot_subset *subset, uint64_t number) {
         int error = members_check(subset);
         if (error)
             return error;
-        listener_await(subset->pes[0], seen);
+        weft_futex_sleep(&root->openings, seen, WEFT_FUTEX_ALL, LOOK_MS); /* for another one */
     }
 }
 

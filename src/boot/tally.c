@@ -67,18 +67,15 @@ void weft_tally_add_silent(struct weft_tally *tally, const struct weft_control *
     weft_tally_add(tally, control, pe, verb, text);
 }
 
-static const char *verb_plural(const char *verb) {
-    return strcmp(verb, "is") == 0 ? "are" : "have";
-}
-
 void weft_tally_write(const struct weft_tally *tally, char *text, size_t bytes) {
     for (int i = 0; i < tally->ngroups; i++) {
         const struct weft_tally_group *group = &tally->group[i];
         weft_tally_append(text, bytes, "%s%s", i ? "; " : "", group->names);
         if (group->count > NAMES_MAX)
             weft_tally_append(text, bytes, " and %d more", group->count - NAMES_MAX);
-        weft_tally_append(text, bytes, ", which %s %s",
-                          group->count > 1 ? verb_plural(group->verb) : group->verb, group->what);
+        const char *plural = strcmp(group->verb, "is") == 0 ? "are" : "have";
+        weft_tally_append(text, bytes, ", which %s %s", group->count > 1 ? plural : group->verb,
+                          group->what);
     }
     if (tally->others)
         weft_tally_append(text, bytes, "; and %d other PEs", tally->others);

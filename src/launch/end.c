@@ -160,19 +160,15 @@ static void signal_was_in_vain(struct weft_run *run) {
         weft_end_signaled(run, run->end_signal, false);
 }
 
-static void timeout_begin_end(struct weft_run *run) {
-    weft_end_begin(run, (struct weft_cause){.kind = WEFT_ABORT_TIMEOUT,
-                                            .pe = -1,
-                                            .detail = run->options->timeout_s});
-}
-
 void weft_end_advance(struct weft_run *run) {
     if (run->phase >= WEFT_GRACE && run->childless)
         run_finish(run);
     if (run->phase == WEFT_KILLING)
         pes_kill(run);
     if (run->time_is_up_ms && weft_run_now_ms() >= run->time_is_up_ms)
-        timeout_begin_end(run);
+        weft_end_begin(run, (struct weft_cause){.kind = WEFT_ABORT_TIMEOUT,
+                                                .pe = -1,
+                                                .detail = run->options->timeout_s});
     if (!run->phase_ends_ms || weft_run_now_ms() < run->phase_ends_ms)
         return;
     switch (run->phase) {

@@ -42,17 +42,22 @@ static int set_per_host(options_t *options, use_t *use) {
     return number_take(use, &options->per_host);
 }
 
-static int set_one_per_host(options_t *options, use_t *use) {
-    (void)use;
-    options->per_host = 1;
-    return -1;
-}
-
-static int set_no_more(options_t *options, use_t *use) {
-    (void)use;
-    options->no_more_than_processors = true;
-    return -1;
-}
+/* clang-format off */
+/* Acts that only set a field. */
+#define SETTER(NAME, FIELD, VALUE)                      \
+    static int NAME(options_t *options, use_t *use) {   \
+        (void)use;                                      \
+        options->FIELD = VALUE;                         \
+        return -1;                                      \
+    }
+SETTER(set_one_per_host, per_host, 1)
+SETTER(set_no_more, no_more_than_processors, true)
+SETTER(set_report, binding.report, true)
+SETTER(set_tag, tag_output, true)
+SETTER(set_verbose, verbose, true)
+SETTER(ask_help, answer, WEFT_ANSWER_HELP)
+SETTER(ask_version, answer, WEFT_ANSWER_VERSION)
+/* clang-format on */
 
 static int set_per_socket(options_t *options, use_t *use) {
     options->binding.map = WEFT_LEVEL_SOCKET;
@@ -101,12 +106,6 @@ static int set_processors(options_t *options, use_t *use) {
                : value_refuse(use, "a list of processors is like 0-3,8");
 }
 
-static int set_report(options_t *options, use_t *use) {
-    (void)use;
-    options->binding.report = true;
-    return -1;
-}
-
 static int note_variable(struct weft_environment *environment, const char *name,
                          const char *value) {
     return weft_environment_note(environment, name, value) == 0
@@ -153,12 +152,6 @@ static int keep_variables_of_all(options_t *options, use_t *use) {
     return note_variable(&options->environment, NULL, use->value ? use->value : "");
 }
 
-static int set_tag(options_t *options, use_t *use) {
-    (void)use;
-    options->tag_output = true;
-    return -1;
-}
-
 static int set_output(options_t *options, use_t *use) {
     if (strcasecmp(use->value, "tag") != 0)
         return value_refuse(use, "only tag is known; for files there is --output-filename");
@@ -173,24 +166,6 @@ static int set_output_folder(options_t *options, use_t *use) {
 static int set_timeout(options_t *options, use_t *use) {
     options->timeout_s = weft_options_number(use->value, 1, INT_MAX / 1000);
     return options->timeout_s > 0 ? -1 : value_refuse(use, "this is no number of seconds from 1");
-}
-
-static int set_verbose(options_t *options, use_t *use) {
-    (void)use;
-    options->verbose = true;
-    return -1;
-}
-
-static int ask_help(options_t *options, use_t *use) {
-    (void)use;
-    options->answer = WEFT_ANSWER_HELP;
-    return -1;
-}
-
-static int ask_version(options_t *options, use_t *use) {
-    (void)use;
-    options->answer = WEFT_ANSWER_VERSION;
-    return -1;
 }
 
 /* clang-format off */
@@ -304,11 +279,6 @@ const struct weft_known_row *weft_known_find(const char *name) {
     return NULL;
 }
 
-static int int_min3(int a, int b, int c) {
-    int smaller = a < b ? a : b;
-    return smaller < c ? smaller : c;
-}
-
 /* The number of letters to put in, leave out or change to make one word of the other (Levenshtein).
  */
 static int words_distance(const char *from, size_t length, const char *to) {
@@ -320,8 +290,9 @@ static int words_distance(const char *from, size_t length, const char *to) {
         row[0] = (int)i + 1;
         for (int j = 1; j <= width; j++) {
             int changed = diagonal + (from[i] != to[j - 1]);
+            int one_more = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
             diagonal = row[j];
-            row[j] = int_min3(changed, row[j] + 1, row[j - 1] + 1);
+            row[j] = changed < one_more ? changed : one_more;
         }
     }
     return row[width];

@@ -96,19 +96,13 @@ static void notice_serve(struct weft_run *run) {
         weft_reap_noticed(run, &notice);
 }
 
-static void signal_forward(struct weft_run *run, int signal, bool group_has_it) {
-    if (group_has_it)
-        return;
-    for (int pe = 0; pe < run->npes; pe++)
-        weft_run_signal(run, pe, signal);
-}
-
 static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
     if (signal == SIGCHLD) {
         weft_reap_children(run);
         return;
     }
-    signal_forward(run, signal, group_has_it);
+    for (int pe = 0; !group_has_it && pe < run->npes; pe++)
+        weft_run_signal(run, pe, signal);
     if (weft_catch_is_deadly(signal))
         weft_end_signaled(run, signal, group_has_it);
     else if (signal == SIGTSTP)

@@ -50,11 +50,6 @@ static void job_end_by_child(struct weft_run *run, int pe) {
         job_end_by(run, pe, WEFT_ABORT_EXITED, WEXITSTATUS(wait));
 }
 
-static void child_judge_absent(struct weft_run *run, int pe) {
-    if (run->pe[pe].wait != 0 || weft_run_anyone_joined(run))
-        job_end_by_child(run, pe);
-}
-
 static void child_judge_left(struct weft_run *run, int pe) {
     int wait = run->pe[pe].wait;
     if (run->hub && weft_hub_awaits(run->hub, pe))
@@ -70,11 +65,10 @@ static void child_judge_left(struct weft_run *run, int pe) {
 static void child_judge(struct weft_run *run, int pe) {
     const struct weft_run_pe *it = &run->pe[pe];
     messages_drain(run, pe);
+    bool absent = !it->self, is_child = it->self == it->child;
     if (weft_run_state(run, pe) == WEFT_PE_LEFT)
         child_judge_left(run, pe);
-    else if (!it->self)
-        child_judge_absent(run, pe);
-    else if (it->self == it->child || !it->watch.running)
+    else if (absent ? it->wait != 0 || weft_run_anyone_joined(run) : is_child || !it->watch.running)
         job_end_by_child(run, pe); /* else the PE is below the child, and its mutex will tell */
 }
 

@@ -41,22 +41,20 @@ static int failure_say(int code, const char *what) {
     return code;
 }
 
+static void variable_set(const char *name, int value) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", value);
+    setenv(name, number, 1);
+}
+
 /* Leaves the descriptor to the program under the name of an environment variable. */
 static void descriptor_hand_down(const char *name, int fd) {
-    char number[16];
     int kept = fcntl(fd, F_DUPFD, FIRST_DESCRIPTOR);
     if (kept < 0) { /* the limit on descriptors is lower */
         kept = fd;
         fcntl(fd, F_SETFD, 0);
     }
-    snprintf(number, sizeof number, "%d", kept);
-    setenv(name, number, 1);
-}
-
-static void variable_set(const char *name, int value) {
-    char number[16];
-    snprintf(number, sizeof number, "%d", value);
-    setenv(name, number, 1);
+    variable_set(name, kept);
 }
 
 static void environment_complete(const struct weft_run *run, int pe, const struct lines *lines) {
@@ -77,11 +75,6 @@ static void child_set_streams(const struct weft_run *run, const struct birth *bi
         weft_output_redirect(run->output, birth->pe);
     if (run->options->output_folder)
         weft_output_redirect_to(birth->files);
-}
-
-static void child_restore_found(const struct weft_run *run) {
-    setrlimit(RLIMIT_NOFILE, &run->descriptors);
-    weft_catch_restore(run);
 }
 
 /* Parents and child are one program still: pointers hold in both. */
@@ -111,7 +104,8 @@ static _Noreturn void child_main(const struct weft_run *run, const struct birth 
     weft_environment_apply(&run->options->environment);
     weft_environment_apply(&run->pe[birth->pe].program->environment);
     environment_complete(run, birth->pe, birth->lines);
-    child_restore_found(run);
+    setrlimit(RLIMIT_NOFILE, &run->descriptors);
+    weft_catch_restore(run);
     child_exec(run, birth->pe);
 }
 
