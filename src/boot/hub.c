@@ -12,11 +12,8 @@
 #include "boot/wire.h"
 
 struct hub_round {
-    size_t bytes; /* of one contribution */
-    int nfds;     /* of one contribution */
     int given, served;
-    unsigned char *blobs; /* npes * bytes */
-    int *fds;             /* npes * nfds; -1 where none has come */
+    struct weft_wire_shares shares; /* a descriptor is -1 where none has come */
 };
 
 struct hub_pe {
@@ -53,28 +50,27 @@ int weft_hub_open(struct weft_hub **opened, const int sockets[], int npes) {
     return 0;
 }
 
-static void round_end(struct hub_round *round, int npes) {
-    for (int i = 0; round->fds && i < npes * round->nfds; i++)
-        if (round->fds[i] >= 0)
-            close(round->fds[i]);
-    free(round->blobs);
-    free(round->fds);
+static void round_end(struct hub_round *round) {
+    struct weft_wire_shares *shares = &round->shares;
+    for (int i = 0; shares->fds && i < shares->members * shares->nfds; i++)
+        if (shares->fds[i] >= 0)
+            close(shares->fds[i]);
+    free(shares->all);
+    free(shares->fds);
     *round = (struct hub_round){0};
 }
 
 static int round_begin(struct hub_round *round, int npes, size_t bytes, int nfds) {
     size_t fds_bytes = (size_t)npes * (size_t)nfds * sizeof(int);
-    round->bytes = bytes;
-    round->nfds = nfds;
-    round->blobs = malloc((size_t)npes * bytes + 1);
-    round->fds = malloc(fds_bytes + 1);
-    if (!round->blobs || !round->fds) {
-        free(round->fds);
-        round->fds = NULL;
-        round_end(round, npes);
+    unsigned char *all = malloc((size_t)npes * bytes + 1);
+    int *fds = malloc(fds_bytes + 1);
+    if (!all || !fds) {
+        free(all);
+        free(fds);
         return -ENOMEM;
     }
-    memset(round->fds, 0xff, fds_bytes);
+    memset(fds, 0xff, fds_bytes);
+    round->shares = (struct weft_wire_shares){npes, bytes, nfds, all, fds};
     return 0;
 }
 
@@ -84,15 +80,10 @@ void weft_hub_close(struct weft_hub *hub) {
     for (int pe = 0; pe < hub->npes; pe++)
         if (hub->pe[pe].socket >= 0)
             close(hub->pe[pe].socket);
-    round_end(&hub->round[0], hub->npes);
-    round_end(&hub->round[1], hub->npes);
+    round_end(&hub->round[0]);
+    round_end(&hub->round[1]);
     free(hub->pe);
     free(hub);
-}
-
-/* The round that this PE gave to last. */
-static struct hub_round *round_current(struct weft_hub *hub, const struct hub_pe *pe) {
-    return &hub->round[(pe->rounds - 1) & 1];
 }
 
 int weft_hub_socket(const struct weft_hub *hub, int pe) {
@@ -117,38 +108,22 @@ bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
     return !it->receiving && hub->round[it->rounds & 1].given > 0;
 }
 
-static int share_send(const struct hub_round *round, const struct hub_pe *pe, int count) {
-    size_t first = (size_t)pe->position;
-    struct weft_wire_header header = {.kind = WEFT_WIRE_SHARE,
-                                      .bytes = (uint32_t)round->bytes,
-                                      .nfds = (uint32_t)round->nfds,
-                                      .first = (uint32_t)first,
-                                      .count = (uint32_t)count};
-    struct weft_wire_body body = {round->blobs + first * round->bytes, (size_t)count * round->bytes,
-                                  round->fds + first * (size_t)round->nfds, count * round->nfds};
-    return weft_wire_send(pe->socket, &header, &body, MSG_DONTWAIT);
-}
-
 /* Sends to one PE what it can take now. Failures other than "later" are left to reading, which will
  * find the socket closed. */
 static void share_deliver(struct weft_hub *hub, struct hub_pe *pe) {
     pe->crowded = false;
     if (!pe->receiving || pe->socket < 0)
         return;
-    struct hub_round *round = round_current(hub, pe);
+    struct hub_round *round = &hub->round[(pe->rounds - 1) & 1];
     if (round->given < hub->npes)
         return;
-    while (pe->position < hub->npes) {
-        int count = weft_wire_batch(round->bytes, round->nfds, hub->npes - pe->position);
-        int error = share_send(round, pe, count);
-        pe->crowded = error == -ETOOMANYREFS;
-        if (error)
-            return;
-        pe->position += count;
-    }
+    int error = weft_wire_share(pe->socket, &round->shares, &pe->position);
+    pe->crowded = error == -ETOOMANYREFS;
+    if (error)
+        return;
     pe->receiving = false;
     if (++round->served == hub->npes)
-        round_end(round, hub->npes);
+        round_end(round);
 }
 
 void weft_hub_retry(struct weft_hub *hub) {
@@ -167,7 +142,7 @@ static const char *contribution_objection(const struct weft_hub *hub, const stru
         return "a contribution of a wrong size";
     if (pe->receiving)
         return "two contributions to one exchange";
-    if (round->given && (round->bytes != body->bytes || round->nfds != body->nfds))
+    if (round->given && (round->shares.bytes != body->bytes || round->shares.nfds != body->nfds))
         return "a contribution that differs in size from the other PEs'";
     return NULL;
 }
@@ -183,8 +158,8 @@ static const char *contribution_store(struct weft_hub *hub, int pe,
     if (why)
         return why;
     size_t nfds = (size_t)body->nfds;
-    memcpy(round->blobs + (size_t)pe * body->bytes, body->payload, body->bytes);
-    memcpy(round->fds + (size_t)pe * nfds, body->fds, nfds * sizeof(int));
+    memcpy(round->shares.all + (size_t)pe * body->bytes, body->payload, body->bytes);
+    memcpy(round->shares.fds + (size_t)pe * nfds, body->fds, nfds * sizeof(int));
     message->nfds = 0; /* the round owns them now */
     it->rounds++;
     it->position = 0;

@@ -201,24 +201,13 @@ static bool peer_serve(const struct root *root, int peer, int *position) {
             subset_give_up(error, "refuse a member");
         return error != -EAGAIN;
     }
-    while (*position < exchange->members) {
-        size_t at = (size_t)*position;
-        int count = weft_wire_batch(exchange->bytes, exchange->nfds, exchange->members - *position);
-        header = (struct weft_wire_header){.kind = WEFT_WIRE_SHARE,
-                                           .bytes = (uint32_t)exchange->bytes,
-                                           .nfds = (uint32_t)exchange->nfds,
-                                           .first = (uint32_t)at,
-                                           .count = (uint32_t)count};
-        struct weft_wire_body body = {
-            weft_exchange_at(exchange, at), (size_t)count * exchange->bytes,
-            exchange->all_fds + at * (size_t)exchange->nfds, count * exchange->nfds};
-        int error = weft_wire_send(peer, &header, &body, MSG_DONTWAIT);
-        if (error == -EAGAIN || error == -ETOOMANYREFS)
-            return false;
-        if (error && error != -EPIPE)
-            subset_give_up(error, "answer a member");
-        *position = error ? exchange->members : *position + count;
-    }
+    struct weft_wire_shares shares = {exchange->members, exchange->bytes, exchange->nfds,
+                                      exchange->all, exchange->all_fds};
+    int error = weft_wire_share(peer, &shares, position);
+    if (error == -EAGAIN || error == -ETOOMANYREFS)
+        return false;
+    if (error && error != -EPIPE)
+        subset_give_up(error, "answer a member");
     return true;
 }
 

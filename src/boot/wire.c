@@ -92,17 +92,31 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *p
     return error;
 }
 
-static int int_min(int a, int b) {
-    return a < b ? a : b;
+/* The number of contributions, at most `missing`, that fit into one message. */
+static int shares_batch(const struct weft_wire_shares *shares, int missing) {
+    int most = shares->bytes ? (int)(WEFT_WIRE_PAYLOAD_MAX / shares->bytes) : missing;
+    int most_fds = shares->nfds ? WEFT_WIRE_FDS_MAX / shares->nfds : missing;
+    most = most < most_fds ? most : most_fds;
+    return most < missing ? most : missing;
 }
 
-int weft_wire_batch(size_t bytes, int nfds, int missing) {
-    int count = missing;
-    if (bytes)
-        count = int_min(count, (int)(WEFT_WIRE_PAYLOAD_MAX / bytes));
-    if (nfds)
-        count = int_min(count, WEFT_WIRE_FDS_MAX / nfds);
-    return count;
+int weft_wire_share(int socket, const struct weft_wire_shares *shares, int *position) {
+    int error = 0;
+    while (error == 0 && *position < shares->members) {
+        size_t first = (size_t)*position;
+        int count = shares_batch(shares, shares->members - *position);
+        struct weft_wire_header header = {.kind = WEFT_WIRE_SHARE,
+                                          .bytes = (uint32_t)shares->bytes,
+                                          .nfds = (uint32_t)shares->nfds,
+                                          .first = (uint32_t)first,
+                                          .count = (uint32_t)count};
+        struct weft_wire_body body = {
+            shares->all + first * shares->bytes, (size_t)count * shares->bytes,
+            shares->fds + first * (size_t)shares->nfds, count * shares->nfds};
+        error = weft_wire_send(socket, &header, &body, MSG_DONTWAIT);
+        *position += error ? 0 : count;
+    }
+    return error;
 }
 
 void weft_wire_close(struct weft_wire_message *message) {

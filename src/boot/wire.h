@@ -74,8 +74,18 @@ int weft_wire_send(int socket, const struct weft_wire_header *header,
 ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *payload,
                           size_t capacity, int flags);
 
-/* The number of contributions of this size, at most `missing`, that fit into one message. */
-int weft_wire_batch(size_t bytes, int nfds, int missing);
+/* The contributions of all members of an exchange, as whoever gathers them has them. */
+struct weft_wire_shares {
+    int members;
+    size_t bytes; /* of one contribution */
+    int nfds;
+    unsigned char *all; /* members * bytes */
+    int *fds;           /* members * nfds */
+};
+
+/* Sends a member what it can take now from contribution *position on, which advances. 0: it has
+ * all; -EAGAIN, -ETOOMANYREFS: later; or another -errno. */
+int weft_wire_share(int socket, const struct weft_wire_shares *shares, int *position);
 
 void weft_wire_close(struct weft_wire_message *message);
 
