@@ -25,4 +25,7 @@ struct weft_attachment {
 
 extern struct weft_attachment weft_attachment;
 
+/* Fills it with what oshrun has left to this process (inherit.c). 0 or -errno, logged. */
+int weft_inherit(void);
+
 #endif

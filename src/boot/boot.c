@@ -13,7 +13,6 @@
 #include "boot/attachment.h"
 #include "boot/guard.h"
 #include "boot/hub.h"
-#include "boot/inherit.h"
 #include "boot/meet.h"
 
 struct weft_boot weft_boot;

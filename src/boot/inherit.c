@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oshrun as a source: everything is inherited. Nothing of the environment is believed: numbers and
- * kinds of descriptors are checked, and what is wrong gets one line. */
-#include "boot/inherit.h"
+/* oshrun as a source: a process inherits three descriptors, named by the environment: the hub's
+ * socket, the control page and the life socket. All become close-on-exec, so that a PE which turns
+ * into another program is seen to be gone. Nothing is ever sent on the life socket: it becomes
+ * readable only when the launcher's end closes, and then the kernel kills this process (fcntl(2),
+ * F_SETSIG). Nothing of the environment is believed: numbers and kinds of descriptors are checked,
+ * and what is wrong gets one line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

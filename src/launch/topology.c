@@ -10,16 +10,16 @@
 #define CPU "/sys/devices/system/cpu/cpu%d/"
 
 static const struct {
-    const char *names, *file;
+    const char *names, *plural, *file;
 } levels[] = {
-    [WEFT_LEVEL_HWTHREAD] = {"hwthread pu", NULL},
-    [WEFT_LEVEL_CORE] = {"core", CPU "topology/thread_siblings_list"},
-    [WEFT_LEVEL_L1CACHE] = {"l1cache", CPU "cache/index0/shared_cpu_list"},
-    [WEFT_LEVEL_L2CACHE] = {"l2cache", CPU "cache/index2/shared_cpu_list"},
-    [WEFT_LEVEL_L3CACHE] = {"l3cache", CPU "cache/index3/shared_cpu_list"},
-    [WEFT_LEVEL_NUMA] = {"numa", NULL},
-    [WEFT_LEVEL_SOCKET] = {"socket package", CPU "topology/core_siblings_list"},
-    [WEFT_LEVEL_HOST] = {"slot node host board machine", NULL},
+    [WEFT_LEVEL_HWTHREAD] = {"hwthread pu", "hardware threads", NULL},
+    [WEFT_LEVEL_CORE] = {"core", "cores", CPU "topology/thread_siblings_list"},
+    [WEFT_LEVEL_L1CACHE] = {"l1cache", "L1 caches", CPU "cache/index0/shared_cpu_list"},
+    [WEFT_LEVEL_L2CACHE] = {"l2cache", "L2 caches", CPU "cache/index2/shared_cpu_list"},
+    [WEFT_LEVEL_L3CACHE] = {"l3cache", "L3 caches", CPU "cache/index3/shared_cpu_list"},
+    [WEFT_LEVEL_NUMA] = {"numa", "NUMA nodes", NULL},
+    [WEFT_LEVEL_SOCKET] = {"socket package", "sockets", CPU "topology/core_siblings_list"},
+    [WEFT_LEVEL_HOST] = {"slot node host board machine", "hosts", NULL},
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 
@@ -35,9 +35,7 @@ int weft_level_find(const char *name, size_t length) {
 }
 
 const char *weft_level_name(enum weft_level level) {
-    static const char *const names[] = {"hardware threads", "cores",      "L1 caches", "L2 caches",
-                                        "L3 caches",        "NUMA nodes", "sockets",   "hosts"};
-    return names[level];
+    return levels[level].plural;
 }
 
 bool weft_topology_parse(const char *list, cpu_set_t *set) {
