@@ -6,6 +6,7 @@ tensors install it by themselves), PyTorch's own functions do everything over it
 is on the CPU of a machine without a C++ compiler, the allocations are blocks of Weft's, known here
 by the address of their storage, and handles are SymmetricMemory.
 """
+import contextlib
 import math
 import operator
 import weakref
@@ -210,6 +211,11 @@ class SymmetricMemory(Handle, metaclass=_SignalPadSize):
         return torch.ops.symm_mem.memset32_(input, offset, val, count)
 
 
+def _current(device):
+    """PyTorch makes the pool of a GPU, and enters it, on the GPU that is current."""
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+
+
 def empty(*size, dtype=None, device=None):
     """A symmetric tensor like torch.empty()'s: contiguous, its values not set. Local: peers may
     make as many as they like. size: numbers, or one sequence of them; dtype and device default to
@@ -222,7 +228,10 @@ def empty(*size, dtype=None, device=None):
     like = torch.empty(size, dtype=dtype, device="meta")  # complains of sizes that cannot be
     device = torch.get_default_device() if device is None else torch.device(device)
     if registered(device):
-        return torch_symm_mem.empty(size, dtype=dtype, device=device)
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", torch.cuda.current_device())
+        with _current(device):
+            return torch_symm_mem.empty(size, dtype=dtype, device=device)
     return SymmetricMemory.empty_strided_p2p(size, like.stride(), dtype, device)
 
 
@@ -285,4 +294,5 @@ def get_mempool_allocator(device):
 def get_mem_pool(device):
     """A torch.cuda.MemPool: what is allocated within torch.cuda.use_mem_pool(pool) is symmetric."""
     get_mempool_allocator(device)
-    return torch_symm_mem.get_mem_pool(torch.device(device))
+    with _current(torch.device(device)):
+        return torch_symm_mem.get_mem_pool(torch.device(device))
