@@ -71,30 +71,30 @@ COMPLEX(float complex, cf) COMPLEX(double complex, cd)
 };
 
 /* Folds into a block of its own, because `to` may be a source that is yet to be read. */
-static void fold_block(const struct weft_fold *fold, char *to, const void *const *sources,
-                       int nsources, size_t offset, size_t nelems, void *block) {
-    const void *so_far = (const char *)sources[0] + offset;
-    for (int s = 1; s < nsources; s++) {
-        void *sum = s + 1 == nsources ? to : block;
-        fold->pair(sum, so_far, (const char *)sources[s] + offset, nelems);
+static void fold_block(const struct weft_fold *fold, char *to, const struct weft_chunk *chunk,
+                       void *block) {
+    size_t offset = chunk->first * fold->elem_bytes;
+    const void *so_far = (const char *)chunk->sources[0] + offset;
+    for (int s = 1; s < chunk->n; s++) {
+        void *sum = s + 1 == chunk->n ? to : block;
+        fold->pair(sum, so_far, (const char *)chunk->sources[s] + offset, chunk->nelems);
         so_far = sum;
     }
 }
 
-void weft_fold_all(const struct weft_fold *fold, void *to, const void *const *sources, int nsources,
-                   size_t first, size_t nelems) {
+void weft_fold_all(const struct weft_fold *fold, void *to, const struct weft_chunk *chunk) {
     enum { BLOCK_BYTES = 4096 };
     _Alignas(64) char block[BLOCK_BYTES];
-    size_t bytes = nelems * fold->elem_bytes, begin = first * fold->elem_bytes;
-    if (nsources == 1) {
-        memmove(to, (const char *)sources[0] + begin, bytes);
+    size_t elem = fold->elem_bytes, end = chunk->first + chunk->nelems;
+    struct weft_chunk part = *chunk;
+    if (chunk->n == 1) {
+        memmove(to, (const char *)chunk->sources[0] + chunk->first * elem, chunk->nelems * elem);
         return;
     }
-    size_t step = nsources == 2 ? bytes : BLOCK_BYTES;
-    for (size_t done = 0; done < bytes; done += step) {
-        size_t left = bytes - done, now = left < step ? left : step;
-        fold_block(fold, (char *)to + done, sources, nsources, begin + done, now / fold->elem_bytes,
-                   block);
+    size_t step = chunk->n == 2 ? chunk->nelems : BLOCK_BYTES / elem;
+    for (; part.first < end; part.first += step) {
+        part.nelems = end - part.first < step ? end - part.first : step;
+        fold_block(fold, (char *)to + (part.first - chunk->first) * elem, &part, block);
     }
 }
 

@@ -52,10 +52,9 @@ struct weft_chunk {
     size_t first, nelems;
 };
 
-/* to[i] = the fold of sources[0 ... nsources - 1][first + i]; i < nelems. nsources >= 1. `to` may
- * be where one of them is read. */
-void weft_fold_all(const struct weft_fold *fold, void *to, const void *const *sources, int nsources,
-                   size_t first, size_t nelems);
+/* to[i] = the fold of the chunk's sources[0 ... n - 1][first + i]; i < nelems. n >= 1. `to` may be
+ * where one of them is read; `dests` are not looked at. */
+void weft_fold_all(const struct weft_fold *fold, void *to, const struct weft_chunk *chunk);
 
 /* Each member's dest = its result of a scan. A dest may be the same member's source. */
 void weft_fold_scan(const struct weft_folding *folding, const struct weft_chunk *chunk);

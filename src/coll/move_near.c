@@ -35,7 +35,7 @@ static void reduce_block(const struct weft_group *group, const struct weft_chunk
     struct weft_pieces block = {chunk->nelems * fold->elem_bytes, 1, 0, 0, stream};
     _Alignas(64) char room[BLOCK_BYTES];
     char *result = stream ? room : (char *)chunk->dests[group->me] + offset;
-    weft_fold_all(fold, result, chunk->sources, chunk->n, chunk->first, chunk->nelems);
+    weft_fold_all(fold, result, chunk);
     for (int distance = stream ? 0 : 1; distance < chunk->n; distance++)
         weft_pieces_copy((char *)chunk->dests[weft_group_member(group, distance)] + offset, result,
                          &block);

@@ -74,7 +74,7 @@ static void fold_parts(const struct weft_group *group, const struct fold_stage *
     struct weft_chunk chunk = {(const void *const *)stage->parts, (void *const *)stage->parts,
                                group->npes, 0, stage->nelems};
     if (folding->of == WEFT_FOLD_OF_ALL)
-        weft_fold_all(folding->fold, stage->result, chunk.sources, group->npes, 0, stage->nelems);
+        weft_fold_all(folding->fold, stage->result, &chunk);
     else
         weft_fold_scan(folding, &chunk);
 }

@@ -14,8 +14,9 @@ static void fold_packets(const struct weft_group *group, void *dest, const void 
     int nsources = folding->of == WEFT_FOLD_OF_ALL
                        ? group->npes
                        : group->me + (folding->of == WEFT_FOLD_UP_TO_OWN);
+    struct weft_chunk chunk = {.sources = sources, .n = nsources, .nelems = folding->nelems};
     if (nsources > 0)
-        weft_fold_all(folding->fold, dest, sources, nsources, 0, folding->nelems);
+        weft_fold_all(folding->fold, dest, &chunk);
     else
         memset(dest, 0, bytes);
 }

@@ -41,7 +41,8 @@ static void sums(void) {
                         expected[i] += sources[s][first + i];
                 }
                 double *to = into < 0 ? outside : sources[into] + first;
-                weft_fold_all(sum, to, pointers, nsources, first, nelems);
+                struct weft_chunk chunk = {pointers, NULL, nsources, first, nelems};
+                weft_fold_all(sum, to, &chunk);
                 EXPECT(memcmp(to, expected, nelems * sizeof *to) == 0, "%d sources of %zu into %d",
                        nsources, nelems, into);
                 if (into >= 0)
@@ -61,7 +62,8 @@ static void sums(void) {
                     for (int s = 0; s < 3; s++)                                               \
                         arrays[s][j] = (T)((s + j) % 3);                                      \
                 arrays[where][i] = (T)NAN;                                                    \
-                weft_fold_all(&weft_folds[op][NUMBER], result, from, 3, 0, 40);               \
+                struct weft_chunk chunk = {from, NULL, 3, 0, 40};                             \
+                weft_fold_all(&weft_folds[op][NUMBER], result, &chunk);                       \
                 for (int j = 0; j < 40; j++)                                                  \
                     EXPECT(j == i ? result[j] != result[j]                                    \
                                   : result[j] == (T)(op == WEFT_FOLD_MAX ? 2 : 0),            \
