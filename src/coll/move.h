@@ -66,8 +66,8 @@ static inline __attribute__((always_inline)) void weft_pieces_copy(
     else if (pieces->count == 1)
         weft_rma_copy(dest, source, pieces->bytes);
     else
-        weft_rma_copy_blocks(dest, pieces->dest_step, source, pieces->source_step, pieces->bytes,
-                             pieces->count);
+        weft_rma_copy_strided(&(struct weft_strided_copy){
+            dest, source, pieces->dest_step, pieces->source_step, pieces->bytes, pieces->count});
 }
 
 /* Bytes of the source from its first piece to the end of the last. */

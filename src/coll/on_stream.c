@@ -96,23 +96,23 @@ static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half
 
 /* --- Pushing --------------------------------------------------------------------------------- */
 
-/* `bytes` to each member's array, those for member i from `from` + i * from_step. */
+/* `bytes` to each member's array, those for member i from place i of `from`. */
 struct push {
     struct stream_arrays to;
-    const char *from;
-    ptrdiff_t from_step;
+    struct weft_array from;
     size_t bytes;
 };
 
 static int push_to(const struct weft_on_stream *on, const struct push *push, int member,
                    weft_cu_stream stream) {
     char *to = array_of(on, &push->to.all, member);
-    const char *from = push->from + member * push->from_step;
+    const char *from = weft_array_at(&push->from, member);
     if (to == from)
         return 0;
     int pe = weft_team_world_pe(on->team, member);
     bool staged = push->to.staged && weft_device_staged(pe);
-    return weft_stream_push(to, from, push->bytes, pe, staged, stream);
+    return weft_stream_transfer(&(struct weft_transfer){to, from, push->bytes, true}, pe, staged,
+                                stream);
 }
 
 /* To the next member first: no two members push to the same one at a time. */
@@ -125,14 +125,14 @@ static int push_by_engine(const struct weft_on_stream *on, const struct push *pu
 
 /* Itself included. */
 static int push_by_kernel(const struct weft_on_stream *on, const struct push *push) {
-    return weft_gpu_copy_blocks(push->to.all, push->from, push->from_step, push->bytes,
-                                (size_t)on->team->npes, on->stream);
+    return weft_gpu_copy_blocks(push->to.all, push->from, push->bytes, (size_t)on->team->npes,
+                                on->stream);
 }
 
 /* What kernels do not reach is for copy engines, whatever the size. */
 static enum weft_engine engine_of(const struct push *push) {
     enum weft_engine engine = weft_engine_choose(WEFT_TO_PEER, push->bytes);
-    bool reached = weft_stream_reaches(push->from) && weft_stream_reaches(push->to.all.first);
+    bool reached = weft_stream_reaches(push->from.first) && weft_stream_reaches(push->to.all.first);
     return reached && !push->to.staged ? engine : WEFT_ENGINE_COPY;
 }
 
@@ -164,17 +164,17 @@ static int exchange_beside(const struct weft_on_stream *on, const struct push *p
 
 static int exchange_pushes(const struct weft_on_stream *on, const struct push *push,
                            enum weft_engine engine) {
-    bool has_own = engine != WEFT_ENGINE_SM && push &&
-                   array_of(on, &push->to.all, on->team->my_pe) !=
-                       push->from + on->team->my_pe * push->from_step;
+    bool has_own =
+        engine != WEFT_ENGINE_SM && push &&
+        array_of(on, &push->to.all, on->team->my_pe) != weft_array_at(&push->from, on->team->my_pe);
     return has_own ? exchange_beside(on, push) : exchange_by(on, push, engine);
 }
 
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source) {
     int me = on->team->my_pe, npes = on->team->npes;
-    struct push push = {
-        .from = source, .from_step = plan->source_block, .bytes = plan->pieces.bytes};
+    struct push push = {.from = {(char *)source, plan->source_block, NULL},
+                        .bytes = plan->pieces.bytes};
     if (push.bytes == 0)
         return 0;
     size_t blocks = plan->dest_block ? (size_t)npes : 1;

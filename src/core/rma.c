@@ -31,30 +31,29 @@ bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first
 }
 
 /* Inlined with constant `bytes`, so that the loop holds a load and a store and no call. */
-static inline __attribute__((always_inline)) void copy_each(char *dest, ptrdiff_t dest_step,
-                                                            const char *source,
-                                                            ptrdiff_t source_step, size_t bytes,
-                                                            size_t nblocks) {
-    for (ptrdiff_t i = 0; i < (ptrdiff_t)nblocks; i++)
-        memcpy(dest + i * dest_step, source + i * source_step, bytes);
+static inline __attribute__((always_inline)) void copy_each(const struct weft_strided_copy *copy,
+                                                            size_t bytes) {
+    struct weft_strided_copy c = *copy; /* which the blocks may not alias */
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)c.nblocks; i++)
+        memcpy(c.dest + i * c.dest_step, c.source + i * c.source_step, bytes);
 }
 
-void weft_rma_copy_blocks(void *dest, ptrdiff_t to, const void *source, ptrdiff_t from,
-                          size_t bytes, size_t nblocks) {
-    if (nblocks == 1 || (to == (ptrdiff_t)bytes && from == (ptrdiff_t)bytes))
-        memcpy(dest, source, bytes * nblocks);
-    else if (bytes == 1)
-        copy_each(dest, to, source, from, 1, nblocks);
-    else if (bytes == 2)
-        copy_each(dest, to, source, from, 2, nblocks);
-    else if (bytes == 4)
-        copy_each(dest, to, source, from, 4, nblocks);
-    else if (bytes == 8)
-        copy_each(dest, to, source, from, 8, nblocks);
-    else if (bytes == 16)
-        copy_each(dest, to, source, from, 16, nblocks);
+void weft_rma_copy_strided(const struct weft_strided_copy *copy) {
+    ptrdiff_t packed = (ptrdiff_t)copy->bytes;
+    if (copy->nblocks == 1 || (copy->dest_step == packed && copy->source_step == packed))
+        memcpy(copy->dest, copy->source, copy->bytes * copy->nblocks);
+    else if (copy->bytes == 1)
+        copy_each(copy, 1);
+    else if (copy->bytes == 2)
+        copy_each(copy, 2);
+    else if (copy->bytes == 4)
+        copy_each(copy, 4);
+    else if (copy->bytes == 8)
+        copy_each(copy, 8);
+    else if (copy->bytes == 16)
+        copy_each(copy, 16);
     else
-        copy_each(dest, to, source, from, bytes, nblocks);
+        copy_each(copy, copy->bytes);
 }
 
 enum direction { PUT, GET };
@@ -73,8 +72,9 @@ WEFT_RMA_INLINE bool copy_near(enum direction direction, void *dest, const void 
     if (__builtin_expect(!near, 0))
         return false;
     near -= theirs->low;
-    weft_rma_copy_blocks(direction == PUT ? near : dest, to.step, direction == PUT ? source : near,
-                         from.step, shape->bsize * shape->elem_bytes, shape->nblocks);
+    weft_rma_copy_strided(&(struct weft_strided_copy){
+        direction == PUT ? near : dest, direction == PUT ? source : near, to.step, from.step,
+        shape->bsize * shape->elem_bytes, shape->nblocks});
     return true;
 }
 

@@ -76,7 +76,7 @@ int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool n
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     bool is_word = bytes <= sizeof(uint64_t) && weft_gpu_memory_kind(source) != WEFT_MEMORY_DEVICE;
     if (weft_device_stages(dest, pe))
-        weft_stage_put(to, source, bytes, pe);
+        weft_stage_copy(&(struct weft_transfer){to, source, bytes, true}, pe);
     else if (!is_word || !word_put(to, dest, source, bytes))
         put_from_here(to, source, bytes, pe, nbi);
     weft_gpu_leave(scope);
@@ -89,7 +89,7 @@ int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe) {
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(dest, pe))
-        weft_stage_put(to, value, bytes, pe);
+        weft_stage_copy(&(struct weft_transfer){to, value, bytes, true}, pe);
     else if (!word_put(to, dest, value, bytes))
         put_from_here(to, value, bytes, pe, false);
     weft_gpu_leave(scope);
@@ -102,7 +102,7 @@ int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool n
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
-        weft_stage_get(dest, from, bytes, pe);
+        weft_stage_copy(&(struct weft_transfer){dest, from, bytes, false}, pe);
     else
         get_to_here(dest, from, bytes, pe, nbi);
     weft_gpu_leave(scope);
@@ -115,7 +115,7 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe)
         return weft_near_error(bytes, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
-        weft_stage_get(value, from, bytes, pe);
+        weft_stage_copy(&(struct weft_transfer){value, from, bytes, false}, pe);
     else if (!get_by_staging(value, from, bytes, pe))
         get_to_here(value, from, bytes, pe, false);
     weft_gpu_leave(scope);
@@ -124,59 +124,57 @@ int weft_device_get_value(void *value, const void *source, size_t bytes, int pe)
 
 /* --- Blocks ---------------------------------------------------------------------------------- */
 
-static void blocks_enqueue(const struct weft_device_blocks *b) {
-    weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
-                                          b->from_step, b->bytes, b->nblocks,
-                                          weft_device.gpu->stream));
+static void blocks_enqueue(const struct weft_strided_copy *c) {
+    weft_device_must(
+        weft_gpu_copy_blocks((struct weft_array){c->dest, c->dest_step, NULL},
+                             (struct weft_array){(char *)c->source, c->source_step, NULL}, c->bytes,
+                             c->nblocks, weft_device.gpu->stream));
     weft_device_note();
 }
 
-static void blocks_copy_each(const struct weft_device_blocks *b, int pe) {
-    for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
-        weft_device_enqueue(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe);
+static void blocks_copy_each(const struct weft_strided_copy *c, int pe) {
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)c->nblocks; i++)
+        weft_device_enqueue(c->dest + i * c->dest_step, c->source + i * c->source_step, c->bytes,
+                            pe);
     weft_device_complete();
 }
 
-/* Blocks [first, first + nblocks) of `b`, with one side packed in the staging buffer. */
-static void blocks_copy_staged(const struct weft_device_blocks *b, size_t first, size_t nblocks,
-                               char *staging, bool pack) {
-    ptrdiff_t i = (ptrdiff_t)first, packed = (ptrdiff_t)b->bytes;
-    struct weft_device_blocks part = {b->to + i * b->to_step,
-                                      b->from + i * b->from_step,
-                                      b->to_step,
-                                      b->from_step,
-                                      b->bytes,
-                                      nblocks};
-    struct weft_device_blocks in = part, out = part;
-    in.to = staging, in.to_step = packed;
-    out.from = staging, out.from_step = packed;
+/* With one side packed in the staging buffer, which has room for it. */
+static void blocks_copy_staged(const struct weft_strided_copy *c, char *staging, bool pack) {
+    struct weft_strided_copy in = *c, out = *c;
+    in.dest = staging, in.dest_step = (ptrdiff_t)c->bytes;
+    out.source = staging, out.source_step = (ptrdiff_t)c->bytes;
     if (pack)
-        weft_rma_copy_blocks(in.to, in.to_step, in.from, in.from_step, in.bytes, nblocks);
+        weft_rma_copy_strided(&in);
     blocks_enqueue(pack ? &out : &in);
     weft_device_complete();
     if (!pack)
-        weft_rma_copy_blocks(out.to, out.to_step, out.from, out.from_step, out.bytes, nblocks);
+        weft_rma_copy_strided(&out);
 }
 
-static void blocks_copy_packed(const struct weft_device_blocks *b, bool pack, int pe) {
-    size_t most = WEFT_DEVICE_STAGING_BYTES / b->bytes;
+static void blocks_copy_packed(const struct weft_strided_copy *c, bool pack, int pe) {
+    size_t most = WEFT_DEVICE_STAGING_BYTES / c->bytes;
     char *staging = most ? weft_device_staging_take() : NULL;
     if (!staging) {
-        blocks_copy_each(b, pe);
+        blocks_copy_each(c, pe);
         return;
     }
-    for (size_t done = 0; done < b->nblocks; done += most)
-        blocks_copy_staged(b, done, b->nblocks - done < most ? b->nblocks - done : most, staging,
-                           pack);
+    struct weft_strided_copy part = *c;
+    for (size_t left = c->nblocks; left > 0; left -= part.nblocks) {
+        part.nblocks = left < most ? left : most;
+        blocks_copy_staged(&part, staging, pack);
+        part.dest += (ptrdiff_t)part.nblocks * c->dest_step;
+        part.source += (ptrdiff_t)part.nblocks * c->source_step;
+    }
     weft_device_staging_give();
 }
 
-static void blocks_copy(const struct weft_device_blocks *b, int pe) {
-    bool pack = host_is_out_of_reach(b->from), unpack = host_is_out_of_reach(b->to);
+static void blocks_copy(const struct weft_strided_copy *c, int pe) {
+    bool pack = host_is_out_of_reach(c->source), unpack = host_is_out_of_reach(c->dest);
     if (pack || unpack) {
-        blocks_copy_packed(b, pack, pe);
+        blocks_copy_packed(c, pack, pe);
     } else {
-        blocks_enqueue(b);
+        blocks_enqueue(c);
         weft_device_complete();
     }
 }
@@ -194,15 +192,15 @@ static void *blocks_near(const void *first, const struct weft_strided *shape, pt
     return near ? near + ((const char *)first - (const char *)lowest) : NULL;
 }
 
-static struct weft_device_blocks blocks_make(void *to, const void *from,
-                                             const struct weft_strided *shape) {
+static struct weft_strided_copy copy_of(void *dest, const void *source,
+                                        const struct weft_strided *shape) {
     ptrdiff_t elem = (ptrdiff_t)shape->elem_bytes;
-    return (struct weft_device_blocks){to,
-                                       from,
-                                       shape->dest_stride * elem,
-                                       shape->source_stride * elem,
-                                       shape->bsize * shape->elem_bytes,
-                                       shape->nblocks};
+    return (struct weft_strided_copy){dest,
+                                      source,
+                                      shape->dest_stride * elem,
+                                      shape->source_stride * elem,
+                                      shape->bsize * shape->elem_bytes,
+                                      shape->nblocks};
 }
 
 static bool shape_is_empty(const struct weft_strided *shape) {
@@ -223,12 +221,12 @@ int weft_device_put_strided(void *dest, const void *source, const struct weft_st
     void *to = blocks_near(dest, shape, shape->dest_stride, pe, &error);
     if (!to || !shape_has_extent(shape, shape->source_stride))
         return to ? -EFAULT : error;
-    struct weft_device_blocks blocks = blocks_make(to, source, shape);
+    struct weft_strided_copy copy = copy_of(to, source, shape);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(dest, pe))
-        weft_stage_put_blocks(&blocks, pe);
+        weft_stage_copy_strided(&copy, true, pe);
     else
-        blocks_copy(&blocks, pe);
+        blocks_copy(&copy, pe);
     weft_gpu_leave(scope);
     return 0;
 }
@@ -241,12 +239,12 @@ int weft_device_get_strided(void *dest, const void *source, const struct weft_st
     const void *from = blocks_near(source, shape, shape->source_stride, pe, &error);
     if (!from || !shape_has_extent(shape, shape->dest_stride))
         return from ? -EFAULT : error;
-    struct weft_device_blocks blocks = blocks_make(dest, from, shape);
+    struct weft_strided_copy copy = copy_of(dest, from, shape);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if (weft_device_stages(source, pe))
-        weft_stage_get_blocks(&blocks, pe);
+        weft_stage_copy_strided(&copy, false, pe);
     else
-        blocks_copy(&blocks, pe);
+        blocks_copy(&copy, pe);
     weft_gpu_leave(scope);
     return 0;
 }

@@ -2,7 +2,6 @@
 /* Everything is found and checked before anything is enqueued. */
 #include "device/slice.h"
 #include <errno.h>
-#include "transport/gpu_lane.h"
 #include "transport/gpu_slice.h"
 
 /* --- Numbers ---------------------------------------------------------------------------------- */
@@ -110,11 +109,11 @@ static int task_find(struct task *task, const struct weft_slice_copy *copy, bool
 static int task_run(const struct task *task, const struct weft_slice_copy *copy) {
     if (!task->known)
         return weft_gpu_copy_slice(task->to, task->from, &task->slices, copy->stream);
-    char *to = (char *)task->to + (size_t)copy->dest->begin.value * copy->elem_bytes;
-    const char *from =
-        (const char *)task->from + (size_t)copy->source->begin.value * copy->elem_bytes;
-    return (task->put ? weft_stream_push : weft_stream_pull)(to, from, task->bytes, copy->pe,
-                                                             task->staged, copy->stream);
+    struct weft_transfer transfer = {
+        (char *)task->to + (size_t)copy->dest->begin.value * copy->elem_bytes,
+        (const char *)task->from + (size_t)copy->source->begin.value * copy->elem_bytes,
+        task->bytes, task->put};
+    return weft_stream_transfer(&transfer, copy->pe, task->staged, copy->stream);
 }
 
 static int slice_move(const struct weft_slice_copy *copy, bool put) {

@@ -5,8 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "base/size.h"
-#include "transport/gpu_lane.h"
-#include "core/rma.h"
 #include "device/queue.h"
 
 /* --- Who works -------------------------------------------------------------------------------- */
@@ -34,15 +32,9 @@ void weft_device_agent_complete(const struct weft_gpu_agent *agent) {
 /* --- Copies ----------------------------------------------------------------------------------- */
 
 /* The stream of host calls has a lane, as any stream of the program's. */
-void weft_stage_put(void *to, const void *from, size_t bytes, int pe) {
+void weft_stage_copy(const struct weft_transfer *transfer, int pe) {
     const struct weft_gpu_agent *agent = weft_device_must_agent(pe);
-    weft_device_must(weft_gpu_lane_put(agent, to, from, bytes, weft_device.gpu->stream));
-    weft_device_complete();
-}
-
-void weft_stage_get(void *to, const void *from, size_t bytes, int pe) {
-    const struct weft_gpu_agent *agent = weft_device_must_agent(pe);
-    weft_device_must(weft_gpu_lane_get(agent, to, from, bytes, weft_device.gpu->stream));
+    weft_device_must(weft_gpu_lane_copy(agent, transfer, weft_device.gpu->stream));
     weft_device_complete();
 }
 
@@ -78,17 +70,18 @@ void weft_stage_close(void) {
 
 /* Into the buffer or out of it, by `agent`; NULL: by this PE's GPU, or where the other side is the
  * host's by this processor. */
-static void blocks_pack(const struct weft_device_blocks *b, const struct weft_gpu_agent *agent,
+static void blocks_pack(const struct weft_strided_copy *c, const struct weft_gpu_agent *agent,
                         const void *side) {
     if (!agent && weft_gpu_memory_kind(side) != WEFT_MEMORY_DEVICE) {
-        weft_rma_copy_blocks(b->to, b->to_step, b->from, b->from_step, b->bytes, b->nblocks);
+        weft_rma_copy_strided(c);
         return;
     }
     struct weft_gpu_scope scope =
         agent ? weft_gpu_agent_enter(agent) : weft_gpu_enter(weft_device.gpu);
-    weft_device_must(weft_gpu_copy_blocks((struct weft_array){b->to, b->to_step, NULL}, b->from,
-                                          b->from_step, b->bytes, b->nblocks,
-                                          agent ? agent->stream : weft_device.gpu->stream));
+    weft_device_must(
+        weft_gpu_copy_blocks((struct weft_array){c->dest, c->dest_step, NULL},
+                             (struct weft_array){(char *)c->source, c->source_step, NULL}, c->bytes,
+                             c->nblocks, agent ? agent->stream : weft_device.gpu->stream));
     weft_gpu_leave(scope);
     if (agent)
         weft_device_agent_complete(agent);
@@ -96,44 +89,38 @@ static void blocks_pack(const struct weft_device_blocks *b, const struct weft_gp
         weft_device_complete();
 }
 
-static void buffer_copy_packed(const struct weft_device_blocks *b, const struct weft_gpu_agent *in,
+static void buffer_copy_packed(const struct weft_strided_copy *c, const struct weft_gpu_agent *in,
                                const struct weft_gpu_agent *out) {
-    ptrdiff_t packed = (ptrdiff_t)b->bytes;
-    size_t most = BUFFER_BYTES / b->bytes;
-    for (size_t done = 0, count; done < b->nblocks; done += count) {
-        count = b->nblocks - done < most ? b->nblocks - done : most;
-        char *to = b->to + (ptrdiff_t)done * b->to_step;
-        const char *from = b->from + (ptrdiff_t)done * b->from_step;
-        struct weft_device_blocks filled = {buffer.at, from, packed, b->from_step, b->bytes, count};
-        struct weft_device_blocks emptied = {to, buffer.at, b->to_step, packed, b->bytes, count};
-        blocks_pack(&filled, in, from);
-        blocks_pack(&emptied, out, to);
+    ptrdiff_t packed = (ptrdiff_t)c->bytes;
+    size_t most = BUFFER_BYTES / c->bytes;
+    for (size_t done = 0, count; done < c->nblocks; done += count) {
+        count = c->nblocks - done < most ? c->nblocks - done : most;
+        char *dest = c->dest + (ptrdiff_t)done * c->dest_step;
+        const char *source = c->source + (ptrdiff_t)done * c->source_step;
+        struct weft_strided_copy filled = {buffer.at,      source,   packed,
+                                           c->source_step, c->bytes, count};
+        struct weft_strided_copy emptied = {dest, buffer.at, c->dest_step, packed, c->bytes, count};
+        blocks_pack(&filled, in, source);
+        blocks_pack(&emptied, out, dest);
     }
 }
 
 /* Whether all went through the buffer: the rest is for copies, one by one. */
-static bool blocks_stage_packed(const struct weft_device_blocks *b, bool put, int pe) {
+static bool blocks_stage_packed(const struct weft_strided_copy *c, bool put, int pe) {
     const struct weft_gpu_agent *agent = weft_device_must_agent(pe);
     buffer_take();
-    bool packs = buffer.registered && b->bytes <= BUFFER_BYTES;
+    bool packs = buffer.registered && c->bytes <= BUFFER_BYTES;
     if (packs)
-        buffer_copy_packed(b, put ? NULL : agent, put ? agent : NULL);
+        buffer_copy_packed(c, put ? NULL : agent, put ? agent : NULL);
     pthread_mutex_unlock(&buffer.taken);
     return packs;
 }
 
-static void blocks_stage_each(const struct weft_device_blocks *b, int pe,
-                              void (*how)(void *, const void *, size_t, int)) {
-    for (ptrdiff_t i = 0; i < (ptrdiff_t)b->nblocks; i++)
-        how(b->to + i * b->to_step, b->from + i * b->from_step, b->bytes, pe);
-}
-
-void weft_stage_put_blocks(const struct weft_device_blocks *blocks, int pe) {
-    if (!blocks_stage_packed(blocks, true, pe))
-        blocks_stage_each(blocks, pe, weft_stage_put);
-}
-
-void weft_stage_get_blocks(const struct weft_device_blocks *blocks, int pe) {
-    if (!blocks_stage_packed(blocks, false, pe))
-        blocks_stage_each(blocks, pe, weft_stage_get);
+void weft_stage_copy_strided(const struct weft_strided_copy *c, bool put, int pe) {
+    if (blocks_stage_packed(c, put, pe))
+        return;
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)c->nblocks; i++)
+        weft_stage_copy(&(struct weft_transfer){c->dest + i * c->dest_step,
+                                                c->source + i * c->source_step, c->bytes, put},
+                        pe);
 }

@@ -11,6 +11,8 @@
 #ifndef WEFT_DEVICE_STAGE_H
 #define WEFT_DEVICE_STAGE_H
 
+#include "transport/gpu_lane.h"
+#include "core/rma.h"
 #include "device/device.h"
 
 /* weft_device_agent, where its absence is the end of the job. */
@@ -19,18 +21,10 @@ const struct weft_gpu_agent *weft_device_must_agent(int pe);
 /* Waits for what the host has begun on an agent. */
 void weft_device_agent_complete(const struct weft_gpu_agent *agent);
 
-void weft_stage_put(void *to, const void *from, size_t bytes, int pe);
-void weft_stage_get(void *to, const void *from, size_t bytes, int pe);
+void weft_stage_copy(const struct weft_transfer *transfer, int pe);
 
-/* nblocks blocks of `bytes`, which begin to_step and from_step bytes apart. */
-struct weft_device_blocks {
-    char *to;
-    const char *from;
-    ptrdiff_t to_step, from_step;
-    size_t bytes, nblocks;
-};
-void weft_stage_put_blocks(const struct weft_device_blocks *blocks, int pe);
-void weft_stage_get_blocks(const struct weft_device_blocks *blocks, int pe);
+/* The same of blocks; `put`: dest is of pe's. */
+void weft_stage_copy_strided(const struct weft_strided_copy *copy, bool put, int pe);
 
 /* Gives the pieces back; with the GPU open. */
 void weft_stage_close(void);

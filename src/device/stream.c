@@ -6,7 +6,6 @@
 #include "device/stream.h"
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "transport/gpu_lane.h"
 #include "device/begin.h"
 #include "device/gpus.h"
 #include "device/open.h"
@@ -27,28 +26,23 @@ bool weft_stream_reaches(const void *p) {
     return weft_device_holds(p) || weft_gpu_memory_kind(p) != WEFT_MEMORY_HOST;
 }
 
-int weft_stream_push(void *to, const void *from, size_t bytes, int pe, bool staged,
-                     weft_cu_stream stream) {
+int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool staged,
+                         weft_cu_stream stream) {
+    void *to = transfer->to;
+    const void *from = transfer->from;
     if (!staged)
-        return weft_gpu_copy(to, from, bytes, weft_device_direction(to, from, pe), stream);
+        return weft_gpu_copy(to, from, transfer->bytes, weft_device_direction(to, from, pe),
+                             stream);
     const struct weft_gpu_agent *agent = weft_device_agent(pe);
-    return agent ? weft_gpu_lane_put(agent, to, from, bytes, stream) : -ENODEV;
-}
-
-int weft_stream_pull(void *to, const void *from, size_t bytes, int pe, bool staged,
-                     weft_cu_stream stream) {
-    if (!staged)
-        return weft_gpu_copy(to, from, bytes, weft_device_direction(to, from, pe), stream);
-    const struct weft_gpu_agent *agent = weft_device_agent(pe);
-    return agent ? weft_gpu_lane_get(agent, to, from, bytes, stream) : -ENODEV;
+    return agent ? weft_gpu_lane_copy(agent, transfer, stream) : -ENODEV;
 }
 
 int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream) {
-    void *to;
-    int error = bytes == 0 ? 0 : weft_stream_near(&to, "dest", dest, bytes, pe);
+    struct weft_transfer put = {.from = source, .bytes = bytes, .put = true};
+    int error = bytes == 0 ? 0 : weft_stream_near(&put.to, "dest", dest, bytes, pe);
     if (bytes == 0 || error)
         return error;
-    return weft_stream_push(to, source, bytes, pe, weft_device_stages(dest, pe), stream);
+    return weft_stream_transfer(&put, pe, weft_device_stages(dest, pe), stream);
 }
 
 int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream) {
@@ -56,7 +50,8 @@ int weft_stream_get(void *dest, const void *source, size_t bytes, int pe, weft_c
     int error = bytes == 0 ? 0 : weft_stream_near(&from, "source", source, bytes, pe);
     if (bytes == 0 || error)
         return error;
-    return weft_stream_pull(dest, from, bytes, pe, weft_device_stages(source, pe), stream);
+    struct weft_transfer get = {dest, from, bytes, false};
+    return weft_stream_transfer(&get, pe, weft_device_stages(source, pe), stream);
 }
 
 /* --- Signals --------------------------------------------------------------------------------- */
@@ -179,7 +174,8 @@ int weft_stream_put_signal(const struct weft_put_signal *put, int pe, weft_cu_st
     if (!staged && !s.host_signal && !s.agent &&
         copy_is_small(near.dest, near.source, near.bytes, pe))
         return weft_gpu_put_signal(&near, stream);
-    error = weft_stream_push(near.dest, near.source, near.bytes, pe, staged, stream);
+    struct weft_transfer payload = {near.dest, near.source, near.bytes, true};
+    error = weft_stream_transfer(&payload, pe, staged, stream);
     return error ? error : signal_announce(&s, stream);
 }
 

@@ -6,6 +6,7 @@
 #ifndef WEFT_DEVICE_STREAM_H
 #define WEFT_DEVICE_STREAM_H
 
+#include "transport/gpu_lane.h"
 #include "core/rma.h"
 #include "device/device.h"
 
@@ -35,12 +36,10 @@ int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream);
  */
 int weft_device_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
 
-/* to <- from, where `to` (push) or `from` (pull) is of pe's as weft_stream_near gives it: in GPU
- * memory of a PE that is staged (weft_device_stages), or not. */
-int weft_stream_push(void *to, const void *from, size_t bytes, int pe, bool staged,
-                     weft_cu_stream stream);
-int weft_stream_pull(void *to, const void *from, size_t bytes, int pe, bool staged,
-                     weft_cu_stream stream);
+/* A transfer between here and `pe`, whose side is as weft_stream_near gives it: in GPU memory of a
+ * PE that is staged (weft_device_stages), or not. */
+int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool staged,
+                         weft_cu_stream stream);
 
 /* Where `pe` has its copy of a symmetric argument, as weft_device_near. */
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe);

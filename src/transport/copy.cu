@@ -12,8 +12,8 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 
 /* Blocks are dealt to groups of threads, of a size for 64 bytes a thread. */
 extern "C" __global__ void __launch_bounds__(512, 1)
-    weftk_copy_blocks(struct weft_gpu_abort, struct weft_array to, const void *from,
-                      ptrdiff_t from_step, size_t bytes, size_t nblocks) {
+    weftk_copy_blocks(struct weft_gpu_abort, struct weft_array to, struct weft_array from,
+                      size_t bytes, size_t nblocks) {
     struct weft_thread_group all = weft_thread_group_all(), group = {all.id, 1};
     while (group.count * 64 < bytes && group.count * 2 <= all.count)
         group.count *= 2;
@@ -23,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
         return;
     for (; block < nblocks; block += groups)
         weft_copy_run<2>(weft_array_of(&to, (ptrdiff_t)block),
-                         (const char *)from + (ptrdiff_t)block * from_step, bytes, group);
+                         weft_array_at(&from, (ptrdiff_t)block), bytes, group);
 }
 
 /* One block: its barrier stands between the copy and the signal. */

@@ -87,13 +87,13 @@ static unsigned at_least_1_at_most(size_t count, unsigned most) {
     return count < 1 ? 1 : count > most ? most : (unsigned)count;
 }
 
-/* The bytes of the largest word that a thread can move between these addresses. */
-static size_t word_bytes(const void *to, const void *from) {
+/* How many words these are, of the largest that a thread can move between the addresses. */
+static size_t word_count(const void *to, const void *from, size_t bytes) {
     uintptr_t apart = (uintptr_t)to ^ (uintptr_t)from;
     size_t word = WORD_BYTES;
     while (apart % word != 0)
         word /= 2;
-    return word;
+    return (bytes + word - 1) / word;
 }
 
 static bool kernel_reaches(const void *to, const void *from, enum weft_direction direction) {
@@ -104,10 +104,12 @@ static bool kernel_reaches(const void *to, const void *from, enum weft_direction
 }
 
 /* One word a thread, until there are as many blocks as help; then more words a thread. */
-static int copy_by_threads(void *to, const void *from, size_t bytes, size_t nwords,
-                           unsigned blocks_max, weft_cu_stream stream) {
+static int copy_by_threads(void *to, const void *from, size_t bytes, enum weft_direction direction,
+                           weft_cu_stream stream) {
+    size_t nwords = word_count(to, from, bytes);
     unsigned threads = at_least_1_at_most((nwords + WARP - 1) / WARP, THREADS / WARP) * WARP;
-    unsigned blocks = at_least_1_at_most((nwords + threads - 1) / threads, blocks_max);
+    unsigned blocks =
+        at_least_1_at_most((nwords + threads - 1) / threads, table[direction].blocks_max);
     void *arguments[] = {&to, &from, &bytes, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_copy, blocks, threads, stream, arguments);
 }
@@ -135,20 +137,20 @@ int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction 
     if (bytes == 0)
         return 0;
     /* A small word costs the multiprocessors as much as a large one. */
-    size_t nwords = (bytes + word_bytes(to, from) - 1) / word_bytes(to, from);
-    enum weft_engine engine = engine_choose(direction, nwords * WORD_BYTES, stream);
-    if (engine == WEFT_ENGINE_SM && kernel_reaches(to, from, direction))
-        return copy_by_threads(to, from, bytes, nwords, table[direction].blocks_max, stream);
+    size_t cost = word_count(to, from, bytes) * WORD_BYTES;
+    if (engine_choose(direction, cost, stream) == WEFT_ENGINE_SM &&
+        kernel_reaches(to, from, direction))
+        return copy_by_threads(to, from, bytes, direction, stream);
     return copy_by_engine(to, from, bytes, stream);
 }
 
-int weft_gpu_copy_blocks(struct weft_array to, const void *from, ptrdiff_t from_step, size_t bytes,
-                         size_t nblocks, weft_cu_stream stream) {
+int weft_gpu_copy_blocks(struct weft_array to, struct weft_array from, size_t bytes, size_t nblocks,
+                         weft_cu_stream stream) {
     if (bytes == 0 || nblocks == 0)
         return 0;
     size_t threads_a_block = (bytes + 63) / 64; /* as weftk_copy_blocks shares the work */
     size_t threads = nblocks > SIZE_MAX / threads_a_block ? SIZE_MAX : nblocks * threads_a_block;
-    void *arguments[] = {&to, &from, &from_step, &bytes, &nblocks, NULL};
+    void *arguments[] = {&to, &from, &bytes, &nblocks, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_copy_blocks,
                            at_least_1_at_most(threads / THREADS + 1, table[WEFT_WITHIN].blocks_max),
                            THREADS, stream, arguments);

@@ -35,9 +35,9 @@ void weft_engine_describe(char *line, size_t bytes, enum weft_direction directio
 int weft_gpu_copy(void *to, const void *from, size_t bytes, enum weft_direction direction,
                   weft_cu_stream stream);
 
-/* nblocks blocks of `bytes`: block i, which begins i * from_step bytes behind the first, is for
- * member i of the array. Steps may be negative. All memory must be within the GPU's reach. */
-int weft_gpu_copy_blocks(struct weft_array to, const void *from, ptrdiff_t from_step, size_t bytes,
-                         size_t nblocks, weft_cu_stream stream);
+/* nblocks blocks of `bytes`: block i of the array `to` <- block i of `from`, which has no places of
+ * its own. Steps may be negative. All memory must be within the GPU's reach. */
+int weft_gpu_copy_blocks(struct weft_array to, struct weft_array from, size_t bytes, size_t nblocks,
+                         weft_cu_stream stream);
 
 #endif

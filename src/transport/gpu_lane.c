@@ -206,36 +206,26 @@ static int passage_take_pieces(struct passage *p, size_t bytes) {
 
 /* One side is in the agent's memory; the other one is this GPU's, which needs pieces, or the
  * host's. Joined always, once forked: a capture has to be. */
-static int passage_pass(struct passage *p, void *to, const void *from, size_t bytes, bool put) {
-    bool through = weft_gpu_memory_kind(put ? from : to) == WEFT_MEMORY_DEVICE;
-    if (through && (p->error = passage_take_pieces(p, bytes)) != 0)
+static int passage_pass(struct passage *p, const struct weft_transfer *t) {
+    bool through = weft_gpu_memory_kind(t->put ? t->from : t->to) == WEFT_MEMORY_DEVICE;
+    if (through && (p->error = passage_take_pieces(p, t->bytes)) != 0)
         return p->error;
     passage_lead_there(p, JOINT);
     if (!through)
-        passage_copy_there(p, to, from, bytes);
+        passage_copy_there(p, t->to, t->from, t->bytes);
     else
-        (put ? passage_pass_there : passage_pass_here)(p, to, from, bytes);
+        (t->put ? passage_pass_there : passage_pass_here)(p, t->to, t->from, t->bytes);
     passage_lead_here(p, JOINT);
     return p->error;
 }
 
-static int lane_enqueue(const struct weft_gpu_agent *agent, void *to, const void *from,
-                        size_t bytes, bool put, weft_cu_stream stream) {
+int weft_gpu_lane_copy(const struct weft_gpu_agent *agent, const struct weft_transfer *transfer,
+                       weft_cu_stream stream) {
     pthread_mutex_lock(&changing);
     struct passage passage = {.lane = lane_find(agent, stream)};
-    int error = passage.lane ? passage_pass(&passage, to, from, bytes, put) : -ENODEV;
+    int error = passage.lane ? passage_pass(&passage, transfer) : -ENODEV;
     pthread_mutex_unlock(&changing);
     return error;
-}
-
-int weft_gpu_lane_put(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                      weft_cu_stream stream) {
-    return lane_enqueue(agent, to, from, bytes, true, stream);
-}
-
-int weft_gpu_lane_get(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                      weft_cu_stream stream) {
-    return lane_enqueue(agent, to, from, bytes, false, stream);
 }
 
 /* --- Signals ---------------------------------------------------------------------------------- */

@@ -13,12 +13,19 @@
 
 #include "transport/gpu_agent.h"
 
-/* `to` lies in the agent's memory, `from` anywhere that this PE's GPU can copy; and the other way
- * round. */
-int weft_gpu_lane_put(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                      weft_cu_stream stream);
-int weft_gpu_lane_get(const struct weft_gpu_agent *agent, void *to, const void *from, size_t bytes,
-                      weft_cu_stream stream);
+/* A put or a get: `to` of a put and `from` of a get are the peer's, as this process addresses it.
+ */
+struct weft_transfer {
+    void *to;
+    const void *from;
+    size_t bytes;
+    bool put;
+};
+
+/* The peer's side lies in the agent's memory, the other one anywhere that this PE's GPU can copy.
+ */
+int weft_gpu_lane_copy(const struct weft_gpu_agent *agent, const struct weft_transfer *transfer,
+                       weft_cu_stream stream);
 
 /* Does as weft_gpu_signal, on a word in the agent's memory. */
 int weft_gpu_lane_signal(const struct weft_gpu_agent *agent, uint64_t *word, uint64_t value,

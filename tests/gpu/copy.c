@@ -129,8 +129,9 @@ static void blocks_once(char *to, char *from) {
                data + from_first + (ptrdiff_t)i * b.from_step, b.bytes);
     gpu_write(from, data, from_bytes);
     gpu_poison(to, to_bytes);
-    INSIDE(weft_gpu_copy_blocks((struct weft_array){to + to_first, b.to_step, NULL},
-                                from + from_first, b.from_step, b.bytes, b.nblocks, stream));
+    struct weft_array from_array = {from + from_first, b.from_step, NULL};
+    INSIDE(weft_gpu_copy_blocks((struct weft_array){to + to_first, b.to_step, NULL}, from_array,
+                                b.bytes, b.nblocks, stream));
     inside_synchronize(stream);
     gpu_expect(to, expected, to_bytes, "%zu blocks of %zu bytes, steps of %td from %td", b.nblocks,
                b.bytes, b.to_step, b.from_step);
@@ -145,8 +146,8 @@ static void blocks(void) {
         blocks_once(target, peer);
         blocks_once(registered, device);
     }
-    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, NULL, 1, 0, 7, stream));
-    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, NULL, 1, 7, 0, stream));
+    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, (struct weft_array){0}, 0, 7, stream));
+    INSIDE(weft_gpu_copy_blocks((struct weft_array){0}, (struct weft_array){0}, 7, 0, stream));
 }
 
 /* --- A copy and its signal -------------------------------------------------------------------- */
