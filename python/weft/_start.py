@@ -5,6 +5,7 @@ torch is looked at only where the program has imported it.
 """
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Any
 from weft import _core
 
 _rounds = 0  # of init() through torch's store in this process: alike on all ranks
+_starting = threading.Lock()  # one thread brings the process into a job, such as weft.torch.install()'s
 
 
 def _torch_group() -> Any:
@@ -73,6 +75,13 @@ def init(rank: int | None = None, size: int | None = None, uniqueid: bytes | Non
     ValueError for arguments; RuntimeError if there is no such job, if the process is another PE
     already, or if PEs and ranks of torch.distributed differ.
     """
+    with _starting:
+        _start(rank, size, uniqueid, allgather)
+    _keep_lines()
+
+
+def _start(rank: int | None, size: int | None, uniqueid: bytes | None,
+           allgather: Callable[[bytes], Sequence[bytes]] | None) -> None:
     dist = _torch_group()
     given = (rank, size, uniqueid, allgather) != (None, None, None, None)
     if given or _core.initialized() or dist is None or os.environ.get("WEFT_LAUNCHER"):
@@ -81,4 +90,3 @@ def init(rank: int | None = None, size: int | None = None, uniqueid: bytes | Non
         _from_torch(dist)
     if dist is not None:
         _check_ranks(dist)
-    _keep_lines()

@@ -87,6 +87,30 @@ def torchrun(problems):
         """, said=[r"peers \[0.0, 1.0\] PE 0", "PE 1"])
 
 
+def two_threads(problems):
+    """weft.init() while install()'s thread does the same; another of the two is slower on each rank."""
+    launch = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    with_file(problems, launch, """
+        import threading, time
+        job.start('gloo')
+        store = dist.distributed_c10d._get_default_store()
+
+        class Store:
+            set = store.set
+
+            def get(self, key):
+                thread = threading.current_thread() is not threading.main_thread()
+                time.sleep(0.5 if thread == (dist.get_rank() == 0) else 0)
+                return store.get(key)
+
+        dist.distributed_c10d._get_default_store = Store
+        weft.torch.install()
+        weft.init()
+        print("peers", meet("0"), "PE", weft.my_pe(), flush=True)
+        job.end()
+    """, said=[r"peers \[0.0, 1.0\] PE 0", "PE 1"])
+
+
 SPAWN = """
     import tempfile
     import torch.multiprocessing as mp
@@ -259,7 +283,7 @@ def without(problems):
 CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))
          for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in interpreter.RANKS]
 CASES += [(scene.__name__.replace("_", " "), scene) for scene in (
-    torchrun, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, timeouts, thread_at_the_end, names, used_before,
+    torchrun, two_threads, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, timeouts, thread_at_the_end, names, used_before,
     no_compiler, no_room, by_itself)]
 ONLY = sys.argv[1] if len(sys.argv) > 1 else ""  # cases with this in their name
 CASES = [case for case in CASES if ONLY in case[0]]
