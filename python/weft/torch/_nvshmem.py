@@ -208,8 +208,8 @@ def _before(operator, kernel):
 
 
 def _on_its_gpu(kernel):
-    """What is registered before a kernel in Python; those in C++ see to it themselves. The stream beside the
-    current is joined at once where the caller, who waits for the result, has another device."""
+    """What is registered before a kernel in Python. The stream beside the current is joined at once where the
+    caller, who waits for the result, has another device."""
     def dispatch(keys, first, *args, **kwargs):
         is_same = torch.cuda.current_device() == first.device.index
         with torch.cuda.device(first.device):

@@ -33,6 +33,19 @@ def without_gradient(operator):
     return call
 
 
+def on_its_gpu(operator):
+    """PyTorch's operators in C++ go by the current device's stream, whichever GPU the tensors are on."""
+    @functools.wraps(operator)
+    def call(*args, **named):
+        tensor = next((given for given in (*args, *named.values()) if isinstance(given, torch.Tensor)), None)
+        if (tensor is None or not tensor.is_cuda or torch.compiler.is_compiling()
+                or tensor.device.index == torch.cuda.current_device()):
+            return operator(*args, **named)
+        with torch.cuda.device(tensor.device):
+            return operator(*args, **named)
+    return call
+
+
 # --- Functions with gradients --------------------------------------------------------------------
 
 
@@ -120,6 +133,7 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
 
 @by_either_name
 @without_gradient
+@on_its_gpu
 def one_shot_all_reduce(input, reduce_op, group):
     """The sum over the ranks' symmetric inputs, the same bits on all. reduce_op: sum. float32 and
     bfloat16; on the CPU also float64 and float16."""
@@ -128,6 +142,7 @@ def one_shot_all_reduce(input, reduce_op, group):
 
 @by_either_name
 @without_gradient
+@on_its_gpu
 def one_shot_all_reduce_out(input, reduce_op, group, out):
     """one_shot_all_reduce() into `out`, contiguous and of input's shape."""
     return _symm_mem.one_shot_all_reduce_out(input, reduce_op, name_of(group), out)
@@ -135,6 +150,7 @@ def one_shot_all_reduce_out(input, reduce_op, group, out):
 
 @by_either_name
 @without_gradient
+@on_its_gpu
 def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
     """one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which has
     room for it."""
@@ -143,6 +159,7 @@ def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
 
 @by_either_name
 @without_gradient
+@on_its_gpu
 def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out):
     """one_shot_all_reduce_copy() into `out`, contiguous and of local_input's shape."""
     return _symm_mem.one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op,
@@ -151,6 +168,7 @@ def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out
 
 @by_either_name
 @without_gradient
+@on_its_gpu
 def two_shot_all_reduce_(input, reduce_op, group):
     """input becomes the sum over the ranks' symmetric inputs."""
     return _symm_mem.two_shot_all_reduce_(input, reduce_op, name_of(group))
@@ -158,6 +176,7 @@ def two_shot_all_reduce_(input, reduce_op, group):
 
 @by_either_name
 @without_gradient
+@on_its_gpu
 def two_shot_all_reduce_out(input, reduce_op, group, output):
     """two_shot_all_reduce_() into `output`; what is left in input is not defined."""
     return _symm_mem.two_shot_all_reduce_out(input, reduce_op, name_of(group), output)
@@ -165,6 +184,7 @@ def two_shot_all_reduce_out(input, reduce_op, group, output):
 
 @by_either_name
 @without_gradient
+@on_its_gpu
 def reduce_scatter_out(input, group, split_last_dim, output):
     """output = this rank's part of the sum over the ranks' symmetric inputs: of the whole, which
     has one dimension then, or of every row of the last."""
@@ -227,11 +247,13 @@ def all_to_all_vdev_2d_offset(input, out, in_splits_offsets, out_splits_offsets,
 # --- Words of 32 bits ----------------------------------------------------------------------------
 
 
+@on_its_gpu
 def stream_write_value32_(input, offset, val):
     """input[offset] = val in the order of the stream, behind all that is before. uint32, flat."""
     return _symm_mem.stream_write_value32_(input, offset, val)
 
 
+@on_its_gpu
 def memset32_(input, offset, val, count=1):
     """input[offset:offset + count] = val; CUDA graphs can capture it. uint32, flat."""
     return _symm_mem.memset32_(input, offset, val, count)
