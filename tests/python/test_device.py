@@ -423,6 +423,7 @@ def test_engines_are_switched(me, n):
         weft.barrier()
         weft.put(dest, source, (me + 1) % n, stream=DEFAULT)
         weft.barrier(stream=DEFAULT)
+        catch_up()
         assert weft.set_engine(engine) == before
         weft.barrier()
     with pytest.raises(ValueError, match="'auto', 'sm', 'copy'"):
