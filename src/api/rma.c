@@ -13,162 +13,121 @@
 
 /* --- The detour ------------------------------------------------------------------------------ */
 
+/* The form of a copy is the bytes of an element, to which it is aligned, and perhaps this flag: a
+ * seventh argument would go over the stack. */
+enum { RMA_NBI = 1 << 8 };
+
 /* `there` is the symmetric side, which a put calls dest; `here` the local one. */
-static void check_put(void *there, const void *here, size_t bytes, size_t alignment, int pe) {
+static void check_sides(bool is_put, const void *there, const void *here, size_t bytes,
+                        size_t elem_bytes, int pe) {
+    const char *symmetric = is_put ? "dest" : "source", *local = is_put ? "source" : "dest";
     if (weft_checked())
-        weft_checked_access(&(struct weft_access){"dest", "source", there, here, bytes, bytes,
-                                                  alignment, pe, false});
-    weft_check_local(weft_current_call, "source", here, bytes);
+        weft_checked_access(&(struct weft_access){symmetric, local, there, here, bytes, bytes,
+                                                  elem_bytes, pe, false});
+    weft_check_local(weft_current_call, local, here, bytes);
 }
 
-static void check_get(void *here, const void *there, size_t bytes, size_t alignment, int pe) {
-    if (weft_checked())
-        weft_checked_access(&(struct weft_access){"source", "dest", there, here, bytes, bytes,
-                                                  alignment, pe, false});
-    weft_check_local(weft_current_call, "dest", here, bytes);
-}
-
-/* One function for each form: a seventh argument would go over the stack. */
-WEFT_COLD static void put_detour(void *dest, const void *source, size_t bytes, size_t alignment,
-                                 int pe, const char *call) {
+WEFT_COLD static void put_detour(void *dest, const void *source, size_t bytes, size_t form, int pe,
+                                 const char *call) {
     WEFT_ENTER(call);
-    check_put(dest, source, bytes, alignment, pe);
-    weft_rma_put_routed(dest, source, bytes, pe, false, call);
+    check_sides(true, dest, source, bytes, form & ~RMA_NBI, pe);
+    weft_rma_put_routed(dest, source, bytes, pe, form & RMA_NBI, call);
 }
 
-WEFT_COLD static void put_nbi_detour(void *dest, const void *source, size_t bytes, size_t alignment,
-                                     int pe, const char *call) {
+WEFT_COLD static void get_routed(void *dest, const void *source, size_t bytes, size_t form, int pe,
+                                 const char *call) {
     WEFT_ENTER(call);
-    check_put(dest, source, bytes, alignment, pe);
-    weft_rma_put_routed(dest, source, bytes, pe, true, call);
-}
-
-WEFT_COLD static void get_routed(void *dest, const void *source, size_t bytes, size_t alignment,
-                                 int pe, bool nbi, const char *call) {
-    WEFT_ENTER(call);
-    check_get(dest, source, bytes, alignment, pe);
-    weft_rma_get_routed(dest, source, bytes, pe, nbi, call);
+    check_sides(false, source, dest, bytes, form & ~RMA_NBI, pe);
+    weft_rma_get_routed(dest, source, bytes, pe, form & RMA_NBI, call);
 }
 
 /* Most gets come here where PEs share processors, for which alone they left the short way. */
-ALWAYS_INLINE void get_oversubscribed(void *dest, const void *source, size_t bytes, int pe,
-                                      bool nbi, const char *call) {
+static __attribute__((noinline)) void get_detour(void *dest, const void *source, size_t bytes,
+                                                 size_t form, int pe, const char *call) {
+    if (weft_detour()) {
+        get_routed(dest, source, bytes, form, pe, call);
+        return;
+    }
     weft_check_local(call, "dest", dest, bytes);
-    weft_rma_get(dest, source, bytes, pe, nbi, call);
+    weft_rma_get(dest, source, bytes, pe, form & RMA_NBI, call);
     weft_poll_fetched(source, dest, bytes, pe, call);
 }
 
-static __attribute__((noinline)) void get_detour(void *dest, const void *source, size_t bytes,
-                                                 size_t alignment, int pe, const char *call) {
-    if (weft_detour())
-        get_routed(dest, source, bytes, alignment, pe, false, call);
-    else
-        get_oversubscribed(dest, source, bytes, pe, false, call);
-}
-
-static __attribute__((noinline)) void get_nbi_detour(void *dest, const void *source, size_t bytes,
-                                                     size_t alignment, int pe, const char *call) {
-    if (weft_detour())
-        get_routed(dest, source, bytes, alignment, pe, true, call);
-    else
-        get_oversubscribed(dest, source, bytes, pe, true, call);
-}
-
-WEFT_COLD static void put_value_detour(void *dest, const void *value, size_t bytes,
-                                       size_t alignment, int pe, const char *call) {
+WEFT_COLD static void put_value_detour(void *dest, const void *value, size_t bytes, int pe,
+                                       const char *call) {
     WEFT_ENTER(call);
-    check_put(dest, value, bytes, alignment, pe);
+    check_sides(true, dest, value, bytes, bytes, pe);
     weft_rma_put_value_routed(dest, value, bytes, pe, call);
 }
 
-WEFT_COLD static void get_value_detour(void *value, const void *source, size_t bytes,
-                                       size_t alignment, int pe, const char *call) {
+WEFT_COLD static void get_value_detour(void *value, const void *source, size_t bytes, int pe,
+                                       const char *call) {
     WEFT_ENTER(call);
-    check_get(value, source, bytes, alignment, pe);
+    check_sides(false, source, value, bytes, bytes, pe);
     weft_rma_get_value_routed(value, source, bytes, pe, call);
 }
 
-WEFT_COLD static void put_word_detour(void *dest, uint64_t word, size_t bytes, size_t alignment,
-                                      int pe, const char *call) {
+WEFT_COLD static void put_word_detour(void *dest, uint64_t word, size_t bytes, int pe,
+                                      const char *call) {
     WEFT_ENTER(call);
-    check_put(dest, &word, bytes, alignment, pe);
+    check_sides(true, dest, &word, bytes, bytes, pe);
     weft_rma_put_word_routed(dest, word, bytes, pe, call);
 }
 
-WEFT_COLD static uint64_t get_word_detour(const void *source, size_t bytes, size_t alignment,
-                                          int pe, const char *call) {
+WEFT_COLD static uint64_t get_word_detour(const void *source, size_t bytes, int pe,
+                                          const char *call) {
     uint64_t word = 0;
     WEFT_ENTER(call);
-    check_get(&word, source, bytes, alignment, pe);
+    check_sides(false, source, &word, bytes, bytes, pe);
     return weft_rma_get_word_routed(source, bytes, pe, call);
 }
 
 /* --- The short way --------------------------------------------------------------------------- */
 
-ALWAYS_INLINE void put_bytes(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+ALWAYS_INLINE void put_bytes(void *dest, const void *source, size_t bytes, size_t form, int pe,
                              const char *call) {
     if (weft_detour()) {
-        put_detour(dest, source, bytes, alignment, pe, call);
+        put_detour(dest, source, bytes, form, pe, call);
     } else {
         weft_check_local(call, "source", source, bytes);
-        weft_rma_put(dest, source, bytes, pe, false, call);
+        weft_rma_put(dest, source, bytes, pe, form & RMA_NBI, call);
     }
 }
 
-ALWAYS_INLINE void put_bytes_nbi(void *dest, const void *source, size_t bytes, size_t alignment,
-                                 int pe, const char *call) {
-    if (weft_detour()) {
-        put_nbi_detour(dest, source, bytes, alignment, pe, call);
-    } else {
-        weft_check_local(call, "source", source, bytes);
-        weft_rma_put(dest, source, bytes, pe, true, call);
-    }
-}
-
-ALWAYS_INLINE void get_bytes(void *dest, const void *source, size_t bytes, size_t alignment, int pe,
+ALWAYS_INLINE void get_bytes(void *dest, const void *source, size_t bytes, size_t form, int pe,
                              const char *call) {
     if (weft_fetch_detour()) {
-        get_detour(dest, source, bytes, alignment, pe, call);
+        get_detour(dest, source, bytes, form, pe, call);
     } else {
         weft_check_local(call, "dest", dest, bytes);
-        weft_rma_get(dest, source, bytes, pe, false, call);
-    }
-}
-
-ALWAYS_INLINE void get_bytes_nbi(void *dest, const void *source, size_t bytes, size_t alignment,
-                                 int pe, const char *call) {
-    if (weft_fetch_detour()) {
-        get_nbi_detour(dest, source, bytes, alignment, pe, call);
-    } else {
-        weft_check_local(call, "dest", dest, bytes);
-        weft_rma_get(dest, source, bytes, pe, true, call);
+        weft_rma_get(dest, source, bytes, pe, form & RMA_NBI, call);
     }
 }
 
 /* A word travels in a register: were it memory, the near path would have to keep that, too. */
-ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, size_t alignment,
-                               int pe, const char *call) {
+ALWAYS_INLINE void put_element(void *dest, const void *value, size_t bytes, int pe,
+                               const char *call) {
     uint64_t word = 0;
     memcpy(&word, value, bytes < sizeof word ? bytes : sizeof word);
     if (bytes > WEFT_RMA_WORD && weft_detour())
-        put_value_detour(dest, value, bytes, alignment, pe, call);
+        put_value_detour(dest, value, bytes, pe, call);
     else if (bytes > WEFT_RMA_WORD)
         weft_rma_put_value(dest, value, bytes, pe, call);
     else if (weft_detour())
-        put_word_detour(dest, word, bytes, alignment, pe, call);
+        put_word_detour(dest, word, bytes, pe, call);
     else
         weft_rma_put_word(dest, word, bytes, pe, call);
 }
 
-ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, size_t alignment,
-                               int pe, const char *call) {
+ALWAYS_INLINE void get_element(void *value, const void *source, size_t bytes, int pe,
+                               const char *call) {
     uint64_t word;
     if (bytes > WEFT_RMA_WORD && weft_detour()) {
-        get_value_detour(value, source, bytes, alignment, pe, call);
+        get_value_detour(value, source, bytes, pe, call);
     } else if (bytes > WEFT_RMA_WORD) {
         weft_rma_get_value(value, source, bytes, pe, call);
     } else {
-        word = weft_detour() ? get_word_detour(source, bytes, alignment, pe, call)
+        word = weft_detour() ? get_word_detour(source, bytes, pe, call)
                              : weft_rma_get_word(source, bytes, pe, call);
         memcpy(value, &word, bytes);
     }
@@ -188,71 +147,74 @@ static void check_strided(const char *call, struct weft_access access,
         weft_checked_access(&access);
 }
 
-static void put_strided(void *dest, const void *source, const struct weft_strided *shape,
-                        size_t alignment, int pe, const char *call) {
+static void put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                        const char *call) {
     weft_check_local(call, "source", source, weft_rma_strided_bytes(shape));
     if (weft_checked())
         check_strided(
-            call, (struct weft_access){"dest", "source", dest, source, 0, 0, alignment, pe, true},
+            call,
+            (struct weft_access){"dest", "source", dest, source, 0, 0, shape->elem_bytes, pe, true},
             shape, true);
     weft_rma_put_strided(dest, source, shape, pe, call);
 }
 
-static void get_strided(void *dest, const void *source, const struct weft_strided *shape,
-                        size_t alignment, int pe, const char *call) {
+static void get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                        const char *call) {
     weft_check_local(call, "dest", dest, weft_rma_strided_bytes(shape));
     if (weft_checked())
         check_strided(
-            call, (struct weft_access){"source", "dest", source, dest, 0, 0, alignment, pe, true},
+            call,
+            (struct weft_access){"source", "dest", source, dest, 0, 0, shape->elem_bytes, pe, true},
             shape, false);
     weft_rma_get_strided(dest, source, shape, pe, call);
 }
 
 /* clang-format off */
-/* VERB is put or get, SIZE the bytes of an element, ALIGN what its address is a multiple of. */
-#define COPY(NAME, T, VERB, SIZE, ALIGN)                                                           \
+/* VERB is put or get, SIZE the bytes of an element, FLAG RMA_NBI or 0. */
+#define COPY(NAME, T, VERB, SIZE, FLAG)                                                            \
     PAIR(void, NAME, (T *dest, const T *source, size_t nelems, int pe),                            \
-         VERB(dest, source, weft_check_bytes(nelems, SIZE), ALIGN, pe, __func__);)
-#define STRIDED(NAME, T, VERB, SIZE, ALIGN)                                                        \
+         VERB##_bytes(dest, source, weft_check_bytes(nelems, SIZE), SIZE | FLAG, pe, __func__);)
+#define STRIDED(NAME, T, VERB, SIZE)                                                               \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),          \
          struct weft_strided shape = {SIZE, 1, nelems, dst, sst};                                  \
-         VERB##_strided(dest, source, &shape, ALIGN, pe, __func__);)
-#define BLOCK_STRIDED(NAME, T, VERB, SIZE, ALIGN)                                                  \
+         VERB##_strided(dest, source, &shape, pe, __func__);)
+#define BLOCK_STRIDED(NAME, T, VERB, SIZE)                                                         \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks,    \
           int pe),                                                                                 \
          struct weft_strided shape = {SIZE, bsize, nblocks, dst, sst};                             \
-         VERB##_strided(dest, source, &shape, ALIGN, pe, __func__);)
+         VERB##_strided(dest, source, &shape, pe, __func__);)
 
 #define TYPED(N, T, _)                                                                             \
-    COPY(N##_put, T, put_bytes, sizeof(T), _Alignof(T))                                            \
-    COPY(N##_get, T, get_bytes, sizeof(T), _Alignof(T))                                            \
-    COPY(N##_put_nbi, T, put_bytes_nbi, sizeof(T), _Alignof(T))                                    \
-    COPY(N##_get_nbi, T, get_bytes_nbi, sizeof(T), _Alignof(T))                                    \
-    STRIDED(N##_iput, T, put, sizeof(T), _Alignof(T))                                              \
-    STRIDED(N##_iget, T, get, sizeof(T), _Alignof(T))                                              \
-    BLOCK_STRIDED(N##_ibput, T, put, sizeof(T), _Alignof(T))                                       \
-    BLOCK_STRIDED(N##_ibget, T, get, sizeof(T), _Alignof(T))                                       \
+    _Static_assert(_Alignof(T) == sizeof(T), "an element is aligned to its size");                 \
+    COPY(N##_put, T, put, sizeof(T), 0)                                                            \
+    COPY(N##_get, T, get, sizeof(T), 0)                                                            \
+    COPY(N##_put_nbi, T, put, sizeof(T), RMA_NBI)                                                  \
+    COPY(N##_get_nbi, T, get, sizeof(T), RMA_NBI)                                                  \
+    STRIDED(N##_iput, T, put, sizeof(T))                                                           \
+    STRIDED(N##_iget, T, get, sizeof(T))                                                           \
+    BLOCK_STRIDED(N##_ibput, T, put, sizeof(T))                                                    \
+    BLOCK_STRIDED(N##_ibget, T, get, sizeof(T))                                                    \
     PAIR(void, N##_p, (T *dest, T value, int pe),                                                  \
-         put_element(dest, &value, sizeof(T), _Alignof(T), pe, __func__);)                         \
+         put_element(dest, &value, sizeof(T), pe, __func__);)                                      \
     PAIR(T, N##_g, (const T *source, int pe),                                                      \
          T value;                                                                                  \
-         get_element(&value, source, sizeof(T), _Alignof(T), pe, __func__);                        \
+         get_element(&value, source, sizeof(T), pe, __func__);                                     \
          return value;)
 #define SIZED(BITS, BYTES, _)                                                                      \
-    COPY(put##BITS, void, put_bytes, BYTES, BYTES)                                                 \
-    COPY(get##BITS, void, get_bytes, BYTES, BYTES)                                                 \
-    COPY(put##BITS##_nbi, void, put_bytes_nbi, BYTES, BYTES)                                       \
-    COPY(get##BITS##_nbi, void, get_bytes_nbi, BYTES, BYTES)                                       \
-    STRIDED(iput##BITS, void, put, BYTES, BYTES)                                                   \
-    STRIDED(iget##BITS, void, get, BYTES, BYTES)                                                   \
-    BLOCK_STRIDED(ibput##BITS, void, put, BYTES, BYTES)                                            \
-    BLOCK_STRIDED(ibget##BITS, void, get, BYTES, BYTES)
+    COPY(put##BITS, void, put, BYTES, 0)                                                           \
+    COPY(get##BITS, void, get, BYTES, 0)                                                           \
+    COPY(put##BITS##_nbi, void, put, BYTES, RMA_NBI)                                               \
+    COPY(get##BITS##_nbi, void, get, BYTES, RMA_NBI)                                               \
+    STRIDED(iput##BITS, void, put, BYTES)                                                          \
+    STRIDED(iget##BITS, void, get, BYTES)                                                          \
+    BLOCK_STRIDED(ibput##BITS, void, put, BYTES)                                                   \
+    BLOCK_STRIDED(ibget##BITS, void, get, BYTES)
 
 SHMEM_RMA_TYPES(TYPED, _)
 SHMEM_SIZES(SIZED, _)
-COPY(putmem, void, put_bytes, 1, 1)
-COPY(getmem, void, get_bytes, 1, 1)
-COPY(putmem_nbi, void, put_bytes_nbi, 1, 1)
-COPY(getmem_nbi, void, get_bytes_nbi, 1, 1)
+COPY(putmem, void, put, 1, 0)
+COPY(getmem, void, get, 1, 0)
+COPY(putmem_nbi, void, put, 1, RMA_NBI)
+COPY(getmem_nbi, void, get, 1, RMA_NBI)

@@ -16,11 +16,11 @@ static void check_signal_word(const uint64_t *sig_addr, int pe) {
                                               sizeof *sig_addr, pe, false});
 }
 
-WEFT_COLD static void check_put_signal(const struct weft_put_signal *put, size_t alignment,
+WEFT_COLD static void check_put_signal(const struct weft_put_signal *put, size_t elem_bytes,
                                        int pe) {
     check_signal_word(put->sig_addr, pe);
     weft_checked_access(&(struct weft_access){"dest", "source", put->dest, put->source, put->bytes,
-                                              put->bytes, alignment, pe, false});
+                                              put->bytes, elem_bytes, pe, false});
     weft_checked_disjoint("dest", put->dest, put->bytes, "sig_addr", put->sig_addr,
                           sizeof *put->sig_addr);
 }
@@ -32,17 +32,17 @@ static void put_signal_now(const char *call, struct weft_put_signal *put, int si
 }
 
 WEFT_COLD static void put_signal_detour(const char *call, struct weft_put_signal *put, int sig_op,
-                                        size_t alignment, int pe) {
+                                        size_t elem_bytes, int pe) {
     WEFT_ENTER(call);
     if (weft_checked())
-        check_put_signal(put, alignment, pe);
+        check_put_signal(put, elem_bytes, pe);
     put_signal_now(call, put, sig_op, pe);
 }
 
-static void put_signal(const char *call, struct weft_put_signal *put, int sig_op, size_t alignment,
+static void put_signal(const char *call, struct weft_put_signal *put, int sig_op, size_t elem_bytes,
                        int pe) {
     if (weft_detour())
-        put_signal_detour(call, put, sig_op, alignment, pe);
+        put_signal_detour(call, put, sig_op, elem_bytes, pe);
     else
         put_signal_now(call, put, sig_op, pe);
 }
@@ -78,24 +78,24 @@ static inline uint64_t load_signal(const uint64_t *sig_addr) {
 }
 
 /* clang-format off */
-#define PUT_SIGNAL(NAME, T, SIZE, ALIGN, NBI)                                                      \
+#define PUT_SIGNAL(NAME, T, SIZE, NBI)                                                             \
     PAIR(void, NAME,                                                                               \
          (T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,            \
           int sig_op, int pe),                                                                     \
          put_signal(__func__,                                                                      \
                     &(struct weft_put_signal){dest, source, weft_check_bytes(nelems, SIZE),        \
                                               sig_addr, signal, WEFT_SIGNAL_SET, NBI},             \
-                    sig_op, ALIGN, pe);)
+                    sig_op, SIZE, pe);)
 #define TYPED(N, T, _)                                                                             \
-    PUT_SIGNAL(N##_put_signal, T, sizeof(T), _Alignof(T), false)                                   \
-    PUT_SIGNAL(N##_put_signal_nbi, T, sizeof(T), _Alignof(T), true)
+    PUT_SIGNAL(N##_put_signal, T, sizeof(T), false)                                                \
+    PUT_SIGNAL(N##_put_signal_nbi, T, sizeof(T), true)
 #define SIZED(BITS, BYTES, _)                                                                      \
-    PUT_SIGNAL(put##BITS##_signal, void, BYTES, BYTES, false)                                      \
-    PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES, BYTES, true)
+    PUT_SIGNAL(put##BITS##_signal, void, BYTES, false)                                             \
+    PUT_SIGNAL(put##BITS##_signal_nbi, void, BYTES, true)
 SHMEM_RMA_TYPES(TYPED, _)
 SHMEM_SIZES(SIZED, _)
-PUT_SIGNAL(putmem_signal, void, 1, 1, false)
-PUT_SIGNAL(putmem_signal_nbi, void, 1, 1, true)
+PUT_SIGNAL(putmem_signal, void, 1, false)
+PUT_SIGNAL(putmem_signal_nbi, void, 1, true)
 
 PAIR(void, signal_add, (uint64_t *sig_addr, uint64_t signal, int pe),
      signal_word(__func__, sig_addr, signal, WEFT_SIGNAL_ADD, pe);)
