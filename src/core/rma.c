@@ -78,13 +78,31 @@ WEFT_RMA_INLINE bool copy_near(enum direction direction, void *dest, const void 
     return true;
 }
 
+/* Nothing has made the access: its symmetric side is wrong from its lowest byte to its highest, or
+ * else the stride of the local one. */
+static _Noreturn void strided_refuse(enum direction direction, const void *first,
+                                     const struct weft_strided *shape, int pe) {
+    bool put = direction == PUT;
+    ptrdiff_t there = put ? shape->dest_stride : shape->source_stride;
+    ptrdiff_t here = put ? shape->source_stride : shape->dest_stride;
+    struct strided_side side;
+    const void *lowest = first;
+    size_t bytes = SIZE_MAX;
+    bool fits = weft_rma_strided_extent(shape, first, there, &lowest, &bytes);
+    if (fits && !lay_out(shape, here, &side))
+        weft_misuse_constant(weft_current_call, put ? "sst" : "dst", here,
+                             "a stride with which the elements fit into an address space");
+    weft_misuse_access(weft_current_call, put ? "dest" : "source", first ? lowest : NULL, bytes,
+                       pe);
+}
+
 WEFT_COLD static void put_strided_routed(void *dest, const void *source,
                                          const struct weft_strided *shape, int pe,
                                          const char *call) {
     WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(dest, source);
     if (!route || route->put_strided(dest, source, shape, pe) != 0)
-        weft_misuse_access(call, "dest", dest, weft_rma_strided_bytes(shape), pe);
+        strided_refuse(PUT, dest, shape, pe);
 }
 
 void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
@@ -99,7 +117,7 @@ WEFT_COLD static void get_strided_routed(void *dest, const void *source,
     WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(source, dest);
     if (!route || route->get_strided(dest, source, shape, pe) != 0)
-        weft_misuse_access(call, "source", source, weft_rma_strided_bytes(shape), pe);
+        strided_refuse(GET, source, shape, pe);
 }
 
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,

@@ -20,7 +20,8 @@ CHECKED = dict(ENVIRONMENT, SHMEM_DEBUG="1")
 CASES = [
     ("a PE above the last", "shmem_int_p((int *)gpu, 1, 3)", "shmem_int_p: argument pe is 3, but the job has 3 PEs: pass 0 to 2"),
     ("beyond the device heap", "shmem_putmem(gpu, longs, (size_t)1 << 45, 0)", "shmem_putmem: argument dest is 0x[0-9a-f]+, which is not symmetric over"),
-    ("a stride that leaves it", "shmem_long_iput(gpu, longs, -1 << 20, 1, 64, 0)", "shmem_long_iput: argument dest is"),
+    ("a stride that leaves it", "shmem_long_iput(gpu, longs, -1 << 20, 1, 64, 0)", "shmem_long_iput: argument dest is 0x[0-9a-f]+, which is not symmetric over 528482312 bytes"),
+    ("a local stride that overflows", "shmem_long_iget(longs, gpu, PTRDIFF_MAX / 2, 1, 3, 0)", "shmem_long_iget: argument dst is 4611686018427387903: pass a stride with which the elements fit"),
     ("a PE of an atomic", "shmem_long_atomic_add(gpu, 1, 99)", "shmem_long_atomic_add: argument pe is 99"),
     ("a PE of a signal", "shmem_signal_set((uint64_t *)gpu, 1, 7)", "shmem_signal_set: argument pe is 7"),
     ("a payload of the GPU for the stack", "long here; shmem_long_put_signal(&here, gpu, 1, (uint64_t *)gpu, 1, SHMEM_SIGNAL_SET, 0)", "shmem_long_put_signal: argument dest is"),
