@@ -2,7 +2,7 @@
 /* Locks. */
 #include <errno.h>
 #include "core/lock.h"
-#include "core/space.h"
+#include "core/route.h"
 #include "api/checked.h"
 #include "api/define.h"
 
@@ -30,6 +30,6 @@ API(int, test_lock, (long *lock)) {
 API(void, clear_lock, (long *lock)) {
     WEFT_IN_CALL(__func__);
     weft_check_running(__func__);
-    weft_space_quiet();
+    weft_route_quiet();
     check_lock_result(lock, weft_lock_clear(lock));
 }

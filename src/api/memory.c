@@ -8,6 +8,7 @@
 #include "core/arena.h"
 #include "core/blocks.h"
 #include "core/heap.h"
+#include "core/order.h"
 #include "api/checked.h"
 #include "api/define.h"
 
@@ -31,7 +32,7 @@ static void check_same_object(const void *ptr, size_t size) {
 }
 
 static void *allocate_object(size_t size, size_t alignment, bool zero) {
-    weft_space_quiet();
+    weft_route_quiet();
     if (weft_checked() && size != 0)
         check_same(NULL, &weft_heap_host, size);
     struct weft_arena *arena = weft_heap_host.arena;
@@ -67,7 +68,7 @@ void *weft_memory_align(size_t alignment, size_t size) {
 void *weft_memory_realloc(void *ptr, size_t size) {
     if (!ptr)
         return weft_memory_malloc(size);
-    weft_space_quiet();
+    weft_route_quiet();
     if (weft_checked())
         check_same_object(ptr, size);
     const struct weft_heap *heap = weft_heap_of(ptr);
@@ -78,7 +79,7 @@ void *weft_memory_realloc(void *ptr, size_t size) {
 }
 
 void weft_memory_free(void *ptr) {
-    weft_space_quiet();
+    weft_route_quiet();
     if (weft_checked() && ptr)
         check_same_object(ptr, 0);
     const struct weft_heap *heap = weft_heap_of(ptr);
@@ -131,7 +132,7 @@ static void *allocate_on_device(size_t size, size_t alignment, bool zero) {
         weft_space_missing();
         return NULL;
     }
-    weft_space_quiet();
+    weft_route_quiet();
     const struct weft_heap *heap = &weft_space_device->heap;
     if (weft_checked()) /* before the GPUs come up, which takes all PEs */
         check_same(NULL, heap, size);

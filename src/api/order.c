@@ -8,7 +8,7 @@
 WEFT_COLD static void complete_detour(const char *call) {
     WEFT_IN_CALL(call);
     weft_check_running(call);
-    weft_space_quiet();
+    weft_route_quiet();
 }
 
 static inline void fence_puts(const char *call) {

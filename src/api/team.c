@@ -2,7 +2,7 @@
 /* Teams of PEs. */
 #include <errno.h>
 #include <shmemx.h>
-#include "core/space.h"
+#include "core/route.h"
 #include "api/checked.h"
 #include "api/define.h"
 #include "api/refuse.h"
@@ -144,7 +144,7 @@ API(void, team_destroy, (shmem_team_t team)) {
         weft_misuse_handle(__func__, "team", team, "a team that was made, and not destroyed");
     if (weft_checked())
         weft_checked_collective(members, NULL);
-    weft_space_quiet();
+    weft_route_quiet();
     weft_ctx_destroy_all(team);
     destroy_team(members);
 }

@@ -4,12 +4,12 @@
 #include "coll/move.h"
 
 static void device_complete(void) {
-    weft_space_quiet();
+    weft_route_quiet();
 }
 
 /* What this member has begun is part of what it brings. */
 static void device_meet(const struct weft_group *group) {
-    weft_space_quiet();
+    weft_route_quiet();
     group->sync(group);
 }
 

@@ -1,42 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Atomics on words that are not near. */
+/* Atomics that take the detour: the word may not be near, or what was in it may go to a GPU. */
 #include "core/amo.h"
 #include <string.h>
 
-static void amo_near(const struct weft_amo *amo, void *near, int pe) {
+/* By this route, or by this processor. */
+static void amo_make(const struct weft_amo *amo, const struct weft_route *route, int pe,
+                     const char *call) {
+    WEFT_IN_CALL(call);
+    void *near = route ? NULL : weft_near(amo->dest, amo->bytes, pe);
+    if (!near) {
+        if (!route || route->amo(amo, pe) != 0)
+            weft_misuse_access(call, amo->op == WEFT_AMO_FETCH ? "source" : "dest", amo->dest,
+                               amo->bytes, pe);
+        return;
+    }
     uint64_t before = weft_amo_apply(amo->op, amo->bytes, near, amo->value, amo->cond);
     if (!amo->fetch)
         return;
     memcpy(amo->fetch, &before, amo->bytes);
     if (weft_job.oversubscribed)
-        weft_poll_look(amo->dest, pe, before, weft_current_call);
-}
-
-/* By this route, or by this processor. */
-static void amo_make(const struct weft_amo *amo, const struct weft_route *route, int pe) {
-    void *near = route ? NULL : weft_near(amo->dest, amo->bytes, pe);
-    if (near)
-        amo_near(amo, near, pe);
-    else if (!route || route->amo(amo, pe) != 0)
-        weft_misuse_access(weft_current_call, amo->op == WEFT_AMO_FETCH ? "source" : "dest",
-                           amo->dest, amo->bytes, pe);
+        weft_poll_look(amo->dest, pe, before, call);
 }
 
 uint64_t weft_amo_routed(weft_amo_kind kind, void *dest, uint64_t value, uint64_t cond, int pe,
                          const char *call) {
     uint64_t before = 0;
-    WEFT_IN_CALL(call);
     struct weft_amo amo = {weft_amo_kind_op(kind),
                            weft_amo_kind_bytes(kind),
                            dest,
                            value,
                            cond,
                            weft_amo_kind_fetches(kind) ? &before : NULL};
-    amo_make(&amo, weft_route_of(dest, NULL), pe);
+    amo_make(&amo, weft_route_of(dest, NULL), pe, call);
     return before;
 }
 
 void weft_amo_fetch_routed(const struct weft_amo *amo, int pe, const char *call) {
-    WEFT_IN_CALL(call);
-    amo_make(amo, weft_route_of(amo->dest, amo->fetch), pe);
+    amo_make(amo, weft_route_of(amo->dest, amo->fetch), pe, call);
 }

@@ -3,8 +3,8 @@
  *
  * "Whose memory is it" is asked in weft_route_of alone, behind the near path of core/rma.h and
  * core/amo.h. An engine is one table of functions; that of GPUs comes with their space
- * (core/space.h). That of PEs on other hosts would be one more answer of weft_route_of, which would
- * then have to know the PE. */
+ * (core/space.h), and is found by addresses alone. One for PEs on other hosts would be one more
+ * answer of weft_route_of, which would then be told the PE: all who ask know it. */
 #ifndef WEFT_CORE_ROUTE_H
 #define WEFT_CORE_ROUTE_H
 
@@ -22,37 +22,50 @@ struct weft_strided {
     ptrdiff_t dest_stride, source_stride;
 };
 
-/* The functions of an engine. Those with a result return 0, or -ERANGE when there is no such PE, or
- * -EFAULT when a symmetric argument is not symmetric over its whole length; nothing has been
- * touched then. A failure of the engine itself ends the job with one line. Blocking forms are
- * complete when they return; what a non-blocking one has begun is completed by weft_space_quiet. */
+/* What an engine provides. Public calls use it, on any thread and on several at once, while the job
+ * runs; weft_current_call is their name. Those with a result return 0, or, with nothing touched,
+ * -ERANGE when there is no such PE, or -EFAULT when a symmetric argument is not symmetric over its
+ * whole length. An empty access is 0, but announces its signal. A failure of the engine itself ends
+ * the job with one line.
+ *
+ * All but the first two may block; a wait ends with the job (core/wait.h). On return the structs
+ * and the local memory are the caller's again, and what a get or fetch wants is there: unless
+ * `nbi`, which leaves local memory to the engine until `quiet`. What goes to `pe` may only be under
+ * way on return, in no order, and is complete behind `quiet`. */
 struct weft_route {
-    /* Whether a copy between this local address and a symmetric one goes this way, because its
-     * memory is on either side. */
+    /* Whether an access between this local address and a symmetric one goes this way, because the
+     * memory on either side is the engine's. */
     bool (*concerns)(const void *symmetric, const void *local);
 
-    /* Where `pe` keeps its copy of the symmetric [p, p + bytes), of this space or of the host's,
-     * for this PE's device; NULL as weft_near. */
+    /* Where the engine finds what `pe` keeps of the symmetric [p, p + bytes), in its own memory or
+     * the host's; NULL as weft_near. */
     void *(*near)(const void *p, size_t bytes, int pe);
 
     int (*put)(void *dest, const void *source, size_t bytes, int pe, bool nbi);
     int (*get)(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 
-    /* An element, whose value the host has or wants. */
+    /* An element in memory of the host, such as the stack: never the engine's to ask about. */
     int (*put_value)(void *dest, const void *value, size_t bytes, int pe);
     int (*get_value)(void *value, const void *source, size_t bytes, int pe);
 
     int (*put_strided)(void *dest, const void *source, const struct weft_strided *shape, int pe);
     int (*get_strided)(void *dest, const void *source, const struct weft_strided *shape, int pe);
+
+    /* Either side may also be the host's. Who sees the signal sees the payload, too. */
     int (*put_signal)(const struct weft_put_signal *put, int pe);
     int (*signal)(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe);
 
-    /* Where the word lies here, or `fetch`, or both. */
+    /* One of the engine's, or with `fetch` in its memory, or both. Atomic among all of the job's
+     * atomics on the word. */
     int (*amo)(const struct weft_amo *amo, int pe);
 
-    /* Copies this PE's words that a wait or test looks at to the host: [words, words + bytes) to
-     * `snapshot`. What their writers ordered before them is visible then. */
+    /* For a wait or test: copies this PE's own [words, words + bytes), as they are now, to memory
+     * of the host. What their writers ordered before them is visible then. */
     void (*look)(void *snapshot, const void *words, size_t bytes);
+
+    /* Completes what this process has begun: it is in its place, and visible to all. Fences call
+     * it, too; cheap where nothing is under way. */
+    void (*quiet)(void);
 };
 
 /* The route between a symmetric address and a local one, which is NULL for a value that the host
@@ -63,6 +76,12 @@ static inline const struct weft_route *weft_route_of(const void *symmetric, cons
     const struct weft_route *device = weft_space_device->route;
     bool concerned = local ? device->concerns(symmetric, local) : weft_space_holds(symmetric);
     return concerned ? device : NULL;
+}
+
+/* Completes what calls of the host have begun by a route. */
+static inline void weft_route_quiet(void) {
+    if (__builtin_expect(weft_job.devices, 0))
+        weft_space_device->route->quiet();
 }
 
 /* Whether an engine finds [p, p + bytes) of `pe`, which is not near. */

@@ -35,9 +35,6 @@ struct weft_memory_space {
     /* The host heap has been committed further, on all PEs: devices come to reach what is new. */
     void (*grown)(void);
 
-    /* Completes what calls of the host have begun there. Cheap where nothing is under way. */
-    void (*quiet)(void);
-
     /* Waits for all work of this process on its devices, also the program's own: before the PEs
      * part, because peers may still wait for some of it, and it may need this PE's memory. */
     void (*finish)(void);
@@ -66,12 +63,6 @@ extern const struct weft_memory_space *weft_space_device;
 
 /* -ENOSYS with text: the call wants memory of GPUs, or their work, and there is no such table. */
 int weft_space_missing(void);
-
-/* Completes what calls of the host have begun in such memory. */
-static inline void weft_space_quiet(void) {
-    if (__builtin_expect(weft_job.devices, 0))
-        weft_space_device->quiet();
-}
 
 /* Whether p is an address of this PE's part of its heap. Two compares. */
 static inline bool weft_space_holds(const void *p) {

@@ -38,11 +38,11 @@ static const struct weft_route route = {
     .signal = weft_device_signal,
     .amo = weft_device_amo,
     .look = weft_device_look,
+    .quiet = weft_device_quiet,
 };
 
 static const struct weft_memory_space space = {
     .grown = weft_device_heap_grown,
-    .quiet = weft_device_quiet,
     .finish = space_finish,
     .close = space_close,
     .team_ended = weft_device_words_reset,

@@ -29,8 +29,8 @@ RANKS = {
     "core": [
         {"job", "roster"},
         {"window", "wait", "poll", "blocks", "ivar"},
-        {"sync", "static", "pad", "space", "order"},
-        {"team", "hang", "route"},
+        {"sync", "static", "pad", "space", "route", "order"},
+        {"team", "hang"},
         {"arena", "pin"},
         {"heap", "ctx", "share", "share_space", "share_host"},
         {"misuse", "rma", "amo", "view"},
