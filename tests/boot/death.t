@@ -126,7 +126,7 @@ def threads_and_children():
 
 @case("a PE that is there and dies before the last has come: nobody waits for it")
 def before_all():
-    variables = starters.torchrun_variables(4, 29600, "early")
+    variables = starters.torchrun_variables(4, 29600)
     processes = [spawn([PE, "join", "exchange"], variables[pe]) for pe in (0, 1, 2)]
     time.sleep(0.5)
     processes[2].kill()

@@ -13,7 +13,7 @@ import uuid
 
 import starters
 from harness import BUILD, ROOT, case, main, wait_until
-from starters import Job, spawn, torchrun_variables
+from starters import Job, listeners, spawn, torchrun_variables
 
 PE = BUILD / "tests/boot/pe"
 KINDS = re.findall(r"^    WEFT_WIRE_([A-Z]+)", (ROOT / "src/boot/wire.h").read_text().partition("enum weft_wire_kind")[2], re.M)
@@ -22,22 +22,15 @@ NOBODY = 65534
 PYTHON = "/usr/bin/python3"  # which everybody may run
 
 
-def listeners():
-    """Names of the listeners of this host's jobs."""
-    with open("/proc/net/unix") as sockets:
-        return {line.split()[7][1:] for line in sockets if "@weft-" in line}
-
-
 class Hosted:
     """PE 0 of `npes`, waiting at its listening socket."""
 
     def __init__(self, npes, *verbs):
-        before = listeners()
         self.variables = torchrun_variables(npes, 29700, uuid.uuid4().hex)
         self.verbs = [PE, "join", *(verbs or ["exchange", "leave"])]
         self.processes = [spawn(self.verbs, self.variables[0])]
-        wait_until(lambda: listeners() - before, 3, "a listening socket")
-        self.name = (listeners() - before).pop()
+        wait_until(lambda: listeners(self.processes[0]), 3, "a listening socket")
+        self.name = listeners(self.processes[0]).pop()
 
     def come(self, *pes):
         self.processes += [spawn(self.verbs, self.variables[pe]) for pe in pes]

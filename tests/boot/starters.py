@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ways to start a job without oshrun: launchers that this machine may have, and stand-ins for the
 ones that it lacks. A way is a function (npes, command) -> Job."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -65,9 +66,24 @@ def spawn(command, environment, **options):
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
+def listeners(process):
+    """Names of the abstract sockets of this process; those of the host may be another test's."""
+    own = set()
+    with contextlib.suppress(OSError):  # it is gone
+        for fd in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile
+                own.add(os.readlink(fd))
+    with open("/proc/net/unix") as sockets:
+        return {fields[7][1:] for fields in map(str.split, sockets)
+                if len(fields) > 7 and fields[7].startswith("@weft-") and f"socket:[{fields[6]}]" in own}
+
+
 # --- Variables -----------------------------------------------------------------------------------
 
-def torchrun_variables(npes, port, run="none"):
+RUN = uuid.uuid4().hex  # keeps the jobs of two runs of one test apart, side by side on one host
+
+
+def torchrun_variables(npes, port, run=RUN):
     return [{"RANK": str(pe), "WORLD_SIZE": str(npes), "LOCAL_RANK": str(pe), "LOCAL_WORLD_SIZE": str(npes),
              "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": run,
              "TORCHELASTIC_RESTART_COUNT": "0"} for pe in range(npes)]
