@@ -43,32 +43,24 @@ void weft_boot_tell_end(void) {
         weft_boot_tell_error(weft_boot_abort_text());
 }
 
-static void ask_launcher_to_end(int status, bool error) {
-    struct weft_wire_header wish = {.kind = error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT,
-                                    .status = status};
-    weft_wire_send(weft_attachment.hub, &wish, NULL, 0); /* fails only when it is over */
-}
-
-void weft_boot_end_job(int status, bool error) {
-    struct weft_cause cause = {.kind = error ? WEFT_ABORT_ERROR : WEFT_ABORT_GLOBAL_EXIT,
-                               .pe = weft_attachment.pe,
-                               .detail = status};
-    if (!weft_attachment.valid)
-        return;
+/* Asks oshrun by a message of this kind, or writes the cause. */
+static void job_end(enum weft_wire_kind kind, enum weft_end_kind cause_kind, int pe, int status) {
+    struct weft_wire_header wish = {.kind = kind, .first = (uint32_t)pe, .status = status};
+    struct weft_cause cause = {.kind = cause_kind, .pe = pe, .detail = status};
     if (weft_attachment.launched)
-        ask_launcher_to_end(status, error);
+        weft_wire_send(weft_attachment.hub, &wish, NULL, 0); /* fails only when it is over */
     else if (weft_attachment.npes > 1)
         weft_control_abort(weft_attachment.control, &cause);
 }
 
+void weft_boot_end_job(int status, bool error) {
+    if (weft_attachment.valid)
+        job_end(error ? WEFT_WIRE_FAIL : WEFT_WIRE_EXIT,
+                error ? WEFT_ABORT_ERROR : WEFT_ABORT_GLOBAL_EXIT, weft_attachment.pe, status);
+}
+
 void weft_boot_end_for(int pe, int status) {
-    struct weft_wire_header blame = {
-        .kind = WEFT_WIRE_BLAME, .first = (uint32_t)pe, .status = status};
-    struct weft_cause cause = {.kind = WEFT_ABORT_LEFT, .pe = pe, .detail = status};
-    if (weft_attachment.launched)
-        weft_wire_send(weft_attachment.hub, &blame, NULL, 0);
-    else
-        weft_control_abort(weft_attachment.control, &cause);
+    job_end(WEFT_WIRE_BLAME, WEFT_ABORT_LEFT, pe, status);
 }
 
 void weft_boot_close_source(void) {

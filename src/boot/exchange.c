@@ -69,12 +69,15 @@ int weft_exchange_take(struct weft_exchange *exchange, int socket, int flags) {
 }
 
 void weft_exchange_drop(struct weft_exchange *exchange) {
-    for (int i = 0; i < exchange->arrived * exchange->nfds; i++)
-        close(exchange->all_fds[i]);
+    for (int i = 0; i < exchange->members * exchange->nfds; i++) {
+        if (exchange->all_fds[i] >= 0)
+            close(exchange->all_fds[i]);
+        exchange->all_fds[i] = -1;
+    }
     exchange->arrived = 0;
 }
 
-int weft_exchange_alone(const struct weft_exchange *exchange) {
+int weft_exchange_alone(struct weft_exchange *exchange) {
     if (exchange->bytes)
         memcpy(exchange->all, exchange->mine, exchange->bytes);
     for (int i = 0; i < exchange->nfds; i++) {
@@ -82,21 +85,23 @@ int weft_exchange_alone(const struct weft_exchange *exchange) {
         if (exchange->all_fds[i] >= 0)
             continue;
         int code = -errno;
-        while (i-- > 0)
-            close(exchange->all_fds[i]);
+        weft_exchange_drop(exchange);
         return code;
     }
     return 0;
 }
 
-int weft_exchange_check(const struct weft_exchange *exchange) {
+int weft_exchange_begin(struct weft_exchange *exchange, int members) {
     if (exchange->bytes > WEFT_BOOT_BLOB_MAX || exchange->nfds < 0 ||
         exchange->nfds > WEFT_BOOT_FDS_MAX)
         return -EINVAL;
     if (!weft_attachment.valid)
         return -ENOTCONN; /* a forked child, or before the first join */
-    if (exchange->members * exchange->nfds > MANY_DESCRIPTORS)
+    exchange->members = members;
+    if (members * exchange->nfds > MANY_DESCRIPTORS)
         weft_machine_raise_descriptors();
+    for (int i = 0; i < members * exchange->nfds; i++)
+        exchange->all_fds[i] = -1;
     return 0;
 }
 
@@ -133,27 +138,20 @@ static void pe_check_lost(int pe) {
         weft_control_abort(weft_attachment.control, &death);
 }
 
-static void pe_end_for_junk(int pe, const char *why) {
-    struct weft_cause error = {.kind = WEFT_ABORT_ERROR, .pe = pe};
-    if (!weft_control_aborted(weft_attachment.control))
-        weft_log("PE %d sent %s; ending the job", pe, why ? why : "what only goes to a launcher");
-    weft_control_abort(weft_attachment.control, &error);
-}
-
 /* All that one PE has sent. */
 static void root_serve_pe(int pe) {
     struct weft_hub_report report;
-    for (;;)
-        switch (weft_hub_serve(weft_attachment.served, pe, &report)) {
-        case WEFT_HUB_NOTHING:
-        case WEFT_HUB_LOST: /* root_turn looks at those */
-            return;
-        case WEFT_HUB_GAVE:
-            break;
-        default:
-            pe_end_for_junk(pe, report.why);
-            return;
-        }
+    struct weft_cause junk = {.kind = WEFT_ABORT_ERROR, .pe = pe};
+    enum weft_hub_news news;
+    do
+        news = weft_hub_serve(weft_attachment.served, pe, &report);
+    while (news == WEFT_HUB_GAVE);
+    if (news == WEFT_HUB_NOTHING || news == WEFT_HUB_LOST) /* root_turn looks at the lost */
+        return;
+    if (!weft_control_aborted(weft_attachment.control))
+        weft_log("PE %d sent %s; ending the job", pe,
+                 report.why ? report.why : "what only goes to a launcher");
+    weft_control_abort(weft_attachment.control, &junk);
 }
 
 /* Waits until a PE has sent something or can be sent more, or something is there for PE 0 itself,
@@ -228,12 +226,11 @@ static int exchange_all(struct weft_exchange *exchange) {
 }
 
 int weft_boot_exchange(struct weft_exchange *exchange) {
-    exchange->members = weft_attachment.npes;
-    int error = weft_exchange_check(exchange);
+    int npes = weft_attachment.npes, error = weft_exchange_begin(exchange, npes);
     if (error == 0)
-        error = exchange->members == 1 ? weft_exchange_alone(exchange) : exchange_all(exchange);
+        error = npes == 1 ? weft_exchange_alone(exchange) : exchange_all(exchange);
     if (error)
         weft_log("%s: exchange of %zu bytes and %d descriptors with %d PEs: %s", weft_current_call,
-                 exchange->bytes, exchange->nfds, exchange->members, strerror(-error));
+                 exchange->bytes, exchange->nfds, npes, strerror(-error));
     return error;
 }

@@ -31,18 +31,18 @@ static inline void *weft_exchange_at(const struct weft_exchange *exchange, size_
  * -errno, logged; does not return when the job is aborted meanwhile. */
 int weft_boot_exchange(struct weft_exchange *exchange);
 
-/* Checks that contributions of these sizes are allowed, and raises the limit on descriptors. 0 or
- * -errno. */
-int weft_exchange_check(const struct weft_exchange *exchange);
+/* Begins one among so many members: checks that contributions of these sizes are allowed, and
+ * raises the limit on descriptors. 0 or -errno; then there are none to drop. */
+int weft_exchange_begin(struct weft_exchange *exchange, int members);
 
 /* The exchange of one PE, which gets what it gives. 0 or -errno. */
-int weft_exchange_alone(const struct weft_exchange *exchange);
+int weft_exchange_alone(struct weft_exchange *exchange);
 
 /* Takes the next contributions. 0 or -errno; -EAGAIN: with MSG_DONTWAIT in `flags`, and nothing
  * there; -EPIPE: the other side is gone; or what it says has gone wrong there. */
 int weft_exchange_take(struct weft_exchange *exchange, int socket, int flags);
 
-/* Closes the descriptors that have arrived. */
+/* Closes the descriptors that have arrived; others are -1 from the beginning on. */
 void weft_exchange_drop(struct weft_exchange *exchange);
 
 #endif

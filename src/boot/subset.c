@@ -9,9 +9,7 @@
  * A peer trusts the page no more than any other memory of the job: the process that listens has to
  * be this user's. The root takes only peers that send the subset's number. */
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,28 +59,17 @@ static int members_check(const struct weft_boot_subset *subset) {
 
 /* --- The listening socket in the control page ------------------------------------------------- */
 
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
-static bool used[WEFT_CONTROL_LISTENERS];
-
-static int place_try_claim(void) {
-    int found = -1;
-    pthread_mutex_lock(&changing);
-    for (int i = 0; i < WEFT_CONTROL_LISTENERS && found < 0; i++)
-        if (!used[i])
-            found = i;
-    if (found >= 0)
-        used[found] = true;
-    pthread_mutex_unlock(&changing);
-    return found;
-}
+static _Atomic bool used[WEFT_CONTROL_LISTENERS];
 
 /* Waits for a place if more threads than there are places are roots: one will be done. */
 static int place_claim(const struct weft_boot_subset *subset) {
-    int place;
-    while ((place = place_try_claim()) < 0) {
-        abort_check(subset);
-        weft_clock_sleep_ms(1);
-    }
+    int place = 0;
+    while (atomic_exchange(&used[place], true))
+        if (++place == WEFT_CONTROL_LISTENERS) {
+            abort_check(subset);
+            weft_clock_sleep_ms(1);
+            place = 0;
+        }
     return place;
 }
 
@@ -96,9 +83,7 @@ static void place_post(int place, uint64_t subset, uint64_t name) {
 
 static void place_unpost(int place) {
     atomic_store(&control_entry(weft_attachment.pe)->listening[place].subset, 0);
-    pthread_mutex_lock(&changing);
-    used[place] = false;
-    pthread_mutex_unlock(&changing);
+    atomic_store(&used[place], false);
 }
 
 static bool listener_find(int pe, uint64_t subset, uint64_t *name) {
@@ -118,7 +103,7 @@ struct root {
     uint64_t number;
     struct weft_exchange *exchange;
     struct weft_listener listener;
-    int place, arrived;
+    int arrived;
     int status; /* what has gone wrong, for all to hear */
     int *peer;  /* by member; -1: not here */
 };
@@ -229,48 +214,31 @@ static void root_distribute(struct root *root) {
     }
 }
 
-static int exchange_place_own(const struct weft_exchange *exchange) {
-    for (int i = 0; i < exchange->members * exchange->nfds; i++)
-        exchange->all_fds[i] = -1;
-    int error = weft_exchange_alone(exchange);
-    for (int i = 0; error && i < exchange->nfds; i++)
-        exchange->all_fds[i] = -1;
-    return error;
-}
-
-static void exchange_close_all(const struct weft_exchange *exchange) {
-    for (int i = 0; i < exchange->members * exchange->nfds; i++)
-        if (exchange->all_fds[i] >= 0)
-            close(exchange->all_fds[i]);
-}
-
-static int root_run(struct root *root) {
-    uint64_t name;
-    root->status = exchange_place_own(root->exchange);
-    int error = weft_listener_open(&root->listener, weft_rendezvous_listen_private(&name));
-    if (error)
-        return subset_give_up(error, "open a socket for the other members");
-    root->place = place_claim(root->subset);
-    place_post(root->place, root->number, name);
-    error = root_gather(root);
-    place_unpost(root->place);
-    weft_listener_close(&root->listener);
-    if (error == 0)
-        root_distribute(root);
-    for (int i = 0; i < root->subset->count; i++)
-        if (root->peer[i] >= 0)
-            close(root->peer[i]);
-    return error ? error : root->status;
-}
-
 static int root_exchange(const struct weft_boot_subset *subset, uint64_t number,
                          struct weft_exchange *exchange) {
     int peer[subset->count];
+    uint64_t name;
     memset(peer, 0xff, sizeof peer);
     struct root root = {.subset = subset, .number = number, .exchange = exchange, .peer = peer};
-    int error = root_run(&root);
+    root.status = weft_exchange_alone(exchange);
+    int error = weft_listener_open(&root.listener, weft_rendezvous_listen_private(&name));
+    if (error) {
+        subset_give_up(error, "open a socket for the other members");
+    } else {
+        int place = place_claim(subset);
+        place_post(place, number, name);
+        error = root_gather(&root);
+        place_unpost(place);
+        weft_listener_close(&root.listener);
+    }
+    if (error == 0)
+        root_distribute(&root);
+    for (int i = 0; i < subset->count; i++)
+        if (peer[i] >= 0)
+            close(peer[i]);
+    error = error ? error : root.status;
     if (error)
-        exchange_close_all(exchange);
+        weft_exchange_drop(exchange);
     return error;
 }
 
@@ -364,14 +332,14 @@ static int peer_exchange(const struct weft_boot_subset *subset, uint64_t number,
 
 /* The place of this PE in the list, or -EINVAL. */
 static int subset_check(const struct weft_boot_subset *subset) {
-    unsigned char named[WEFT_WIRE_PES_MAX / CHAR_BIT] = {0};
+    bool named[WEFT_WIRE_PES_MAX] = {false};
     int member = -EINVAL;
     for (int i = 0; i < subset->count; i++) {
         int pe = subset->pes[i];
-        if (pe < 0 || pe >= weft_attachment.npes || named[pe / CHAR_BIT] & 1 << pe % CHAR_BIT)
+        if (pe < 0 || pe >= weft_attachment.npes || named[pe])
             return weft_fail(-EINVAL, "%s: PE %d is none of %d, or named twice", weft_current_call,
                              pe, weft_attachment.npes);
-        named[pe / CHAR_BIT] |= (unsigned char)(1 << pe % CHAR_BIT);
+        named[pe] = true;
         if (pe == weft_attachment.pe)
             member = i;
     }
@@ -386,8 +354,8 @@ static uint64_t subset_number(const struct weft_boot_subset *subset) {
 
 int weft_boot_exchange_among(const struct weft_boot_subset *subset,
                              struct weft_exchange *exchange) {
-    exchange->members = subset->count;
-    int error = weft_exchange_check(exchange), member = error ? error : subset_check(subset);
+    int error = weft_exchange_begin(exchange, subset->count);
+    int member = error ? error : subset_check(subset);
     if (error || member < 0)
         return error ? weft_fail(error, "%s: an exchange: %s", weft_current_call, strerror(-error))
                      : member;
