@@ -42,7 +42,8 @@ struct weft_team *weft_lost_member_find_team(void) {
 }
 
 void weft_lost_member_answer(const struct weft_team *team, int member) {
+    _Atomic uint32_t *word = lost_word_of(weft_team_world_pe(team, member));
     uint32_t expected = LOST;
-    atomic_compare_exchange_strong(lost_word_of(weft_team_world_pe(team, member)), &expected,
-                                   ANSWER + (uint32_t)team->slot);
+    if (atomic_load_explicit(word, memory_order_relaxed) == LOST)
+        atomic_compare_exchange_strong(word, &expected, ANSWER + (uint32_t)team->slot);
 }

@@ -120,8 +120,8 @@ void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes);
 /* Waits until `member` has posted in this round; its payload, valid until this PE's next post. */
 const void *weft_sync_peek(struct weft_team *team, int member);
 
-/* The same, but gives up, with NULL, after some milliseconds. `waiter` is the caller's wait, which
- * may go on over several of these. */
+/* The same, but gives up, with NULL, after a few turns. `waiter` is the caller's wait, which may go
+ * on over several of these. */
 const void *weft_sync_peek_briefly(struct weft_team *team, int member, struct weft_waiter *waiter);
 
 /* Whether `member` has posted in this round already. */

@@ -12,6 +12,7 @@
 
 enum {
     BRIEF_TURNS = 32,
+    FEW_TURNS = 4,     /* of which each may take 25 ms where twelve others want this processor */
     SPIN_TURNS = 4096, /* some 50 us of pauses */
     YIELD_TURNS = 512,
     ABORT_CHECK_TURNS = 64,
@@ -148,14 +149,16 @@ static void word_wait_end(const struct weft_waiter *waiter, uint64_t since_ns) {
     innermost = waiter->outer;
 }
 
-/* Whether the word was reached in at most `sleeps` sleeps. */
+/* Whether the word was reached in at most `turns` turns: pauses, yields, sleeps. */
 static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter *waiter,
-                      uint32_t sleeps) {
+                      uint32_t turns) {
     uint64_t since_ns = 0;
     uint32_t seen;
     bool reached;
     while (!(reached = weft_epoch_reached(
                  seen = atomic_load_explicit(&word->value, memory_order_acquire), value))) {
+        if (turns-- == 0)
+            break;
         if (!since_ns && waiter->turns >= CLOCK_AFTER_TURNS) {
             since_ns = weft_clock_ns();
             word_wait_begin(waiter, word);
@@ -163,8 +166,6 @@ static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter
         if (weft_waiter_awake(waiter))
             continue;
         check_departure(word, value, waiter);
-        if (sleeps-- == 0)
-            break;
         word_sleep(word, seen, weft_waiter_rest_ms(waiter));
     }
     if (since_ns)
@@ -191,5 +192,5 @@ void weft_word_wait_slow(struct weft_word *word, uint32_t value, int pe) {
 }
 
 bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, struct weft_waiter *waiter) {
-    return word_wait(word, value, waiter, 1);
+    return word_wait(word, value, waiter, FEW_TURNS);
 }

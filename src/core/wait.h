@@ -107,8 +107,8 @@ static inline void weft_word_wait(struct weft_word *word, uint32_t value, int pe
         weft_word_wait_slow(word, value, pe);
 }
 
-/* The same, but gives up, with false, once it has spun, yielded and slept for some milliseconds. It
- * is the caller's wait, which goes on over several of these and which the caller ends. */
+/* The same, but gives up, with false, after a few turns. It is the caller's wait, which goes on
+ * over several of these and which the caller ends. */
 bool weft_word_wait_briefly(struct weft_word *word, uint32_t value, struct weft_waiter *waiter);
 
 /* Nanoseconds that this thread has spent in weft_word_wait_slow. */

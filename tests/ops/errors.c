@@ -2,6 +2,8 @@
 /* Description: a wrong argument on one PE gives every member the same error and a text that names
  * function, argument and PE, and nobody writes an output; the next correct call works. */
 #include <errno.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "ops/tensor.h"
 
@@ -543,6 +545,29 @@ static void expect_team_found(void) {
     shmem_team_destroy(odd);
 }
 
+/* The library's waits yield through this, too. Where many want a processor a yield returns only
+ * after their turns. */
+static atomic_uint yield_us;
+int sched_yield(void) {
+    return yield_us ? usleep(yield_us) : (int)syscall(SYS_sched_yield);
+}
+
+static void expect_found_by_crowded(void) {
+    tap_case("a lost member is found by peers that hardly get to run");
+    yield_us = 10000;
+    for (int lost = 0; lost < npes && npes > 1; lost++) {
+        prepare(8, ROWS, ROWS);
+        args.team = me == lost ? SHMEM_TEAM_INVALID : SHMEM_TEAM_WORLD;
+        if (me == lost)
+            usleep(50000); /* its peers wait already */
+        EXPECT(all_reduce() == -EINVAL, "PE %d is lost", lost);
+        EXPECT(strstr(weft_last_error(), "PE "), "PE %d is lost: \"%s\"", lost, weft_last_error());
+        args.team = SHMEM_TEAM_WORLD;
+        EXPECT(all_reduce() == 0, "the call after PE %d: %s", lost, weft_last_error());
+    }
+    yield_us = 0;
+}
+
 static void expect_different_calls(void) {
     tap_case("members that make different calls");
     prepare(8, ROWS, ROWS);
@@ -599,6 +624,7 @@ int main(void) {
     factor_dtype = WEFT_F32;
     expect_no_team();
     expect_team_found();
+    expect_found_by_crowded();
     expect_different_calls();
     expect_no_workspace();
     expect_small_answers();
