@@ -3,7 +3,6 @@
  * calls would end the job. A slice is an array whose numbers may lie in memory. */
 #include <errno.h>
 #include <shmemx.h>
-#include "device/begin.h"
 #include "device/slice.h"
 #include "coll/on_stream.h"
 #include "api/refuse.h"

@@ -9,9 +9,7 @@
 #include <shmemx.h>
 #include "boot/stall.h"
 #include "core/init.h"
-#include "core/route.h"
-#include "core/team.h"
-#include "device/space.h"
+#include "device/device.h"
 #include "api/define.h"
 
 static void check_not_forked(void) {

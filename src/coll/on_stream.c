@@ -9,7 +9,6 @@
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
 #include "transport/gpu_side.h"
-#include "device/words.h"
 #include "coll/split.h"
 
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a job asks of memory that is not the host's: a table of functions, which the room that has
- * such memory registers before the job comes up (device/space.h). All other rooms reach it through
+ * such memory registers before the job comes up (device/space.c). All other rooms reach it through
  * this table alone, except for streams, so that a library without that room is whole.
  *
  * The table is there for good once it is registered; what is in it works as soon as the job runs,

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The GPUs of a job as this PE has them: its own, the others', and where memory of theirs lies.
+ * This is the index of the room, by the files that define things, from the ground up; calls in the
+ * order of a stream stand in device/stream.h and device/slice.h.
  *
- * They are brought up, on all PEs together, by the first call that needs it (device/open.h);
- * weft_job.devices is set from then on, and calls look whether their pointers are a GPU's.
- *
- * This header brings what all files of this room stand on: the job with its log, teams, and memory
- * of GPUs. */
+ * GPUs are brought up, on all PEs together, by the first call that needs it (weft_device_open);
+ * weft_job.devices is set from then on, and calls look whether their pointers are a GPU's. */
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include "transport/gpu_agent.h"
 #include "transport/gpu_copy.h"
+#include "transport/gpu_lane.h"
 #include "transport/gpu_memory.h"
 #include "transport/gpu_window.h"
 #include "transport/gpu_word.h"
-#include "core/job.h"
+#include "core/rma.h"
 #include "core/team.h"
+
+/* --- device.c: who and where ------------------------------------------------------------------ */
 
 struct weft_device {
     bool open;
-    struct weft_gpu *gpu;         /* this PE's; NULL: not open yet (device/begin.h) */
+    struct weft_gpu *gpu;         /* this PE's; NULL: not open yet (weft_device_begin) */
     bool staged;                  /* the GPUs of some PEs do not reach each other's memory */
     struct weft_gpu_window heap;  /* SHMEMX_SPACE_DEVICE */
     struct weft_gpu_window words; /* WEFT_TEAMS_MAX times struct weft_gpu_team_words */
@@ -32,7 +30,7 @@ struct weft_device {
 extern struct weft_device weft_device;
 
 /* Whether this PE's GPU does not reach the memory of pe's, which then has to work for this process
- * (device/stage.h). Only with GPUs up. */
+ * (stage.c). Only with GPUs up. */
 static inline bool weft_device_staged(int pe) {
     return weft_device.staged && weft_gpu_peer_staged(&weft_device.peers[pe]);
 }
@@ -80,5 +78,236 @@ enum weft_direction weft_device_direction(const void *to, const void *from, int 
 
 /* Clears at once, on the stream of host calls. A failure ends the job. */
 void weft_device_clear(void *p, size_t bytes);
+
+/* --- queue.c: what calls of the host have enqueued, and how far the GPU has come -----------------
+ * A ticket is a number that the stream writes into a word of the host behind all work that was
+ * enqueued before it; who waits for the work looks at the word. That is cheaper than to ask the
+ * driver, and looks at the abort word between two looks. Where the word cannot be registered the
+ * driver is asked all the same. All functions are called between weft_gpu_enter and _leave; a
+ * failure of the driver ends the job. */
+
+/* Ends the job with the text that a failed call left. */
+void weft_device_must(int result);
+
+/* Work has been enqueued without a ticket: a quiet has to bring one. */
+void weft_device_note(void);
+
+uint32_t weft_device_ticket(void);
+void weft_device_await(uint32_t ticket);
+
+/* Waits for what this thread has enqueued. */
+static inline void weft_device_complete(void) {
+    weft_device_await(weft_device_ticket());
+}
+
+/* A word of GPU memory <- the value, 4 or 8 bytes of it, by the stream itself and without a kernel,
+ * and a ticket behind it, in one call of the driver: the value travels within the command. False,
+ * and nothing has been enqueued, where the driver does not do this. */
+bool weft_device_write_word(void *word, uint64_t value, size_t bytes);
+
+/* Waits for everything that this PE has enqueued. */
+void weft_device_drain(void);
+
+/* Whether there is nothing to wait for. Cheap. */
+bool weft_device_drained(void);
+
+/* Memory of the host within the GPU's reach, for one thread at a time: what passes through on its
+ * way to memory that the GPU does not reach. NULL, and nothing is taken, where there is none. */
+enum { WEFT_DEVICE_STAGING_BYTES = 64 << 10 };
+void *weft_device_staging_take(void);
+void weft_device_staging_give(void);
+
+/* With the GPU's stream still there. */
+void weft_device_queue_close(void);
+
+/* --- begin.c: this PE's GPU, and the host's symmetric memory within its reach ------------------
+ */
+
+/* Opens this PE's GPU, as SHMEMX_DEVICE says, unless it is open: it reaches the host heap and the
+ * statics of all PEs then. Local, by any thread; 0 or -errno with text. Every entry that needs a
+ * GPU begins with it, before weft_gpu_enter. */
+int weft_device_begin(void);
+
+/* Fills in what can be known of this PE's GPU before it is opened. Local. */
+int weft_device_inspect(struct weft_gpu *gpu);
+
+/* The host heap has been committed up to here, on all PEs: a GPU that is open comes to reach it. */
+void weft_device_heap_grown(void);
+
+/* Closes it: nothing is under way, and what weft_device_open brought up is down. */
+void weft_device_end(void);
+
+/* --- gpus.c: this PE's GPU, and others that blocks of it lie on ----------------------------------
+ * The others are opened by the first block, and stay open as long as the job. */
+
+/* This PE's GPU as an ordinal. */
+enum { WEFT_DEVICE_OWN = -1 };
+
+/* This job works with that GPU from now on: it is open, and kernels run there. By any thread.
+ * -EINVAL with text when there is no such GPU. */
+int weft_device_gpu_use(int ordinal);
+
+/* The same, and opens it for the caller, who closes it (weft_gpu_close), behind the job, too. */
+int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal);
+
+/* The one whose context is current in the calling thread, whose streams the program means then;
+ * this PE's where that is none of them. With this PE's open. */
+const struct weft_gpu *weft_device_gpu_here(void);
+
+/* Waits for all work of this process on the others, as weft_device_finish on this PE's. */
+void weft_device_gpus_finish(void);
+
+/* Closes the others; nothing is under way. */
+void weft_device_gpus_close(void);
+
+/* --- extent.c: memory that all PEs make of a window, or none -----------------------------------
+ */
+
+/* Whether all PEs have come so far: 0, this PE's own error with its text, or that of another.
+ * Collective over WORLD. */
+int weft_device_agree(int error);
+
+/* One more extent of `bytes` of a window on every PE, or on none. Collective over WORLD. */
+int weft_device_extend(struct weft_gpu_window *window, size_t bytes);
+
+/* --- links.c: links between GPUs, tried with data before anybody relies on them --------------- */
+
+/* A group of PEs: each member writes a word in the memory of every member, and reads what it got,
+ * and what it wrote. Both functions are given `context`; agree says whether all members have come
+ * so far: 0, this PE's own error with its text, or that of another. */
+struct weft_device_links {
+    const struct weft_gpu *gpu; /* who tries */
+    const int *pes;             /* of members; NULL: member i is PE i */
+    int count, me;
+    bool staged; /* members are PEs of WORLD, and may be staged */
+    /* The word of PE `from` in the memory of a member, 4 bytes, as this PE's GPU finds it. */
+    void *(*word)(const void *context, int from, int member);
+    int (*agree)(const void *context, int own);
+    const void *context;
+};
+
+/* Collective over the group. 0 or -errno with text, the same on all members. */
+int weft_device_links_try(const struct weft_device_links *links);
+
+/* Whether a GPU of this PE can map the memory of pe's: 0 or -ENOTSUP with text. */
+int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe);
+
+/* Finds out by trying which GPUs that are hidden here this PE's GPU has atomics on. Collective over
+ * WORLD, with its words 0, as they are again behind it. */
+int weft_device_try_atomics(void);
+
+/* --- stage.c: calls of the host on memory of a GPU that this PE's GPU does not reach -------------
+ *
+ *   this GPU's memory --own copy engine--> a piece of host memory --agent's--> the other's memory
+ *   memory of the host -------------------------------------------agent's--> the other's memory
+ *
+ * Nobody at the other end has to help: that GPU works for this process, as its agent
+ * (transport/gpu_agent.h). Everything is complete on return. Called between weft_gpu_enter and
+ * _leave; a failure of the driver ends the job. `to` and `from` are as weft_device_near gives them.
+ */
+
+/* weft_device_agent, where its absence is the end of the job. */
+const struct weft_gpu_agent *weft_device_must_agent(int pe);
+
+/* Waits for what the host has begun on an agent. */
+void weft_device_agent_complete(const struct weft_gpu_agent *agent);
+
+void weft_stage_copy(const struct weft_transfer *transfer, int pe);
+
+/* The same of blocks; `put`: dest is of pe's. */
+void weft_stage_copy_strided(const struct weft_strided_copy *copy, bool put, int pe);
+
+/* Gives the pieces back; with the GPU open. */
+void weft_stage_close(void);
+
+/* --- heap.c: symmetric objects in GPU memory (shmemx_malloc) -------------------------------------
+ * Like the host heap it grows in extents that all PEs commit or none, and every PE runs the same
+ * allocator on the same calls. Between weft_device_open and _close. */
+
+/* The objects of the device heap, and their allocation, as core/space.h has it. */
+extern struct weft_arena weft_device_arena;
+void *weft_device_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero);
+void *weft_device_realloc(struct weft_arena *arena, void *p, size_t bytes);
+void weft_device_free(struct weft_arena *arena, void *p);
+
+/* The bookkeeping of the device heap, whose addresses have been reserved. */
+int weft_device_heap_open(void);
+void weft_device_heap_close(void);
+
+/* --- words.c: the words that GPUs synchronise teams with -------------------------------------- */
+
+/* Resets them and puts them in place: in GPU memory, or in memory of the host where some GPUs do
+ * not reach each other's. Collective over WORLD. */
+int weft_device_words_open(void);
+void weft_device_words_close(void);
+
+/* The words that the members of a team meet with. The first call of a team that is a list shows its
+ * GPU the list. Local; 0 or -errno with text; between weft_gpu_enter and _leave. */
+int weft_device_words(struct weft_array *words, const struct weft_team *team);
+
+/* Memory of the host of a team's members, whole pages that the GPUs of all of them reach: what
+ * passes through where GPUs do not reach each other's memory (weft_device.staged). The first call
+ * of a team registers it. As weft_device_words. */
+struct weft_device_area {
+    struct weft_array all;
+    size_t bytes;
+};
+int weft_device_area(struct weft_device_area *area, const struct weft_team *team);
+
+/* The team ends: its words are 0 again for the next one in its slot. Before the members part;
+ * their streams have done with it. Local; nothing where there is no device. */
+void weft_device_words_reset(const struct weft_team *team);
+
+/* --- rma.c: put and get where a GPU's memory is on one side or both, as core/route.h has them ----
+ * What a non-blocking one has begun is completed by weft_device_quiet. */
+
+int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi);
+int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
+int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe);
+int weft_device_get_value(void *value, const void *source, size_t bytes, int pe);
+int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
+                            int pe);
+int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,
+                            int pe);
+
+/* A copy between addresses as this PE's GPU has them, on its way. */
+void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe);
+
+/* --- share.c: blocks and shares in the memory of GPUs ----------------------------------------- */
+
+extern const struct weft_share_space weft_device_share;
+
+/* --- open.c: the GPUs of all PEs ----------------------------------------------------------------
+ * Bringing them up is a row of agreements: each PE opens its own; all exchange what theirs are, by
+ * UUID, because CUDA_VISIBLE_DEVICES may number them differently; the windows of the heap and of
+ * the teams' words come up; and every link is tried with data. */
+
+/* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
+ * text. Where that fails, what weft_device_begin has opened stays open. */
+int weft_device_open(void);
+void weft_device_close(void);
+
+/* --- word.c: signals, atomics, looks at words, and the end of what has been begun --------------
+ * Errors are as in core/route.h, which has contracts that are not here. */
+
+int weft_device_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe);
+int weft_device_amo(const struct weft_amo *amo, int pe);
+void weft_device_look(void *snapshot, const void *words, size_t bytes);
+
+/* Completes what calls of the host have begun. Nothing, and cheap, if nothing is under way. */
+void weft_device_quiet(void);
+
+/* Gives back what such calls need; before weft_device_close. Nothing is under way. */
+void weft_device_rma_close(void);
+
+/* --- put_signal.c: puts that are announced, as core/route.h has them -------------------------- */
+
+/* Complete on return, or, with nbi, behind weft_device_quiet. */
+int weft_device_put_signal(const struct weft_put_signal *put, int pe);
+
+/* --- space.c: the memory of GPUs as core knows it (core/space.h) ------------------------------ */
+
+/* Before weft_init: jobs that come up from now on may have memory of GPUs. */
+void weft_device_register(void);
 
 #endif

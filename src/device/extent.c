@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An agreement: each PE does its own part, then all hear whether all could. A PE that fails says
  * why; the others say which PE it was. */
-#include "device/extent.h"
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "device/gpus.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include "transport/gpu_kernel.h"
-#include "device/begin.h"
 #include "device/device.h"
 
 enum { OTHERS_MAX = 64 };

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Symmetric objects in GPU memory: how the memory grows, is cleared and is copied. */
-#include "device/heap.h"
 #include <errno.h>
-#include <stdint.h>
 #include "base/size.h"
 #include "core/arena.h"
 #include "core/blocks.h"
 #include "device/device.h"
-#include "device/extent.h"
 
 enum { GROWTH_STEP = 2 << 20 }; /* what GPUs map at least */
 

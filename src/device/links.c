@@ -4,13 +4,11 @@
  * Of a GPU that is visible the driver tells whether the link to it carries atomics. Of others only
  * the links themselves can: there this PE and the owner add to one word of the owner's, at the same
  * time, in rounds in which each PE tries one other and is tried by one. */
-#include "device/links.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "device/device.h"
-#include "device/extent.h"
 
 static int member_pe(const struct weft_device_links *links, int member) {
     return links->pes ? links->pes[member] : member;

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "device/open.h"
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include "transport/gpu_lane.h"
 #include "transport/gpu_rescue.h"
-#include "device/begin.h"
 #include "device/device.h"
-#include "device/extent.h"
-#include "device/gpus.h"
-#include "device/heap.h"
-#include "device/words.h"
 
 /* What PEs tell each other of their GPUs. */
 struct device_facts {

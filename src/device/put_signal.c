@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "device/put_signal.h"
 #include <string.h>
-#include "device/queue.h"
-#include "device/rma.h"
-#include "device/word.h"
+#include "device/device.h"
 
 static bool memory_is_out_of_reach(const void *p) {
     return weft_gpu_memory_kind(p) == WEFT_MEMORY_HOST;

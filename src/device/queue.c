@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tickets are given out and enqueued under one lock, so that the word only grows. */
-#include "device/queue.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -4,9 +4,7 @@
  *
  * Small transfers between a GPU and host memory that it does not reach go through the staging
  * buffer; large ones are left to the driver's own. */
-#include "device/rma.h"
-#include "device/queue.h"
-#include "device/stage.h"
+#include "device/device.h"
 
 void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe) {
     enum weft_direction direction = weft_device_direction(to, from, pe);

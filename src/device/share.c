@@ -4,13 +4,11 @@
  *
  * Nothing is unmapped while the GPU works. A block holds the context of its GPU, so that it is
  * still good, and can go, when the job is over. */
-#include "device/share.h"
 #include <errno.h>
 #include <string.h>
 #include "core/share.h"
+#include "core/share_space.h"
 #include "device/device.h"
-#include "device/gpus.h"
-#include "device/links.h"
 
 enum { TRIED_MAX = 1024, TAIL_BYTES = TRIED_MAX * sizeof(uint32_t) };
 

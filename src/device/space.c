@@ -1,15 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "device/space.h"
-#include "device/begin.h"
-#include "device/gpus.h"
-#include "device/heap.h"
-#include "device/open.h"
-#include "device/put_signal.h"
-#include "device/rma.h"
-#include "device/share.h"
 #include "device/stream.h"
-#include "device/word.h"
-#include "device/words.h"
 
 static void space_close(void) {
     weft_device_rma_close();

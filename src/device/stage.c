@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A copy is a lane's (transport/gpu_lane.h), which the host waits for; blocks are packed on their
  * way, so that there is not a copy for each. */
-#include "device/stage.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include "base/size.h"
-#include "device/queue.h"
+#include "device/device.h"
 
 /* --- Who works -------------------------------------------------------------------------------- */
 

@@ -6,10 +6,6 @@
 #include "device/stream.h"
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "device/begin.h"
-#include "device/gpus.h"
-#include "device/open.h"
-#include "device/words.h"
 
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe) {
     *at = weft_device_near(p, bytes, pe);

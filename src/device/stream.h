@@ -6,8 +6,6 @@
 #ifndef WEFT_DEVICE_STREAM_H
 #define WEFT_DEVICE_STREAM_H
 
-#include "transport/gpu_lane.h"
-#include "core/rma.h"
 #include "device/device.h"
 
 int weft_stream_put(void *dest, const void *source, size_t bytes, int pe, weft_cu_stream stream);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Signals, atomics and looks at words in GPU memory, and the end of what has been begun. */
-#include "device/word.h"
 #include <stdatomic.h>
 #include <string.h>
 #include "core/amo.h"
-#include "device/queue.h"
-#include "device/rma.h"
-#include "device/stage.h"
+#include "device/device.h"
 
 /* The GPU of `pe`, which changes its words where this PE's does not; that one has come to the end
  * of what may have to come before. */

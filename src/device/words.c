@@ -2,7 +2,6 @@
 /* Every pair of GPUs is tried with data among these words, which nobody uses yet. Those in GPU
  * memory are there in any case; where GPUs have to meet in memory of the host, there is a segment
  * of it, which the GPUs of all PEs reach. */
-#include "device/words.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,8 +10,6 @@
 #include <unistd.h>
 #include "base/size.h"
 #include "device/device.h"
-#include "device/extent.h"
-#include "device/links.h"
 
 #define WORDS_BYTES weft_page_up(WEFT_TEAMS_MAX * sizeof(struct weft_gpu_team_words))
 #define AREA_BYTES  ((size_t)512 << 10)

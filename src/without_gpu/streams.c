@@ -3,7 +3,6 @@
  * rooms and files that speak to GPUs: every call in the order of a stream answers -ENOSYS. Its
  * other calls find no table of such memory (core/space.h), and answer the same. */
 #include <shmemx.h>
-#include "device/space.h"
 #include "coll/on_stream.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -7,8 +7,6 @@
 #include "gpu.h"
 #include "base/log.h"
 #include "device/device.h"
-#include "device/heap.h"
-#include "device/open.h"
 
 static int me, npes, next; /* next: the PE whose memory this one works on */
 

@@ -4,7 +4,7 @@
  * PEs: 1 2 */
 #include "gpu/gpu.h"
 #include <weft.h>
-#include "device/begin.h"
+#include "device/device.h"
 #include "core/window.h"
 
 #define MIB ((size_t)1 << 20)

@@ -8,7 +8,6 @@
 #include <weft.h>
 #include "command.h"
 #include "base/log.h"
-#include "device/begin.h"
 #include "device/device.h"
 
 /* What a PE knows of its GPU; without a name it has none, and says why. */
