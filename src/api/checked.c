@@ -21,30 +21,30 @@ void weft_checked_object(const char *argument, const void *p, size_t bytes) {
     if (!find_object(p, bytes, &begin, &object_bytes))
         return;
     if (!begin)
-        weft_job_panic("%s: argument %s is %p, in memory of the symmetric heap that is not "
-                       "allocated: it was freed, or never given out",
-                       weft_current_call, argument, p);
+        weft_job_panic("argument %s is %p, in memory of the symmetric heap that is not allocated: "
+                       "it was freed, or never given out",
+                       argument, p);
     size_t offset = (size_t)((const char *)p - (const char *)begin);
     if (offset > object_bytes || bytes > object_bytes - offset)
-        weft_job_panic("%s: argument %s is %p, %zu bytes into an object of %zu bytes: an access of "
-                       "%zu bytes leaves it",
-                       weft_current_call, argument, p, offset, object_bytes, bytes);
+        weft_job_panic("argument %s is %p, %zu bytes into an object of %zu bytes: an access of %zu "
+                       "bytes leaves it",
+                       argument, p, offset, object_bytes, bytes);
 }
 
 static void check_alignment(const char *argument, const void *p, size_t alignment) {
     if ((uintptr_t)p % alignment != 0)
-        weft_job_panic("%s: argument %s is %p, not aligned to %zu bytes as its elements are: align "
-                       "it, or use the routine's mem form",
-                       weft_current_call, argument, p, alignment);
+        weft_job_panic("argument %s is %p, not aligned to %zu bytes as its elements are: align it, "
+                       "or use the routine's mem form",
+                       argument, p, alignment);
 }
 
 void weft_checked_disjoint(const char *a_name, const void *a, size_t a_bytes, const char *b_name,
                            const void *b, size_t b_bytes) {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     if (a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes))
-        weft_job_panic("%s: arguments %s (%p, %zu bytes) and %s (%p, %zu bytes) overlap: pass "
-                       "disjoint objects",
-                       weft_current_call, a_name, a, a_bytes, b_name, b, b_bytes);
+        weft_job_panic(
+            "arguments %s (%p, %zu bytes) and %s (%p, %zu bytes) overlap: pass disjoint objects",
+            a_name, a, a_bytes, b_name, b, b_bytes);
 }
 
 void weft_checked_access(const struct weft_access *access) {

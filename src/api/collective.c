@@ -64,7 +64,7 @@ WEFT_COLD static void check_fold(const struct weft_group *group, const void *des
 void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes, int root) {
     if (__builtin_expect(root < 0 || root >= group->npes, 0))
-        weft_misuse_member(weft_current_call, "PE_root", root, group->npes);
+        weft_misuse_member("PE_root", root, group->npes);
     if (bytes == 0)
         return;
     bool in_place = !group->team && group->me == root; /* an active set's root writes no dest */
@@ -123,9 +123,9 @@ static size_t strided_extent(const struct weft_group *group, size_t nelems, ptrd
 void weft_api_alltoalls(const struct weft_group *group, void *dest, const void *source,
                         const struct weft_blocks_shape *shape) {
     if (__builtin_expect(shape->dest_stride < 1, 0))
-        weft_misuse_stride(weft_current_call, "dst", shape->dest_stride);
+        weft_misuse_stride("dst", shape->dest_stride);
     if (__builtin_expect(shape->source_stride < 1, 0))
-        weft_misuse_stride(weft_current_call, "sst", shape->source_stride);
+        weft_misuse_stride("sst", shape->source_stride);
     if (shape->nelems == 0)
         return;
     size_t to = strided_extent(group, shape->nelems, shape->dest_stride);

@@ -11,17 +11,16 @@
 static void check_psync(const struct weft_group *group) {
     int unready = weft_active_unready(group);
     if (unready >= 0)
-        weft_job_panic(
-            "%s: argument pSync is %p, whose element %d is %ld, not SHMEM_SYNC_VALUE: set "
-            "all elements on all PEs before the first call with it",
-            weft_current_call, (void *)group->psync, unready, group->psync[unready]);
+        weft_job_panic("argument pSync is %p, whose element %d is %ld, not SHMEM_SYNC_VALUE: set "
+                       "all elements on all PEs before the first call with it",
+                       (void *)group->psync, unready, group->psync[unready]);
 }
 
 /* Makes the group of a call's set, of which this PE has to be one. */
 static struct weft_group open_set(int start, int log_stride, int size, long *psync) {
     int most = weft_job.npes;
     if (start < 0 || start >= most)
-        weft_misuse_member(weft_current_call, "PE_start", start, most);
+        weft_misuse_member("PE_start", start, most);
     if (log_stride < 0 || log_stride > 30)
         weft_misuse_constant(weft_current_call, "logPE_stride", log_stride, "0 to 30");
     if (size < 1 || start + ((int64_t)(size - 1) << log_stride) >= most)

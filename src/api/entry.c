@@ -11,24 +11,24 @@ static _Thread_local bool inside; /* this one is */
 
 /* Once the job is over nothing is checked, because an end handler may have left the other's call.
  */
-static void check_alone(const char *call, const char *other) {
+static void check_alone(const char *other) {
     if (other && !inside && !weft_job_aborted())
-        weft_job_panic("%s: called while another thread is in %s, at thread level "
-                       "SHMEM_THREAD_SERIALIZED: let one thread call at a time, or ask "
-                       "shmem_init_thread for SHMEM_THREAD_MULTIPLE",
-                       call, other);
+        weft_job_panic(
+            "called while another thread is in %s, at thread level SHMEM_THREAD_SERIALIZED: let "
+            "one thread call at a time, or ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
+            other);
 }
 
 void weft_entry_check(const char *call) {
+    WEFT_IN_CALL(call);
     if (weft_job.npes == 0)
         weft_misuse_phase(call);
     if (!weft_thread_allowed())
-        weft_job_panic("%s: called by a thread other than the one that called shmem_init, at "
-                       "thread level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
-                       call,
+        weft_job_panic("called by a thread other than the one that called shmem_init, at thread "
+                       "level %s: ask shmem_init_thread for SHMEM_THREAD_MULTIPLE",
                        weft_thread_level() == SHMEM_THREAD_SINGLE ? "SHMEM_THREAD_SINGLE"
                                                                   : "SHMEM_THREAD_FUNNELED");
-    check_alone(call, atomic_load(&entered));
+    check_alone(atomic_load(&entered));
 }
 
 bool weft_entry_begin(const char *call) {
@@ -37,7 +37,7 @@ bool weft_entry_begin(const char *call) {
     if (inside || weft_thread_level() != SHMEM_THREAD_SERIALIZED)
         return false;
     if (!atomic_compare_exchange_strong(&entered, &other, call))
-        check_alone(call, other);
+        check_alone(other);
     return inside = true;
 }
 

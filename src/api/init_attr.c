@@ -16,14 +16,15 @@ struct id {
 static const unsigned char id_magic[8] = {'w', 'e', 'f', 't', 'i', 'd', '0', '1'};
 
 int shmemx_get_uniqueid(shmemx_uniqueid_t *id) {
+    WEFT_IN_CALL(__func__);
     struct id made;
     _Static_assert(sizeof made <= sizeof id->bytes, "an id holds it");
     if (!id)
-        return weft_fail(-EINVAL, "%s: argument id is NULL: pass the address of an id", __func__);
+        return weft_fail(-EINVAL, "argument id is NULL: pass the address of an id");
     memcpy(made.magic, id_magic, sizeof id_magic);
     int rc = weft_boot_key(made.job_key);
     if (rc)
-        return weft_fail(rc, "%s: no random numbers: %s", __func__, strerror(-rc));
+        return weft_fail(rc, "no random numbers: %s", strerror(-rc));
     memset(id, 0, sizeof *id);
     memcpy(id, &made, sizeof made);
     return 0;
@@ -33,15 +34,13 @@ static int read_id(const shmemx_uniqueid_t *uniqueid, struct weft_boot_given *gi
     struct id id;
     if (!uniqueid)
         return weft_fail(-EINVAL,
-                         "%s: argument attr: uniqueid is NULL: pass one of "
-                         "shmemx_get_uniqueid",
-                         weft_current_call);
+                         "argument attr: uniqueid is NULL: pass one of shmemx_get_uniqueid");
     memcpy(&id, uniqueid, sizeof id);
     if (memcmp(id.magic, id_magic, sizeof id_magic) != 0)
         return weft_fail(-EINVAL,
-                         "%s: argument attr: uniqueid is not of shmemx_get_uniqueid, or "
-                         "did not arrive whole (%zu bytes)",
-                         weft_current_call, sizeof *uniqueid);
+                         "argument attr: uniqueid is not of shmemx_get_uniqueid, or did not arrive "
+                         "whole (%zu bytes)",
+                         sizeof *uniqueid);
     memcpy(given->job_key, id.job_key, sizeof given->job_key);
     return 0;
 }
@@ -53,28 +52,25 @@ static int read_way(unsigned flags, const shmemx_init_attr_t *attr, struct weft_
     case SHMEMX_INIT_WITH_ALLGATHER:
         given->allgather = attr->allgather;
         given->context = attr->context;
-        return attr->allgather
-                   ? 0
-                   : weft_fail(-EINVAL, "%s: argument attr: allgather is NULL", weft_current_call);
+        return attr->allgather ? 0 : weft_fail(-EINVAL, "argument attr: allgather is NULL");
     default:
-        return weft_fail(-EINVAL,
-                         "%s: argument flags is %#x: pass SHMEMX_INIT_WITH_UNIQUEID or "
-                         "SHMEMX_INIT_WITH_ALLGATHER",
-                         weft_current_call, flags);
+        return weft_fail(
+            -EINVAL,
+            "argument flags is %#x: pass SHMEMX_INIT_WITH_UNIQUEID or SHMEMX_INIT_WITH_ALLGATHER",
+            flags);
     }
 }
 
 static int read_attr(unsigned flags, const shmemx_init_attr_t *attr,
                      struct weft_boot_given *given) {
     if (!attr)
-        return weft_fail(-EINVAL, "%s: argument attr is NULL", weft_current_call);
+        return weft_fail(-EINVAL, "argument attr is NULL");
     if (attr->npes < 1 || attr->npes > WEFT_WIRE_PES_MAX || attr->pe < 0 || attr->pe >= attr->npes)
-        return weft_fail(-EINVAL,
-                         "%s: argument attr: PE %d of %d is no place in a job of 1 to %d PEs",
-                         weft_current_call, attr->pe, attr->npes, WEFT_WIRE_PES_MAX);
+        return weft_fail(-EINVAL, "argument attr: PE %d of %d is no place in a job of 1 to %d PEs",
+                         attr->pe, attr->npes, WEFT_WIRE_PES_MAX);
     if (attr->requested < SHMEM_THREAD_SINGLE || attr->requested > SHMEM_THREAD_MULTIPLE)
-        return weft_fail(-EINVAL, "%s: argument attr: requested is %d: pass one of SHMEM_THREAD_*",
-                         weft_current_call, attr->requested);
+        return weft_fail(-EINVAL, "argument attr: requested is %d: pass one of SHMEM_THREAD_*",
+                         attr->requested);
     *given = (struct weft_boot_given){.pe = attr->pe, .npes = attr->npes};
     return read_way(flags, attr, given);
 }
@@ -84,10 +80,10 @@ static int check_first(const struct weft_boot_given *given) {
     int pe, npes;
     if (!weft_boot_attached(&pe, &npes) || (pe == given->pe && npes == given->npes))
         return 0;
-    return weft_fail(-EALREADY,
-                     "%s: this process is PE %d of %d since its first initialisation, and "
-                     "cannot become PE %d of %d",
-                     weft_current_call, pe, npes, given->pe, given->npes);
+    return weft_fail(
+        -EALREADY,
+        "this process is PE %d of %d since its first initialisation, and cannot become PE %d of %d",
+        pe, npes, given->pe, given->npes);
 }
 
 int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr) {
@@ -103,5 +99,5 @@ int shmemx_init_attr(unsigned flags, const shmemx_init_attr_t *attr) {
         return 0;
     if (weft_boot_attached(&pe, &npes))
         weft_boot_end_job(WEFT_STATUS_ERROR, true); /* others must not wait for this PE */
-    return weft_fail(rc, "%s: %s; a line on stderr says why", __func__, strerror(-rc));
+    return weft_fail(rc, "%s; a line on stderr says why", strerror(-rc));
 }

@@ -10,9 +10,9 @@ static int check_lock_result(long *lock, int result) {
     if (result == -EFAULT)
         weft_misuse_access(weft_current_call, "lock", lock, sizeof *lock, weft_job.pe);
     if (result == -EPERM)
-        weft_job_panic("%s: argument lock is %p, which this PE does not hold: clear a lock once "
-                       "for each time that it was set",
-                       weft_current_call, (void *)lock);
+        weft_job_panic("argument lock is %p, which this PE does not hold: clear a lock once for "
+                       "each time that it was set",
+                       (void *)lock);
     return result;
 }
 

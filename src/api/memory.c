@@ -52,9 +52,9 @@ static bool is_alignment(size_t alignment, size_t most) {
 static size_t least_alignment(size_t alignment) {
     bool less = alignment == 1 || alignment == 2 || alignment == 4;
     if (less && weft_checked())
-        weft_job_panic("%s: argument alignment is %zu: pass a power of two that is a multiple of "
-                       "%zu, the size of a pointer",
-                       weft_current_call, alignment, sizeof(void *));
+        weft_job_panic("argument alignment is %zu: pass a power of two that is a multiple of %zu, "
+                       "the size of a pointer",
+                       alignment, sizeof(void *));
     return less ? sizeof(void *) : alignment;
 }
 
@@ -142,8 +142,8 @@ static void *allocate_on_device(size_t size, size_t alignment, bool zero) {
 static void *allocate_on_host(size_t size, size_t alignment, bool zero) {
     void *p = allocate_object(size, alignment, zero);
     if (!p)
-        weft_fail(-ENOMEM, "%s of %s: the machine does not have that for every PE",
-                  weft_current_call, weft_size(size).text);
+        weft_fail_bare(-ENOMEM, "%s of %s: the machine does not have that for every PE",
+                       weft_current_call, weft_size(size).text);
     return p;
 }
 
@@ -152,16 +152,15 @@ static void *allocate_in(shmemx_space_t space, size_t size, size_t alignment, bo
     bool device = space == SHMEMX_SPACE_DEVICE;
     size_t most = device ? DEVICE_ALIGN_MAX : WEFT_SEGMENT_ALIGN;
     if (!device && space != SHMEMX_SPACE_HOST)
-        weft_fail(-EINVAL,
-                  "%s: argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
-                  weft_current_call, (int)space);
+        weft_fail(-EINVAL, "argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
+                  (int)space);
     else if (alignment != 0 && !is_alignment(alignment, most))
-        weft_fail(-EINVAL,
-                  "%s: argument alignment is %zu: pass a power of two from %zu to %zu, as this "
-                  "space has it",
-                  weft_current_call, alignment, sizeof(void *), most);
+        weft_fail(
+            -EINVAL,
+            "argument alignment is %zu: pass a power of two from %zu to %zu, as this space has it",
+            alignment, sizeof(void *), most);
     else if (size == 0)
-        weft_fail(-EINVAL, "%s of no bytes", weft_current_call);
+        weft_fail_bare(-EINVAL, "%s of no bytes", weft_current_call);
     else if (alignment < WEFT_BLOCK_ALIGN)
         return (device ? allocate_on_device : allocate_on_host)(size, WEFT_BLOCK_ALIGN, zero);
     else
@@ -179,8 +178,7 @@ void *shmemx_calloc(shmemx_space_t space, size_t count, size_t size) {
     size_t bytes;
     if (!__builtin_mul_overflow(count, size, &bytes))
         return allocate_in(space, bytes, 0, true);
-    weft_fail(-EINVAL, "%s: %zu elements of %zu bytes are more than memory has", __func__, count,
-              size);
+    weft_fail(-EINVAL, "%zu elements of %zu bytes are more than memory has", count, size);
     return NULL;
 }
 

@@ -12,10 +12,8 @@
 static int check_stream(shmemx_stream_t stream) {
     if (stream != SHMEMX_STREAM_HOST)
         return weft_refuse_phase();
-    return weft_fail(-EINVAL,
-                     "%s: argument stream is SHMEMX_STREAM_HOST, which only the calls on "
-                     "signal pads take",
-                     weft_current_call);
+    return weft_fail(
+        -EINVAL, "argument stream is SHMEMX_STREAM_HOST, which only the calls on signal pads take");
 }
 
 /* Begins a call that needs this PE's GPU alone. */
@@ -40,34 +38,30 @@ static int enter_team(struct weft_on_stream *on, shmem_team_t team) {
 /* --- Arguments -------------------------------------------------------------------------------- */
 
 static int check_local(const char *argument, const void *p, size_t bytes) {
-    return p || bytes == 0
-               ? 0
-               : weft_fail(-EINVAL, "%s: argument %s is NULL", weft_current_call, argument);
+    return p || bytes == 0 ? 0 : weft_fail(-EINVAL, "argument %s is NULL", argument);
 }
 
 static int check_signal_op(int sig_op, enum weft_signal_op *op) {
     *op = sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
     if (sig_op == SHMEM_SIGNAL_SET || sig_op == SHMEM_SIGNAL_ADD)
         return 0;
-    return weft_fail(-EINVAL,
-                     "%s: argument sig_op is %d: pass SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD",
-                     weft_current_call, sig_op);
+    return weft_fail(-EINVAL, "argument sig_op is %d: pass SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD",
+                     sig_op);
 }
 
 static int check_cmp(int cmp) {
     if (cmp >= SHMEM_CMP_EQ && cmp <= SHMEM_CMP_LE)
         return 0;
     return weft_fail(-EINVAL,
-                     "%s: argument cmp is %d: pass one of SHMEM_CMP_EQ, _NE, _GT, _GE, _LT, _LE",
-                     weft_current_call, cmp);
+                     "argument cmp is %d: pass one of SHMEM_CMP_EQ, _NE, _GT, _GE, _LT, _LE", cmp);
 }
 
 /* A kernel that accesses a word beside its alignment takes the whole context down with it. */
 static int check_sig_addr(const uint64_t *sig_addr) {
     if ((uintptr_t)sig_addr % sizeof *sig_addr == 0)
         return 0;
-    return weft_fail(-EINVAL, "%s: argument sig_addr is %p: align it to %zu bytes",
-                     weft_current_call, (const void *)sig_addr, sizeof *sig_addr);
+    return weft_fail(-EINVAL, "argument sig_addr is %p: align it to %zu bytes",
+                     (const void *)sig_addr, sizeof *sig_addr);
 }
 
 /* --- Put, get, signals ------------------------------------------------------------------------ */
@@ -130,25 +124,25 @@ static int check_number(const char *argument, shmemx_number_t number) {
     if (!number.at)
         return 0;
     if (number.bytes != sizeof(int32_t) && number.bytes != sizeof(int64_t))
-        return weft_fail(-EINVAL, "%s: argument %s has %zu bytes: an int32_t has 4, an int64_t 8",
-                         weft_current_call, argument, number.bytes);
+        return weft_fail(-EINVAL, "argument %s has %zu bytes: an int32_t has 4, an int64_t 8",
+                         argument, number.bytes);
     if ((uintptr_t)number.at % number.bytes != 0)
-        return weft_fail(-EINVAL, "%s: argument %s lies at %p: align it to %zu bytes",
-                         weft_current_call, argument, number.at, number.bytes);
+        return weft_fail(-EINVAL, "argument %s lies at %p: align it to %zu bytes", argument,
+                         number.at, number.bytes);
     return 0;
 }
 
 static int check_slice(const char *argument, const shmemx_slice_t *slice) {
     if (!slice || (!slice->array && slice->nelems > 0))
-        return weft_fail(-EINVAL, "%s: argument %s is NULL", weft_current_call, argument);
+        return weft_fail(-EINVAL, "argument %s is NULL", argument);
     return check_number(argument, slice->begin);
 }
 
 static int check_words(const shmemx_slice_t *words) {
     int rc = check_slice("signals", words);
     if (rc == 0 && (uintptr_t)words->array % sizeof(int32_t) != 0)
-        rc = weft_fail(-EINVAL, "%s: argument signals lies at %p: align it to %zu bytes",
-                       weft_current_call, words->array, sizeof(int32_t));
+        rc = weft_fail(-EINVAL, "argument signals lies at %p: align it to %zu bytes", words->array,
+                       sizeof(int32_t));
     return rc;
 }
 
@@ -157,7 +151,7 @@ static int check_copy(const struct weft_slice_copy *copy) {
     rc = rc ? rc : check_slice("source", copy->source);
     rc = rc ? rc : check_number("nelems", copy->nelems);
     if (rc == 0 && copy->elem_bytes == 0)
-        rc = weft_fail(-EINVAL, "%s: argument elem_bytes is 0", weft_current_call);
+        rc = weft_fail(-EINVAL, "argument elem_bytes is 0");
     return rc;
 }
 
@@ -274,8 +268,8 @@ int shmemx_sync_on_stream(shmem_team_t team, shmemx_stream_t stream) {
 static int check_sender(const struct weft_on_stream *on, const struct weft_plan *plan,
                         const void *source) {
     if (plan->sender < 0 || plan->sender >= on->team->npes)
-        return weft_fail(-EINVAL, "%s: argument PE_root is %d: the team has %d PEs",
-                         weft_current_call, plan->sender, on->team->npes);
+        return weft_fail(-EINVAL, "argument PE_root is %d: the team has %d PEs", plan->sender,
+                         on->team->npes);
     return weft_plan_sends(plan, on->team->my_pe)
                ? check_local("source", source, plan->pieces.bytes)
                : 0;
@@ -320,7 +314,7 @@ int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *sour
 static int fold_array(struct weft_on_stream *on, shmem_team_t team, void *dest, const void *source,
                       const struct weft_stream_folding *folding) {
     if (folding->reduction.number == WEFT_NUMBER_LONGDOUBLE)
-        return weft_fail(-ENOTSUP, "%s: GPUs have no long double: use double", weft_current_call);
+        return weft_fail(-ENOTSUP, "GPUs have no long double: use double");
     int rc = enter_team(on, team);
     return rc ? rc : weft_on_stream_end(on, weft_on_stream_fold(on, dest, source, folding));
 }
@@ -356,6 +350,7 @@ shmemx_engine_t shmemx_get_engine(void) {
 }
 
 int shmemx_set_engine(shmemx_engine_t engine) {
+    WEFT_IN_CALL(__func__);
     switch (engine) {
     case SHMEMX_ENGINE_AUTO:
         weft_engine_set(WEFT_ENGINE_AUTO);
@@ -367,10 +362,10 @@ int shmemx_set_engine(shmemx_engine_t engine) {
         weft_engine_set(WEFT_ENGINE_COPY);
         return 0;
     }
-    return weft_fail(-EINVAL,
-                     "%s: argument engine is %d: pass SHMEMX_ENGINE_AUTO, SHMEMX_ENGINE_SM or "
-                     "SHMEMX_ENGINE_COPY",
-                     __func__, (int)engine);
+    return weft_fail(
+        -EINVAL,
+        "argument engine is %d: pass SHMEMX_ENGINE_AUTO, SHMEMX_ENGINE_SM or SHMEMX_ENGINE_COPY",
+        (int)engine);
 }
 
 int shmemx_device(int *device) {

@@ -11,13 +11,11 @@ static int check_pad(const struct weft_pad *pad, int peer) {
     int rc = weft_refuse_phase();
     rc = rc ? rc : weft_refuse_null("pads", pad->pads);
     if (rc == 0 && (pad->me < 0 || pad->me >= pad->n))
-        rc = weft_fail(-EINVAL, "%s: argument rank is %d, n is %d", weft_current_call, pad->me,
-                       pad->n);
+        rc = weft_fail(-EINVAL, "argument rank is %d, n is %d", pad->me, pad->n);
     if (rc == 0 && (peer < 0 || peer >= pad->n))
-        rc =
-            weft_fail(-EINVAL, "%s: argument peer is %d, n is %d", weft_current_call, peer, pad->n);
+        rc = weft_fail(-EINVAL, "argument peer is %d, n is %d", peer, pad->n);
     if (rc == 0 && pad->channel < 0)
-        rc = weft_fail(-EINVAL, "%s: argument channel is %d", weft_current_call, pad->channel);
+        rc = weft_fail(-EINVAL, "argument channel is %d", pad->channel);
     return rc;
 }
 

@@ -5,28 +5,26 @@
 
 int weft_refuse_phase(void) {
     if (weft_job.npes == 0)
-        return weft_fail(-EPERM, "%s: called outside of shmem_init and shmem_finalize",
-                         weft_current_call);
+        return weft_fail(-EPERM, "called outside of shmem_init and shmem_finalize");
     if (weft_job_aborted())
         weft_job_die_aborted();
     return 0;
 }
 
 int weft_refuse_null(const char *argument, const void *p) {
-    return p ? 0 : weft_fail(-EINVAL, "%s: argument %s is NULL", weft_current_call, argument);
+    return p ? 0 : weft_fail(-EINVAL, "argument %s is NULL", argument);
 }
 
 /* pes[i] is a PE of the job, and none of those before it. */
 static int check_entry(const int *pes, int i) {
     if (pes[i] < 0 || pes[i] >= weft_job.npes)
-        return weft_fail(-EINVAL, "%s: argument pes[%d] is %d: the job has PEs 0 to %d",
-                         weft_current_call, i, pes[i], weft_job.npes - 1);
+        return weft_fail(-EINVAL, "argument pes[%d] is %d: the job has PEs 0 to %d", i, pes[i],
+                         weft_job.npes - 1);
     for (int before = 0; before < i; before++)
         if (pes[before] == pes[i])
             return weft_fail(-EINVAL,
-                             "%s: arguments pes[%d] and pes[%d] are both %d: name each PE "
-                             "once",
-                             weft_current_call, before, i, pes[i]);
+                             "arguments pes[%d] and pes[%d] are both %d: name each PE once", before,
+                             i, pes[i]);
     return 0;
 }
 
@@ -34,15 +32,13 @@ int weft_refuse_list(const int *pes, int npes, uint64_t tag, struct weft_boot_su
     bool member = false;
     int rc = weft_refuse_null("pes", pes);
     if (rc == 0 && (npes < 1 || npes > weft_job.npes))
-        rc = weft_fail(-EINVAL, "%s: argument npes is %d: the job has %d PEs", weft_current_call,
-                       npes, weft_job.npes);
+        rc = weft_fail(-EINVAL, "argument npes is %d: the job has %d PEs", npes, weft_job.npes);
     for (int i = 0; i < npes && rc == 0; i++) {
         rc = check_entry(pes, i);
         member = member || (rc == 0 && pes[i] == weft_job.pe);
     }
     if (rc == 0 && !member)
-        rc = weft_fail(-EINVAL, "%s: argument pes does not name this PE, %d", weft_current_call,
-                       weft_job.pe);
+        rc = weft_fail(-EINVAL, "argument pes does not name this PE, %d", weft_job.pe);
     *subset = (struct weft_boot_subset){
         .pes = pes, .count = npes, .tag = tag, .over = weft_job_die_aborted};
     return rc;

@@ -20,13 +20,13 @@ static struct weft_share *inside_share(shmemx_share_t share) {
 static int check_wish(shmemx_space_t space, size_t bytes) {
     if (space != SHMEMX_SPACE_HOST && space != SHMEMX_SPACE_DEVICE)
         return weft_fail(-EINVAL,
-                         "%s: argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
-                         weft_current_call, (int)space);
+                         "argument space is %d: pass SHMEMX_SPACE_HOST or SHMEMX_SPACE_DEVICE",
+                         (int)space);
     if (bytes == 0)
-        return weft_fail(-EINVAL, "%s: argument bytes is 0", weft_current_call);
+        return weft_fail(-EINVAL, "argument bytes is 0");
     if (bytes > SIZE_MAX / 4)
-        return weft_fail(-ENOMEM, "%s of %s: no machine has them", weft_current_call,
-                         weft_size(bytes).text);
+        return weft_fail_bare(-ENOMEM, "%s of %s: no machine has them", weft_current_call,
+                              weft_size(bytes).text);
     return 0;
 }
 
@@ -49,8 +49,7 @@ int shmemx_block_alloc(shmemx_space_t space, size_t bytes, shmemx_block_t *block
 int shmemx_block_alloc_on(int gpu, size_t bytes, shmemx_block_t *block) {
     WEFT_IN_CALL(__func__);
     if (gpu < 0)
-        return weft_fail(-EINVAL, "%s: argument gpu is %d: pass a number of CUDA's, from 0 on",
-                         __func__, gpu);
+        return weft_fail(-EINVAL, "argument gpu is %d: pass a number of CUDA's, from 0 on", gpu);
     return make_block(SHMEMX_SPACE_DEVICE, gpu, bytes, block);
 }
 

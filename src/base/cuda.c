@@ -61,7 +61,7 @@ static void driver_load(void) {
 
 int weft_cuda_load(void) {
     pthread_once(&loaded.once, driver_load);
-    return loaded.error < 0 ? weft_fail(loaded.error, "%s", loaded.text) : 0;
+    return loaded.error < 0 ? weft_fail_bare(loaded.error, "%s", loaded.text) : 0;
 }
 
 const char *weft_cuda_error(int error) {
@@ -77,5 +77,5 @@ int weft_cuda_check(int error, const char *what) {
     if (error == WEFT_CU_SUCCESS)
         return 0;
     int code = error == WEFT_CU_OUT_OF_MEMORY ? -ENOMEM : -EIO;
-    return weft_fail(code, "%s: %s: %s", weft_current_call, what, weft_cuda_error(error));
+    return weft_fail(code, "%s: %s", what, weft_cuda_error(error));
 }

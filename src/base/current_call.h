@@ -7,8 +7,8 @@
 #ifndef WEFT_BASE_CURRENT_CALL_H
 #define WEFT_BASE_CURRENT_CALL_H
 
-/* Outside of calls it names the library, so that it is never NULL. (C++ of kernels
- * includes this.) */
+/* Outside of calls it names the library, so that it is never NULL. (C++ of kernels includes this.)
+ */
 #define WEFT_NO_CALL "weft"
 extern __thread const char *weft_current_call;
 

@@ -81,6 +81,15 @@ void weft_log_make_printable(char *text, size_t bytes) {
 }
 
 int weft_fail(int code, const char *format, ...) {
+    char text[TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return weft_fail_bare(code, "%s: %s", weft_current_call, text);
+}
+
+int weft_fail_bare(int code, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(fail_text, sizeof fail_text, format, arguments);

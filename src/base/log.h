@@ -25,10 +25,14 @@ void weft_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * begin a line of its own, what a terminal obeys, and what is no UTF-8, by question marks. */
 void weft_log_make_printable(char *text, size_t bytes);
 
-/* Keeps the text for weft_last_error() of this thread and returns `code`, a negative errno. */
+/* Keeps "CALL: text", of the call that this thread is in, for its weft_last_error(), and returns
+ * `code`, a negative errno. */
 int weft_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The text that weft_fail kept last; "" when there was none. */
+/* The same of a text that stands without a call, or has its name elsewhere. */
+int weft_fail_bare(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The text that was kept last; "" when there was none. */
 const char *weft_fail_text(void);
 
 #endif

@@ -52,8 +52,8 @@ static struct weft_control_pe *control_entry(int pe) {
 static int members_check(const struct weft_boot_subset *subset) {
     for (int i = 0; i < subset->count; i++)
         if (atomic_load(&control_entry(subset->pes[i])->state) == WEFT_PE_LEFT)
-            return weft_fail(-ECONNABORTED, "%s: PE %d has finalized and comes no more",
-                             weft_current_call, subset->pes[i]);
+            return weft_fail(-ECONNABORTED, "PE %d has finalized and comes no more",
+                             subset->pes[i]);
     return 0;
 }
 
@@ -337,13 +337,13 @@ static int subset_check(const struct weft_boot_subset *subset) {
     for (int i = 0; i < subset->count; i++) {
         int pe = subset->pes[i];
         if (pe < 0 || pe >= weft_attachment.npes || named[pe])
-            return weft_fail(-EINVAL, "%s: PE %d is none of %d, or named twice", weft_current_call,
-                             pe, weft_attachment.npes);
+            return weft_fail(-EINVAL, "PE %d is none of %d, or named twice", pe,
+                             weft_attachment.npes);
         named[pe] = true;
         if (pe == weft_attachment.pe)
             member = i;
     }
-    return member >= 0 ? member : weft_fail(member, "%s: this PE is no member", weft_current_call);
+    return member >= 0 ? member : weft_fail(member, "this PE is no member");
 }
 
 static uint64_t subset_number(const struct weft_boot_subset *subset) {
@@ -357,8 +357,7 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
     int error = weft_exchange_begin(exchange, subset->count);
     int member = error ? error : subset_check(subset);
     if (error || member < 0)
-        return error ? weft_fail(error, "%s: an exchange: %s", weft_current_call, strerror(-error))
-                     : member;
+        return error ? weft_fail(error, "an exchange: %s", strerror(-error)) : member;
     uint64_t number = subset_number(subset);
     late = (struct weft_late){.pes = subset->pes,
                               .count = subset->count,
@@ -372,8 +371,7 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
         error = peer_exchange(subset, number, (uint32_t)member, exchange);
     weft_late_end(&late);
     if (error && error != -ECONNABORTED)
-        weft_fail(error, "%s: an exchange among %d PEs: %s", weft_current_call, subset->count,
-                  strerror(-error));
+        weft_fail(error, "an exchange among %d PEs: %s", subset->count, strerror(-error));
     return error;
 }
 
@@ -386,7 +384,6 @@ int weft_boot_agree_among(const struct weft_boot_subset *subset, int own) {
     if (error || first == subset->count)
         return error;
     if (own == 0)
-        weft_fail(all[first], "%s: PE %d could not: %s", weft_current_call, subset->pes[first],
-                  strerror(-all[first]));
+        weft_fail(all[first], "PE %d could not: %s", subset->pes[first], strerror(-all[first]));
     return all[first];
 }

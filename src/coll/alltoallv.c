@@ -133,7 +133,7 @@ static int compare_pair(const struct weft_meeting *meeting, const struct weft_al
         size_t sent = entry_of(meeting, p, sender, receiver, part)->sent;
         size_t expected = entry_of(meeting, p, receiver, sender, part)->expected;
         if (sent != expected)
-            return weft_meeting_fail(
+            return weft_fail(
                 -EINVAL, "source_nelems[%zu] is %zu on PE %d, but dest_nelems[%zu] is %zu on PE %d",
                 (size_t)receiver * p->nparts + part, sent,
                 weft_team_world_pe(meeting->team, sender), (size_t)sender * p->nparts + part,

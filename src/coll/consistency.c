@@ -30,15 +30,14 @@ void weft_entry_compare(const struct weft_entry *mine, const struct weft_entry *
                         const struct weft_same *arguments, int pe) {
     const char *there = entry_call(theirs);
     if (strcmp(there, mine->call) != 0)
-        weft_job_panic("%s: PE %d is in %s instead: all members must make the same collective "
-                       "calls in the same order",
-                       mine->call, pe, there);
+        weft_job_panic("PE %d is in %s instead: all members must make the same collective calls in "
+                       "the same order",
+                       pe, there);
     for (int i = 0; arguments[i].argument; i++)
         if (theirs->values[i] != mine->values[i])
-            weft_job_panic("%s: argument %s is %" PRId64 " here, but %" PRId64 " on PE %d: pass "
+            weft_job_panic("argument %s is %" PRId64 " here, but %" PRId64 " on PE %d: pass "
                            "the same on all PEs",
-                           mine->call, arguments[i].argument, mine->values[i], theirs->values[i],
-                           pe);
+                           arguments[i].argument, mine->values[i], theirs->values[i], pe);
 }
 
 /* Who comes out first must not post again before all have read: posts alternate between two places,

@@ -10,9 +10,9 @@ void weft_group_sync_team(const struct weft_group *group) {
 }
 
 void weft_group_lacks(const struct weft_group *group, const void *p, size_t bytes, int member) {
-    weft_job_panic("%s: PE %d has no symmetric object of %zu bytes at %p: all PEs must pass the "
-                   "same object, as large as what they move",
-                   weft_current_call, weft_group_pe(group, member), bytes, p);
+    weft_job_panic("PE %d has no symmetric object of %zu bytes at %p: all PEs must pass the same "
+                   "object, as large as what they move",
+                   weft_group_pe(group, member), bytes, p);
 }
 
 /* As `share` has it of an active set. */

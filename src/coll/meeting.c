@@ -40,7 +40,7 @@ int weft_meeting_open(struct weft_meeting *meeting, shmem_team_t team, enum weft
     struct weft_team *found = weft_team_find(team);
     meeting->team = found ? found : weft_lost_member_find_team();
     if (!meeting->team)
-        return weft_fail(-EINVAL, "%s: %s", weft_current_call, wrong_team);
+        return weft_fail(-EINVAL, "%s", wrong_team);
     meeting->data_bytes = 0;
     meeting->waited_ns_before = weft_waited_ns;
     memset(&meeting->mine, 0, offsetof(struct weft_offer, data));
@@ -92,15 +92,6 @@ const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, 
     return weft_sync_peek(meeting->team, member);
 }
 
-int weft_meeting_fail(int code, const char *format, ...) {
-    char text[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return weft_fail(code, "%s: %s", weft_current_call, text);
-}
-
 /* A fact's value as users write it. */
 static const char *value_text(const char *fact, uint64_t value, char text[32]) {
     if (strstr(fact, "dtype"))
@@ -116,16 +107,17 @@ static int compare_offers(const struct weft_meeting *meeting, int member,
                           const struct weft_offer *first, const struct weft_offer *offer) {
     int pe = weft_team_world_pe(meeting->team, member), pe0 = weft_team_world_pe(meeting->team, 0);
     if (offer->call != first->call)
-        return weft_fail(-EINVAL, "%s on PE %d, but %s on PE %d: members must make the same calls",
-                         weft_call_name(first->call), pe0, weft_call_name(offer->call), pe);
+        return weft_fail_bare(-EINVAL,
+                              "%s on PE %d, but %s on PE %d: members must make the same calls",
+                              weft_call_name(first->call), pe0, weft_call_name(offer->call), pe);
     const char *const *names = facts[first->call];
     for (int fact = 0; fact < WEFT_OFFER_FACTS && names[fact]; fact++) {
         uint64_t theirs = offer->facts[fact], common = first->facts[fact];
         char text[2][32];
         if (theirs != common)
-            return weft_meeting_fail(-EINVAL, "%s is %s on PE %d, but %s on PE %d", names[fact],
-                                     value_text(names[fact], common, text[0]), pe0,
-                                     value_text(names[fact], theirs, text[1]), pe);
+            return weft_fail(-EINVAL, "%s is %s on PE %d, but %s on PE %d", names[fact],
+                             value_text(names[fact], common, text[0]), pe0,
+                             value_text(names[fact], theirs, text[1]), pe);
     }
     return 0;
 }
@@ -135,11 +127,10 @@ static int fail_elsewhere(const struct weft_meeting *meeting, int member,
                           const struct weft_offer *offer) {
     struct weft_entry entry;
     memcpy(&entry, offer, sizeof entry);
-    return weft_meeting_fail(-EINVAL,
-                             "PE %d is in %.*s instead: all members must make the same collective "
-                             "calls in the same order",
-                             weft_team_world_pe(meeting->team, member), (int)sizeof entry.call,
-                             entry.call);
+    return weft_fail(-EINVAL,
+                     "PE %d is in %.*s instead: all members must make the same collective "
+                     "calls in the same order",
+                     weft_team_world_pe(meeting->team, member), (int)sizeof entry.call, entry.call);
 }
 
 /* The first member that refuses: 0, or its errno with text. */
@@ -149,9 +140,9 @@ static int find_refusal(const struct weft_meeting *meeting) {
         if (offer->status == WEFT_ENTRY_MARK)
             return fail_elsewhere(meeting, member, offer);
         if (offer->status)
-            return weft_meeting_fail(offer->status, "PE %d: %.*s",
-                                     weft_team_world_pe(meeting->team, member), WEFT_OFFER_BYTES,
-                                     offer->text);
+            return weft_fail(offer->status, "PE %d: %.*s",
+                             weft_team_world_pe(meeting->team, member), WEFT_OFFER_BYTES,
+                             offer->text);
     }
     return 0;
 }
@@ -182,8 +173,8 @@ int weft_meeting_settle(struct weft_meeting *meeting, int error) {
     bool all_done = weft_sync_min(meeting->team, error == 0);
     if (all_done || error)
         return error;
-    return weft_meeting_fail(-EIO, "another member could not compute its part: the "
-                                   "outputs of all members are incomplete");
+    return weft_fail(-EIO, "another member could not compute its part: the "
+                           "outputs of all members are incomplete");
 }
 
 int weft_meeting_close(struct weft_meeting *meeting, int error) {

@@ -66,9 +66,6 @@ int weft_meeting_agree(struct weft_meeting *meeting);
 /* A member's offer; after agree. */
 const struct weft_offer *weft_meeting_offer(const struct weft_meeting *meeting, int member);
 
-/* A failure that every member finds alike in the offers: text, and returns `code`. */
-int weft_meeting_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* Waits for every member, like a barrier, and says whether all succeeded: `error` if this one did
  * not, -EIO with text if only others did not, else 0. */
 int weft_meeting_settle(struct weft_meeting *meeting, int error);

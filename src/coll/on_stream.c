@@ -14,9 +14,8 @@
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     on->team = weft_team_find(team);
     if (!on->team)
-        return weft_fail(-EINVAL,
-                         "%s: argument team is %p: pass a team that this PE is a member of",
-                         weft_current_call, (void *)team);
+        return weft_fail(-EINVAL, "argument team is %p: pass a team that this PE is a member of",
+                         (void *)team);
     int rc = weft_stream_begin(on->team);
     if (rc == 0)
         on->scope = weft_gpu_enter(weft_device.gpu);
@@ -202,9 +201,8 @@ static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *
                         size_t elem_bytes) {
     if (!weft_stream_reaches(task->sources.first) || !weft_stream_reaches(task->dests.first))
         return weft_fail(-ENOTSUP,
-                         "%s: %s does not reach memory of the host: use arrays of "
-                         "SHMEMX_SPACE_DEVICE",
-                         weft_current_call, weft_device.gpu->name);
+                         "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
+                         weft_device.gpu->name);
     int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
     rc = rc ? rc : launch_fold(on, task, elem_bytes);
     return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);

@@ -86,8 +86,7 @@ void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mov
     size_t end = weft_split_begin(nelems, grain, group->me + 1, group->npes);
     char *parts[group->npes + 1], *room = malloc(((size_t)group->npes + 1) * STAGE_BYTES);
     if (!room)
-        weft_job_panic("%s: no memory for copies of %d members' parts", weft_current_call,
-                       group->npes);
+        weft_job_panic("no memory for copies of %d members' parts", group->npes);
     for (int member = 0; member <= group->npes; member++)
         parts[member] = room + (size_t)member * STAGE_BYTES;
     struct fold_stage stage = {.first = weft_split_begin(nelems, grain, group->me, group->npes),

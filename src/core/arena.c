@@ -45,19 +45,18 @@ static _Noreturn void refuse(const struct weft_arena *arena, size_t offset) {
     const void *p = address_of(arena, offset);
     size_t begin, bytes;
     if (offset >= weft_arena_limit(arena))
-        weft_job_panic("%s: argument ptr is %p, which is not in this PE's part of %s: pass what an "
+        weft_job_panic("argument ptr is %p, which is not in this PE's part of %s: pass what an "
                        "allocation has returned here",
-                       weft_current_call, p, arena->name);
+                       p, arena->name);
     if (weft_blocks_find(arena->blocks, offset, &begin, &bytes))
-        weft_job_panic("%s: argument ptr is %p, %zu bytes into an object of %zu bytes of %s: pass "
-                       "where it begins",
-                       weft_current_call, p, offset - begin, bytes, arena->name);
+        weft_job_panic(
+            "argument ptr is %p, %zu bytes into an object of %zu bytes of %s: pass where it begins",
+            p, offset - begin, bytes, arena->name);
     if (weft_blocks_given_back(arena->blocks, offset))
-        weft_job_panic("%s: argument ptr is %p, an object of %s that was freed before",
-                       weft_current_call, p, arena->name);
-    weft_job_panic("%s: argument ptr is %p, in %s, where no object is and none began: pass what an "
+        weft_job_panic("argument ptr is %p, an object of %s that was freed before", p, arena->name);
+    weft_job_panic("argument ptr is %p, in %s, where no object is and none began: pass what an "
                    "allocation has returned here",
-                   weft_current_call, p, arena->name);
+                   p, arena->name);
 }
 
 /* Offset of a live allocation, or the end of the job. */

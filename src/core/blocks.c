@@ -123,7 +123,7 @@ static uint32_t index_get(const struct weft_blocks *blocks, size_t offset) {
 /* Bookkeeping must not fail on one PE alone: the heaps would part for good. */
 static void *need(void *memory) {
     if (!memory)
-        weft_job_panic("out of private memory for the bookkeeping of the symmetric heap");
+        weft_job_panic_bare("out of private memory for the bookkeeping of the symmetric heap");
     return memory;
 }
 

@@ -248,10 +248,10 @@ static void refuse_nested(const struct weft_waiter *waiter) {
     const struct weft_word *closing = team ? team->words->rounds[1] : NULL;
     bool parts = closing && waiter->word >= closing && waiter->word < closing + WEFT_SYNC_ROUNDS;
     if (team && !parts && team == team_of_word(waiter->outer->word))
-        weft_job_panic("%s: called within %s on the same team, which this thread is waiting in: a "
-                       "signal handler must not make collective calls; set a flag in it, and call "
-                       "behind %s",
-                       weft_current_call, waiter->outer->call, waiter->outer->call);
+        weft_job_panic(
+            "called within %s on the same team, which this thread is waiting in: a signal handler "
+            "must not make collective calls; set a flag in it, and call behind %s",
+            waiter->outer->call, waiter->outer->call);
 }
 
 void weft_hang_watch(void) {

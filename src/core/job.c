@@ -17,6 +17,8 @@ static _Thread_local bool ends_it; /* this one does */
 static _Atomic bool left_at_exit;
 static _Thread_local bool exits; /* this thread is the one in exit() */
 
+enum { TEXT_BYTES = 768 };
+
 static void derive_flags(bool running) {
     weft_job.plain = running && !weft_job.checked;
     weft_job.order_detour = !weft_job.plain || weft_job.devices;
@@ -124,12 +126,21 @@ void weft_job_die_left(int pe, int status) {
         weft_clock_sleep_ms(1);
     if (weft_job_aborted())
         weft_job_die_aborted();
-    weft_job_panic("%s waits for PE %d, which has exited with status %d", weft_current_call, pe,
-                   status);
+    weft_job_panic_bare("%s waits for PE %d, which has exited with status %d", weft_current_call,
+                        pe, status);
 }
 
 void weft_job_panic(const char *format, ...) {
-    char text[768];
+    char text[TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    weft_job_panic_bare("%s: %s", weft_current_call, text);
+}
+
+void weft_job_panic_bare(const char *format, ...) {
+    char text[TEXT_BYTES];
     va_list arguments;
     stop_behind_exit();
     va_start(arguments, format);

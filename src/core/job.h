@@ -72,7 +72,9 @@ _Noreturn void weft_job_die_aborted(void);
  * ends with that status, and this PE as weft_job_die_aborted has it. */
 _Noreturn void weft_job_die_left(int pe, int status);
 
-/* Ends the whole job from here with one line: misuse or a failure that has no other way out. */
+/* Ends the whole job from here with one line, "CALL: text" of the call that this thread is in:
+ * misuse or a failure that has no other way out. The second writes the text as it stands. */
 _Noreturn void weft_job_panic(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void weft_job_panic_bare(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

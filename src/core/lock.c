@@ -61,9 +61,10 @@ static int find_holder(long *object) {
         if (!atomic_load(&lock_at(object, pe)->held))
             continue;
         if (weft_pe_departed(pe))
-            weft_job_panic("%s waits for PE %d, which holds the lock and has finalized (returned "
-                           "from main, called exit or shmem_finalize): clear it before",
-                           weft_current_call, pe);
+            weft_job_panic_bare(
+                "%s waits for PE %d, which holds the lock and has finalized (returned from main, "
+                "called exit or shmem_finalize): clear it before",
+                weft_current_call, pe);
         return pe;
     }
     return WEFT_PE_ANY;
@@ -85,9 +86,9 @@ static void refuse_own(const struct lock *lock, uint32_t serving, int holder) {
     bool this_thread = latest.lock == lock && latest.ticket == serving;
     bool other_barred = weft_thread_level() < SHMEM_THREAD_SERIALIZED;
     if (holder == weft_job.pe && (this_thread || other_barred))
-        weft_job_panic("%s: %s holds this lock already, and would wait for itself: locks do not "
-                       "nest; clear it before it is set again",
-                       weft_current_call, this_thread ? "this thread" : "this PE");
+        weft_job_panic("%s holds this lock already, and would wait for itself: locks do not nest; "
+                       "clear it before it is set again",
+                       this_thread ? "this thread" : "this PE");
 }
 
 static void wait_for_turn(struct lock *lock, uint32_t ticket, long *object) {

@@ -12,12 +12,15 @@ void weft_misuse_phase(const char *call) {
         [WEFT_JOB_AFTER] = "after shmem_finalize: finalize later, or call shmem_init again",
         [WEFT_JOB_FORKED] = "in a forked child, which is no PE: call it in the PE's own process",
     };
-    weft_job_panic("%s: called %s", call, when[weft_job.phase]);
+    weft_current_call = call;
+    weft_job_panic("called %s", when[weft_job.phase]);
 }
 
-static void check_phase(const char *call) {
+/* Near fast paths come here without having entered their call. */
+static void misuse_enter(const char *call) {
     if (weft_job.npes == 0)
         weft_misuse_phase(call);
+    weft_current_call = call;
 }
 
 static bool in_peers_slot(const struct weft_window *w, uint32_t mine, const void *p) {
@@ -36,37 +39,36 @@ static bool is_peers_copy(const void *p) {
 
 void weft_misuse_access(const char *call, const char *argument, const void *p, size_t bytes,
                         int pe) {
-    check_phase(call);
+    misuse_enter(call);
     if (pe < 0 || pe >= weft_job.npes)
-        weft_job_panic("%s: argument pe is %d, but the job has %d PEs: pass 0 to %d", call, pe,
-                       weft_job.npes, weft_job.npes - 1);
+        weft_job_panic("argument pe is %d, but the job has %d PEs: pass 0 to %d", pe, weft_job.npes,
+                       weft_job.npes - 1);
     if (!p)
         weft_misuse_null(call, argument);
     if (is_peers_copy(p))
-        weft_job_panic("%s: argument %s is %p, in the memory of another PE as shmem_ptr gives it: "
-                       "pass the address that the object has here",
-                       call, argument, p);
+        weft_job_panic("argument %s is %p, in the memory of another PE as shmem_ptr gives it: pass "
+                       "the address that the object has here",
+                       argument, p);
     if (weft_route_finds(p, bytes, pe))
-        weft_job_panic("%s: argument %s is %p, in the memory of a GPU, where this call needs the "
-                       "host's: pass memory of shmem_malloc, or a global or static variable of the "
-                       "executable",
-                       call, argument, p);
+        weft_job_panic(
+            "argument %s is %p, in the memory of a GPU, where this call needs the host's: pass "
+            "memory of shmem_malloc, or a global or static variable of the executable",
+            argument, p);
     const char *refusal = weft_static_refusal(p);
     if (refusal)
-        weft_job_panic("%s: argument %s is %p, a global or static variable, which is not symmetric "
-                       "%s",
-                       call, argument, p, refusal);
-    weft_job_panic("%s: argument %s is %p, which is not symmetric over %zu bytes (for PE %d): pass "
+        weft_job_panic("argument %s is %p, a global or static variable, which is not symmetric %s",
+                       argument, p, refusal);
+    weft_job_panic("argument %s is %p, which is not symmetric over %zu bytes (for PE %d): pass "
                    "memory of shmem_malloc, or a global or static variable of the executable",
-                   call, argument, p, bytes, pe);
+                   argument, p, bytes, pe);
 }
 
 void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int pe) {
-    check_phase(call);
+    misuse_enter(call);
     const struct weft_ctx *known = weft_ctx_find(ctx);
     if (known)
-        weft_job_panic("%s: argument pe is %d, but the context's team has %d PEs: pass 0 to %d",
-                       call, pe, known->npes, known->npes - 1);
+        weft_job_panic("argument pe is %d, but the context's team has %d PEs: pass 0 to %d", pe,
+                       known->npes, known->npes - 1);
     if (ctx == SHMEM_CTX_DEFAULT)
         weft_misuse_access(call, "", NULL, 0, pe);
     weft_misuse_handle(call, "ctx", ctx,
@@ -74,31 +76,33 @@ void weft_misuse_ctx(const char *call, shmem_ctx_t ctx, int pe) {
 }
 
 void weft_misuse_private(const char *call, shmem_ctx_t ctx) {
-    weft_job_panic("%s: argument ctx is 0x%zx, a private context that another thread created: "
+    misuse_enter(call);
+    weft_job_panic("argument ctx is 0x%zx, a private context that another thread created: "
                    "create one for this thread, or without SHMEM_CTX_PRIVATE",
-                   call, (size_t)ctx);
+                   (size_t)ctx);
 }
 
 void weft_misuse_null(const char *call, const char *argument) {
-    weft_job_panic("%s: argument %s is NULL: pass the address of an object", call, argument);
+    misuse_enter(call);
+    weft_job_panic("argument %s is NULL: pass the address of an object", argument);
 }
 
 void weft_misuse_constant(const char *call, const char *argument, long value, const char *allowed) {
-    check_phase(call);
-    weft_job_panic("%s: argument %s is %ld: pass %s", call, argument, value, allowed);
+    misuse_enter(call);
+    weft_job_panic("argument %s is %ld: pass %s", argument, value, allowed);
 }
 
-void weft_misuse_member(const char *call, const char *argument, int member, int npes) {
-    weft_job_panic("%s: argument %s is %d, but there are %d members: pass 0 to %d", call, argument,
-                   member, npes, npes - 1);
+void weft_misuse_member(const char *argument, int member, int npes) {
+    weft_job_panic("argument %s is %d, but there are %d members: pass 0 to %d", argument, member,
+                   npes, npes - 1);
 }
 
-void weft_misuse_stride(const char *call, const char *argument, ptrdiff_t stride) {
-    weft_job_panic("%s: argument %s is %td: pass 1 or more", call, argument, stride);
+void weft_misuse_stride(const char *argument, ptrdiff_t stride) {
+    weft_job_panic("argument %s is %td: pass 1 or more", argument, stride);
 }
 
 void weft_misuse_handle(const char *call, const char *argument, const void *handle,
                         const char *allowed) {
-    check_phase(call);
-    weft_job_panic("%s: argument %s is 0x%zx: pass %s", call, argument, (size_t)handle, allowed);
+    misuse_enter(call);
+    weft_job_panic("argument %s is 0x%zx: pass %s", argument, (size_t)handle, allowed);
 }

@@ -32,13 +32,11 @@ WEFT_COLD _Noreturn void weft_misuse_null(const char *call, const char *argument
 WEFT_COLD _Noreturn void weft_misuse_constant(const char *call, const char *argument, long value,
                                               const char *allowed);
 
-/* `member` is no number of one of `npes` members. */
-WEFT_COLD _Noreturn void weft_misuse_member(const char *call, const char *argument, int member,
-                                            int npes);
+/* `member` is no number of one of `npes` members, in a collective, which has entered its call. */
+WEFT_COLD _Noreturn void weft_misuse_member(const char *argument, int member, int npes);
 
 /* A stride of a collective, which must be positive. */
-WEFT_COLD _Noreturn void weft_misuse_stride(const char *call, const char *argument,
-                                            ptrdiff_t stride);
+WEFT_COLD _Noreturn void weft_misuse_stride(const char *argument, ptrdiff_t stride);
 
 /* No live object is behind a handle; `allowed` says what to pass. */
 WEFT_COLD _Noreturn void weft_misuse_handle(const char *call, const char *argument,

@@ -30,9 +30,8 @@ static int change_in_time(const struct weft_pad *pad, uint32_t *word, uint32_t f
     if (!late)
         return 0;
     const char *what = from == 0 ? "has not been heard by" : "has heard nothing from";
-    return weft_fail(
-        -ETIMEDOUT, "%s: rank %d %s rank %d on channel %d of its signal pad for %llu ms",
-        weft_current_call, pad->me, what, peer, pad->channel, (unsigned long long)pad->timeout_ms);
+    return weft_fail(-ETIMEDOUT, "rank %d %s rank %d on channel %d of its signal pad for %llu ms",
+                     pad->me, what, peer, pad->channel, (unsigned long long)pad->timeout_ms);
 }
 
 int weft_pad_put(const struct weft_pad *pad, int peer) {

@@ -110,7 +110,7 @@ static int enlist(struct weft_block *block) {
     if (!listed)
         leave_block(block);
     pthread_mutex_unlock(&changing);
-    return listed ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
+    return listed ? 0 : weft_fail(-ENOMEM, "no memory");
 }
 
 /* NULL: this library has no such memory. */
@@ -127,7 +127,7 @@ int weft_block_alloc(struct weft_block **block, shmemx_space_t space, int device
         return weft_space_missing();
     struct weft_block *made = calloc(1, of->block_bytes);
     if (!made)
-        return weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
+        return weft_fail(-ENOMEM, "no memory");
     made->range.bytes = bytes;
     made->space = of;
     made->device = device;
@@ -205,11 +205,10 @@ static int check_facts(const struct weft_boot_subset *subset, const struct weft_
     for (int i = 1; i < subset->count; i++)
         if (memcmp(&all[i], &all[0], offsetof(struct weft_block_facts, gpu)) != 0)
             return weft_fail(-EINVAL,
-                             "%s: the block of PE %d has %llu bytes of %s memory and that of PE %d "
+                             "the block of PE %d has %llu bytes of %s memory and that of PE %d "
                              "%llu of %s memory: give blocks of the same size and space",
-                             weft_current_call, subset->pes[i], (unsigned long long)all[i].bytes,
-                             all[i].space, subset->pes[0], (unsigned long long)all[0].bytes,
-                             all[0].space);
+                             subset->pes[i], (unsigned long long)all[i].bytes, all[i].space,
+                             subset->pes[0], (unsigned long long)all[0].bytes, all[0].space);
     return 0;
 }
 
@@ -233,8 +232,8 @@ static int exchange_blocks(struct weft_share *share, const struct weft_boot_subs
 /* `share` is NULL where there was no memory for it: then the others hear of it. */
 static int build(struct weft_share *share, const struct weft_boot_subset *subset) {
     int fd = -1;
-    int own = share ? share->block->space->show(share->block, &fd)
-                    : weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
+    int own =
+        share ? share->block->space->show(share->block, &fd) : weft_fail(-ENOMEM, "no memory");
     int error = weft_boot_agree_among(subset, own);
     if (error == 0)
         error = exchange_blocks(share, subset, fd);

@@ -39,11 +39,12 @@ static int check_room(const struct weft_block *block, size_t left) {
     room -= promised < room ? promised : room;
     if (left <= room && others * (left < STEP ? left : STEP) <= room - left)
         return 0;
-    return weft_fail(-ENOMEM,
-                     "%s of %s: %s more are needed, and the machine has %s (%s, less a reserve, "
-                     "and %s in all that the heaps were granted before and have no memory for yet)",
-                     weft_current_call, weft_size(block->range.bytes).text, weft_size(left).text,
-                     weft_size(room).text, limit, weft_size(promised).text);
+    return weft_fail_bare(
+        -ENOMEM,
+        "%s of %s: %s more are needed, and the machine has %s (%s, less a reserve, "
+        "and %s in all that the heaps were granted before and have no memory for yet)",
+        weft_current_call, weft_size(block->range.bytes).text, weft_size(left).text,
+        weft_size(room).text, limit, weft_size(promised).text);
 }
 
 /* The machine kills who commits more than it has, and other PEs may be at it, too: it is looked at
@@ -56,8 +57,8 @@ static int commit(struct weft_block *block) {
         size_t step = bytes - done < STEP ? bytes - done : STEP;
         error = weft_segment_commit_range(segment, done, step);
         if (error)
-            return weft_fail(error, "%s of %s: cannot commit them: %s", weft_current_call,
-                             weft_size(block->range.bytes).text, strerror(-error));
+            return weft_fail_bare(error, "%s of %s: cannot commit them: %s", weft_current_call,
+                                  weft_size(block->range.bytes).text, strerror(-error));
         done += step;
         error = done < bytes ? check_room(block, bytes - done) : 0;
     }
@@ -80,10 +81,11 @@ static int host_alloc(struct weft_block *block) {
         return error;
     error = make_segment(segment, bytes);
     if (error)
-        return weft_fail(error,
-                         "%s of %s: %s; limits of this process are address space (ulimit "
-                         "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
-                         weft_current_call, weft_size(block->range.bytes).text, strerror(-error));
+        return weft_fail_bare(
+            error,
+            "%s of %s: %s; limits of this process are address space (ulimit "
+            "-v), file size (ulimit -f), and a descriptor for each block (ulimit -n)",
+            weft_current_call, weft_size(block->range.bytes).text, strerror(-error));
     block->range.at = segment->window.local;
     block->whole_bytes = segment->slot_bytes;
     if ((error = commit(block)) != 0)
@@ -103,9 +105,7 @@ static int host_show(struct weft_block *block, int *fd) {
         weft_machine_raise_descriptors();
         *fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
     }
-    return *fd >= 0 ? 0
-                    : weft_fail(-errno, "%s: no descriptor for the block: %s", weft_current_call,
-                                strerror(errno));
+    return *fd >= 0 ? 0 : weft_fail(-errno, "no descriptor for the block: %s", strerror(errno));
 }
 
 static int host_map(struct weft_share *share, const struct weft_block_facts *facts,
@@ -118,8 +118,8 @@ static int host_map(struct weft_share *share, const struct weft_block_facts *fac
     if (error == 0)
         error = weft_segment_attach(segment, fds, own->slot_bytes);
     if (error)
-        return weft_fail(error, "%s: cannot map %d blocks of %s: %s", weft_current_call,
-                         share->count, weft_size(share->block->range.bytes).text, strerror(-error));
+        return weft_fail(error, "cannot map %d blocks of %s: %s", share->count,
+                         weft_size(share->block->range.bytes).text, strerror(-error));
     share->window = segment->window;
     share->window.bytes = share->block->range.bytes;
     return 0;

@@ -5,5 +5,5 @@
 const struct weft_memory_space *weft_space_device;
 
 int weft_space_missing(void) {
-    return weft_fail(-ENOSYS, "%s: this Weft was built without GPU support", weft_current_call);
+    return weft_fail(-ENOSYS, "this Weft was built without GPU support");
 }

@@ -75,13 +75,14 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
     if (bytes <= team->workspace_committed)
         return 0;
     if (bytes > weft_team_workspace_capacity())
-        return weft_fail(-ENOMEM, "a workspace of %s is more than the %s a team can have",
-                         weft_size(bytes).text, weft_size(weft_team_workspace_capacity()).text);
+        return weft_fail_bare(-ENOMEM, "a workspace of %s is more than the %s a team can have",
+                              weft_size(bytes).text,
+                              weft_size(weft_team_workspace_capacity()).text);
     size_t begin = (size_t)team->slot * weft_team_slot_bytes() + WEFT_TEAM_WORDS_BYTES;
     int result = weft_segment_commit_range(&weft_windows.scratch, begin, bytes);
     if (result < 0)
-        return weft_fail(result, "cannot commit a workspace of %s: %s", weft_size(bytes).text,
-                         strerror(-result));
+        return weft_fail_bare(result, "cannot commit a workspace of %s: %s", weft_size(bytes).text,
+                              strerror(-result));
     team->workspace_committed = bytes;
     return 0;
 }
@@ -325,15 +326,15 @@ static int create_try(const struct weft_boot_subset *subset, struct weft_team *s
     for (int i = 0; i < subset->count && result == 0; i++)
         keep_common(&mine, &all[i]);
     if (result == 0 && (shape->slot = choose_slot(&mine, first)) < 0)
-        result = weft_fail(-ENOSPC,
-                           "%s: the PEs of the new team have no team left in common, of %d: "
-                           "destroy some first",
-                           weft_current_call, WEFT_TEAMS_MAX);
+        result = weft_fail(
+            -ENOSPC,
+            "the PEs of the new team have no team left in common, of %d: destroy some first",
+            WEFT_TEAMS_MAX);
     if (result)
         return result;
     int own = team_open(shape, team);
     if (own == -ENOMEM)
-        weft_fail(own, "%s: no memory for the words of a new team", weft_current_call);
+        weft_fail(own, "no memory for the words of a new team");
     result = weft_boot_agree_among(subset, own);
     if (result && own == 0)
         team_drop(*team);

@@ -14,8 +14,7 @@ WEFT_COLD static void make_copy(struct weft_view *view) {
     size_t bytes = view->set.nelems * view->set.type.bytes;
     view->copy = malloc(bytes);
     if (!view->copy)
-        weft_job_panic("%s: no memory for a copy of %zu bytes of words of the GPU",
-                       weft_current_call, bytes);
+        weft_job_panic("no memory for a copy of %zu bytes of words of the GPU", bytes);
     view->set.ivars = view->copy;
 }
 

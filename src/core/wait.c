@@ -109,9 +109,10 @@ static void panic_departed(const struct weft_waiter *waiter) {
     int status = atomic_load(&weft_job.control->pe[waiter->pe].exit_status);
     if (status)
         weft_job_die_left(waiter->pe, status);
-    weft_job_panic("%s waits for PE %d, which has finalized (returned from main, called exit or "
-                   "shmem_finalize) and will never get here",
-                   weft_current_call, waiter->pe);
+    weft_job_panic_bare(
+        "%s waits for PE %d, which has finalized (returned from main, called exit or "
+        "shmem_finalize) and will never get here",
+        weft_current_call, waiter->pe);
 }
 
 static void check_departure(const struct weft_word *word, uint32_t value,

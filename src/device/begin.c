@@ -22,9 +22,8 @@ static int ordinal_read(int *ordinal) {
     char *end;
     long number = strtol(weft_env.device, &end, 10);
     if (end == weft_env.device || *end || number < 0 || number > INT16_MAX)
-        return weft_fail(-EINVAL,
-                         "%s: SHMEMX_DEVICE is '%s': set it to auto or to the number of a GPU",
-                         weft_current_call, weft_env.device);
+        return weft_fail(-EINVAL, "SHMEMX_DEVICE is '%s': set it to auto or to the number of a GPU",
+                         weft_env.device);
     *ordinal = (int)number;
     return 0;
 }
@@ -32,8 +31,8 @@ static int ordinal_read(int *ordinal) {
 static int peer_access_check(void) {
     if (strcmp(weft_env.peer_access, "auto") == 0 || strcmp(weft_env.peer_access, "off") == 0)
         return 0;
-    return weft_fail(-EINVAL, "%s: SHMEMX_PEER_ACCESS is '%s': set it to auto or off",
-                     weft_current_call, weft_env.peer_access);
+    return weft_fail(-EINVAL, "SHMEMX_PEER_ACCESS is '%s': set it to auto or off",
+                     weft_env.peer_access);
 }
 
 static int ordinal_choose(int *ordinal) {

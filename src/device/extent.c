@@ -16,8 +16,8 @@ int weft_device_agree(int error) {
     culprit = weft_sync_min(world_team(), culprit);
     if (error || culprit == UINT64_MAX)
         return error;
-    return weft_fail(-ENODEV, "%s: PE %d could not, and says why in its weft_last_error()",
-                     weft_current_call, (int)culprit);
+    return weft_fail(-ENODEV, "PE %d could not, and says why in its weft_last_error()",
+                     (int)culprit);
 }
 
 /* What the driver says of memory that it cannot give to this PE's GPU is not enough. */
@@ -27,10 +27,10 @@ static int attach_explain(int error, int pe) {
     if (weft_device.peers[pe].ordinal >= 0)
         return error;
     return weft_fail(error,
-                     "%s: the GPU of PE %d is hidden from this PE (CUDA_VISIBLE_DEVICES), and its "
+                     "the GPU of PE %d is hidden from this PE (CUDA_VISIBLE_DEVICES), and its "
                      "memory seems to be out of reach: show all GPUs to all PEs, then what cannot "
                      "go directly goes through memory of the host (%s)",
-                     weft_current_call, pe, text);
+                     pe, text);
 }
 
 static int peers_attach(struct weft_gpu_window *window, const int *fds) {
@@ -50,8 +50,7 @@ static int extent_exchange(struct weft_gpu_window *window, int fd) {
     size_t npes = (size_t)weft_job.npes;
     int *fds = calloc(npes, sizeof *fds);
     char mine = 0, *all = malloc(npes); /* a message has something in it */
-    int error =
-        weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call));
+    int error = weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "no memory"));
     struct weft_exchange exchange = {
         .mine = &mine, .bytes = sizeof mine, .all = all, .fds = &fd, .nfds = 1, .all_fds = fds};
     if (error == 0)

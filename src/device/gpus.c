@@ -19,8 +19,8 @@ static int ordinal_check(int ordinal) {
     int error = weft_cuda_check(weft_cuda.cuDeviceGetCount(&count), "counting GPUs");
     if (error || (ordinal >= 0 && ordinal < count && ordinal < OTHERS_MAX))
         return error;
-    return weft_fail(-EINVAL, "%s: argument gpu is %d: CUDA sees %d GPUs here, pass 0 to %d",
-                     weft_current_call, ordinal, count, count - 1);
+    return weft_fail(-EINVAL, "argument gpu is %d: CUDA sees %d GPUs here, pass 0 to %d", ordinal,
+                     count, count - 1);
 }
 
 static bool other_is_open(int ordinal) {

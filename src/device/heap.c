@@ -13,7 +13,7 @@ static bool heap_give_back(void);
 
 static void heap_copy(void *to, const void *from, size_t bytes) {
     if (weft_gpu_memory_copy(weft_device.gpu, to, from, bytes))
-        weft_job_panic("%s", weft_fail_text());
+        weft_job_panic_bare("%s", weft_fail_text());
 }
 
 struct weft_arena weft_device_arena = {
@@ -27,7 +27,7 @@ struct weft_arena weft_device_arena = {
 
 int weft_device_heap_open(void) {
     return weft_arena_open(&weft_device_arena, weft_device.heap.slot_bytes)
-               ? weft_fail(-ENOMEM, "%s: no memory", weft_current_call)
+               ? weft_fail(-ENOMEM, "no memory")
                : 0;
 }
 
@@ -85,11 +85,10 @@ static int heap_grow(size_t need, size_t bytes) {
     (void)bytes;
     size_t have = weft_arena_limit(&weft_device_arena);
     if (need > weft_device.heap.slot_bytes)
-        return weft_fail(-ENOMEM,
-                         "%s: the symmetric heap of GPU memory would need %s, and a "
-                         "PE has %s of addresses for it",
-                         weft_current_call, weft_size(need).text,
-                         weft_size(weft_device.heap.slot_bytes).text);
+        return weft_fail(
+            -ENOMEM,
+            "the symmetric heap of GPU memory would need %s, and a PE has %s of addresses for it",
+            weft_size(need).text, weft_size(weft_device.heap.slot_bytes).text);
     int error = weft_device_extend(&weft_device.heap, heap_growth(have, heap_step_up(need)));
     if (error == 0)
         weft_arena_extend(&weft_device_arena, weft_window_bytes(&weft_device.heap.window));

@@ -43,9 +43,9 @@ static int token_check(const struct weft_device_links *links, int from, int memb
     int error = word_copy(links, member, &value, links->word(links->context, from, member));
     if (error == 0 && value != link_token(from, in))
         error = weft_fail(-EIO,
-                          "%s: what PE %d wrote to the GPU of PE %d is not what PE %d reads there: "
-                          "the link between their GPUs does not work",
-                          weft_current_call, from, in, weft_job.pe);
+                          "what PE %d wrote to the GPU of PE %d is not what PE %d reads there: the "
+                          "link between their GPUs does not work",
+                          from, in, weft_job.pe);
     return error;
 }
 
@@ -67,11 +67,10 @@ int weft_device_links_try(const struct weft_device_links *links) {
 int weft_device_links_check(const struct weft_gpu *gpu, const struct weft_gpu_peer *peer, int pe) {
     if (peer->ordinal < 0 || peer->access)
         return 0;
-    return weft_fail(
-        -ENOTSUP,
-        "%s: GPU %d of this PE has no peer access to GPU %d, that of PE %d: start with "
-        "GPUs that `nvidia-smi topo -p2p rw` shows as OK",
-        weft_current_call, gpu->ordinal, peer->ordinal, pe);
+    return weft_fail(-ENOTSUP,
+                     "GPU %d of this PE has no peer access to GPU %d, that of PE %d: start with "
+                     "GPUs that `nvidia-smi topo -p2p rw` shows as OK",
+                     gpu->ordinal, peer->ordinal, pe);
 }
 
 /* Who wants to try whom: one row of bits a PE. */
@@ -165,8 +164,7 @@ int weft_device_try_atomics(void) {
     if (weft_job.npes > WEFT_GPU_MEMBERS_MAX)
         return 0;
     struct trials trials = {.wishes = calloc((size_t)weft_job.npes, sizeof *trials.wishes)};
-    int error = weft_device_agree(
-        trials.wishes ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call));
+    int error = weft_device_agree(trials.wishes ? 0 : weft_fail(-ENOMEM, "no memory"));
     if (error == 0)
         error = weft_device_agree(wishes_share(&trials));
     if (error == 0 && trial_is_wanted_by_any(&trials))

@@ -51,8 +51,7 @@ static int facts_meet(size_t *slot_bytes) {
     struct device_facts *all = calloc(npes, sizeof *all);
     struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = all};
     weft_device.peers = calloc(npes, sizeof *weft_device.peers);
-    int error =
-        all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
+    int error = all && weft_device.peers ? 0 : weft_fail(-ENOMEM, "no memory");
     error = weft_device_agree(error);
     if (error == 0 && (error = weft_boot_exchange(&exchange)) == 0)
         facts_take(all, slot_bytes);

@@ -26,14 +26,14 @@ static struct {
 
 void weft_device_must(int result) {
     if (result < 0)
-        weft_job_panic("%s", weft_fail_text());
+        weft_job_panic_bare("%s", weft_fail_text());
 }
 
 static struct mailbox *mailbox_open(void) {
     size_t bytes = weft_page_up(sizeof(struct mailbox));
     struct mailbox *mailbox = aligned_alloc(weft_page_bytes(), bytes);
     if (!mailbox)
-        weft_job_panic("no memory for what the GPU tells the host (%zu bytes)", bytes);
+        weft_job_panic_bare("no memory for what the GPU tells the host (%zu bytes)", bytes);
     atomic_init(&mailbox->completed, atomic_load(&queue.issued));
     queue.registered =
         weft_device.gpu->sees_registered_memory && weft_gpu_register(mailbox, bytes) == 0;

@@ -14,18 +14,17 @@ static int64_t number_known(shmemx_number_t number) {
 static int number_check(const char *argument, shmemx_number_t number) {
     if (!number.at || weft_stream_reaches(number.at))
         return 0;
-    return weft_fail(-ENOTSUP,
-                     "%s: argument %s lies at %p, which %s does not reach: keep it in memory of "
-                     "the GPU",
-                     weft_current_call, argument, number.at, weft_device.gpu->name);
+    return weft_fail(
+        -ENOTSUP, "argument %s lies at %p, which %s does not reach: keep it in memory of the GPU",
+        argument, number.at, weft_device.gpu->name);
 }
 
 static int slice_check(const char *argument, const shmemx_slice_t *slice, int64_t nelems) {
     int64_t begin = number_known(slice->begin);
     if (!weft_slice_fits(begin, nelems, slice->nelems))
-        return weft_fail(
-            -EINVAL, "%s: argument %s has %zu elements: there are no %lld from number %lld on",
-            weft_current_call, argument, slice->nelems, (long long)nelems, (long long)begin);
+        return weft_fail(-EINVAL,
+                         "argument %s has %zu elements: there are no %lld from number %lld on",
+                         argument, slice->nelems, (long long)nelems, (long long)begin);
     return number_check(argument, slice->begin);
 }
 
@@ -71,17 +70,16 @@ static size_t copy_bytes_most(const struct weft_slice_copy *copy) {
 /* Kernels have to reach both sides: a copy engine cannot be told how much there is. */
 static int task_check_reach(const struct task *task, int pe) {
     if (task->staged)
-        return weft_fail(
-            -ENOTSUP,
-            "%s: no kernel reaches both arrays, for the GPUs of this PE and of PE %d do "
-            "not reach each other's memory: numbers have to be known to the host",
-            weft_current_call, pe);
+        return weft_fail(-ENOTSUP,
+                         "no kernel reaches both arrays, for the GPUs of this PE and of PE %d do "
+                         "not reach each other's memory: numbers have to be known to the host",
+                         pe);
     if (weft_stream_reaches(task->to) && weft_stream_reaches(task->from))
         return 0;
     return weft_fail(-ENOTSUP,
-                     "%s: %s does not reach both arrays, which it has to where numbers lie in "
-                     "memory: keep them in memory of the GPU",
-                     weft_current_call, weft_device.gpu->name);
+                     "%s does not reach both arrays, which it has to where numbers lie in memory: "
+                     "keep them in memory of the GPU",
+                     weft_device.gpu->name);
 }
 
 static int task_find(struct task *task, const struct weft_slice_copy *copy, bool put) {
@@ -134,15 +132,15 @@ int weft_stream_get_slice(const struct weft_slice_copy *copy) {
 
 static int host_word_check(bool add) {
     if (!weft_device.gpu->sees_registered_memory)
-        return weft_fail(-ENOTSUP,
-                         "%s: %s sees no words in memory of the host: keep signals in memory of "
-                         "SHMEMX_SPACE_DEVICE",
-                         weft_current_call, weft_device.gpu->name);
+        return weft_fail(
+            -ENOTSUP,
+            "%s sees no words in memory of the host: keep signals in memory of SHMEMX_SPACE_DEVICE",
+            weft_device.gpu->name);
     if (add && !weft_device.gpu->host_atomics)
         return weft_fail(-ENOTSUP,
-                         "%s: what %s adds to a word in memory of the host may be lost: set it, or "
+                         "what %s adds to a word in memory of the host may be lost: set it, or "
                          "keep it in memory of SHMEMX_SPACE_DEVICE",
-                         weft_current_call, weft_device.gpu->name);
+                         weft_device.gpu->name);
     return 0;
 }
 
@@ -155,12 +153,11 @@ struct slice_signal {
 
 static int signal32_find_agent(struct slice_signal *signal, int pe) {
     if (weft_device.peers[pe].ordinal < 0 || signal->give.word.index.at || signal->give.value.at)
-        return weft_fail(-ENOTSUP,
-                         "%s: the GPU of PE %d has to give this signal itself, because this PE's "
-                         "%s its memory: numbers have to be known to the host, and the GPU visible "
-                         "here",
-                         weft_current_call, pe,
-                         weft_device_staged(pe) ? "does not reach" : "has no atomics on");
+        return weft_fail(
+            -ENOTSUP,
+            "the GPU of PE %d has to give this signal itself, because this PE's %s its memory: "
+            "numbers have to be known to the host, and the GPU visible here",
+            pe, weft_device_staged(pe) ? "does not reach" : "has no atomics on");
     signal->agent = weft_device_agent(pe);
     return signal->agent ? 0 : -ENODEV;
 }
@@ -188,8 +185,8 @@ static int signal32_find(struct slice_signal *found, const struct weft_slice_sig
     bool add = signal->op == WEFT_SIGNAL_ADD;
     *found = (struct slice_signal){.give = {.value = signal->value, .add = add}};
     if (value != (int32_t)value)
-        return weft_fail(-EINVAL, "%s: argument signal is %lld: a signal has 32 bits",
-                         weft_current_call, (long long)value);
+        return weft_fail(-EINVAL, "argument signal is %lld: a signal has 32 bits",
+                         (long long)value);
     int error = number_check("signal", signal->value);
     error = error ? error : word32_find(&found->give.word, signal->words, signal->pe, add);
     if (error || !weft_device_holds(signal->words->array) || weft_device_changes(signal->pe, add))

@@ -11,7 +11,7 @@
 const struct weft_gpu_agent *weft_device_must_agent(int pe) {
     const struct weft_gpu_agent *agent = weft_device_agent(pe);
     if (!agent)
-        weft_job_panic("%s", weft_fail_text());
+        weft_job_panic_bare("%s", weft_fail_text());
     return agent;
 }
 
@@ -55,7 +55,7 @@ static void buffer_take(void) {
         return;
     buffer.at = aligned_alloc(weft_page_bytes(), BUFFER_BYTES);
     if (!buffer.at)
-        weft_job_panic("%s: no memory for copies through memory of the host", weft_current_call);
+        weft_job_panic("no memory for copies through memory of the host");
     buffer.registered = weft_gpu_register(buffer.at, BUFFER_BYTES) == 0;
 }
 

@@ -12,10 +12,10 @@ int weft_stream_near(void **at, const char *argument, const void *p, size_t byte
     if (*at)
         return 0;
     if (pe < 0 || pe >= weft_job.npes)
-        return weft_fail(-ERANGE, "%s: argument pe is %d: the job has PEs 0 to %d",
-                         weft_current_call, pe, weft_job.npes - 1);
-    return weft_fail(-EFAULT, "%s: argument %s is %p: not symmetric over %zu bytes",
-                     weft_current_call, argument, p, bytes);
+        return weft_fail(-ERANGE, "argument pe is %d: the job has PEs 0 to %d", pe,
+                         weft_job.npes - 1);
+    return weft_fail(-EFAULT, "argument %s is %p: not symmetric over %zu bytes", argument, p,
+                     bytes);
 }
 
 bool weft_stream_reaches(const void *p) {
@@ -82,7 +82,7 @@ static int host_signal_send(uint64_t *word, uint64_t value, enum weft_signal_op 
                             weft_cu_stream stream) {
     struct host_signal *host_signal = malloc(sizeof *host_signal);
     if (!host_signal)
-        return weft_fail(-ENOMEM, "%s: no memory for a signal", weft_current_call);
+        return weft_fail(-ENOMEM, "no memory for a signal");
     bool once = !weft_gpu_capturing(stream);
     *host_signal = (struct host_signal){word, value, op, NULL, once};
     int error = weft_cuda.cuLaunchHostFunc(stream, host_signal_run, host_signal);
@@ -113,10 +113,9 @@ static int signal_find_agent(struct signal *signal, int pe) {
     if (weft_device.peers[pe].ordinal < 0)
         return weft_fail(
             -ENOTSUP,
-            "%s: the link to the GPU of PE %d carries no atomics, and this PE does not "
-            "see that GPU (CUDA_VISIBLE_DEVICES): show it, set the signal, or keep it "
-            "in memory of the host",
-            weft_current_call, pe);
+            "the link to the GPU of PE %d carries no atomics, and this PE does not see that GPU "
+            "(CUDA_VISIBLE_DEVICES): show it, set the signal, or keep it in memory of the host",
+            pe);
     signal->agent = weft_device_agent(pe);
     return signal->agent ? 0 : -ENODEV;
 }
@@ -181,10 +180,10 @@ int weft_stream_wait(const uint64_t *sig_addr, int cmp, uint64_t cmp_value, weft
     if (error)
         return error;
     if (!weft_device_holds(sig_addr) && !weft_device.gpu->sees_registered_memory)
-        return weft_fail(-ENOTSUP,
-                         "%s: %s sees no words in memory of the host: wait for one in "
-                         "memory of SHMEMX_SPACE_DEVICE",
-                         weft_current_call, weft_device.gpu->name);
+        return weft_fail(
+            -ENOTSUP,
+            "%s sees no words in memory of the host: wait for one in memory of SHMEMX_SPACE_DEVICE",
+            weft_device.gpu->name);
     return weft_gpu_wait(word, cmp, cmp_value, stream);
 }
 
@@ -217,17 +216,16 @@ int weft_stream_begin(const struct weft_team *team) {
     if (team->npes == 1)
         return weft_device_begin();
     if (team->npes > WEFT_GPU_MEMBERS_MAX)
-        return weft_fail(-ENOTSUP, "%s: a team of %d PEs: at most %d can meet on streams",
-                         weft_current_call, team->npes, WEFT_GPU_MEMBERS_MAX);
+        return weft_fail(-ENOTSUP, "a team of %d PEs: at most %d can meet on streams", team->npes,
+                         WEFT_GPU_MEMBERS_MAX);
     if (weft_device.open)
         return 0;
     if (team->npes == weft_job.npes)
         return weft_device_open();
     return weft_fail(-ENODEV,
-                     "%s: the GPUs of this job are not up yet, and all PEs have to take part in "
-                     "that: allocate memory of SHMEMX_SPACE_DEVICE, or call a collective of "
-                     "SHMEM_TEAM_WORLD on a stream, before that of a smaller team",
-                     weft_current_call);
+                     "the GPUs of this job are not up yet, and all PEs have to take part in that: "
+                     "allocate memory of SHMEMX_SPACE_DEVICE, or call a collective of "
+                     "SHMEM_TEAM_WORLD on a stream, before that of a smaller team");
 }
 
 int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream) {

@@ -9,10 +9,10 @@
  * of what may have to come before. */
 static const struct weft_gpu_agent *agent_to_change(int pe) {
     if (weft_device.peers[pe].ordinal < 0)
-        weft_job_panic("%s: the link to the GPU of PE %d carries no atomics, and this PE does not "
-                       "see that GPU (CUDA_VISIBLE_DEVICES): show it, or keep the word in the "
-                       "host's memory",
-                       weft_current_call, pe);
+        weft_job_panic(
+            "the link to the GPU of PE %d carries no atomics, and this PE does not see that GPU "
+            "(CUDA_VISIBLE_DEVICES): show it, or keep the word in the host's memory",
+            pe);
     if (!weft_device_drained())
         weft_device_drain();
     return weft_device_must_agent(pe);
@@ -57,9 +57,9 @@ static void amo_enqueue(const struct weft_amo *amo) {
 static void *staging_take(void) {
     void *staging = weft_device_staging_take();
     if (!staging)
-        weft_job_panic("%s: atomics on GPU memory need host memory that the GPU sees, and this one "
-                       "(%s) sees none",
-                       weft_current_call, weft_device.gpu->name);
+        weft_job_panic(
+            "atomics on GPU memory need host memory that the GPU sees, and this one (%s) sees none",
+            weft_device.gpu->name);
     return staging;
 }
 

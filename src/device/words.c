@@ -36,9 +36,7 @@ static int host_words_make(void) {
     registered = calloc((size_t)weft_job.npes * WEFT_TEAMS_MAX, sizeof *registered);
     if (error == 0 && !registered)
         error = -ENOMEM;
-    return error
-               ? weft_fail(error, "%s: no memory for words that GPUs meet with", weft_current_call)
-               : 0;
+    return error ? weft_fail(error, "no memory for words that GPUs meet with") : 0;
 }
 
 static int host_words_register(void) {
@@ -52,8 +50,7 @@ static int host_words_attach(const int *fds) {
     int error = weft_segment_attach(&host_words, fds, SLOT_BYTES);
     for (int pe = 0; pe < weft_job.npes; pe++)
         close(fds[pe]);
-    return error ? weft_fail(error, "%s: words of another PE", weft_current_call)
-                 : host_words_register();
+    return error ? weft_fail(error, "words of another PE") : host_words_register();
 }
 
 static int host_words_open(void) {
@@ -67,8 +64,7 @@ static int host_words_open(void) {
                                      .nfds = 1,
                                      .all_fds = fds};
     if (error == 0)
-        error = weft_device_agree(
-            fds && all ? 0 : weft_fail(-ENOMEM, "%s: no memory", weft_current_call));
+        error = weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "no memory"));
     if (error == 0)
         error = weft_boot_exchange(&exchange);
     if (error == 0)
@@ -203,7 +199,7 @@ int weft_device_area(struct weft_device_area *area, const struct weft_team *team
         error = weft_segment_commit_range(&host_words, (size_t)(own - (char *)window->local),
                                           AREA_BYTES);
     if (error)
-        weft_fail(error, "%s: no memory for copies through memory of the host", weft_current_call);
+        weft_fail(error, "no memory for copies through memory of the host");
     for (int member = 0; member < team->npes && error == 0; member++)
         error =
             area_register(weft_window_slot(window, weft_team_world_pe(team, member)), team->slot);

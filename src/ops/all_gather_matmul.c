@@ -119,11 +119,10 @@ static int check_claims(const struct gather *g) {
     for (int member = 0; member < npes; member++) {
         uint64_t claim = weft_meeting_offer(&g->meeting, member)->facts[CLAIM];
         if (claim != NO_CLAIM && claim != rows)
-            return weft_meeting_fail(-EINVAL,
-                                     "PE %d: c[0].rows (or a_full->rows) is %zu, but the members' "
-                                     "a_shards have %zu rows together",
-                                     weft_team_world_pe(g->meeting.team, member), (size_t)claim,
-                                     rows);
+            return weft_fail(-EINVAL,
+                             "PE %d: c[0].rows (or a_full->rows) is %zu, but the members' "
+                             "a_shards have %zu rows together",
+                             weft_team_world_pe(g->meeting.team, member), (size_t)claim, rows);
     }
     return 0;
 }

@@ -65,10 +65,10 @@ int weft_matmul_supports(weft_dtype dtype) {
     if (dtype == WEFT_F64 ? library.f64 != NULL : library.f32 != NULL)
         return 0;
     if (dtype == WEFT_F64)
-        return weft_fail(-ENOTSUP, "no library multiplies f64 matrices: install OpenBLAS "
-                                   "(Debian, Ubuntu: libopenblas0-pthread)");
-    return weft_fail(-ENOTSUP, "no library multiplies matrices: install oneDNN or OpenBLAS "
-                               "(Debian, Ubuntu: libdnnl2, libopenblas0-pthread)");
+        return weft_fail_bare(-ENOTSUP, "no library multiplies f64 matrices: install OpenBLAS "
+                                        "(Debian, Ubuntu: libopenblas0-pthread)");
+    return weft_fail_bare(-ENOTSUP, "no library multiplies matrices: install oneDNN or OpenBLAS "
+                                    "(Debian, Ubuntu: libdnnl2, libopenblas0-pthread)");
 }
 
 static struct weft_matmul_sizes sizes_of(const weft_matrix *a, const weft_matrix *b,
@@ -199,10 +199,10 @@ static int multiply_blocks(const weft_matrix *a, const weft_matrix *b,
 
 static int failed(int error, const weft_matrix *a, const weft_matrix *c) {
     if (error == -EOVERFLOW)
-        return weft_fail(error, "%zu x %zu x %zu is more than this CBLAS can count", c->rows,
-                         c->cols, a->cols);
-    return weft_fail(error, "the library could not multiply %zu x %zu x %zu: %s", c->rows, c->cols,
-                     a->cols, strerror(-error));
+        return weft_fail_bare(error, "%zu x %zu x %zu is more than this CBLAS can count", c->rows,
+                              c->cols, a->cols);
+    return weft_fail_bare(error, "the library could not multiply %zu x %zu x %zu: %s", c->rows,
+                          c->cols, a->cols, strerror(-error));
 }
 
 struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows) {

@@ -15,7 +15,7 @@ static int assign_rows(const struct weft_meeting *meeting, struct weft_piece *pi
         row += shard;
     }
     if (row != rows)
-        return weft_meeting_fail(
+        return weft_fail(
             -EINVAL, "the members' c_shards have %zu rows together, but a->rows is %zu", row, rows);
     return 0;
 }

@@ -77,18 +77,15 @@ static int move_in_meeting(shmem_team_t team, const struct weft_vector *vector) 
 /* What can be said without the team. */
 static int check_type_on_stream(const struct weft_vector *vector) {
     char text[WEFT_WRONG_BYTES];
-    return find_wrong_type(text, vector) ? weft_fail(-EINVAL, "%s: %s", weft_current_call, text)
-                                         : 0;
+    return find_wrong_type(text, vector) ? weft_fail(-EINVAL, "%s", text) : 0;
 }
 
 static int check_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
     int root = vector->plan.sender, npes = on->team->npes;
     if (vector->call == WEFT_CALL_BROADCAST && (root < 0 || root >= npes))
-        return weft_fail(-EINVAL, "%s: root is %d, but the team has %d members", weft_current_call,
-                         root, npes);
+        return weft_fail(-EINVAL, "root is %d, but the team has %d members", root, npes);
     bool sends = weft_plan_sends(&vector->plan, on->team->my_pe) && vector->nelems > 0;
-    return sends && !vector->source ? weft_fail(-EINVAL, "%s: source is NULL", weft_current_call)
-                                    : 0;
+    return sends && !vector->source ? weft_fail(-EINVAL, "source is NULL") : 0;
 }
 
 static int enqueue_vector(const struct weft_on_stream *on, const struct weft_vector *vector) {

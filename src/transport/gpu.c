@@ -44,8 +44,9 @@ int weft_gpu_choose(int wanted, int pe, int *ordinal) {
     if (error)
         return error;
     if (wanted >= count)
-        return weft_fail(-ENODEV, "SHMEMX_DEVICE is %d, and CUDA sees %d GPUs here: set it below",
-                         wanted, count);
+        return weft_fail_bare(-ENODEV,
+                              "SHMEMX_DEVICE is %d, and CUDA sees %d GPUs here: set it below",
+                              wanted, count);
     int current = ordinal_current(count);
     *ordinal = wanted >= 0 ? wanted : current >= 0 ? current : pe % count;
     return 0;
@@ -56,10 +57,10 @@ static int device_require(weft_cu_device device, const char *name) {
     if (device_attribute(WEFT_CU_DEVICE_MAPS_MEMORY, device) &&
         device_attribute(WEFT_CU_DEVICE_EXPORTS_DESCRIPTORS, device))
         return 0;
-    return weft_fail(-ENODEV,
-                     "%s cannot map memory of other processes (virtual memory management and "
-                     "export to file descriptors)",
-                     name);
+    return weft_fail_bare(-ENODEV,
+                          "%s cannot map memory of other processes (virtual memory management and "
+                          "export to file descriptors)",
+                          name);
 }
 
 int weft_gpu_describe(struct weft_gpu *gpu, int ordinal) {
@@ -144,7 +145,7 @@ static struct weft_gpu *gpu_find(int ordinal) {
 static int gpu_add(struct weft_gpu **gpu, int ordinal) {
     struct weft_gpu *made = calloc(1, sizeof *made);
     int error =
-        made ? gpu_begin(made, ordinal) : weft_fail(-ENOMEM, "no memory for GPU %d", ordinal);
+        made ? gpu_begin(made, ordinal) : weft_fail_bare(-ENOMEM, "no memory for GPU %d", ordinal);
     if (error)
         return error;
     made->next = atomic_load(&open_gpus);
@@ -262,7 +263,7 @@ static int registration_note(void *at, size_t bytes) {
         longer[registrations.count++] = (struct registration){(uintptr_t)at, bytes};
     }
     pthread_mutex_unlock(&registrations.changing);
-    return longer ? 0 : weft_fail(-ENOMEM, "no memory to note what is registered");
+    return longer ? 0 : weft_fail_bare(-ENOMEM, "no memory to note what is registered");
 }
 
 static void registration_forget(const void *at) {
@@ -278,8 +279,8 @@ int weft_gpu_register(void *at, size_t bytes) {
     while (gpu && gpu->sees_registered_memory)
         gpu = gpu->next;
     if (gpu)
-        return weft_fail(-ENOTSUP, "%s does not see host memory at the host's addresses",
-                         gpu->name);
+        return weft_fail_bare(-ENOTSUP, "%s does not see host memory at the host's addresses",
+                              gpu->name);
     int error = weft_cuda_check(
         weft_cuda.cuMemHostRegister(at, bytes, WEFT_CU_HOST_PORTABLE | WEFT_CU_HOST_DEVICE_MAP),
         "symmetric memory of the host");

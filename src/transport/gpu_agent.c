@@ -44,7 +44,7 @@ static int agent_begin(struct weft_gpu_agent *agent) {
 static struct weft_gpu_agent *agent_add(int ordinal) {
     struct weft_gpu_agent *agent = calloc(1, sizeof *agent);
     if (!agent) {
-        weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
+        weft_fail(-ENOMEM, "no memory");
         return NULL;
     }
     agent->ordinal = ordinal;

@@ -42,10 +42,10 @@ static int image_load(struct loaded *loaded) {
     void *library = weft_library_open_beside("libweft_cuda.so");
     const void *image = library ? dlsym(library, "weft_cuda_image") : NULL;
     if (!image)
-        return weft_fail(-ENOSYS,
-                         "libweft_cuda.so, which holds Weft's kernels, is not there: build Weft "
-                         "where nvcc is (%s)",
-                         dlerror());
+        return weft_fail_bare(-ENOSYS,
+                              "libweft_cuda.so, which holds Weft's kernels, is not there: build "
+                              "Weft where nvcc is (%s)",
+                              dlerror());
     weft_cuda.cuCtxGetCurrent(&loaded->context);
     int error =
         weft_cuda_check(weft_cuda.cuModuleLoadData(&loaded->module, image), "libweft_cuda.so");
@@ -61,7 +61,7 @@ static void image_drop(struct loaded *loaded) {
 int weft_gpu_kernels_open(void) {
     struct loaded *loaded = calloc(1, sizeof *loaded), *_Atomic *at = &first_loaded;
     int error =
-        loaded ? image_load(loaded) : weft_fail(-ENOMEM, "no memory for the names of kernels");
+        loaded ? image_load(loaded) : weft_fail_bare(-ENOMEM, "no memory for the names of kernels");
     if (error) {
         if (loaded)
             image_drop(loaded);

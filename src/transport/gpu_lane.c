@@ -42,7 +42,7 @@ static char *buffer_make(size_t bytes) {
     struct buffer *buffer = malloc(sizeof *buffer);
     char *at = aligned_alloc(weft_page_bytes(), weft_page_up(bytes));
     if (!buffer || !at)
-        weft_fail(-ENOMEM, "%s: no memory to copy through", weft_current_call);
+        weft_fail(-ENOMEM, "no memory to copy through");
     else if (weft_gpu_register(at, weft_page_up(bytes)) == 0) {
         *buffer = (struct buffer){at, buffers};
         buffers = buffer;
@@ -88,7 +88,7 @@ static int lane_create(struct lane *lane) {
 static struct lane *lane_add(const struct weft_gpu_agent *agent, weft_cu_stream of) {
     struct lane *lane = calloc(1, sizeof *lane);
     if (!lane) {
-        weft_fail(-ENOMEM, "%s: no memory", weft_current_call);
+        weft_fail(-ENOMEM, "no memory");
         return NULL;
     }
     *lane = (struct lane){.of = of, .agent = agent, .thread = pthread_self(), .next = lanes};

@@ -187,7 +187,7 @@ int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort) {
     int error = weft_thread_start(&rescue.watcher, rescue_watch_main, NULL);
     if (error) {
         words_unregister();
-        return weft_fail(error, "no thread to watch over the GPU");
+        return weft_fail_bare(error, "no thread to watch over the GPU");
     }
     rescue.watching = true;
     exit_watch();
@@ -232,7 +232,7 @@ int weft_gpu_rescue_add(uint32_t *first, size_t count) {
     if (entry && entry->count < count)
         entry->count = count;
     pthread_mutex_unlock(&rescue.changing);
-    return entry ? 0 : weft_fail(-ENOMEM, "no memory for the words that the GPU waits for");
+    return entry ? 0 : weft_fail_bare(-ENOMEM, "no memory for the words that the GPU waits for");
 }
 
 void weft_gpu_rescue_note(void) {

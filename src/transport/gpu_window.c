@@ -33,12 +33,9 @@ static size_t window_committed(const struct weft_gpu_window *window) {
 int weft_gpu_window_commit(struct weft_gpu_window *window, size_t bytes, int *fd) {
     size_t offset = window_committed(window);
     if (bytes > window->slot_bytes - offset || window->nextents == WEFT_GPU_EXTENTS_MAX)
-        return weft_fail(-ENOSPC,
-                         "%s: the window of GPU memory is full: %s of %s, %u of "
-                         "%d extents",
-                         weft_current_call, weft_size(offset).text,
-                         weft_size(window->slot_bytes).text, window->nextents,
-                         WEFT_GPU_EXTENTS_MAX);
+        return weft_fail(-ENOSPC, "the window of GPU memory is full: %s of %s, %u of %d extents",
+                         weft_size(offset).text, weft_size(window->slot_bytes).text,
+                         window->nextents, WEFT_GPU_EXTENTS_MAX);
     struct weft_gpu_memory memory = {.gpu = window->gpu,
                                      .at = slot_address(window, window->mine) + offset,
                                      .bytes = weft_gpu_memory_granules(window->gpu, bytes)};

@@ -216,9 +216,11 @@ def overview(problems):
 def formats():
     """What the sources print, as regular expressions: %d and the like are anything."""
     literal = r'"(?:[^"\\\n]|\\.)*"'
+    named = r'(weft_(?:fail|job_panic)\((?:[^,"]+,)?\s*)?'  # these write the call's name in front
     for source in (ROOT / "src").rglob("*.[ch]"):
-        for text in re.findall(rf"{literal}(?:(?:\s|PRI\w+)*{literal})*", source.read_text()):
+        for front, text in re.findall(rf"{named}({literal}(?:(?:\s|PRI\w+)*{literal})*)", source.read_text()):
             text = "".join(re.findall(rf"{literal}|PRI", text)).replace('"', "").replace("PRI", "d")
+            text = "%s: " + text if front else text
             parts = re.split(r"%[-\d.*]*[a-z]+", text)
             if sum(map(len, parts)) >= 9:
                 yield re.compile(".+".join(map(re.escape, parts)))

@@ -250,7 +250,7 @@ bool measure_open(size_t size, const char **reason) {
     static char text[256];
     me = shmem_my_pe();
     if (!prepare(&host, SHMEMX_SPACE_HOST, size))
-        require(weft_fail(-ENOMEM, "no memory for %zu bytes: pass a smaller -m", size));
+        require(weft_fail_bare(-ENOMEM, "no memory for %zu bytes: pass a smaller -m", size));
     bool there = prepare(&gpu, SHMEMX_SPACE_DEVICE, size);
     if (there)
         open_stream();
