@@ -17,26 +17,31 @@ struct entry {
     uint64_t expected, to;
 };
 
-static struct entry *entry_of(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
-                              int member, int other, size_t part) {
-    struct entry *list = weft_team_workspace_of(meeting->team, member);
-    return &list[(size_t)other * p->nparts + part];
+/* A call, as its bands see it. */
+struct exchange_call {
+    struct weft_meeting *meeting;
+    const struct weft_alltoallv *p;
+    size_t elem_bytes;
+    size_t row_at;      /* where the row is in a workspace, and how much of it in one band: */
+    size_t band_nelems; /* the same on all members */
+};
+
+static struct exchange_call exchange_call_of(struct weft_meeting *meeting,
+                                             const struct weft_alltoallv *p) {
+    size_t list = (size_t)meeting->team->npes * p->nparts * sizeof(struct entry);
+    size_t row_at = weft_page_up(list), elem = weft_element_bytes(p->dtype);
+    size_t room = weft_team_workspace_capacity() - row_at;
+    return (struct exchange_call){meeting, p, elem, row_at, weft_band_width(room, elem)};
 }
 
-/* Where the row is in a workspace, and how much of it in one band: the same on all members. */
-static size_t row_at(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
-    size_t list = (size_t)meeting->team->npes * p->nparts * sizeof(struct entry);
-    return weft_page_up(list);
+static struct entry *entry_of(const struct exchange_call *c, int member, int other, size_t part) {
+    struct entry *list = weft_team_workspace_of(c->meeting->team, member);
+    return &list[(size_t)other * c->p->nparts + part];
 }
 
 size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting) {
     size_t half = weft_team_workspace_capacity() / 2;
     return weft_page_down(half) / sizeof(struct entry) / (size_t)meeting->team->npes;
-}
-
-static size_t band_nelems(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
-    size_t room = weft_team_workspace_capacity() - row_at(meeting, p);
-    return weft_band_width(room, weft_element_bytes(p->dtype));
 }
 
 /* The elements of a part that are read in a band, counted from its first one. What is read where it
@@ -57,9 +62,10 @@ static struct range range_of(const struct entry *entry, bool in_row, size_t band
 
 /* --- What a member shows --------------------------------------------------------------------- */
 
-static void write_list(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
-    size_t from = 0, to = 0, n = (size_t)meeting->team->npes * p->nparts;
-    struct entry *list = entry_of(meeting, p, meeting->team->my_pe, 0, 0);
+static void write_list(const struct exchange_call *c) {
+    const struct weft_alltoallv *p = c->p;
+    size_t from = 0, to = 0, n = (size_t)c->meeting->team->npes * p->nparts;
+    struct entry *list = entry_of(c, c->meeting->team->my_pe, 0, 0);
     for (size_t i = 0; i < n; i++) {
         list[i] = (struct entry){.sent = p->source_nelems[i], .expected = p->dest_nelems[i]};
         list[i].from = list[i].shown_at = p->source_offsets ? p->source_offsets[i] : from;
@@ -70,153 +76,137 @@ static void write_list(const struct weft_meeting *meeting, const struct weft_all
 }
 
 /* Gives the parts to others their places in the row; returns its length. */
-static size_t place_parts(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+static size_t place_parts(const struct exchange_call *c) {
     size_t end = 0;
-    for (int distance = 1; distance < meeting->team->npes; distance++)
-        for (size_t part = 0; part < p->nparts; part++) {
-            int member = weft_meeting_member(meeting, distance);
-            struct entry *entry = entry_of(meeting, p, meeting->team->my_pe, member, part);
+    for (int distance = 1; distance < c->meeting->team->npes; distance++)
+        for (size_t part = 0; part < c->p->nparts; part++) {
+            int member = weft_meeting_member(c->meeting, distance);
+            struct entry *entry = entry_of(c, c->meeting->team->my_pe, member, part);
             entry->shown_at = end;
             end += entry->sent;
         }
     return end;
 }
 
-static void stage_row(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
-                      size_t band) {
-    size_t element = weft_element_bytes(p->dtype), width = band_nelems(meeting, p);
+static void stage_row(const void *call, size_t band) {
+    const struct exchange_call *c = call;
+    const struct weft_meeting *meeting = c->meeting;
+    size_t element = c->elem_bytes, width = c->band_nelems;
     int me = meeting->team->my_pe;
     if (meeting->mine.input.space != WEFT_SPACE_WORKSPACE)
         return;
     char *row = weft_place_at(meeting->mine.input, meeting->team, me);
     for (int distance = 1; distance < meeting->team->npes; distance++)
-        for (size_t part = 0; part < p->nparts; part++) {
+        for (size_t part = 0; part < c->p->nparts; part++) {
             int member = weft_meeting_member(meeting, distance);
-            const struct entry *entry = entry_of(meeting, p, me, member, part);
+            const struct entry *entry = entry_of(c, me, member, part);
             struct range range = range_of(entry, true, band, width);
-            const char *from = (const char *)p->source + (entry->from + range.first) * element;
+            const char *from = (const char *)c->p->source + (entry->from + range.first) * element;
             if (range.nelems > 0)
                 memcpy(row + (entry->shown_at + range.first - band * width) * element, from,
                        range.nelems * element);
         }
 }
 
-static void offer_row(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
-    size_t row = place_parts(meeting, p), width = band_nelems(meeting, p),
-           first = row_at(meeting, p);
-    meeting->mine.input = (struct weft_place){WEFT_SPACE_WORKSPACE, first};
+static void offer_row(const struct exchange_call *c) {
+    struct weft_meeting *meeting = c->meeting;
+    size_t row = place_parts(c), shown = row < c->band_nelems ? row : c->band_nelems;
+    meeting->mine.input = (struct weft_place){WEFT_SPACE_WORKSPACE, c->row_at};
     meeting->mine.facts[ROW] = row;
-    weft_meeting_commit(meeting,
-                        first + (row < width ? row : width) * weft_element_bytes(p->dtype));
+    weft_meeting_commit(meeting, c->row_at + shown * c->elem_bytes);
     if (!weft_meeting_refused(meeting))
-        stage_row(meeting, p, 0);
+        stage_row(c, 0);
 }
 
 void weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+    struct exchange_call c = exchange_call_of(meeting, p);
     meeting->mine.facts[DTYPE] = (uint64_t)p->dtype;
     meeting->mine.facts[NPARTS] = p->nparts;
-    weft_meeting_commit(meeting, row_at(meeting, p));
+    weft_meeting_commit(meeting, c.row_at);
     if (weft_meeting_refused(meeting))
         return;
-    write_list(meeting, p);
+    write_list(&c);
     meeting->mine.input = weft_place_of(p->source, p->source_bytes);
     if (meeting->mine.input.space == WEFT_SPACE_PRIVATE && meeting->team->npes > 1)
-        offer_row(meeting, p);
+        offer_row(&c);
 }
 
 /* --- What the others find -------------------------------------------------------------------- */
 
 /* What `sender` sends to `receiver`, who may expect something else. */
-static int compare_pair(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
-                        int sender, int receiver) {
-    for (size_t part = 0; part < p->nparts; part++) {
-        size_t sent = entry_of(meeting, p, sender, receiver, part)->sent;
-        size_t expected = entry_of(meeting, p, receiver, sender, part)->expected;
+static int compare_pair(const struct exchange_call *c, int sender, int receiver) {
+    const struct weft_team *team = c->meeting->team;
+    size_t nparts = c->p->nparts;
+    for (size_t part = 0; part < nparts; part++) {
+        size_t sent = entry_of(c, sender, receiver, part)->sent;
+        size_t expected = entry_of(c, receiver, sender, part)->expected;
         if (sent != expected)
             return weft_fail(
                 -EINVAL, "source_nelems[%zu] is %zu on PE %d, but dest_nelems[%zu] is %zu on PE %d",
-                (size_t)receiver * p->nparts + part, sent,
-                weft_team_world_pe(meeting->team, sender), (size_t)sender * p->nparts + part,
-                expected, weft_team_world_pe(meeting->team, receiver));
+                (size_t)receiver * nparts + part, sent, weft_team_world_pe(team, sender),
+                (size_t)sender * nparts + part, expected, weft_team_world_pe(team, receiver));
     }
     return 0;
 }
 
 int weft_alltoallv_compare(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+    struct exchange_call c = exchange_call_of(meeting, p);
     int npes = meeting->team->npes, error = 0;
     for (int sender = 0; sender < npes && !error; sender++)
         for (int receiver = 0; receiver < npes && !error; receiver++)
-            error = compare_pair(meeting, p, sender, receiver);
+            error = compare_pair(&c, sender, receiver);
     if (error) /* nobody writes its list again while another reads it */
         weft_sync_barrier(meeting->team);
     return error;
 }
 
-static bool shows_row(const struct weft_meeting *meeting, int member) {
-    return weft_meeting_offer(meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
-}
-
 /* How many bands it takes to show all rows: the same on all members. */
-static size_t count_row_bands(const struct weft_meeting *meeting, const struct weft_alltoallv *p) {
+static size_t count_row_bands(const struct exchange_call *c) {
     size_t most = 0;
-    for (int member = 0; member < meeting->team->npes; member++) {
-        size_t row = weft_meeting_offer(meeting, member)->facts[ROW];
+    for (int member = 0; member < c->meeting->team->npes; member++) {
+        size_t row = weft_meeting_offer(c->meeting, member)->facts[ROW];
         most = row > most ? row : most;
     }
-    return weft_band_count(most, band_nelems(meeting, p));
+    return weft_band_count(most, c->band_nelems);
 }
 
 /* Where a member's `from` is read here: its first element, or that of the band. */
-static const char *shown_by(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
-                            int member) {
-    if (member == meeting->team->my_pe)
-        return p->source;
-    struct weft_place place = weft_meeting_offer(meeting, member)->input;
-    return place.space == WEFT_SPACE_PRIVATE ? NULL : weft_place_at(place, meeting->team, member);
+static const char *shown_by(const struct exchange_call *c, int member) {
+    if (member == c->meeting->team->my_pe)
+        return c->p->source;
+    struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
+    return place.space == WEFT_SPACE_PRIVATE ? NULL
+                                             : weft_place_at(place, c->meeting->team, member);
 }
 
 /* What comes from a member in a band. */
-static void take_parts(const struct weft_meeting *meeting, const struct weft_alltoallv *p,
-                       int member, size_t band) {
-    int me = meeting->team->my_pe;
-    bool in_row = member != me && shows_row(meeting, member);
-    size_t element = weft_element_bytes(p->dtype), width = band_nelems(meeting, p);
-    const char *shown = shown_by(meeting, p, member);
-    for (size_t part = 0; part < p->nparts; part++) {
-        const struct entry *theirs = entry_of(meeting, p, member, me, part);
+static void take_parts(const struct exchange_call *c, int member, size_t band) {
+    int me = c->meeting->team->my_pe;
+    bool in_row =
+        member != me && weft_meeting_offer(c->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
+    size_t element = c->elem_bytes, width = c->band_nelems;
+    const char *shown = shown_by(c, member);
+    for (size_t part = 0; part < c->p->nparts; part++) {
+        const struct entry *theirs = entry_of(c, member, me, part);
         struct range range = range_of(theirs, in_row, band, width);
         size_t at = theirs->shown_at + range.first - (in_row ? band * width : 0);
-        size_t to = entry_of(meeting, p, me, member, part)->to + range.first;
+        size_t to = entry_of(c, me, member, part)->to + range.first;
         if (range.nelems > 0)
-            memcpy((char *)p->dest + to * element, shown + at * element, range.nelems * element);
+            memcpy((char *)c->p->dest + to * element, shown + at * element, range.nelems * element);
     }
 }
 
-/* A call, as its bands see it. */
-struct moved {
-    const struct weft_meeting *meeting;
-    const struct weft_alltoallv *exchange;
-};
-
-static void stage_row_band(const void *call, size_t band) {
-    const struct moved *moved = call;
-    stage_row(moved->meeting, moved->exchange, band);
-}
-
-static int take_row_band(const void *call, size_t band) {
-    const struct moved *moved = call;
-    for (int distance = 1; distance <= moved->meeting->team->npes; distance++)
-        take_parts(moved->meeting, moved->exchange, weft_meeting_member(moved->meeting, distance),
-                   band);
+static int take_row(const void *call, size_t band) {
+    const struct exchange_call *c = call;
+    for (int distance = 1; distance <= c->meeting->team->npes; distance++)
+        take_parts(c, weft_meeting_member(c->meeting, distance), band);
     return 0;
 }
 
 void weft_alltoallv_move(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
-    struct moved moved = {meeting, p};
-    struct weft_bands bands = {.meeting = meeting,
-                               .count = count_row_bands(meeting, p),
-                               .stage = stage_row_band,
-                               .take = take_row_band};
-    weft_bands_run(&bands, &moved);
+    struct exchange_call c = exchange_call_of(meeting, p);
+    struct weft_bands bands = {
+        .meeting = meeting, .count = count_row_bands(&c), .stage = stage_row, .take = take_row};
+    weft_bands_run(&bands, &c);
     weft_sync_barrier(meeting->team);
 }

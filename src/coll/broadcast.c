@@ -6,31 +6,25 @@
 #include "coll/collective.h"
 #include "coll/packet.h"
 
-static void copy_unless_same(void *dest, const void *source, size_t bytes, bool stream) {
-    struct weft_pieces piece = {bytes, 1, 0, 0, stream};
+static void broadcast_packet(const struct weft_group *group, void *dest, const void *source,
+                             size_t bytes, int root) {
+    struct weft_team *team = group->team;
+    bool inside = weft_choice_packet(WEFT_BROADCAST, bytes, group->npes), sends = group->me == root;
+    struct weft_pieces piece = {bytes, 1, 0, 0, !inside && weft_stream_wanted(2 * bytes)};
+    weft_packet_next(team);
+    if (sends) {
+        struct weft_packet *packet = weft_packet_mine(team);
+        if (inside)
+            weft_rma_copy(packet->payload, source, bytes);
+        weft_packet_send(team);
+    } else {
+        const struct weft_packet *packet = weft_packet_from(team, root);
+        source = inside ? packet->payload : weft_group_near(group, source, bytes, root);
+    }
     if (dest != source)
         weft_pieces_copy(dest, source, &piece);
-}
-
-static void broadcast_send(const struct weft_group *group, void *dest, const void *source,
-                           size_t bytes, bool inside) {
-    struct weft_team *team = group->team;
-    struct weft_packet *packet = weft_packet_mine(team);
-    if (inside)
-        weft_rma_copy(packet->payload, source, bytes);
-    weft_packet_send(team);
-    copy_unless_same(dest, source, bytes, !inside && weft_stream_wanted(2 * bytes));
-    if (!inside)
+    if (sends && !inside)
         weft_packets_wait_read(team, team->packet_epoch);
-    weft_packet_finish(team);
-}
-
-static void broadcast_receive(const struct weft_group *group, void *dest, const void *source,
-                              size_t bytes, int root, bool inside) {
-    struct weft_team *team = group->team;
-    const struct weft_packet *packet = weft_packet_from(team, root);
-    const void *from = inside ? packet->payload : weft_group_near(group, source, bytes, root);
-    copy_unless_same(dest, from, bytes, !inside && weft_stream_wanted(2 * bytes));
     weft_packet_finish(team);
 }
 
@@ -43,10 +37,5 @@ void weft_group_broadcast(const struct weft_group *group, void *dest, const void
         weft_plan_copy(group, mover, &plan, writes ? dest : (void *)source, source);
         return;
     }
-    bool inside = weft_choice_packet(WEFT_BROADCAST, bytes, group->npes);
-    weft_packet_next(group->team);
-    if (group->me == root)
-        broadcast_send(group, dest, source, bytes, inside);
-    else
-        broadcast_receive(group, dest, source, bytes, root, inside);
+    broadcast_packet(group, dest, source, bytes, root);
 }

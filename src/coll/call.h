@@ -20,6 +20,13 @@ enum weft_call {
     WEFT_CALL_RESERVE,
 };
 
+/* The public name, and the facts that must be equal, as users know them. */
+#define WEFT_OFFER_FACTS 5
+struct weft_call_row {
+    const char *name, *facts[WEFT_OFFER_FACTS];
+};
+extern const struct weft_call_row weft_calls[];
+
 /* The public name; "a tensor call" for a number that is none. */
 const char *weft_call_name(uint32_t call);
 

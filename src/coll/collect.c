@@ -90,16 +90,14 @@ static void pull_all(const struct weft_group *group, const struct weft_mover *mo
     }
 }
 
-/* Who brings nothing may pass any source: where there are devices at all, a GPU may have to pull.
- */
 void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes) {
-    const struct weft_mover *mover = weft_job.devices ? &weft_mover_device : &weft_mover_near;
+    const struct weft_mover *mover = weft_mover_of_any();
     struct brought all[group->npes];
     mover->complete();
     bool pulls = group->team ? collect_packets(group, mover, source, bytes, all)
                              : collect_sizes(group, source, bytes, all);
     pull_all(group, mover, dest, all);
     if (pulls)
-        mover->meet(group);
+        weft_mover_meet(mover, group);
 }

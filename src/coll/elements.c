@@ -58,38 +58,25 @@ const char *weft_op_name(weft_op op) {
     return (size_t)op < sizeof names / sizeof *names ? names[op] : "?";
 }
 
-#define WIDEN(NAME, T, VALUE)                                                                \
-    WEFT_WIDEST static void NAME(float *restrict dest, const T *restrict source, size_t n) { \
-        for (size_t i = 0; i < n; i++)                                                       \
-            dest[i] = VALUE(source[i]);                                                      \
+/* VALUE is of `a`, an element of the source. */
+#define CONVERT(NAME, TO, FROM, VALUE)                                                       \
+    WEFT_WIDEST static void NAME(TO *restrict dest, const FROM *restrict source, size_t n) { \
+        for (size_t i = 0; i < n; i++) {                                                     \
+            FROM a = source[i];                                                              \
+            dest[i] = VALUE;                                                                 \
+        }                                                                                    \
     }
-WIDEN(widen_bf16, uint16_t, weft_float_of_bf16)
-WIDEN(widen_f16, uint16_t, weft_float_of_f16)
-WIDEN(widen_f8e4m3, uint8_t, weft_float_of_f8e4m3)
-WIDEN(widen_f8e5m2, uint8_t, weft_float_of_f8e5m2)
-#undef WIDEN
-
-WEFT_WIDEST static void narrow_bf16(uint16_t *restrict dest, const float *restrict source,
-                                    size_t n) {
-    for (size_t i = 0; i < n; i++)
-        dest[i] = weft_bf16_of_float(source[i]);
-}
-
-WEFT_WIDEST static void narrow_f16(uint16_t *restrict dest, const float *restrict source,
-                                   size_t n) {
-    for (size_t i = 0; i < n; i++)
-        dest[i] = weft_f16_of_float(source[i]);
-}
-
-#define WIDEN_BF16(NAME, VALUE)                                                           \
-    WEFT_WIDEST static void NAME(uint16_t *restrict dest, const uint8_t *restrict source, \
-                                 size_t n) {                                              \
-        for (size_t i = 0; i < n; i++)                                                    \
-            dest[i] = (uint16_t)(weft_bits_of_float(VALUE(source[i])) >> 16);             \
-    }
-WIDEN_BF16(bf16_of_f8e4m3, weft_float_of_f8e4m3)
-WIDEN_BF16(bf16_of_f8e5m2, weft_float_of_f8e5m2)
-#undef WIDEN_BF16
+CONVERT(widen_bf16, float, uint16_t, weft_float_of_bf16(a))
+CONVERT(widen_f16, float, uint16_t, weft_float_of_f16(a))
+CONVERT(widen_f8e4m3, float, uint8_t, weft_float_of_f8e4m3(a))
+CONVERT(widen_f8e5m2, float, uint8_t, weft_float_of_f8e5m2(a))
+CONVERT(narrow_bf16, uint16_t, float, weft_bf16_of_float(a))
+CONVERT(narrow_f16, uint16_t, float, weft_f16_of_float(a))
+CONVERT(bf16_of_f8e4m3, uint16_t, uint8_t,
+        (uint16_t)(weft_bits_of_float(weft_float_of_f8e4m3(a)) >> 16))
+CONVERT(bf16_of_f8e5m2, uint16_t, uint8_t,
+        (uint16_t)(weft_bits_of_float(weft_float_of_f8e5m2(a)) >> 16))
+#undef CONVERT
 
 void weft_elements_widen_bf16(uint16_t *dest, const void *source, weft_dtype dtype, size_t nelems) {
     (dtype == WEFT_F8E4M3 ? bf16_of_f8e4m3 : bf16_of_f8e5m2)(dest, source, nelems);
@@ -187,49 +174,36 @@ struct reduction_block {
     size_t row, col, nelems;
 };
 
-/* The block of source s as floats: where it lies, or converted into `room`. */
-static const float *block_floats(const struct reduction_block *block, int s, float *room) {
+/* The block of source s: where it lies, or converted into `room` if it is to be floats. */
+static const void *block_of(const struct reduction_block *block, int s, float *room) {
     const weft_matrix *source = &block->sources[s];
     const void *at = weft_matrix_at(source, block->row, block->col);
-    if (source->dtype == WEFT_F32)
+    if (source->dtype == WEFT_F32 || element_of(source->dtype)->kind != WIDENED)
         return at;
     weft_elements_widen(room, at, source->dtype, block->nelems);
     return room;
 }
 
-/* The sums alternate between two arrays; the last goes to dest if the type is right. */
-static void reduce_widened(const struct reduction_block *block, const weft_matrix *dest) {
-    const struct weft_fold *fold = fold_of(WEFT_F32, block->op);
-    float sums[2][BLOCK_ELEMS], room[BLOCK_ELEMS], *to = NULL;
-    void *at = weft_matrix_at(dest, block->row, block->col);
-    const float *result = block_floats(block, 0, sums[0]);
-    for (int s = 1; s < block->nsources; s++) {
-        bool last = s + 1 == block->nsources && dest->dtype == WEFT_F32;
-        to = last ? at : sums[s % 2];
-        fold->pair(to, result, block_floats(block, s, room), block->nelems);
-        result = to;
-    }
-    if (block->op == WEFT_AVG && to)
-        divide_elements(to, WEFT_NUMBER_FLOAT, block->nsources, block->nelems);
-    if (at != result)
-        weft_elements_narrow(at, dest->dtype, result, block->nelems);
-}
-
-static void reduce_folded(const struct reduction_block *block, const weft_matrix *dest) {
-    _Alignas(64) char room[BLOCK_ELEMS * ELEMENT_BYTES_MAX];
-    const struct weft_fold *fold = fold_of(dest->dtype, block->op);
+/* Floats of any width are added as floats, and what comes of the last source goes to dest if the
+ * type is right. */
+static void reduce_block(const struct reduction_block *block, const weft_matrix *dest) {
+    _Alignas(64) char first[BLOCK_ELEMS * ELEMENT_BYTES_MAX];
+    _Alignas(64) float room[BLOCK_ELEMS];
+    weft_dtype dtype = element_of(dest->dtype)->kind == WIDENED ? WEFT_F32 : dest->dtype;
+    const struct weft_fold *fold = fold_of(dtype, block->op);
     void *at = weft_matrix_at(dest, block->row, block->col), *to = NULL;
-    const void *result = weft_matrix_at(&block->sources[0], block->row, block->col);
+    const void *result = block_of(block, 0, (float *)first);
     for (int s = 1; s < block->nsources; s++) {
-        to = s + 1 == block->nsources ? at : room;
-        fold->pair(to, result, weft_matrix_at(&block->sources[s], block->row, block->col),
-                   block->nelems);
+        to = s + 1 == block->nsources && dest->dtype == dtype ? at : first;
+        fold->pair(to, result, block_of(block, s, room), block->nelems);
         result = to;
     }
     if (block->op == WEFT_AVG && to)
-        divide_elements(to, element_of(dest->dtype)->number, block->nsources, block->nelems);
-    if (at != result)
-        memcpy(at, result, block->nelems * weft_element_bytes(dest->dtype));
+        divide_elements(to, element_of(dtype)->number, block->nsources, block->nelems);
+    if (at != result && dest->dtype == dtype)
+        memcpy(at, result, block->nelems * weft_element_bytes(dtype));
+    else if (at != result)
+        weft_elements_narrow(at, dest->dtype, result, block->nelems);
 }
 
 /* Asks for the same block of the next row: a peer's product comes from another core's cache, and
@@ -255,10 +229,7 @@ void weft_elements_reduce(const weft_matrix *dest, const weft_matrix *sources, i
             size_t left = dest->cols - block.col;
             block.nelems = left < BLOCK_ELEMS ? left : BLOCK_ELEMS;
             prefetch_below(&block);
-            if (element_of(dest->dtype)->kind == WIDENED)
-                reduce_widened(&block, dest);
-            else
-                reduce_folded(&block, dest);
+            reduce_block(&block, dest);
         }
 }
 

@@ -11,22 +11,6 @@
 #include "coll/elements.h"
 #include "coll/lost_member.h"
 
-/* The facts that must be equal, by the names that users know them by. */
-static const char *const facts[][WEFT_OFFER_FACTS] = {
-    [WEFT_CALL_ALL_REDUCE] = {"dtype", "op", "nelems"},
-    [WEFT_CALL_ALL_GATHER] = {"dtype", "nelems"},
-    [WEFT_CALL_REDUCE_SCATTER] = {"dtype", "op", "nelems"},
-    [WEFT_CALL_BROADCAST] = {"dtype", "nelems", "root"},
-    [WEFT_CALL_ALL_TO_ALL] = {"dtype", "nelems"},
-    [WEFT_CALL_ALL_TO_ALLV] = {"dtype", "nparts"},
-    [WEFT_CALL_ALL_GATHER_MATMUL] = {"dtype", "a_shard->cols"},
-    [WEFT_CALL_ALL_GATHER_SCALED_MATMUL] = {"dtype", "a_shard->cols"},
-    [WEFT_CALL_MATMUL_REDUCE_SCATTER] = {"dtype", "op", "a->rows", "b->cols"},
-    [WEFT_CALL_SCALED_MATMUL_REDUCE_SCATTER] = {"c_shard->dtype", "op", "a->rows", "b->cols"},
-    [WEFT_CALL_MATMUL_ALL_REDUCE] = {"dtype", "op", "a->rows", "b->cols"},
-    [WEFT_CALL_RESERVE] = {NULL},
-};
-
 /* Checked mode reads a post of ours as one of its own, which has another mark, and finds the call
  * where it keeps its name. */
 _Static_assert(offsetof(struct weft_offer, call) == offsetof(struct weft_entry, call),
@@ -110,7 +94,7 @@ static int compare_offers(const struct weft_meeting *meeting, int member,
         return weft_fail_bare(-EINVAL,
                               "%s on PE %d, but %s on PE %d: members must make the same calls",
                               weft_call_name(first->call), pe0, weft_call_name(offer->call), pe);
-    const char *const *names = facts[first->call];
+    const char *const *names = weft_calls[first->call].facts;
     for (int fact = 0; fact < WEFT_OFFER_FACTS && names[fact]; fact++) {
         uint64_t theirs = offer->facts[fact], common = first->facts[fact];
         char text[2][32];

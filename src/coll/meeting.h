@@ -20,11 +20,10 @@
 #include "coll/call.h"
 #include "coll/place.h"
 
-#define WEFT_OFFER_FACTS 5
 #define WEFT_OFFER_BYTES 128
 
-/* What one member shows. The first facts must be the same on all members; which, and what they are
- * called in messages, is a table in meeting.c. */
+/* What one member shows. The first facts must be the same on all members, by the table in
+ * coll/call.c. */
 struct weft_offer {
     int32_t status; /* 0, or the negative errno of a refusal whose reason is in text */
     uint32_t call;

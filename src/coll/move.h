@@ -14,7 +14,6 @@
 #include "core/rma.h"
 #include "coll/fold.h"
 #include "coll/group.h"
-#include "coll/stream.h"
 
 /* What moves at once: `count` pieces of `bytes` each, which begin so many bytes apart on either
  * side.
@@ -26,10 +25,6 @@ struct weft_pieces {
 };
 
 struct weft_mover {
-    /* No member leaves before every member has entered; what a member has begun before, its own
-     * transfers among it, is complete for all behind it. */
-    void (*meet)(const struct weft_group *group);
-
     /* Completes what this member has begun: without waiting for anybody. */
     void (*complete)(void);
 
@@ -50,12 +45,34 @@ struct weft_mover {
 };
 extern const struct weft_mover weft_mover_near, weft_mover_device;
 
+/* Copies past the cache. Where a collective moves more than the last-level cache holds, its results
+ * leave the cache again before anyone reads them, and a plain store would first read the line that
+ * it overwrites: non-temporal stores do not. The C library's memcpy does so by the size of one
+ * copy; here all that a member touches in the call counts: whether a collective in which each
+ * member reads and writes `bytes` in all should stream. What is stored so is visible to others like
+ * plain stores. */
+bool weft_stream_wanted(size_t bytes);
+void weft_stream_copy(void *dest, const void *source, size_t bytes);
+
 /* Who moves between these symmetric arrays: the same on all members, whose arrays are the same
  * objects. */
 static inline const struct weft_mover *weft_mover_of(const void *dest, const void *source) {
     bool device = __builtin_expect(weft_job.devices, 0) &&
                   (weft_space_holds(dest) || weft_space_holds(source));
     return device ? &weft_mover_device : &weft_mover_near;
+}
+
+/* The same where members may bring different sources, and any if nothing is to be read there: a GPU
+ * may have to pull if there are devices at all. */
+static inline const struct weft_mover *weft_mover_of_any(void) {
+    return weft_job.devices ? &weft_mover_device : &weft_mover_near;
+}
+
+/* No member leaves before every member has entered; what a member has begun before, its own
+ * transfers among it, is complete for all behind it. */
+static inline void weft_mover_meet(const struct weft_mover *mover, const struct weft_group *group) {
+    mover->complete();
+    group->sync(group);
 }
 
 /* dest <- source, both of them mapped here. */

@@ -7,12 +7,6 @@ static void device_complete(void) {
     weft_route_quiet();
 }
 
-/* What this member has begun is part of what it brings. */
-static void device_meet(const struct weft_group *group) {
-    weft_route_quiet();
-    group->sync(group);
-}
-
 static int pull_pieces(void *dest, const void *source, const struct weft_pieces *pieces, int pe) {
     ptrdiff_t elem = (ptrdiff_t)pieces->bytes;
     struct weft_strided shape = {pieces->bytes, 1, pieces->count, pieces->dest_step / elem,
@@ -44,4 +38,4 @@ static void device_push(const struct weft_group *group, void *dest, const void *
 }
 
 const struct weft_mover weft_mover_device = {
-    .meet = device_meet, .complete = device_complete, .pull = device_pull, .push = device_push};
+    .complete = device_complete, .pull = device_pull, .push = device_push};

@@ -3,10 +3,6 @@
 #include "coll/move.h"
 #include "coll/split.h"
 
-static void near_meet(const struct weft_group *group) {
-    group->sync(group);
-}
-
 /* A store is complete when the next one begins. */
 static void near_complete(void) {}
 
@@ -55,7 +51,7 @@ static void near_fold(const struct weft_group *group, void *dest, const void *so
     size_t end = weft_split_begin(folding->nelems, grain, group->me + 1, group->npes);
     struct weft_chunk chunk = {.sources = sources, .dests = dests, .n = group->npes};
     chunk.first = weft_split_begin(folding->nelems, grain, group->me, group->npes);
-    near_meet(group);
+    group->sync(group);
     for (; chunk.first < end; chunk.first += step) {
         chunk.nelems = end - chunk.first < step ? end - chunk.first : step;
         if (folding->of == WEFT_FOLD_OF_ALL)
@@ -63,11 +59,10 @@ static void near_fold(const struct weft_group *group, void *dest, const void *so
         else
             weft_fold_scan(folding, &chunk);
     }
-    near_meet(group);
+    group->sync(group);
 }
 
-const struct weft_mover weft_mover_near = {.meet = near_meet,
-                                           .complete = near_complete,
+const struct weft_mover weft_mover_near = {.complete = near_complete,
                                            .pull = near_pull,
                                            .push = near_push,
                                            .fold = near_fold,

@@ -23,7 +23,7 @@ void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mov
     }
     plan->pieces.stream = is_streamed(group, plan);
     if (!mover->own_first)
-        mover->meet(group);
+        weft_mover_meet(mover, group);
     for (int distance = 0; distance < group->npes; distance++) {
         int member = weft_group_member(group, distance);
         char *to = weft_plan_dest(plan, dest, member);
@@ -31,9 +31,9 @@ void weft_plan_copy(const struct weft_group *group, const struct weft_mover *mov
         if (weft_plan_sends(plan, member) && !in_place)
             mover->pull(group, to, from, &plan->pieces, member);
         if (distance == 0 && mover->own_first)
-            mover->meet(group);
+            weft_mover_meet(mover, group);
     }
-    mover->meet(group);
+    weft_mover_meet(mover, group);
 }
 
 /* --- Reductions ------------------------------------------------------------------------------ */
@@ -92,13 +92,13 @@ void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mov
     struct fold_stage stage = {.first = weft_split_begin(nelems, grain, group->me, group->npes),
                                .parts = parts};
     stage.result = folding->of == WEFT_FOLD_OF_ALL ? parts[group->npes] : NULL;
-    mover->meet(group);
+    weft_mover_meet(mover, group);
     for (; stage.first < end; stage.first += step) {
         stage.nelems = end - stage.first < step ? end - stage.first : step;
         pull_parts(group, mover, &stage, source, elem);
         fold_parts(group, &stage, folding);
         push_results(group, mover, &stage, dest, elem);
     }
-    mover->meet(group);
+    weft_mover_meet(mover, group);
     free(room);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/stream.h"
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -7,7 +6,7 @@
 #include <emmintrin.h>
 #endif
 #include "base/machine.h"
-#include "core/job.h"
+#include "coll/move.h"
 
 /* Twice a PE's share of the last-level cache. Read once. Where both arrays just fill the share,
  * much is still there in the next call (2 PEs, 32 MiB: all-to-all of 4 MiB took 1.1 to 1.2 of plain

@@ -45,7 +45,7 @@ static bool check_arrays(struct weft_meeting *meeting, const struct weft_vector 
                               sends ? source * plan->pieces.bytes : 0, instead);
 }
 
-/* In the order of the table in coll/meeting.c. */
+/* In the order of the table in coll/call.c. */
 static void show_facts(struct weft_meeting *meeting, const struct weft_vector *vector) {
     uint64_t *fact = meeting->mine.facts;
     *fact++ = (uint64_t)vector->dtype;
