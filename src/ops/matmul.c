@@ -27,7 +27,7 @@ static _Thread_local struct scratch {
 } scratch;
 
 static void open_libraries(void) {
-    weft_matmul_begin(WEFT_MATMUL_OPEN);
+    weft_matmul_begin();
     weft_matmul_open_onednn(&library);
     weft_matmul_open_blas(&library);
     weft_matmul_end();
@@ -89,7 +89,7 @@ static int multiply(const weft_matrix *a, const weft_matrix *b, const weft_matri
     }
     struct weft_matmul_sizes sizes = sizes_of(a, b, c);
     int threads = threads_share(), error;
-    weft_matmul_begin(a->dtype);
+    weft_matmul_begin();
     if (a->dtype == WEFT_F64)
         error = library.f64(sizes, threads, a->data, b->data, c->data);
     else if (a->dtype == WEFT_BF16)
@@ -211,7 +211,7 @@ struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows) {
     if (weft_matmul_supports(b->dtype) || b->dtype != WEFT_F32 || !library.packed_f32 ||
         rows == 0 || b->rows == 0 || b->cols == 0)
         return factor;
-    weft_matmul_begin(WEFT_MATMUL_PACK);
+    weft_matmul_begin();
     size_t bytes = library.packed_f32_bytes(sizes, factor.threads);
     float *packed =
         bytes > 0 ? scratch_floats((bytes + sizeof *packed - 1) / sizeof *packed) : NULL;
@@ -224,7 +224,7 @@ struct weft_factor weft_matmul_pack(const weft_matrix *b, size_t rows) {
 int weft_matmul_by(const weft_matrix *a, const struct weft_factor *b, const weft_matrix *c) {
     if (!b->packed || c->rows == 0)
         return weft_matmul(a, &b->b, NULL, c);
-    weft_matmul_begin(WEFT_MATMUL_PACKED);
+    weft_matmul_begin();
     int error = library.packed_f32(sizes_of(a, &b->b, c), b->threads, a->data, b->packed, c->data);
     weft_matmul_end();
     return error ? failed(error, a, c) : 0;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include "ops/matmul.h"
+#include "ops/matmul_exit.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_NO_TRANS = 111 }; /* of cblas.h */
 
@@ -93,6 +94,7 @@ void weft_matmul_open_blas(struct weft_matmul_library *library) {
     void *blas = open_blas();
     if (!blas)
         return;
+    weft_matmul_outlast(blas);
     *(void **)&cblas_sgemm = dlsym(blas, "cblas_sgemm");
     *(void **)&cblas_dgemm = dlsym(blas, "cblas_dgemm");
     *(void **)&set_threads = dlsym(blas, "openblas_set_num_threads");

@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exit handlers run in the reverse order of their registration, and ours has to come before the
- * libraries'. They register some within their first product of a kind, which makes its kernels and
- * may take a tenth of a second: meanwhile a thread keeps ours the last. An exit in the moment
- * between is theirs to survive. */
+/* Exit handlers run in the reverse order of their registration. A library registers some within its
+ * first products, as it makes their kernels: behind ours, whenever that came, and before those
+ * products end. So the function that it registers them by is replaced in its own table of imports,
+ * and each of its handlers waits for the products first. */
 #include "ops/matmul_exit.h"
-#include <pthread.h>
+#include <dlfcn.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/size.h"
 
 static _Atomic int under_way;
 static _Atomic bool exiting;
 static _Thread_local bool exits; /* this thread does: its handlers may still multiply */
 static _Thread_local int own;    /* 1 within a product: an exit from there waits for the others */
-
-/* This thread's first product of a kind that nobody had begun before. */
-static _Thread_local struct first {
-    _Atomic bool over;
-    bool watched;
-    pthread_t watcher;
-} first;
 
 static void await_products(void) {
     exits = true;
@@ -32,40 +27,9 @@ static void await_products(void) {
         weft_clock_sleep_ms(1);
 }
 
-static void *stay_last(void *product) {
-    enum { CLOSE_LOOKS = 64, PAUSE_MS_MAX = 50 };
-    long pause_ms = 1;
-    for (int looks = 0; !atomic_load(&((struct first *)product)->over); looks++) {
-        atexit(await_products);
-        weft_clock_sleep_ms(pause_ms);
-        if (looks >= CLOSE_LOOKS && pause_ms < PAUSE_MS_MAX)
-            pause_ms *= 2;
-    }
-    return NULL;
-}
-
-static void begin_first(unsigned kind) {
-    static _Atomic uint32_t begun;
-    uint32_t bit = UINT32_C(1) << kind;
-    if (atomic_load_explicit(&begun, memory_order_relaxed) & bit ||
-        atomic_fetch_or(&begun, bit) & bit)
-        return;
-    atexit(await_products);
-    atomic_store(&first.over, false);
-    first.watched = weft_thread_start(&first.watcher, stay_last, &first) == 0;
-}
-
-static void end_first(void) {
-    atomic_store(&first.over, true);
-    weft_thread_join(first.watcher);
-    first.watched = false;
-    atexit(await_products);
-}
-
-void weft_matmul_begin(unsigned kind) {
+void weft_matmul_begin(void) {
     atomic_fetch_add(&under_way, 1);
     own = 1;
-    begin_first(kind);
     if (!atomic_load(&exiting) || exits)
         return;
     atomic_fetch_sub(&under_way, 1);
@@ -74,8 +38,93 @@ void weft_matmul_begin(unsigned kind) {
 }
 
 void weft_matmul_end(void) {
-    if (first.watched)
-        end_first();
     own = 0;
     atomic_fetch_sub(&under_way, 1);
+}
+
+/* --- The handlers of a library --------------------------------------------------------------- */
+
+/* Of the C++ ABI, and what compilers register destructors by. */
+extern int __cxa_atexit(void (*run)(void *), void *argument, void *library);
+
+struct handler {
+    void (*run)(void *);
+    void *argument;
+};
+
+static void run_handler(void *registered) {
+    struct handler *handler = registered;
+    await_products();
+    handler->run(handler->argument);
+    free(handler);
+}
+
+static int register_handler(void (*run)(void *), void *argument, void *library) {
+    struct handler *handler = malloc(sizeof *handler);
+    if (!handler)
+        return -1;
+    *handler = (struct handler){run, argument};
+    return __cxa_atexit(run_handler, handler, library);
+}
+
+/* What the loader has filled in: functions that are called through stubs, and other addresses. */
+struct imports {
+    const ElfW(Sym) * symbols;
+    const char *names;
+    const ElfW(Rela) * slots[2];
+    size_t bytes[2];
+};
+
+/* glibc relocates a dynamic section's d_ptr on most targets, but not on all. */
+static struct imports find_imports(const struct link_map *map) {
+    struct imports found = {0};
+    for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+        uintptr_t at = entry->d_un.d_ptr;
+        const void *table = (const void *)(at < map->l_addr ? map->l_addr + at : at);
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            found.symbols = table;
+            break;
+        case DT_STRTAB:
+            found.names = table;
+            break;
+        case DT_JMPREL:
+            found.slots[0] = table;
+            break;
+        case DT_PLTRELSZ:
+            found.bytes[0] = entry->d_un.d_val;
+            break;
+        case DT_RELA:
+            found.slots[1] = table;
+            break;
+        case DT_RELASZ:
+            found.bytes[1] = entry->d_un.d_val;
+            break;
+        default:
+            break;
+        }
+    }
+    return found;
+}
+
+/* The loader may have made the table read-only. */
+static void replace_import(uintptr_t slot) {
+    void *page = (void *)weft_page_down(slot);
+    if (mprotect(page, weft_page_bytes(), PROT_READ | PROT_WRITE) == 0)
+        atomic_store((_Atomic uintptr_t *)slot, (uintptr_t)register_handler);
+}
+
+void weft_matmul_outlast(void *library) {
+    struct link_map *map;
+    atexit(await_products);
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
+        return;
+    struct imports imports = find_imports(map);
+    for (int table = 0; table < 2; table++)
+        for (size_t i = 0; i < imports.bytes[table] / sizeof(ElfW(Rela)); i++) {
+            const ElfW(Rela) *slot = &imports.slots[table][i];
+            const ElfW(Sym) *symbol = &imports.symbols[ELF64_R_SYM(slot->r_info)];
+            if (strcmp(imports.names + symbol->st_name, "__cxa_atexit") == 0)
+                replace_import(map->l_addr + slot->r_offset);
+        }
 }

@@ -5,12 +5,11 @@
 #ifndef WEFT_OPS_MATMUL_EXIT_H
 #define WEFT_OPS_MATMUL_EXIT_H
 
-/* What a library sets up at its first use, and registers handlers for, differs by kind: a type of
- * weft.h, or one of these. */
-enum { WEFT_MATMUL_OPEN = 29, WEFT_MATMUL_PACK, WEFT_MATMUL_PACKED };
+/* The exit handlers of this library, of dlopen, wait for the products from now on. */
+void weft_matmul_outlast(void *library);
 
 /* Around every call of a library. Not nested. */
-void weft_matmul_begin(unsigned kind);
+void weft_matmul_begin(void);
 void weft_matmul_end(void);
 
 #endif

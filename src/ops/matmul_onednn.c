@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include "ops/matmul.h"
+#include "ops/matmul_exit.h"
 
 typedef int64_t dnnl_dim;                          /* dnnl_dim_t */
 enum { DNNL_SUCCESS = 0, DNNL_OUT_OF_MEMORY = 1 }; /* of dnnl_status_t */
@@ -145,6 +146,7 @@ void weft_matmul_open_onednn(struct weft_matmul_library *library) {
         dnnl = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!dnnl)
         return;
+    weft_matmul_outlast(dnnl);
     *(void **)&dnnl_sgemm = dlsym(dnnl, "dnnl_sgemm");
     *(void **)&dnnl_bf16gemm = dlsym(dnnl, "dnnl_gemm_bf16bf16f32");
     *(void **)&omp_set_num_threads = dlsym(dnnl, "omp_set_num_threads");

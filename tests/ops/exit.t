@@ -27,6 +27,15 @@ def register(dtype, reason):
             assert result.status == LEAVES and "signal" not in result.err, (milliseconds, result.status, result.err)
 
 
+def register_handlers(reason):
+    @case("as oneDNN registers what it takes down in the end" + (f" # SKIP {reason}" if reason else ""))
+    def leave():
+        for handler in range(4, 0 if reason else 16):
+            result = Result(start("-n", 1, LEAVER, "f32", 300, handler), seconds_max=30)
+            assert result.status == LEAVES and "signal" not in result.err, (handler, result.status, result.err)
+
+
+register_handlers(what_lacks("f32"))
 for name in "f32", "f64", "bf16":
     register(name, what_lacks(name))
 main()
