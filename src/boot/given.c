@@ -28,13 +28,13 @@ static int given_promises(void) {
     return given.npes;
 }
 
-static int given_open(int *pe, int *npes) {
+static int given_open(struct weft_identity *self) {
     if (given.npes == 0) {
         weft_log("WEFT_LAUNCHER=init_attr: the program has to call shmemx_init_attr first");
         return -EINVAL;
     }
-    *pe = given.pe;
-    *npes = given.npes;
+    self->pe = given.pe;
+    self->npes = given.npes;
     return 0;
 }
 
@@ -71,12 +71,10 @@ static int given_gather(struct weft_job_key *job_key) {
     return error;
 }
 
-static int given_share(int pe, int npes, struct weft_job_key *job_key) {
-    (void)pe;
-    (void)npes;
+static int given_share(struct weft_identity *self) {
     if (given.allgather)
-        return given_gather(job_key);
-    memcpy(job_key, given.job_key, sizeof *job_key);
+        return given_gather(&self->job_key);
+    memcpy(&self->job_key, given.job_key, sizeof self->job_key);
     return 0;
 }
 

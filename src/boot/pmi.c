@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The socket is duplicated: an MPI library in this process may use and close the same one. So no
+/* Process managers that speak PMI: version 1, as MPICH's mpiexec (hydra), Slurm's pmi2 plugin, Flux
+ * and others do, or version 2, as Slurm (srun --mpi=pmi2) and hydra do. They have left us a socket
+ * (PMI_FD) or the port where they listen (PMI_PORT, PMI_ID); it is one question and answer at a
+ * time.
+ *
+ * Version 1 is lines of "key=value" with blanks between; version 2 begins like it and goes on with
+ * messages of "key=value;", each behind its length in six digits. The first key is always cmd.
+ * Sources: MPICH's documents "PMI-2 Wire Protocol" and "PMI v2 Design Thoughts".
+ *
+ * The socket is duplicated: an MPI library in this process may use and close the same one. So no
  * more is read than belongs to an answer. */
-#include "boot/pmi.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +22,14 @@
 #include <unistd.h>
 #include "boot/source.h"
 
-enum { LENGTH_DIGITS = 6 };
+enum { MESSAGE_MAX = 2048, LENGTH_DIGITS = 6 };
 
 static struct {
-    int fd;
-    bool prefixed; /* version 2: messages behind their length */
-} server = {.fd = -1};
+    int fd, version; /* 2 once both have agreed on it */
+    char name[256];  /* of the store (version 1) or of the job (version 2) */
+} server = {.fd = -1, .version = 1};
 
-int weft_pmi_promises(void) {
+static int pmi_promises(void) {
     int npes = weft_source_number(getenv("PMI_SIZE"), WEFT_WIRE_PES_MAX);
     if (getenv("PMI_FD") && npes > 0)
         return npes;
@@ -58,16 +67,16 @@ static int bytes_receive(char *text, size_t bytes) {
 }
 
 static int message_send(const char *text) {
-    char message[WEFT_PMI_MESSAGE_MAX];
+    char message[MESSAGE_MAX];
     size_t length = strlen(text);
-    int bytes = server.prefixed
+    int bytes = server.version == 2
                     ? snprintf(message, sizeof message, "%*zu%s", LENGTH_DIGITS, length, text)
                     : snprintf(message, sizeof message, "%s\n", text);
     return bytes < (int)sizeof message ? bytes_send(message, (size_t)bytes) : -EMSGSIZE;
 }
 
 static int line_receive(char *line) {
-    for (size_t at = 0; at < WEFT_PMI_MESSAGE_MAX; at++) {
+    for (size_t at = 0; at < MESSAGE_MAX; at++) {
         int error = bytes_receive(line + at, 1);
         if (error)
             return error;
@@ -82,7 +91,7 @@ static int line_receive(char *line) {
 static int prefixed_receive(char *message) {
     char digits[LENGTH_DIGITS + 1] = "";
     int error = bytes_receive(digits, LENGTH_DIGITS);
-    int length = weft_source_number(digits + strspn(digits, " "), WEFT_PMI_MESSAGE_MAX - 1);
+    int length = weft_source_number(digits + strspn(digits, " "), MESSAGE_MAX - 1);
     if (error || length < 0)
         return error ? error : -EPROTO;
     message[length] = '\0';
@@ -90,13 +99,14 @@ static int prefixed_receive(char *message) {
 }
 
 static int message_receive(char *message) {
-    return server.prefixed ? prefixed_receive(message) : line_receive(message);
+    return server.version == 2 ? prefixed_receive(message) : line_receive(message);
 }
 
 /* --- Questions and answers ------------------------------------------------------------------- */
 
-bool weft_pmi_value(const char *answer, const char *key, char *value, size_t bytes) {
-    char separator[2] = {server.prefixed ? ';' : ' ', '\0'};
+/* The value of a key in an answer; false when it has none or it does not fit. */
+static bool value_find(const char *answer, const char *key, char *value, size_t bytes) {
+    char separator[2] = {server.version == 2 ? ';' : ' ', '\0'};
     size_t length = strlen(key);
     for (const char *at = answer; *at; at += strcspn(at, separator), at += *at != '\0') {
         if (strncmp(at, key, length) != 0 || at[length] != '=')
@@ -113,12 +123,13 @@ bool weft_pmi_value(const char *answer, const char *key, char *value, size_t byt
 
 static bool message_is_answer(const char *answer, const char *expected) {
     char command[64], code[16];
-    return weft_pmi_value(answer, "cmd", command, sizeof command) &&
-           strcmp(command, expected) == 0 &&
-           (!weft_pmi_value(answer, "rc", code, sizeof code) || strcmp(code, "0") == 0);
+    return value_find(answer, "cmd", command, sizeof command) && strcmp(command, expected) == 0 &&
+           (!value_find(answer, "rc", code, sizeof code) || strcmp(code, "0") == 0);
 }
 
-int weft_pmi_ask(const char *question, const char *expected, char answer[WEFT_PMI_MESSAGE_MAX]) {
+/* Sends `question`, without its line end or length, and receives the answer, whose cmd has to be
+ * `expected` and whose rc, if any, 0. 0 or -errno, logged. */
+static int message_ask(const char *question, const char *expected, char answer[MESSAGE_MAX]) {
     int error = message_send(question);
     error = error ? error : message_receive(answer);
     if (error)
@@ -132,14 +143,16 @@ int weft_pmi_ask(const char *question, const char *expected, char answer[WEFT_PM
     return error;
 }
 
-void weft_pmi_close(const char *question) {
-    char ignored[WEFT_PMI_MESSAGE_MAX];
-    if (server.fd < 0)
-        return;
-    if (message_send(question) == 0)
-        message_receive(ignored); /* once it has answered, it knows before we exit */
-    close(server.fd);
-    server.fd = -1;
+/* Asks for the value of one key. 0 or -errno, logged. */
+static int value_ask(const char *question, const char *expected, const char *key, char *value,
+                     size_t bytes) {
+    char answer[MESSAGE_MAX];
+    int error = message_ask(question, expected, answer);
+    if (error || value_find(answer, key, value, bytes))
+        return error;
+    weft_log("PMI: the process manager answers '%.100s' to '%.60s', with no '%s'", answer, question,
+             key);
+    return -EPROTO;
 }
 
 /* --- Connecting ------------------------------------------------------------------------------ */
@@ -194,10 +207,9 @@ static int port_connect(const char *text) {
 
 /* "cmd=set KEY=number" */
 static int setting_receive(const char *key, int *number) {
-    char line[WEFT_PMI_MESSAGE_MAX], value[16] = "";
+    char line[MESSAGE_MAX], value[16] = "";
     int error = line_receive(line);
-    if (error == 0 && message_is_answer(line, "set") &&
-        weft_pmi_value(line, key, value, sizeof value))
+    if (error == 0 && message_is_answer(line, "set") && value_find(line, key, value, sizeof value))
         *number = weft_source_number(value, WEFT_WIRE_PES_MAX);
     if (error == 0 && *number >= 0)
         return 0;
@@ -207,18 +219,18 @@ static int setting_receive(const char *key, int *number) {
 
 /* Through a port the server has to be told who connects, and tells what variables tell otherwise.
  */
-static int process_introduce(const char *id, int *pe, int *npes) {
-    char question[64], answer[WEFT_PMI_MESSAGE_MAX];
+static int process_introduce(const char *id, struct weft_identity *self) {
+    char question[64], answer[MESSAGE_MAX];
     int debug = -1;
     snprintf(question, sizeof question, "cmd=initack pmiid=%.20s", id);
-    int error = weft_pmi_ask(question, "initack", answer);
-    error = error ? error : setting_receive("size", npes);
-    error = error ? error : setting_receive("rank", pe);
+    int error = message_ask(question, "initack", answer);
+    error = error ? error : setting_receive("size", &self->npes);
+    error = error ? error : setting_receive("rank", &self->pe);
     return error ? error : setting_receive("debug", &debug);
 }
 
 static int version_agree(int version) {
-    char question[64], answer[WEFT_PMI_MESSAGE_MAX], theirs[16] = "", code[16] = "0";
+    char question[64], answer[MESSAGE_MAX], theirs[16] = "", code[16] = "0";
     snprintf(question, sizeof question, "cmd=init pmi_version=%d pmi_subversion=%d", version,
              version == 1);
     int error = message_send(question);
@@ -227,28 +239,118 @@ static int version_agree(int version) {
         weft_log("PMI: the process manager does not answer: %s", strerror(-error));
         return error;
     }
-    weft_pmi_value(answer, "rc", code, sizeof code);
-    if (!weft_pmi_value(answer, "pmi_version", theirs, sizeof theirs) ||
+    value_find(answer, "rc", code, sizeof code);
+    if (!value_find(answer, "pmi_version", theirs, sizeof theirs) ||
         weft_source_number(theirs, 9) != version || strcmp(code, "0") != 0) {
         weft_log("PMI: the process manager does not speak version %d ('%.100s'): set "
                  "WEFT_LAUNCHER=%s",
                  version, answer, version == 1 ? "pmi2" : "pmi");
         return -EPROTONOSUPPORT;
     }
-    server.prefixed = version == 2;
+    server.version = version;
     return 0;
 }
 
-int weft_pmi_connect(int version, int *pe, int *npes) {
+/* PE and size are -1 where they are not known yet. */
+static int server_connect(int version, struct weft_identity *self) {
     const char *fd = getenv("PMI_FD"), *port = getenv("PMI_PORT"), *id = getenv("PMI_ID");
-    *pe = weft_source_number(getenv("PMI_RANK"), WEFT_WIRE_PES_MAX);
-    *npes = weft_source_number(getenv("PMI_SIZE"), WEFT_WIRE_PES_MAX);
+    self->pe = weft_source_number(getenv("PMI_RANK"), WEFT_WIRE_PES_MAX);
+    self->npes = weft_source_number(getenv("PMI_SIZE"), WEFT_WIRE_PES_MAX);
     if (!fd && !(port && id)) {
         weft_log("PMI: neither PMI_FD nor PMI_PORT and PMI_ID are in the environment");
         return -EINVAL;
     }
     int error = fd ? descriptor_take(fd) : port_connect(port);
     if (error == 0 && !fd)
-        error = process_introduce(id, pe, npes);
+        error = process_introduce(id, self);
     return error ? error : version_agree(version);
 }
+
+/* --- As a source ------------------------------------------------------------------------------ */
+
+static int pmi1_open(struct weft_identity *self) {
+    int error = server_connect(1, self);
+    return error ? error
+                 : value_ask("cmd=get_my_kvsname", "my_kvsname", "kvsname", server.name,
+                             sizeof server.name);
+}
+
+static int number_find(const char *answer, const char *key, int *number) {
+    char value[16] = "";
+    value_find(answer, key, value, sizeof value);
+    *number = weft_source_number(value, WEFT_WIRE_PES_MAX);
+    if (*number >= 0)
+        return 0;
+    weft_log("PMI: the process manager does not say its '%s': '%.100s'", key, answer);
+    return -EPROTO;
+}
+
+static int pmi2_open(struct weft_identity *self) {
+    char question[MESSAGE_MAX], answer[MESSAGE_MAX];
+    const char *job = getenv("PMI_JOBID");
+    int error = server_connect(2, self);
+    if (error)
+        return error;
+    snprintf(question, sizeof question, "cmd=fullinit;%s%.200s%spmirank=%d;threaded=FALSE;",
+             job ? "pmijobid=" : "", job ? job : "", job ? ";" : "", self->pe);
+    error = message_ask(question, "fullinit-response", answer);
+    error = error ? error : number_find(answer, "rank", &self->pe);
+    error = error ? error : number_find(answer, "size", &self->npes);
+    return error ? error
+                 : value_ask("cmd=job-getid;", "job-getid-response", "jobid", server.name,
+                             sizeof server.name);
+}
+
+static int pmi_put(const char *key, const char *value) {
+    char question[MESSAGE_MAX], answer[MESSAGE_MAX];
+    if (server.version == 1)
+        snprintf(question, sizeof question, "cmd=put kvsname=%s key=%s value=%s", server.name, key,
+                 value);
+    else
+        snprintf(question, sizeof question, "cmd=kvs-put;key=%s;value=%s;", key, value);
+    return message_ask(question, server.version == 1 ? "put_result" : "kvs-put-response", answer);
+}
+
+static int pmi_fence(void) {
+    char answer[MESSAGE_MAX];
+    return server.version == 1 ? message_ask("cmd=barrier_in", "barrier_out", answer)
+                               : message_ask("cmd=kvs-fence;", "kvs-fence-response", answer);
+}
+
+/* The store is one for all PEs. A source id is a hint where to look first; -1 is none. */
+static int pmi_get(const char *key, char *value, size_t bytes) {
+    char question[MESSAGE_MAX];
+    snprintf(question, sizeof question,
+             server.version == 1 ? "cmd=get kvsname=%s key=%s"
+                                 : "cmd=kvs-get;jobid=%s;srcid=-1;key=%s;",
+             server.name, key);
+    return value_ask(question, server.version == 1 ? "get_result" : "kvs-get-response", "value",
+                     value, bytes);
+}
+
+/* Says good-bye, to which nobody needs an answer. */
+static void pmi_close(void) {
+    char ignored[MESSAGE_MAX];
+    if (server.fd < 0)
+        return;
+    if (message_send(server.version == 1 ? "cmd=finalize" : "cmd=finalize;") == 0)
+        message_receive(ignored); /* once it has answered, it knows before we exit */
+    close(server.fd);
+    server.fd = -1;
+}
+
+const struct weft_source weft_source_pmi1 = {.name = "pmi",
+                                             .promises = pmi_promises,
+                                             .open = pmi1_open,
+                                             .put = pmi_put,
+                                             .fence = pmi_fence,
+                                             .get = pmi_get,
+                                             .close = pmi_close};
+
+const struct weft_source weft_source_pmi2 = {.name = "pmi2",
+                                             .promises = pmi_promises,
+                                             .open = pmi2_open,
+                                             .put = pmi_put,
+                                             .fence = pmi_fence,
+                                             .get = pmi_get,
+                                             .close = pmi_close};

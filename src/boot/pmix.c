@@ -123,15 +123,15 @@ static int pmix_ask_size(int *npes) {
     return 0;
 }
 
-static int pmix_open(int *pe, int *npes) {
+static int pmix_open(struct weft_identity *self) {
     int error = pmix_load();
     if (error)
         return error;
     int status = pmix.init(&pmix.self, NULL, 0);
     if (status)
         return pmix_fail("PMIx_Init", status);
-    *pe = (int)pmix.self.rank;
-    return pmix_ask_size(npes);
+    self->pe = (int)pmix.self.rank;
+    return pmix_ask_size(&self->npes);
 }
 
 static int pmix_put(const char *key, const char *text) {
@@ -146,9 +146,9 @@ static int pmix_fence(void) {
     return status ? pmix_fail("PMIx_Fence", status) : 0;
 }
 
-static int pmix_get(int pe, const char *key, char *text, size_t bytes) {
+static int pmix_get(const char *key, char *text, size_t bytes) {
     struct pmix_process owner = pmix.self;
-    owner.rank = (uint32_t)pe;
+    owner.rank = 0;
     struct pmix_value *value = pmix_ask(&owner, key, "PMIx_Get");
     if (!value)
         return -EPROTO;
@@ -157,7 +157,7 @@ static int pmix_get(int pe, const char *key, char *text, size_t bytes) {
     if (error == 0)
         strcpy(text, value->data.string);
     else
-        weft_log("PMIx: what PE %d has put as '%s' is no text of ours", pe, key);
+        weft_log("PMIx: what PE 0 has put as '%s' is no text of ours", key);
     pmix_release(value);
     return error;
 }

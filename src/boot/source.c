@@ -101,17 +101,18 @@ static int job_key_read(const char *text, struct weft_job_key *job_key) {
     return 0;
 }
 
-static int store_share_key(const struct weft_source *source, int pe, struct weft_job_key *job_key) {
+static int store_share_key(struct weft_identity *self) {
     static const char key[] = "weft-key";
     enum { SHOWN_BYTES = 81 };
+    const struct weft_source *source = self->source;
     char text[WEFT_STORE_VALUE_MAX];
-    _Static_assert(2 * sizeof *job_key < sizeof text && SHOWN_BYTES <= sizeof text,
+    _Static_assert(2 * sizeof self->job_key < sizeof text && SHOWN_BYTES <= sizeof text,
                    "the text of a key fits");
-    job_key_write(job_key, text);
-    int error = pe == 0 ? source->put(key, text) : 0;
+    job_key_write(&self->job_key, text);
+    int error = self->pe == 0 ? source->put(key, text) : 0;
     error = error ? error : source->fence();
-    error = error ? error : source->get(0, key, text, sizeof text);
-    if (error == 0 && (error = job_key_read(text, job_key)) != 0) {
+    error = error ? error : source->get(key, text, sizeof text);
+    if (error == 0 && (error = job_key_read(text, &self->job_key)) != 0) {
         weft_log_make_printable(text, SHOWN_BYTES);
         weft_log("%s: what PE 0 has put is '%s', and no key of a job of ours: do all PEs run "
                  "the same "
@@ -121,39 +122,37 @@ static int store_share_key(const struct weft_source *source, int pe, struct weft
     return error;
 }
 
-static int host_check(const struct weft_source *source, const struct weft_identity *identity) {
-    if (!identity->job_key.host || identity->job_key.host == host_read())
+static int host_check(const struct weft_identity *self) {
+    if (!self->job_key.host || self->job_key.host == host_read())
         return 0;
     weft_log("%s: PE 0 runs on another host or in another network namespace than PE %d, and "
              "several hosts are not supported yet: start all PEs on one",
-             source->name, identity->pe);
+             self->source->name, self->pe);
     return -EHOSTUNREACH;
 }
 
-static int place_check(const struct weft_source *source, const struct weft_identity *identity) {
-    if (identity->npes >= 1 && identity->npes <= WEFT_WIRE_PES_MAX && identity->pe >= 0 &&
-        identity->pe < identity->npes)
+static int place_check(const struct weft_identity *self) {
+    if (self->npes >= 1 && self->npes <= WEFT_WIRE_PES_MAX && self->pe >= 0 &&
+        self->pe < self->npes)
         return 0;
-    weft_log("%s: PE %d of %d is no place in a job of 1 to %d PEs", source->name, identity->pe,
-             identity->npes, WEFT_WIRE_PES_MAX);
+    weft_log("%s: PE %d of %d is no place in a job of 1 to %d PEs", self->source->name, self->pe,
+             self->npes, WEFT_WIRE_PES_MAX);
     return -EINVAL;
 }
 
-int weft_source_identify(const struct weft_source *source, struct weft_identity *identity) {
-    *identity = (struct weft_identity){.pe = -1};
-    int error = source->open(&identity->pe, &identity->npes);
-    error = error ? error : place_check(source, identity);
-    if (error == 0 && identity->npes > 1)
-        weft_log_set_pe(identity->pe);
-    if (error || identity->npes == 1)
+int weft_source_identify(const struct weft_source *source, struct weft_identity *self) {
+    *self = (struct weft_identity){.source = source, .pe = -1};
+    int error = source->open(self);
+    error = error ? error : place_check(self);
+    if (error == 0 && self->npes > 1)
+        weft_log_set_pe(self->pe);
+    if (error || self->npes == 1)
         return error;
     if (source->describe)
-        source->describe(identity->because, sizeof identity->because);
-    if (identity->pe == 0)
-        error = weft_job_key_draw(&identity->job_key);
-    if (error == 0 && source->share)
-        error = source->share(identity->pe, identity->npes, &identity->job_key);
-    else if (error == 0)
-        error = store_share_key(source, identity->pe, &identity->job_key);
-    return error ? error : host_check(source, identity);
+        source->describe(self);
+    if (self->pe == 0)
+        error = weft_job_key_draw(&self->job_key);
+    if (error == 0)
+        error = source->share ? source->share(self) : store_share_key(self);
+    return error ? error : host_check(self);
 }

@@ -25,7 +25,10 @@ struct weft_job_key {
     uint64_t host;                            /* where PE 0 runs; 0: it is not said */
 };
 
+struct weft_source;
+
 struct weft_identity {
+    const struct weft_source *source; /* which says so */
     int pe, npes;
     struct weft_job_key job_key;
     char because[128]; /* what in the environment says so: "RANK=0 and ..."; or nothing */
@@ -40,23 +43,23 @@ struct weft_source {
      * getenv. */
     int (*promises)(void);
 
-    /* Opens the source; it may block until all PEs have come. NULL for a source that needs no
-     * opening (oshrun). */
-    int (*open)(int *pe, int *npes);
+    /* Opens the source, and fills in pe and npes; it may block until all PEs have come. NULL for a
+     * source that needs no opening (oshrun). */
+    int (*open)(struct weft_identity *self);
 
-    /* The source's store: all PEs can get after their fence what any PE has put before. Values are
+    /* The source's store: all PEs can get after their fence what PE 0 has put before. Values are
      * text without blanks, of at most WEFT_STORE_VALUE_MAX bytes with the end. */
     int (*put)(const char *key, const char *value);
     int (*fence)(void);
-    int (*get)(int pe, const char *key, char *value, size_t bytes);
+    int (*get)(const char *key, char *value, size_t bytes);
 
     /* Brings PE 0's job key, which it has on entry, to all PEs. For sources without a store; NULL
      * for those with one. */
-    int (*share)(int pe, int npes, struct weft_job_key *job_key);
+    int (*share)(struct weft_identity *self);
 
-    /* Writes the variables that say which PE this is, where they may have been left over from
-     * something else. May be NULL. */
-    void (*describe)(char *text, size_t bytes);
+    /* Writes the variables that say which PE this is to `because`, where they may have been left
+     * over from something else. May be NULL. */
+    void (*describe)(struct weft_identity *self);
 
     /* Closes the source at the end of a process that ends in order. May be NULL. */
     void (*close)(void);
@@ -75,8 +78,8 @@ int weft_source_find(const struct weft_source **source);
 /* The first source that speaks of several PEs, whether or not it is believed; NULL: none does. */
 const struct weft_source *weft_source_announced(void);
 
-/* Opens it and has PE 0's job key brought; `identity` is complete then. 0 or -errno, logged. */
-int weft_source_identify(const struct weft_source *source, struct weft_identity *identity);
+/* Opens it and has PE 0's job key brought; `self` is complete then. 0 or -errno, logged. */
+int weft_source_identify(const struct weft_source *source, struct weft_identity *self);
 
 /* Writes "waiting for PE 1 of 2 to call shmem_init", and which variables say that there is one. */
 void weft_source_hint(const struct weft_identity *self, const char *missing);

@@ -12,7 +12,6 @@
 enum { FACTS_MAX = 5 };
 
 struct dialect {
-    const char *source;
     const char *pe, *npes;
     const char *here;             /* how many of them run on this host, or */
     const char *hosts;            /* how many hosts there are: NULL or absent, it is not said */
@@ -20,7 +19,6 @@ struct dialect {
 };
 
 static const struct dialect torchrun = {
-    .source = "torchrun",
     .pe = "RANK",
     .npes = "WORLD_SIZE",
     .here = "LOCAL_WORLD_SIZE",
@@ -28,13 +26,10 @@ static const struct dialect torchrun = {
 
 /* A batch script has SLURM_PROCID, but no SLURM_STEP_NUM_TASKS. */
 static const struct dialect slurm = {
-    .source = "slurm",
     .pe = "SLURM_PROCID",
     .npes = "SLURM_STEP_NUM_TASKS",
     .hosts = "SLURM_STEP_NUM_NODES",
     .facts = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}};
-
-static const struct dialect *opened; /* which of them has started this process */
 
 static int variable_number(const char *name) {
     return name ? weft_source_number(getenv(name), WEFT_WIRE_PES_MAX) : -1;
@@ -45,72 +40,68 @@ static int dialect_promises(const struct dialect *dialect) {
     return npes > 0 && variable_number(dialect->pe) >= 0 && getenv(dialect->facts[0]) ? npes : 0;
 }
 
-static int dialect_open(const struct dialect *dialect, int *pe, int *npes) {
-    opened = dialect;
-    *pe = variable_number(dialect->pe);
-    *npes = variable_number(dialect->npes);
+static const struct dialect *dialect_of(const struct weft_identity *self) {
+    return self->source == &weft_source_slurm ? &slurm : &torchrun;
+}
+
+static int dialect_open(struct weft_identity *self) {
+    const struct dialect *dialect = dialect_of(self);
+    self->pe = variable_number(dialect->pe);
+    self->npes = variable_number(dialect->npes);
     if (!dialect_promises(dialect)) {
-        weft_log("%s: %s, %s and %s have to be in the environment", dialect->source, dialect->pe,
+        weft_log("%s: %s, %s and %s have to be in the environment", self->source->name, dialect->pe,
                  dialect->npes, dialect->facts[0]);
         return -EINVAL;
     }
     int here = variable_number(dialect->here), hosts = variable_number(dialect->hosts);
-    if ((here < 0 || here == *npes) && hosts <= 1)
+    if ((here < 0 || here == self->npes) && hosts <= 1)
         return 0;
     weft_log("%s: %s=%d says that not all of the %d PEs run on this host, and several hosts are "
              "not supported yet",
-             dialect->source, hosts > 1 ? dialect->hosts : dialect->here, hosts > 1 ? hosts : here,
-             *npes);
+             self->source->name, hosts > 1 ? dialect->hosts : dialect->here,
+             hosts > 1 ? hosts : here, self->npes);
     return -EHOSTUNREACH;
 }
 
 /* The hash of all facts and the size, anew for each byte of the key. */
-static int dialect_share(int pe, int npes, struct weft_job_key *job_key) {
-    (void)pe;
+static int dialect_share(struct weft_identity *self) {
+    const char *const *facts = dialect_of(self)->facts;
     for (int at = 0; at < WEFT_JOB_KEY_BYTES; at++) {
-        uint64_t sum = WEFT_HASH_BASIS + (uint64_t)at * 4096 + (uint64_t)npes;
-        for (int i = 0; i < FACTS_MAX && opened->facts[i]; i++) {
-            const char *value = getenv(opened->facts[i]);
+        uint64_t sum = WEFT_HASH_BASIS + (uint64_t)at * 4096 + (uint64_t)self->npes;
+        for (int i = 0; i < FACTS_MAX && facts[i]; i++) {
+            const char *value = getenv(facts[i]);
             sum = value ? weft_hash(sum, value, strlen(value)) : sum;
             sum = weft_hash(sum, "\xff", 1);
         }
-        job_key->secret[at] = (unsigned char)(sum >> 32);
+        self->job_key.secret[at] = (unsigned char)(sum >> 32);
     }
-    job_key->host = 0;
+    self->job_key.host = 0;
     return 0;
 }
 
 /* "RANK=0, WORLD_SIZE=2 and MASTER_PORT=29500" */
-static void dialect_describe(char *text, size_t bytes) {
-    snprintf(text, bytes, "%s=%d, %s=%d and %s=%.40s", opened->pe, variable_number(opened->pe),
-             opened->npes, variable_number(opened->npes), opened->facts[0],
-             getenv(opened->facts[0]));
+static void dialect_describe(struct weft_identity *self) {
+    const struct dialect *dialect = dialect_of(self);
+    snprintf(self->because, sizeof self->because, "%s=%d, %s=%d and %s=%.40s", dialect->pe,
+             self->pe, dialect->npes, self->npes, dialect->facts[0], getenv(dialect->facts[0]));
 }
 
 static int torchrun_promises(void) {
     return dialect_promises(&torchrun);
 }
 
-static int torchrun_open(int *pe, int *npes) {
-    return dialect_open(&torchrun, pe, npes);
-}
-
 static int slurm_promises(void) {
     return dialect_promises(&slurm);
 }
 
-static int slurm_open(int *pe, int *npes) {
-    return dialect_open(&slurm, pe, npes);
-}
-
 const struct weft_source weft_source_torchrun = {.name = "torchrun",
                                                  .promises = torchrun_promises,
-                                                 .open = torchrun_open,
+                                                 .open = dialect_open,
                                                  .share = dialect_share,
                                                  .describe = dialect_describe};
 
 const struct weft_source weft_source_slurm = {.name = "slurm",
                                               .promises = slurm_promises,
-                                              .open = slurm_open,
+                                              .open = dialect_open,
                                               .share = dialect_share,
                                               .describe = dialect_describe};
