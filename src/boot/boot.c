@@ -62,7 +62,6 @@ static int attach_alone(void) {
 
 static int attach_by_meeting(const struct weft_source *source) {
     struct weft_identity self;
-    struct weft_met met;
     int error = weft_source_identify(source, &self);
     if (error)
         return error;
@@ -70,15 +69,8 @@ static int attach_by_meeting(const struct weft_source *source) {
     atexit(weft_boot_close_source);
     if (self.npes == 1)
         return attach_alone();
-    error = weft_meet(&self, &met);
-    if (error)
-        return error;
-    weft_attachment.pe = self.pe;
-    weft_attachment.npes = self.npes;
-    weft_attachment.hub = met.hub;
-    weft_attachment.served = met.served;
-    weft_attachment.control = met.control;
-    return weft_guard_start();
+    error = weft_meet(&self, &weft_attachment);
+    return error ? error : weft_guard_start();
 }
 
 static int source_choose(const struct weft_source **source) {

@@ -14,8 +14,9 @@ enum { CONNECTIONS_A_TURN = 64, SILENT_MS_MAX = 1000, REST_MS_MIN = 10, REST_MS_
 
 #define NS_PER_MS UINT64_C(1000000)
 
-int weft_listener_open(struct weft_listener *listener, int listening) {
-    *listener = (struct weft_listener){.listening = listening};
+int weft_listener_open(struct weft_listener *listener, int listening, weft_listener_hear *hear,
+                       void *owner) {
+    *listener = (struct weft_listener){.hear = hear, .owner = owner, .listening = listening};
     return listening < 0 ? listening : 0;
 }
 
@@ -55,77 +56,68 @@ void weft_listener_poll(const struct weft_listener *listener, struct pollfd *pol
 
 /* Closes a silent connection. The socket is shut first and heard once more then, so that no word of
  * the peer's is lost. */
-static void peer_dismiss(const struct weft_connection *peer, weft_listener_hear *hear,
-                         void *owner) {
+static void peer_dismiss_oldest(struct weft_listener *listener) {
+    const struct weft_connection *peer = &listener->silent[0];
     shutdown(peer->socket, SHUT_RD);
-    if (!hear(owner, peer->socket, peer->pid))
+    if (!listener->hear(listener->owner, peer->socket, peer->pid))
         close(peer->socket);
-}
-
-static void peer_dismiss_oldest(struct weft_listener *listener, weft_listener_hear *hear,
-                                void *owner) {
-    peer_dismiss(&listener->silent[0], hear, owner);
     memmove(listener->silent, listener->silent + 1,
             (size_t)--listener->nsilent * sizeof *listener->silent);
 }
 
-static void silent_hear(struct weft_listener *listener, const struct pollfd *polls,
-                        weft_listener_hear *hear, void *owner) {
+static void silent_hear(struct weft_listener *listener, const struct pollfd *polls) {
     int kept = 0;
     for (int i = 0; i < listener->nsilent; i++) {
         struct weft_connection peer = listener->silent[i];
-        if (!polls[1 + i].revents || !hear(owner, peer.socket, peer.pid))
+        if (!polls[1 + i].revents || !listener->hear(listener->owner, peer.socket, peer.pid))
             listener->silent[kept++] = peer;
     }
     listener->nsilent = kept;
     while (listener->nsilent &&
            weft_clock_ns() - listener->silent[0].since_ns > SILENT_MS_MAX * NS_PER_MS)
-        peer_dismiss_oldest(listener, hear, owner);
+        peer_dismiss_oldest(listener);
 }
 
 /* Accepts nobody for a while, because descriptors or memory have run out. Silent connections are
  * closed, which gives back what they hold. */
-static void listener_rest(struct weft_listener *listener, int code, weft_listener_hear *hear,
-                          void *owner) {
+static void listener_rest(struct weft_listener *listener, int code) {
     if (!listener->logged)
         weft_log("cannot let another PE in: %s; trying again until it works", strerror(-code));
     listener->logged = true;
     while (listener->nsilent)
-        peer_dismiss_oldest(listener, hear, owner);
+        peer_dismiss_oldest(listener);
     weft_machine_raise_descriptors();
     long longer_ms = listener->rest_ms ? 2 * listener->rest_ms : REST_MS_MIN;
     listener->rest_ms = longer_ms < REST_MS_MAX ? longer_ms : REST_MS_MAX;
     listener->rests_until_ns = weft_clock_ns() + (uint64_t)listener->rest_ms * NS_PER_MS;
 }
 
-static void peer_take_in(struct weft_listener *listener, const struct weft_connection *peer,
-                         weft_listener_hear *hear, void *owner) {
+static void peer_take_in(struct weft_listener *listener, const struct weft_connection *peer) {
     listener->rest_ms = 0;
-    if (hear(owner, peer->socket, peer->pid))
+    if (listener->hear(listener->owner, peer->socket, peer->pid))
         return;
     if (listener->nsilent == WEFT_LISTENER_SILENT_MAX)
-        peer_dismiss_oldest(listener, hear, owner);
+        peer_dismiss_oldest(listener);
     listener->silent[listener->nsilent++] = *peer;
 }
 
-static void peer_let_in(struct weft_listener *listener, weft_listener_hear *hear, void *owner) {
+static void peer_let_in(struct weft_listener *listener) {
     for (int come = 0; come < CONNECTIONS_A_TURN; come++) {
         struct weft_connection peer = {.since_ns = weft_clock_ns()};
         peer.socket = weft_rendezvous_accept(listener->listening, &peer.pid);
         if (peer.socket == -EAGAIN)
             return;
         if (peer.socket >= 0) {
-            peer_take_in(listener, &peer, hear, owner);
+            peer_take_in(listener, &peer);
         } else if (peer.socket != -EACCES) {
-            listener_rest(listener, peer.socket, hear, owner);
+            listener_rest(listener, peer.socket);
             return;
         }
     }
 }
 
-void weft_listener_turn(struct weft_listener *listener, const struct pollfd *polls,
-                        weft_listener_hear *hear, void *owner) {
-    silent_hear(listener, polls, hear, owner);
+void weft_listener_turn(struct weft_listener *listener, const struct pollfd *polls) {
+    silent_hear(listener, polls);
     if (polls[0].revents)
-        peer_let_in(listener, hear, owner);
+        peer_let_in(listener);
 }

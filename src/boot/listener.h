@@ -20,22 +20,24 @@ struct weft_connection {
     uint64_t since_ns;
 };
 
-struct weft_listener {
-    int listening, nsilent;
-    struct weft_connection silent[WEFT_LISTENER_SILENT_MAX]; /* the oldest first */
-    uint64_t rests_until_ns; /* the listening socket is not looked at: there were no descriptors for
-                                peers */
-    long rest_ms;
-    bool logged;
-};
-
 /* Hears what a peer says, without waiting. False: nothing yet. Otherwise the socket is the
  * hearer's to keep or to close. */
 typedef bool weft_listener_hear(void *owner, int socket, pid_t pid);
 
+struct weft_listener {
+    weft_listener_hear *hear;
+    void *owner;
+    int listening, nsilent;
+    struct weft_connection silent[WEFT_LISTENER_SILENT_MAX]; /* the oldest first */
+    uint64_t rests_until_ns; /* looks at no new connection: there were no descriptors for it */
+    long rest_ms;
+    bool logged;
+};
+
 /* The listening socket, or -errno of opening it, which is returned; it is the listener's from here
  * on. */
-int weft_listener_open(struct weft_listener *listener, int listening);
+int weft_listener_open(struct weft_listener *listener, int listening, weft_listener_hear *hear,
+                       void *owner);
 void weft_listener_close(struct weft_listener *listener);
 
 /* Sleeps until somebody connects or sends, or a poll of the caller's is due, or `limit_ms` are
@@ -46,7 +48,6 @@ void weft_listener_poll(const struct weft_listener *listener, struct pollfd *pol
 
 /* Hears who has spoken, lets in who has come, and dismisses who was silent for too long. `polls`:
  * the listener's entries. */
-void weft_listener_turn(struct weft_listener *listener, const struct pollfd *polls,
-                        weft_listener_hear *hear, void *owner);
+void weft_listener_turn(struct weft_listener *listener, const struct pollfd *polls);
 
 #endif

@@ -11,7 +11,7 @@
 #include <weft/version.h>
 #include "base/clock.h"
 #include "base/machine.h"
-#include "boot/control.h"
+#include "boot/attachment.h"
 #include "boot/rendezvous.h"
 
 enum { LOOK_AGAIN_MS_MAX = 20 };
@@ -37,14 +37,16 @@ static int answer_refused(const char *why, size_t bytes) {
 }
 
 static int answer_welcomed(const struct weft_identity *self,
-                           const struct weft_wire_message *message, struct weft_met *met) {
+                           const struct weft_wire_message *message,
+                           struct weft_attachment *attachment) {
     if (message->nfds == 1)
-        return weft_control_map(message->fd[0], self->npes, &met->control);
+        return weft_control_map(message->fd[0], self->npes, &attachment->control);
     weft_log("PE 0 has sent %d descriptors in place of the control page", message->nfds);
     return -EPROTO;
 }
 
-static int answer_hear(int root, const struct weft_identity *self, struct weft_met *met) {
+static int answer_hear(int root, const struct weft_identity *self,
+                       struct weft_attachment *attachment) {
     struct weft_wire_message message = {0};
     char why[WEFT_REFUSAL_BYTES];
     ssize_t bytes = weft_wire_receive(root, &message, why, sizeof why, 0);
@@ -54,7 +56,7 @@ static int answer_hear(int root, const struct weft_identity *self, struct weft_m
     }
     int error = -EPROTO;
     if (message.header.kind == WEFT_WIRE_WELCOME)
-        error = answer_welcomed(self, &message, met);
+        error = answer_welcomed(self, &message, attachment);
     else if (message.header.kind == WEFT_WIRE_REFUSAL)
         error = answer_refused(why, (size_t)bytes);
     else
@@ -63,23 +65,24 @@ static int answer_hear(int root, const struct weft_identity *self, struct weft_m
     return error;
 }
 
-static int hello_exchange(int root, const struct weft_identity *self, struct weft_met *met) {
+static int hello_exchange(int root, const struct weft_identity *self,
+                          struct weft_attachment *attachment) {
     struct timeval patience = {.tv_sec = WEFT_MEET_LIMIT_MS / 1000};
     fcntl(root, F_SETFL, 0); /* from here on it may block */
     setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     int error = hello_send(root, self);
-    error = error ? -EAGAIN : answer_hear(root, self, met);
+    error = error ? -EAGAIN : answer_hear(root, self, attachment);
     if (error) {
         close(root);
         return error;
     }
     setsockopt(root, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof patience);
-    met->hub = root;
+    attachment->hub = root;
     return 0;
 }
 
 /* Through all listening sockets that there are now. -EAGAIN: none of them was the right one. */
-static int listeners_try(const struct weft_identity *self, struct weft_met *met) {
+static int listeners_try(const struct weft_identity *self, struct weft_attachment *attachment) {
     FILE *listing = fopen("/proc/net/unix", "re");
     if (!listing) {
         int code = -errno;
@@ -88,7 +91,7 @@ static int listeners_try(const struct weft_identity *self, struct weft_met *met)
     }
     int error = -EAGAIN, root;
     while (error == -EAGAIN && (root = weft_rendezvous_connect(listing, self->job_key.secret)) >= 0)
-        error = hello_exchange(root, self, met);
+        error = hello_exchange(root, self, attachment);
     fclose(listing);
     if (error == -EAGAIN && root != -ENOENT) {
         weft_log("cannot go to PE 0: %s", strerror(-root));
@@ -97,12 +100,12 @@ static int listeners_try(const struct weft_identity *self, struct weft_met *met)
     return error;
 }
 
-static int root_find(const struct weft_identity *self, struct weft_met *met) {
+static int root_find(const struct weft_identity *self, struct weft_attachment *attachment) {
     uint64_t begin_ns = weft_clock_ns();
     bool hinted = false;
     for (long pause_ms = 1;;
          pause_ms = pause_ms * 2 < LOOK_AGAIN_MS_MAX ? pause_ms * 2 : LOOK_AGAIN_MS_MAX) {
-        int error = listeners_try(self, met);
+        int error = listeners_try(self, attachment);
         uint64_t waited_ms = (weft_clock_ns() - begin_ns) / 1000000;
         if (error != -EAGAIN)
             return error;
@@ -119,7 +122,8 @@ static int root_find(const struct weft_identity *self, struct weft_met *met) {
     return -ETIMEDOUT;
 }
 
-int weft_meet(const struct weft_identity *self, struct weft_met *met) {
-    *met = (struct weft_met){.hub = -1};
-    return self->pe == 0 ? weft_meet_receive(self, met) : root_find(self, met);
+int weft_meet(const struct weft_identity *self, struct weft_attachment *attachment) {
+    attachment->pe = self->pe;
+    attachment->npes = self->npes;
+    return self->pe == 0 ? weft_meet_receive(self, attachment) : root_find(self, attachment);
 }

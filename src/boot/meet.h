@@ -12,20 +12,14 @@
 #include <stdint.h>
 #include "boot/source.h"
 
-struct weft_hub;
-struct weft_control;
+struct weft_attachment;
 
-struct weft_met {
-    int hub;                      /* socket to PE 0; PE 0 has one to itself */
-    struct weft_control *control; /* mapped */
-    struct weft_hub *served;      /* PE 0: the hub with the other ends; NULL elsewhere */
-};
-
-/* Collective over the job. 0 or -errno, logged. */
-int weft_meet(const struct weft_identity *self, struct weft_met *met);
+/* Fills in the attachment's page and hub, where PE 0 has a socket to itself. Collective over the
+ * job. 0 or -errno, logged. */
+int weft_meet(const struct weft_identity *self, struct weft_attachment *attachment);
 
 /* PE 0's part of it. */
-int weft_meet_receive(const struct weft_identity *self, struct weft_met *met);
+int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment);
 
 /* The peer's message, behind a header of kind WEFT_WIRE_HELLO. Up to `version` it never changes,
  * so that each version can tell every other why they do not fit. */

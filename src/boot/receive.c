@@ -13,7 +13,7 @@
 #include <weft/version.h>
 #include "base/clock.h"
 #include "base/machine.h"
-#include "boot/control.h"
+#include "boot/attachment.h"
 #include "boot/hub.h"
 #include "boot/listener.h"
 #include "boot/meet.h"
@@ -34,14 +34,18 @@ struct acceptor {
 
 /* --- Refusing -------------------------------------------------------------------------------- */
 
+/* Says why, and closes. */
 static void peer_refuse(const struct weft_connection *peer, const char *why) {
     struct weft_wire_header header = {.kind = WEFT_WIRE_REFUSAL};
     struct weft_wire_body body = {.payload = why, .bytes = strlen(why)};
     weft_wire_send(peer->socket, &header, &body, MSG_DONTWAIT);
+    close(peer->socket);
 }
 
-/* The job cannot come about: everyone hears why. */
-__attribute__((format(printf, 2, 3))) static int give_up(struct acceptor *acceptor,
+/* The job cannot come about: everyone hears why, and so does `peer`, if not NULL, whose place is
+ * none. */
+__attribute__((format(printf, 3, 4))) static int give_up(struct acceptor *acceptor,
+                                                         const struct weft_connection *peer,
                                                          const char *format, ...) {
     char why[WEFT_REFUSAL_BYTES];
     va_list arguments;
@@ -49,9 +53,13 @@ __attribute__((format(printf, 2, 3))) static int give_up(struct acceptor *accept
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
     weft_log("%s", why);
-    for (int pe = 0; pe < acceptor->self->npes; pe++)
+    if (peer)
+        peer_refuse(peer, why);
+    for (int pe = 0; pe < acceptor->self->npes; pe++) {
         if (acceptor->pe[pe].socket >= 0)
             peer_refuse(&acceptor->pe[pe], why);
+        acceptor->pe[pe].socket = -1;
+    }
     return -EPROTO;
 }
 
@@ -61,18 +69,13 @@ static int peer_admit(struct acceptor *acceptor, const struct weft_hello *hello,
                       const struct weft_connection *peer) {
     const struct weft_identity *self = acceptor->self;
     char why[WEFT_REFUSAL_BYTES];
-    if (hello->npes != self->npes || hello->pe < 1 || hello->pe >= self->npes) {
-        snprintf(why, sizeof why, "process %d wants to be PE %d of %d in a job of %d PEs",
-                 peer->pid, hello->pe, hello->npes, self->npes);
-        peer_refuse(peer, why);
-        close(peer->socket);
-        return give_up(acceptor, "%s", why);
-    }
+    if (hello->npes != self->npes || hello->pe < 1 || hello->pe >= self->npes)
+        return give_up(acceptor, peer, "process %d wants to be PE %d of %d in a job of %d PEs",
+                       peer->pid, hello->pe, hello->npes, self->npes);
     struct weft_connection *place = &acceptor->pe[hello->pe];
     if (place->socket >= 0) {
         snprintf(why, sizeof why, "process %d is PE %d already", place->pid, hello->pe);
         peer_refuse(peer, why);
-        close(peer->socket);
         return 0;
     }
     *place = *peer;
@@ -89,19 +92,13 @@ static int hello_judge(struct acceptor *acceptor, const struct weft_hello *hello
         return 0;
     }
     if (bytes != sizeof *hello ||
-        strncmp(hello->version, WEFT_VERSION_STRING, sizeof hello->version)) {
-        char why[WEFT_REFUSAL_BYTES];
-        snprintf(why, sizeof why,
-                 "process %d runs Weft %.15s and PE 0 (pid %d) %s: install the same version "
-                 "everywhere",
-                 peer->pid, hello->version, (int)getpid(), WEFT_VERSION_STRING);
-        peer_refuse(peer, why);
-        close(peer->socket);
-        return give_up(acceptor, "%s", why);
-    }
+        strncmp(hello->version, WEFT_VERSION_STRING, sizeof hello->version))
+        return give_up(acceptor, peer,
+                       "process %d runs Weft %.15s and PE 0 (pid %d) %s: install the same version "
+                       "everywhere",
+                       peer->pid, hello->version, (int)getpid(), WEFT_VERSION_STRING);
     if (memcmp(hello->key, acceptor->self->job_key.secret, sizeof hello->key) != 0) {
         peer_refuse(peer, "");
-        close(peer->socket);
         return 0;
     }
     return peer_admit(acceptor, hello, peer);
@@ -148,7 +145,7 @@ static int acceptor_check_time(struct acceptor *acceptor) {
         return 0;
     missing_list(acceptor, missing, sizeof missing);
     if (waited_ms >= WEFT_MEET_LIMIT_MS) {
-        give_up(acceptor, "PE %s of %d not here after %d s", missing, acceptor->self->npes,
+        give_up(acceptor, NULL, "PE %s of %d not here after %d s", missing, acceptor->self->npes,
                 WEFT_MEET_LIMIT_MS / 1000);
         return -ETIMEDOUT;
     }
@@ -162,7 +159,7 @@ static int acceptor_check_peers(struct acceptor *acceptor) {
     const struct pollfd *line = acceptor->polls;
     for (int pe = 1; pe < acceptor->self->npes; pe++)
         if (acceptor->pe[pe].socket >= 0 && line++->revents)
-            return give_up(acceptor, "PE %d (pid %d) has ended before all PEs had come", pe,
+            return give_up(acceptor, NULL, "PE %d (pid %d) has ended before all PEs had come", pe,
                            acceptor->pe[pe].pid);
     return 0;
 }
@@ -178,7 +175,7 @@ static int acceptor_turn(struct acceptor *acceptor) {
     int error = acceptor_check_peers(acceptor);
     if (error)
         return error;
-    weft_listener_turn(&acceptor->listener, acceptor->polls + connected, hello_hear, acceptor);
+    weft_listener_turn(&acceptor->listener, acceptor->polls + connected);
     return acceptor->failed ? acceptor->failed : acceptor_check_time(acceptor);
 }
 
@@ -199,7 +196,7 @@ static int peers_welcome(struct acceptor *acceptor, int page) {
 }
 
 /* Our own line to the hub, and the hub on everybody's other end. */
-static int acceptor_open_hub(struct acceptor *acceptor, struct weft_met *met) {
+static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *attachment) {
     int npes = acceptor->self->npes, own[2], sockets[npes];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, own) < 0)
         return -errno;
@@ -208,25 +205,25 @@ static int acceptor_open_hub(struct acceptor *acceptor, struct weft_met *met) {
         sockets[pe] = acceptor->pe[pe].socket;
         acceptor->pe[pe].socket = -1; /* the hub's now */
     }
-    int error = weft_hub_open(&met->served, sockets, npes);
-    met->hub = own[1];
+    int error = weft_hub_open(&attachment->served, sockets, npes);
+    attachment->hub = own[1];
     return error;
 }
 
-static int acceptor_begin_job(struct acceptor *acceptor, struct weft_met *met) {
+static int acceptor_begin_job(struct acceptor *acceptor, struct weft_attachment *attachment) {
     int page, granted = weft_machine_quota();
-    int error = weft_control_create(acceptor->self->npes, &met->control, &page);
+    int error = weft_control_create(acceptor->self->npes, &attachment->control, &page);
     if (error) {
         weft_log("cannot make the control page: %s", strerror(-error));
         return error;
     }
     int processors = CPU_COUNT(&acceptor->processors);
-    met->control->cores = granted < processors ? granted : processors;
+    attachment->control->cores = granted < processors ? granted : processors;
     for (int pe = 1; pe < acceptor->self->npes; pe++) /* for a death before it says so itself */
-        atomic_store(&met->control->pe[pe].pid, acceptor->pe[pe].pid);
+        atomic_store(&attachment->control->pe[pe].pid, acceptor->pe[pe].pid);
     error = peers_welcome(acceptor, page);
     close(page);
-    if (error == 0 && (error = acceptor_open_hub(acceptor, met)) != 0)
+    if (error == 0 && (error = acceptor_open_hub(acceptor, attachment)) != 0)
         weft_log("cannot make the hub: %s", strerror(-error));
     return error;
 }
@@ -244,7 +241,8 @@ static int acceptor_open(struct acceptor *acceptor) {
     int error = acceptor->pe && acceptor->polls ? 0 : -ENOMEM;
     if (error == 0)
         error = weft_listener_open(&acceptor->listener,
-                                   weft_rendezvous_listen(acceptor->self->job_key.secret));
+                                   weft_rendezvous_listen(acceptor->self->job_key.secret),
+                                   hello_hear, acceptor);
     if (error)
         weft_log("cannot wait for the other PEs: %s", strerror(-error));
     return error;
@@ -259,13 +257,13 @@ static void acceptor_close(struct acceptor *acceptor) {
     free(acceptor->polls);
 }
 
-int weft_meet_receive(const struct weft_identity *self, struct weft_met *met) {
+int weft_meet_receive(const struct weft_identity *self, struct weft_attachment *attachment) {
     struct acceptor acceptor = {.self = self, .listener.listening = -1};
     int error = acceptor_open(&acceptor);
     while (error == 0 && acceptor.arrived < self->npes - 1)
         error = acceptor_turn(&acceptor);
     if (error == 0)
-        error = acceptor_begin_job(&acceptor, met);
+        error = acceptor_begin_job(&acceptor, attachment);
     acceptor_close(&acceptor);
     return error;
 }

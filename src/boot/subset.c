@@ -163,7 +163,7 @@ static int root_gather(struct root *root) {
         if (error)
             return error;
         weft_listener_poll(&root->listener, polls, 0, LOOK_MS);
-        weft_listener_turn(&root->listener, polls, call_hear, root);
+        weft_listener_turn(&root->listener, polls);
     }
     return 0;
 }
@@ -221,7 +221,8 @@ static int root_exchange(const struct weft_boot_subset *subset, uint64_t number,
     memset(peer, 0xff, sizeof peer);
     struct root root = {.subset = subset, .number = number, .exchange = exchange, .peer = peer};
     root.status = weft_exchange_alone(exchange);
-    int error = weft_listener_open(&root.listener, weft_rendezvous_listen_private(&name));
+    int error =
+        weft_listener_open(&root.listener, weft_rendezvous_listen_private(&name), call_hear, &root);
     if (error) {
         subset_give_up(error, "open a socket for the other members");
     } else {
