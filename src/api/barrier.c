@@ -7,7 +7,7 @@
 
 static void sync_members(struct weft_team *team) {
     if (weft_checked())
-        weft_checked_collective(team, NULL);
+        weft_consistency_check(team, WEFT_NO_ARGUMENTS);
     weft_sync_barrier(team);
 }
 

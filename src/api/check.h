@@ -27,8 +27,7 @@ static inline int weft_check_pe(const char *call, shmem_ctx_t ctx, int pe) {
     int world_pe = weft_ctx_world_pe(ctx, pe);
     if (__builtin_expect(world_pe < 0, 0))
         weft_misuse_ctx(call, ctx, pe);
-    if (__builtin_expect(weft_job.checked, 0) && ctx != SHMEM_CTX_DEFAULT &&
-        !weft_ctx_allowed(weft_ctx_find(ctx)))
+    if (weft_checked() && ctx != SHMEM_CTX_DEFAULT && !weft_ctx_allowed(weft_ctx_find(ctx)))
         weft_misuse_private(call, ctx);
     return world_pe;
 }

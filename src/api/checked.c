@@ -65,15 +65,9 @@ void weft_checked_access(const struct weft_access *access) {
                               access->local_name, access->local, access->local_bytes);
 }
 
-static const struct weft_same nothing[] = {{NULL, 0}};
-
-void weft_checked_collective(struct weft_team *team, const struct weft_same *arguments) {
-    weft_consistency_check(team, arguments ? arguments : nothing);
-}
-
 void weft_checked_group(const struct weft_group *group, const struct weft_same *arguments) {
     if (group->team)
-        weft_checked_collective(group->team, arguments);
+        weft_consistency_check(group->team, arguments);
     else
-        group->check(group, arguments ? arguments : nothing);
+        group->check(group, arguments);
 }

@@ -33,9 +33,7 @@ WEFT_COLD void weft_checked_object(const char *argument, const void *p, size_t b
 WEFT_COLD void weft_checked_disjoint(const char *a_name, const void *a, size_t a_bytes,
                                      const char *b_name, const void *b, size_t b_bytes);
 
-/* All members of the team, or of the group, make this call, with the same `arguments`; NULL: none.
- */
-WEFT_COLD void weft_checked_collective(struct weft_team *team, const struct weft_same *arguments);
+/* All members of the group make this call, with the same `arguments`. */
 WEFT_COLD void weft_checked_group(const struct weft_group *group,
                                   const struct weft_same *arguments);
 

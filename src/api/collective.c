@@ -45,20 +45,14 @@ WEFT_COLD static void check_parts(const struct weft_group *group, const void *de
 /* Checks also that dest can hold what all members bring. */
 WEFT_COLD static void check_collect(const struct weft_group *group, const void *dest,
                                     const void *source, size_t bytes) {
-    check_group_arrays(group, &(struct arrays){dest, source, bytes, bytes, false}, NULL);
+    check_group_arrays(group, &(struct arrays){dest, source, bytes, bytes, false},
+                       WEFT_NO_ARGUMENTS);
     size_t all = weft_group_sum(group, bytes);
     if (all == 0)
         return;
     check_symmetric("dest", dest, all, 1);
     weft_checked_object("dest", dest, all);
     weft_checked_disjoint("dest", dest, all, "source", source, bytes);
-}
-
-WEFT_COLD static void check_fold(const struct weft_group *group, const void *dest,
-                                 const void *source, const struct weft_folding *folding) {
-    const struct weft_same same[] = {{"nelems", (int64_t)folding->nelems}, {NULL, 0}};
-    size_t bytes = folding->nelems * folding->fold->elem_bytes;
-    check_group_arrays(group, &(struct arrays){dest, source, bytes, bytes, true}, same);
 }
 
 void weft_api_broadcast(const struct weft_group *group, void *dest, const void *source,
@@ -149,8 +143,11 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
         return;
     check_symmetric("dest", dest, folding->fold->elem_bytes, folding->nelems);
     check_symmetric("source", source, folding->fold->elem_bytes, folding->nelems);
-    if (weft_checked())
-        check_fold(group, dest, source, folding);
+    if (weft_checked()) {
+        size_t bytes = folding->nelems * folding->fold->elem_bytes;
+        check_group_arrays(group, &(struct arrays){dest, source, bytes, bytes, true},
+                           (struct weft_same[]){{"nelems", (int64_t)folding->nelems}, {NULL, 0}});
+    }
     weft_group_fold(group, dest, source, folding);
 }
 

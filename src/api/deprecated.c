@@ -3,9 +3,8 @@
  * sets. include/shmem_deprecated.h says what belongs to them and can go with them. */
 #include "core/init.h"
 #include "api/amo.h"
+#include "api/body.h"
 #include "api/define.h"
-#include "api/memory.h"
-#include "api/setup.h"
 #include "api/wait.h"
 
 /* Does nothing if something has initialised already; the end of the program finalizes. */

@@ -47,7 +47,7 @@ static struct weft_group open_set(int start, int log_stride, int size, long *psy
 
 static void sync_set(const struct weft_group *group) {
     if (weft_checked())
-        weft_checked_group(group, NULL);
+        weft_checked_group(group, WEFT_NO_ARGUMENTS);
     group->sync(group);
 }
 

@@ -5,7 +5,7 @@
 #include <shmemx.h>
 #include "boot/boot.h"
 #include "core/job.h"
-#include "api/setup.h"
+#include "api/body.h"
 
 /* The beginning of a unique id, whose other bytes are zero. */
 struct id {

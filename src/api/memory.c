@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory management, in the memory of the host and of GPUs. A size or an alignment that fails does
  * so on every PE alike, so NULL comes back without a barrier; so does the NULL for no bytes. */
-#include "api/memory.h"
 #include <errno.h>
 #include <shmemx.h>
 #include "base/size.h"
@@ -9,6 +8,7 @@
 #include "core/blocks.h"
 #include "core/heap.h"
 #include "core/order.h"
+#include "api/body.h"
 #include "api/checked.h"
 #include "api/define.h"
 
@@ -21,7 +21,7 @@ static void check_same(const void *ptr, const struct weft_heap *heap, size_t siz
                                      {"size", (int64_t)size},
                                      {"space", (int64_t)space},
                                      {NULL, 0}};
-    weft_checked_collective(weft_team_find(SHMEM_TEAM_WORLD), same);
+    weft_consistency_check(weft_team_find(SHMEM_TEAM_WORLD), same);
 }
 
 /* Only an object has an offset to compare with others', so it is looked up first. */
@@ -161,10 +161,9 @@ static void *allocate_in(shmemx_space_t space, size_t size, size_t alignment, bo
             alignment, sizeof(void *), most);
     else if (size == 0)
         weft_fail_bare(-EINVAL, "%s of no bytes", weft_current_call);
-    else if (alignment < WEFT_BLOCK_ALIGN)
-        return (device ? allocate_on_device : allocate_on_host)(size, WEFT_BLOCK_ALIGN, zero);
     else
-        return (device ? allocate_on_device : allocate_on_host)(size, alignment, zero);
+        return (device ? allocate_on_device : allocate_on_host)(
+            size, alignment < WEFT_BLOCK_ALIGN ? WEFT_BLOCK_ALIGN : alignment, zero);
     return NULL;
 }
 

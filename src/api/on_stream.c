@@ -38,7 +38,7 @@ static int enter_team(struct weft_on_stream *on, shmem_team_t team) {
 /* --- Arguments -------------------------------------------------------------------------------- */
 
 static int check_local(const char *argument, const void *p, size_t bytes) {
-    return p || bytes == 0 ? 0 : weft_fail(-EINVAL, "argument %s is NULL", argument);
+    return bytes == 0 ? 0 : weft_refuse_null(argument, p);
 }
 
 static int check_signal_op(int sig_op, enum weft_signal_op *op) {
@@ -57,11 +57,10 @@ static int check_cmp(int cmp) {
 }
 
 /* A kernel that accesses a word beside its alignment takes the whole context down with it. */
-static int check_sig_addr(const uint64_t *sig_addr) {
-    if ((uintptr_t)sig_addr % sizeof *sig_addr == 0)
+static int check_alignment(const char *argument, const void *p, size_t bytes) {
+    if ((uintptr_t)p % bytes == 0)
         return 0;
-    return weft_fail(-EINVAL, "argument sig_addr is %p: align it to %zu bytes",
-                     (const void *)sig_addr, sizeof *sig_addr);
+    return weft_fail(-EINVAL, "argument %s lies at %p: align it to %zu bytes", argument, p, bytes);
 }
 
 /* --- Put, get, signals ------------------------------------------------------------------------ */
@@ -92,7 +91,7 @@ int shmemx_putmem_signal_on_stream(void *dest, const void *source, size_t nelems
     struct weft_put_signal put = {dest, source, nelems, sig_addr, signal, WEFT_SIGNAL_SET, true};
     int rc = check_local("source", source, nelems);
     rc = rc ? rc : check_signal_op(sig_op, &put.op);
-    rc = rc ? rc : check_sig_addr(sig_addr);
+    rc = rc ? rc : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
     rc = rc ? rc : enter_gpu(stream, &scope);
     return rc ? rc : leave_gpu(scope, weft_stream_put_signal(&put, pe, stream));
 }
@@ -103,7 +102,7 @@ int shmemx_signal_op_on_stream(uint64_t *sig_addr, uint64_t signal, int sig_op, 
     struct weft_gpu_scope scope;
     enum weft_signal_op op;
     int rc = check_signal_op(sig_op, &op);
-    rc = rc ? rc : check_sig_addr(sig_addr);
+    rc = rc ? rc : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
     rc = rc ? rc : enter_gpu(stream, &scope);
     return rc ? rc : leave_gpu(scope, weft_stream_signal(sig_addr, signal, op, pe, stream));
 }
@@ -113,7 +112,7 @@ int shmemx_signal_wait_until_on_stream(uint64_t *sig_addr, int cmp, uint64_t cmp
     WEFT_IN_CALL(__func__);
     struct weft_gpu_scope scope;
     int rc = check_cmp(cmp);
-    rc = rc ? rc : check_sig_addr(sig_addr);
+    rc = rc ? rc : check_alignment("sig_addr", sig_addr, sizeof *sig_addr);
     rc = rc ? rc : enter_gpu(stream, &scope);
     return rc ? rc : leave_gpu(scope, weft_stream_wait(sig_addr, cmp, cmp_value, stream));
 }
@@ -126,24 +125,18 @@ static int check_number(const char *argument, shmemx_number_t number) {
     if (number.bytes != sizeof(int32_t) && number.bytes != sizeof(int64_t))
         return weft_fail(-EINVAL, "argument %s has %zu bytes: an int32_t has 4, an int64_t 8",
                          argument, number.bytes);
-    if ((uintptr_t)number.at % number.bytes != 0)
-        return weft_fail(-EINVAL, "argument %s lies at %p: align it to %zu bytes", argument,
-                         number.at, number.bytes);
-    return 0;
+    return check_alignment(argument, number.at, number.bytes);
 }
 
 static int check_slice(const char *argument, const shmemx_slice_t *slice) {
-    if (!slice || (!slice->array && slice->nelems > 0))
-        return weft_fail(-EINVAL, "argument %s is NULL", argument);
-    return check_number(argument, slice->begin);
+    int rc = weft_refuse_null(argument, slice);
+    rc = rc ? rc : check_local(argument, slice->array, slice->nelems);
+    return rc ? rc : check_number(argument, slice->begin);
 }
 
 static int check_words(const shmemx_slice_t *words) {
     int rc = check_slice("signals", words);
-    if (rc == 0 && (uintptr_t)words->array % sizeof(int32_t) != 0)
-        rc = weft_fail(-EINVAL, "argument signals lies at %p: align it to %zu bytes", words->array,
-                       sizeof(int32_t));
-    return rc;
+    return rc ? rc : check_alignment("signals", words->array, sizeof(int32_t));
 }
 
 static int check_copy(const struct weft_slice_copy *copy) {
@@ -288,35 +281,35 @@ int shmemx_broadcastmem_on_stream(shmem_team_t team, void *dest, const void *sou
     return weft_on_stream_end(&on, rc);
 }
 
-static int exchange_pieces(struct weft_on_stream *on, shmem_team_t team,
-                           const struct weft_plan *plan, void *dest, const void *source) {
+static int exchange_pieces(shmem_team_t team, const struct weft_plan *plan, void *dest,
+                           const void *source, shmemx_stream_t stream) {
+    struct weft_on_stream on = {.stream = stream};
     int rc = check_local("source", source, plan->pieces.bytes);
-    rc = rc ? rc : enter_team(on, team);
-    return rc ? rc : weft_on_stream_end(on, weft_on_stream_copy(on, plan, dest, source));
+    rc = rc ? rc : enter_team(&on, team);
+    return rc ? rc : weft_on_stream_end(&on, weft_on_stream_copy(&on, plan, dest, source));
 }
 
 int shmemx_fcollectmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                  shmemx_stream_t stream) {
     WEFT_IN_CALL(__func__);
-    struct weft_on_stream on = {.stream = stream};
     struct weft_plan plan = weft_plan_fcollect(nelems);
-    return exchange_pieces(&on, team, &plan, dest, source);
+    return exchange_pieces(team, &plan, dest, source, stream);
 }
 
 int shmemx_alltoallmem_on_stream(shmem_team_t team, void *dest, const void *source, size_t nelems,
                                  shmemx_stream_t stream) {
     WEFT_IN_CALL(__func__);
-    struct weft_on_stream on = {.stream = stream};
     struct weft_plan plan = weft_plan_alltoall(nelems);
-    return exchange_pieces(&on, team, &plan, dest, source);
+    return exchange_pieces(team, &plan, dest, source, stream);
 }
 
-static int fold_array(struct weft_on_stream *on, shmem_team_t team, void *dest, const void *source,
-                      const struct weft_stream_folding *folding) {
+static int fold_array(shmem_team_t team, void *dest, const void *source,
+                      const struct weft_stream_folding *folding, shmemx_stream_t stream) {
+    struct weft_on_stream on = {.stream = stream};
     if (folding->reduction.number == WEFT_NUMBER_LONGDOUBLE)
         return weft_fail(-ENOTSUP, "GPUs have no long double: use double");
-    int rc = enter_team(on, team);
-    return rc ? rc : weft_on_stream_end(on, weft_on_stream_fold(on, dest, source, folding));
+    int rc = enter_team(&on, team);
+    return rc ? rc : weft_on_stream_end(&on, weft_on_stream_fold(&on, dest, source, folding));
 }
 
 /* clang-format off */
@@ -324,10 +317,9 @@ static int fold_array(struct weft_on_stream *on, shmem_team_t team, void *dest, 
     int NAME(shmem_team_t team, T *dest, const T *source, size_t nreduce,                          \
              shmemx_stream_t stream) {                                                             \
         WEFT_IN_CALL(__func__);                                                                    \
-        struct weft_on_stream on = {.stream = stream};                           \
         struct weft_stream_folding folding = {                                                     \
             {.op = WEFT_FOLD_##FOLD, .number = WEFT_NUMBER_OF(T)}, nreduce, SCATTER};              \
-        return fold_array(&on, team, dest, source, &folding);                                      \
+        return fold_array(team, dest, source, &folding, stream);                                   \
     }
 #define REDUCE(N, T, OP, FOLD)                                                                     \
     FOLDING(shmemx_##N##_##OP##_reduce_on_stream, T, FOLD, false)                                  \
@@ -342,24 +334,21 @@ SHMEM_ARITHMETIC_TYPES(ARITHMETIC, _)
 
 /* --- Engines ---------------------------------------------------------------------------------- */
 
+_Static_assert((int)SHMEMX_ENGINE_AUTO == WEFT_ENGINE_AUTO, "as named");
+_Static_assert((int)SHMEMX_ENGINE_SM == WEFT_ENGINE_SM, "as named");
+_Static_assert((int)SHMEMX_ENGINE_COPY == WEFT_ENGINE_COPY, "as named");
+
 shmemx_engine_t shmemx_get_engine(void) {
-    static const shmemx_engine_t engines[] = {[WEFT_ENGINE_AUTO] = SHMEMX_ENGINE_AUTO,
-                                              [WEFT_ENGINE_SM] = SHMEMX_ENGINE_SM,
-                                              [WEFT_ENGINE_COPY] = SHMEMX_ENGINE_COPY};
-    return engines[weft_engine_get()];
+    return (shmemx_engine_t)weft_engine_get();
 }
 
 int shmemx_set_engine(shmemx_engine_t engine) {
     WEFT_IN_CALL(__func__);
     switch (engine) {
     case SHMEMX_ENGINE_AUTO:
-        weft_engine_set(WEFT_ENGINE_AUTO);
-        return 0;
     case SHMEMX_ENGINE_SM:
-        weft_engine_set(WEFT_ENGINE_SM);
-        return 0;
     case SHMEMX_ENGINE_COPY:
-        weft_engine_set(WEFT_ENGINE_COPY);
+        weft_engine_set((enum weft_engine)engine);
         return 0;
     }
     return weft_fail(

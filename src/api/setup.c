@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up, exit and query. */
-#include "api/setup.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "boot/stall.h"
 #include "core/init.h"
 #include "device/device.h"
+#include "api/body.h"
 #include "api/define.h"
 
 static void check_not_forked(void) {

@@ -45,11 +45,11 @@ API(int, team_split_strided,
     if (!parent)
         return -EINVAL;
     if (weft_checked())
-        weft_checked_collective(parent, (struct weft_same[]){{"start", start},
-                                                             {"stride", stride},
-                                                             {"size", size},
-                                                             {"config_mask", config_mask},
-                                                             {NULL, 0}});
+        weft_consistency_check(parent, (struct weft_same[]){{"start", start},
+                                                            {"stride", stride},
+                                                            {"size", size},
+                                                            {"config_mask", config_mask},
+                                                            {NULL, 0}});
     return weft_team_split_strided(parent, start, stride, size, config, config_mask, new_team);
 }
 
@@ -104,10 +104,10 @@ API(int, team_split_2d,
     if (!parent || xrange < 1)
         return -EINVAL;
     if (weft_checked())
-        weft_checked_collective(parent, (struct weft_same[]){{"xrange", xrange},
-                                                             {"xaxis_mask", xaxis_mask},
-                                                             {"yaxis_mask", yaxis_mask},
-                                                             {NULL, 0}});
+        weft_consistency_check(parent, (struct weft_same[]){{"xrange", xrange},
+                                                            {"xaxis_mask", xaxis_mask},
+                                                            {"yaxis_mask", yaxis_mask},
+                                                            {NULL, 0}});
     int npes = parent->npes, width = xrange < npes ? xrange : npes;
     struct axis x = {(npes + width - 1) / width, width, 1, width, xaxis_config, xaxis_mask};
     struct axis y = {width, 1, width, npes, yaxis_config, yaxis_mask};
@@ -143,7 +143,7 @@ API(void, team_destroy, (shmem_team_t team)) {
     if (!members || team == SHMEM_TEAM_WORLD || team == SHMEM_TEAM_SHARED)
         weft_misuse_handle(__func__, "team", team, "a team that was made, and not destroyed");
     if (weft_checked())
-        weft_checked_collective(members, NULL);
+        weft_consistency_check(members, WEFT_NO_ARGUMENTS);
     weft_route_quiet();
     weft_ctx_destroy_all(team);
     destroy_team(members);

@@ -4,6 +4,7 @@
 #ifndef WEFT_COLL_CONSISTENCY_H
 #define WEFT_COLL_CONSISTENCY_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include "core/sync.h"
 
@@ -24,6 +25,8 @@ struct weft_entry {
     char call[44];
     int64_t values[WEFT_CONSISTENCY_FACTS];
 };
+
+#define WEFT_NO_ARGUMENTS ((const struct weft_same[]){{NULL, 0}})
 
 struct weft_entry weft_entry_of(const struct weft_same *arguments);
 
