@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Barriers: quiet and sync of the job, sync of a team. */
-#include <errno.h>
 #include "core/order.h"
 #include "api/checked.h"
 #include "api/define.h"
@@ -26,7 +25,7 @@ API(int, team_sync, (shmem_team_t team)) {
     WEFT_ENTER(__func__);
     struct weft_team *members = weft_team_find(team);
     if (!members)
-        return -EINVAL;
+        return weft_team_refuse(team);
     sync_members(members);
     return 0;
 }

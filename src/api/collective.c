@@ -3,7 +3,6 @@
  * return one; wrong addresses and numbers would leave the other members waiting, so they end the
  * job. */
 #include "api/collective.h"
-#include <errno.h>
 #include "api/checked.h"
 #include "api/define.h"
 
@@ -153,12 +152,12 @@ void weft_api_fold(const struct weft_group *group, void *dest, const void *sourc
 
 /* --- The names ------------------------------------------------------------------------------- */
 
-/* Begins a routine: declares the group of its team, or returns an error. */
+/* Begins a routine: declares the group of its team, or returns an error, with text. */
 #define OPEN_GROUP(call, handle)                              \
     WEFT_ENTER(call);                                         \
     struct weft_team *const members = weft_team_find(handle); \
     if (__builtin_expect(!members, 0))                        \
-        return -EINVAL;                                       \
+        return weft_team_refuse(handle);                      \
     const struct weft_group group = weft_group_of(members)
 
 static int run_broadcast(const char *call, shmem_team_t team, void *dest, const void *source,

@@ -14,8 +14,7 @@
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     on->team = weft_team_find(team);
     if (!on->team)
-        return weft_fail(-EINVAL, "argument team is %p: pass a team that this PE is a member of",
-                         (void *)team);
+        return weft_team_refuse(team);
     int rc = weft_stream_begin(on->team);
     if (rc == 0)
         on->scope = weft_gpu_enter(weft_device.gpu);

@@ -44,6 +44,11 @@ struct weft_team *weft_team_find(shmem_team_t handle) {
     return team && team->generation == number >> HANDLE_SLOT_BITS ? team : NULL;
 }
 
+int weft_team_refuse(shmem_team_t handle) {
+    return weft_fail(-EINVAL, "argument team is %p: pass a team that this PE is a member of",
+                     (void *)handle);
+}
+
 /* Which member of start, start + stride, ... (size of them) a PE is, or -1. */
 static int position(int start, int stride, int size, int pe) {
     int64_t distance = (int64_t)pe - start, step = stride ? stride : 1, member = distance / step;

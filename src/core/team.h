@@ -17,6 +17,9 @@
 /* The team behind a handle, NULL for SHMEM_TEAM_INVALID and for anything that is no live handle. */
 struct weft_team *weft_team_find(shmem_team_t handle);
 
+/* -EINVAL, with text: the call's argument `team` is no such handle. */
+__attribute__((cold)) int weft_team_refuse(shmem_team_t handle);
+
 /* The team in a slot of the scratch window, or NULL. Members have their team in the same slot. */
 struct weft_team *weft_team_in_slot(int slot);
 

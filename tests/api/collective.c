@@ -3,9 +3,11 @@
  * shapes, in the heap and in static data. Sources and sizes are random numbers that every PE can
  * make for every other one; the whole of dest and what lies around it is compared with a model that
  * copies single elements. PEs: 1 2 3 4 7 */
+#include <errno.h>
 #include <shmem.h>
 #include <stdbool.h>
 #include <string.h>
+#include <weft.h>
 #include "tap.h"
 #include "api/model.h"
 #include "conformance/groups.h"
@@ -194,17 +196,27 @@ static void check(const struct group *groups, const char *name, void (*body)(str
     shmem_barrier_all();
 }
 
+static void refused(const char *call, int error) {
+    char text[128];
+    snprintf(text, sizeof text, "%s: argument team is ", call);
+    EXPECT(error == -EINVAL, "%s: %d", call, error);
+    EXPECT(strncmp(weft_last_error(), text, strlen(text)) == 0, "%s: '%s'", call,
+           weft_last_error());
+}
+#define REFUSED(NAME, T, ...) \
+    refused("shmem_" #NAME,   \
+            shmem_##NAME(SHMEM_TEAM_INVALID, (T *)heap_dest, (T *)heap_source, __VA_ARGS__))
+
 static void check_no_team(void) {
-    tap_case("a team that is none is an error, and nobody waits");
-    EXPECT(shmem_broadcastmem(SHMEM_TEAM_INVALID, heap_dest, heap_source, 8, 0) != 0, "success");
-    EXPECT(shmem_collectmem(SHMEM_TEAM_INVALID, heap_dest, heap_source, 8) != 0, "success");
-    EXPECT(shmem_fcollectmem(SHMEM_TEAM_INVALID, heap_dest, heap_source, 8) != 0, "success");
-    EXPECT(shmem_alltoallmem(SHMEM_TEAM_INVALID, heap_dest, heap_source, 8) != 0, "success");
-    EXPECT(shmem_alltoallsmem(SHMEM_TEAM_INVALID, heap_dest, heap_source, 1, 1, 8) != 0, "success");
-    EXPECT(shmem_int_sum_reduce(SHMEM_TEAM_INVALID, (int *)heap_dest, (int *)heap_source, 8) != 0,
-           "success");
-    EXPECT(shmem_int_sum_inscan(SHMEM_TEAM_INVALID, (int *)heap_dest, (int *)heap_source, 8) != 0,
-           "success");
+    tap_case("a team that is none is an error with its name, and nobody waits");
+    REFUSED(broadcastmem, void, 8, 0);
+    REFUSED(collectmem, void, 8);
+    REFUSED(fcollectmem, void, 8);
+    REFUSED(alltoallmem, void, 8);
+    REFUSED(alltoallsmem, void, 1, 1, 8);
+    REFUSED(int_sum_reduce, int, 8);
+    REFUSED(int_sum_inscan, int, 8);
+    refused("shmem_team_sync", shmem_team_sync(SHMEM_TEAM_INVALID));
 }
 
 static void check_nothing(void) {

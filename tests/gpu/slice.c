@@ -386,6 +386,19 @@ static void refusals(void) {
     REFUSED(EFAULT, "signals",
             int32_signal_op_on_stream(&own, value_of(1), SHMEM_SIGNAL_SET, next, stream));
     REFUSED(EINVAL, "cmp is 99", int32_signal_wait_until_on_stream(&one, 99, value_of(1), stream));
+    const char *no_stream = "_on_stream: argument stream is SHMEMX_STREAM_HOST";
+    REFUSED(EINVAL, no_stream,
+            put_slice_on_stream(&to, &from, value_of(1), 4, next, SHMEMX_STREAM_HOST));
+    REFUSED(EINVAL, no_stream,
+            get_slice_on_stream(&to, &from, value_of(1), 4, next, SHMEMX_STREAM_HOST));
+    REFUSED(EINVAL, no_stream,
+            put_slice_signal_on_stream(&to, &from, value_of(1), 4, &one, value_of(1),
+                                       SHMEM_SIGNAL_SET, next, SHMEMX_STREAM_HOST));
+    REFUSED(
+        EINVAL, no_stream,
+        int32_signal_op_on_stream(&one, value_of(1), SHMEM_SIGNAL_SET, next, SHMEMX_STREAM_HOST));
+    REFUSED(EINVAL, no_stream,
+            int32_signal_wait_until_on_stream(&one, SHMEM_CMP_EQ, value_of(1), SHMEMX_STREAM_HOST));
     settle();
     gpu_expect_poison(dest, ROOM, "dest");
     expect_words(0, 0, 0, "refusals");
