@@ -4,6 +4,7 @@
 #ifndef WEFT_COLL_PLACE_H
 #define WEFT_COLL_PLACE_H
 
+#include <assert.h>
 #include <stdint.h>
 #include "core/space.h"
 #include "core/team.h"
@@ -50,6 +51,7 @@ static inline void *weft_place_at(struct weft_place place, const struct weft_tea
         return (char *)weft_team_workspace_of(team, member) + place.offset;
     const struct weft_window *w = weft_place_window(place.space);
     uint32_t slot = weft_window_slot(w, weft_team_world_pe(team, member));
+    assert(slot < w->count);
     return weft_window_at(w, weft_place_here(place), slot);
 }
 

@@ -3,6 +3,7 @@
  * so that a release wakes the next in line and hardly anyone else. The bit stays: whether others
  * sleep is not known, and a release that nobody waits for makes no system call anyway. */
 #include "core/lock.h"
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -58,9 +59,12 @@ static uint32_t bit_of(uint32_t ticket) {
  * never clears it. */
 static int find_holder(long *object) {
     for (int pe = 0; pe < weft_job.npes; pe++) {
-        if (!atomic_load(&lock_at(object, pe)->held))
+        bool departed = weft_pe_departed(pe); /* first: all that it did is visible then */
+        struct lock *theirs = lock_at(object, pe);
+        assert(theirs);
+        if (!atomic_load(&theirs->held))
             continue;
-        if (weft_pe_departed(pe))
+        if (departed)
             weft_job_panic_bare(
                 "%s waits for PE %d, which holds the lock and has finalized (returned from main, "
                 "called exit or shmem_finalize): clear it before",

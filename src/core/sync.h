@@ -92,6 +92,7 @@ static inline size_t weft_team_slot_bytes(void) {
     return weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX;
 }
 
+/* Every member of a team has a slot: it was looked at when the team was made. */
 static inline char *weft_team_slot_of(int slot, int world_pe) {
     const struct weft_window *scratch = &weft_windows.scratch.window;
     const char *own = (const char *)scratch->local + (size_t)slot * weft_team_slot_bytes();

@@ -4,6 +4,7 @@
  * is no member takes part in the rounds only; PEs that have no team yet make them by exchanges
  * among themselves. A slot is reused after a destroy whose barrier no late store can outlive. */
 #include "core/team.h"
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -128,6 +129,9 @@ static int team_new(const struct weft_team *shape, struct weft_team **made) {
     struct weft_team *team = copy_of(shape);
     if (!team)
         return -ENOMEM;
+    const struct weft_window *scratch = &weft_windows.scratch.window;
+    for (int member = 0; member < team->npes; member++)
+        assert(weft_window_slot(scratch, weft_team_world_pe(team, member)) < scratch->count);
     team->words = (struct weft_team_words *)weft_team_slot_of(team->slot, weft_job.pe);
     pthread_mutex_lock(&changing);
     bool taken = atomic_load(&teams[team->slot]) != NULL;
