@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A wait is looked at up to three times: to show it, to write the line, and where some PE shows
- * nothing, once more before that, because its wait may have been too short to be shown. */
-#include "core/hang.h"
+/* A hang explains itself: who waits, for whom, and what those are doing meanwhile. Nothing of this
+ * is on the way of a short wait.
+ *
+ * A wait that lasts is looked at up to three times: to show it in the control page (boot/stall.h),
+ * to write the line, and where some PE shows nothing, once more before that, because its wait may
+ * have been too short to be shown. */
 #include <stdio.h>
 #include <string.h>
 #include "base/env.h"
@@ -151,12 +154,6 @@ static void add_members(struct report *report, const struct weft_waiter *waiter)
         add_pe(report, waiter->pe, true);
 }
 
-static void add_all(struct report *report) {
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        if (pe != weft_job.pe)
-            add_pe(report, pe, false);
-}
-
 static struct report report_of(const struct weft_waiter *waiter) {
     struct report report = {.team = team_of_word(waiter->word),
                             .mine = facts_of(waiter),
@@ -171,7 +168,9 @@ static struct report report_of(const struct weft_waiter *waiter) {
     else if (waiter->pe >= 0)
         add_pe(&report, waiter->pe, false);
     else if (waiter->pe == WEFT_PE_ANY)
-        add_all(&report);
+        for (int pe = 0; pe < weft_job.npes; pe++)
+            if (pe != weft_job.pe)
+                add_pe(&report, pe, false);
     return report;
 }
 

@@ -19,7 +19,6 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "core/ctx.h"
-#include "core/hang.h"
 #include "core/heap.h"
 #include "core/order.h"
 #include "core/static.h"
@@ -205,8 +204,10 @@ static void greet(void) {
 /* A child of a PE has neither the peers' memory nor their trust. The kernel has not given it the
  * mappings; this tells tools like Valgrind, and lets the memory go when the PE does. */
 static void forked(void) {
-    if (weft_job.phase == WEFT_JOB_FORKED)
-        unshare_memory();
+    if (weft_job.phase != WEFT_JOB_RUNNING)
+        return;
+    weft_job_leave_forked();
+    unshare_memory();
 }
 
 static void close_devices(void) {

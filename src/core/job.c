@@ -31,23 +31,16 @@ void weft_job_set_mode(enum weft_job_mode mode, bool on) {
     derive_flags(weft_job.phase == WEFT_JOB_RUNNING);
 }
 
-/* A child of a PE is no PE: it shares the parent's number and must not speak for it. */
-static void job_forked(void) {
-    if (weft_job.phase != WEFT_JOB_RUNNING)
-        return;
+void weft_job_leave_forked(void) {
     weft_job.phase = WEFT_JOB_FORKED;
     weft_job.npes = 0;
     derive_flags(false);
 }
 
 int weft_job_join(void) {
-    static bool watching_forks;
     int result = weft_boot_join();
     if (result < 0)
         return result;
-    if (!watching_forks)
-        pthread_atfork(NULL, NULL, job_forked);
-    watching_forks = true;
     weft_job.pe = weft_boot.pe;
     weft_job.npes = weft_boot.npes;
     weft_job.control = weft_boot.control;

@@ -43,6 +43,9 @@ void weft_job_set_mode(enum weft_job_mode mode, bool on);
 int weft_job_join(void);
 void weft_job_leave(void);
 
+/* In a child of a PE, which is no PE: it shares the parent's number and must not speak for it. */
+void weft_job_leave_forked(void);
+
 /* The same within exit(), while other threads may be in calls: what they look at stays, and those
  * that would end the process from here on stop for good. */
 void weft_job_leave_at_exit(void);

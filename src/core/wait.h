@@ -48,6 +48,9 @@ struct weft_wait_watch {
 };
 extern struct weft_wait_watch weft_wait_watch;
 
+/* Has it watch this PE's waits from now on, for WEFT_HANG_SECONDS each. */
+void weft_hang_watch(void);
+
 /* Ends a wait: nobody sees it any more. A wait that never rested need not come here. */
 void weft_waiter_hide(struct weft_waiter *waiter);
 static inline void weft_waiter_end(struct weft_waiter *waiter) {
