@@ -90,13 +90,6 @@ static void give_idle_back(struct weft_arena *arena) {
     arena->idle.due = false;
 }
 
-static void note_demand(struct weft_arena *arena, size_t bytes) {
-    if (bytes < WEFT_ARENA_IDLE_LEAST || !arena->idle.done)
-        return;
-    arena->idle.done = false;
-    arena->idle.regrets++;
-}
-
 /* What is freed later goes with what waits already: small frees beside it must not put it off. */
 void weft_arena_expect_return(struct weft_arena *arena) {
     if (arena->idle.due)
@@ -114,7 +107,10 @@ static void give(struct weft_arena *arena, const void *p) {
 }
 
 static size_t take(struct weft_arena *arena, size_t bytes, size_t alignment) {
-    note_demand(arena, bytes);
+    if (bytes >= WEFT_ARENA_IDLE_LEAST && arena->idle.done) {
+        arena->idle.done = false;
+        arena->idle.regrets++;
+    }
     size_t offset = weft_blocks_take(arena->blocks, bytes, alignment);
     if (offset != WEFT_BLOCK_NONE)
         return offset;

@@ -19,12 +19,6 @@ static struct weft_ctx *free_entry(void) {
     return NULL;
 }
 
-/* Generations start at 1, so that no handle looks like a predefined one. */
-static uintptr_t next_handle(struct weft_ctx *ctx) {
-    ctx->generation = ctx->generation == UINT32_MAX ? 1 : ctx->generation + 1;
-    return (uintptr_t)ctx->generation * WEFT_CTXS_MAX + (uintptr_t)(ctx - weft_ctxs);
-}
-
 static void close_entry(struct weft_ctx *ctx) {
     atomic_store_explicit(&ctx->handle, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst); /* the quiet of its operations */
@@ -40,7 +34,9 @@ static int open_entry(const struct weft_team *members, shmem_team_t team, long o
     ctx->options = options;
     ctx->team = team;
     ctx->creator = weft_thread_self();
-    uintptr_t number = next_handle(ctx);
+    /* Generations start at 1, so that no handle looks like a predefined one. */
+    ctx->generation = ctx->generation == UINT32_MAX ? 1 : ctx->generation + 1;
+    uintptr_t number = (uintptr_t)ctx->generation * WEFT_CTXS_MAX + (uintptr_t)(ctx - weft_ctxs);
     atomic_store_explicit(&ctx->handle, number, memory_order_release);
     *handle = (shmem_ctx_t)number;
     return 0;

@@ -194,29 +194,21 @@ static int heap_grow(size_t need, size_t bytes) {
     return 0;
 }
 
-static int choose_commitment(void) {
+int weft_heap_open(void) {
     bool now = strcmp(weft_env.commit, "now") == 0;
     committed_at_once = now || weft_env.symmetric_size != 0 || weft_machine_counts_pages();
-    if (now || strcmp(weft_env.commit, "auto") == 0)
-        return 0;
-    weft_log("WEFT_COMMIT is '%s': set it to auto or now", weft_env.commit);
-    return -EINVAL;
-}
-
-int weft_heap_open(void) {
-    int error = choose_commitment();
-    if (error)
-        return error;
-    error = weft_arena_open(&heap, weft_windows.heap.slot_bytes);
+    if (!now && strcmp(weft_env.commit, "auto") != 0) {
+        weft_log("WEFT_COMMIT is '%s': set it to auto or now", weft_env.commit);
+        return -EINVAL;
+    }
+    int error = weft_arena_open(&heap, weft_windows.heap.slot_bytes);
     if (error) {
         weft_log("no memory for the bookkeeping of the symmetric heap");
         return error;
     }
     size_t bytes = weft_env.symmetric_size;
-    if (bytes == 0)
-        return 0;
     WEFT_IN_CALL("shmem_init with SHMEM_SYMMETRIC_SIZE");
-    return heap_grow(bytes, bytes);
+    return bytes ? heap_grow(bytes, bytes) : 0;
 }
 
 void weft_heap_close(void) {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The symmetric heap: the standard's allocation routines over the heap segment.
- *
- * Every PE runs the same allocator on the same calls, so objects correspond without a message.
- * All are collective over WORLD with the barriers that the standard prescribes; what the machine
- * cannot give is NULL on every PE, with one line from PE 0. */
+/* The symmetric heap: an arena (core/arena.h) over the heap segment. What the machine cannot give
+ * is NULL on every PE, with one line from PE 0. */
 #ifndef WEFT_CORE_HEAP_H
 #define WEFT_CORE_HEAP_H
 

@@ -85,6 +85,13 @@ static __attribute__((noinline)) void remember(const struct lock *lock, uint32_t
     latest.ticket = ticket;
 }
 
+static int acquire(long *object, const struct lock *lock, uint32_t ticket) {
+    hold(object, true);
+    if (weft_thread_level() >= SHMEM_THREAD_SERIALIZED)
+        remember(lock, ticket);
+    return 0;
+}
+
 /* Below SHMEM_THREAD_SERIALIZED the PE has no other thread that could clear it. */
 static void refuse_own(const struct lock *lock, uint32_t serving, int holder) {
     bool this_thread = latest.lock == lock && latest.ticket == serving;
@@ -118,10 +125,7 @@ int weft_lock_set(long *object) {
     uint32_t ticket = ticket_in(atomic_fetch_add(&lock->next, TICKET));
     if (served(lock) != ticket)
         wait_for_turn(lock, ticket, object);
-    hold(object, true);
-    if (weft_thread_level() >= SHMEM_THREAD_SERIALIZED)
-        remember(lock, ticket);
-    return 0;
+    return acquire(object, lock, ticket);
 }
 
 /* Programs test in loops: there a job that is over has to be noticed, now and then a holder that
@@ -142,12 +146,8 @@ int weft_lock_test(long *object) {
     if (!lock)
         return -EFAULT;
     uint32_t ticket = served(lock);
-    if (atomic_compare_exchange_strong(&lock->next, &(uint32_t){ticket}, ticket + TICKET)) {
-        hold(object, true);
-        if (weft_thread_level() >= SHMEM_THREAD_SERIALIZED)
-            remember(lock, ticket);
-        return 0;
-    }
+    if (atomic_compare_exchange_strong(&lock->next, &(uint32_t){ticket}, ticket + TICKET))
+        return acquire(object, lock, ticket);
     tested_in_vain(object);
     return 1;
 }

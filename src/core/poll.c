@@ -30,7 +30,9 @@ static void give_way(uint64_t now_ns) {
         polling.interval *= 2;
 }
 
-static void poll_in_vain(const char *call) {
+uint64_t weft_poll_again(uint64_t value, const char *call) {
+    if (++polling.looks < polling.interval)
+        return value;
     WEFT_IN_CALL(call);
     if (weft_job_aborted())
         weft_job_die_aborted();
@@ -40,10 +42,5 @@ static void poll_in_vain(const char *call) {
     polling.since_ns = now_ns;
     if (polls)
         give_way(now_ns);
-}
-
-uint64_t weft_poll_again(uint64_t value, const char *call) {
-    if (++polling.looks >= polling.interval)
-        poll_in_vain(call);
     return value;
 }

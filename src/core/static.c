@@ -64,14 +64,20 @@ static const char *string_table(const struct executable *e, const ElfW(Dyn) * dy
     return NULL;
 }
 
-/* Whether the executable names libweft among its libraries or contains it. */
-static bool links_weft(const struct executable *e) {
-    uintptr_t here = (uintptr_t)&links_weft;
+/* The loadable segment that p lies in, or NULL. */
+static const ElfW(Phdr) * find_load(const struct executable *e, const void *p) {
     for (size_t i = 0; i < e->nheaders; i++) {
         const ElfW(Phdr) *h = &e->headers[i];
-        if (h->p_type == PT_LOAD && here - (e->base + h->p_vaddr) < h->p_memsz)
-            return true;
+        if (h->p_type == PT_LOAD && (uintptr_t)p - (e->base + h->p_vaddr) < h->p_memsz)
+            return h;
     }
+    return NULL;
+}
+
+/* Whether the executable names libweft among its libraries or contains it. */
+static bool links_weft(const struct executable *e) {
+    if (find_load(e, &data))
+        return true;
     const ElfW(Phdr) *header = find_header(e, PT_DYNAMIC);
     const ElfW(Dyn) *dynamic = header ? (const ElfW(Dyn) *)(e->base + header->p_vaddr) : NULL;
     const char *strings = dynamic ? string_table(e, dynamic) : NULL;
@@ -307,20 +313,11 @@ void weft_static_move_late(void) {
         move();
 }
 
-static bool is_in_data(const struct executable *e, const void *p) {
-    for (size_t i = 0; i < e->nheaders; i++) {
-        const ElfW(Phdr) *h = &e->headers[i];
-        if (h->p_type == PT_LOAD && (h->p_flags & PF_W) &&
-            (uintptr_t)p - (e->base + h->p_vaddr) < h->p_memsz)
-            return true;
-    }
-    return false;
-}
-
 const char *weft_static_refusal(const void *p) {
     struct executable e = {0};
     dl_iterate_phdr(take_first, &e);
-    if (!is_in_data(&e, p))
+    const ElfW(Phdr) *h = find_load(&e, p);
+    if (!h || !(h->p_flags & PF_W))
         return NULL;
     if (!find_header(&e, PT_INTERP))
         return "in a program linked with -static: pass memory of shmem_malloc, or link with "

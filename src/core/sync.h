@@ -134,7 +134,7 @@ uint64_t weft_sync_min(struct weft_team *team, uint64_t mine);
 /* Progress within one collective call: every member announces the same number of steps per call.
  *   uint32_t begin = weft_progress_begin(team, nsteps);   on entry, on every member alike
  *   weft_progress_set(team, begin + k)                     my first k steps are done
- *   weft_progress_wait(team, member, begin + k, call)      until the member's first k are done
+ *   weft_progress_wait(team, member, begin + k)     until the member's first k are done
  * The steps of the last call must be known to be over (a barrier, say) before the next begins. */
 uint32_t weft_progress_begin(struct weft_team *team, uint32_t nsteps);
 void weft_progress_set(struct weft_team *team, uint32_t value);

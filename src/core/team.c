@@ -93,15 +93,6 @@ int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
     return 0;
 }
 
-/* Commits and clears this PE's words of a slot. */
-static int prepare_words(int slot) {
-    size_t begin = (size_t)slot * weft_team_slot_bytes();
-    int result = weft_segment_commit_range(&weft_windows.scratch, begin, WEFT_TEAM_WORDS_BYTES);
-    if (result == 0)
-        memset(weft_team_slot_of(slot, weft_job.pe), 0, WEFT_TEAM_WORDS_BYTES);
-    return result;
-}
-
 /* A list that is a progression becomes one. */
 static struct weft_roster roster_of(const int *pes, int npes) {
     int stride = npes > 1 ? pes[1] - pes[0] : 1;
@@ -154,11 +145,17 @@ static void team_drop(struct weft_team *team) {
     free(team);
 }
 
-/* A new team in the slot of its shape, its words ready for the other members; 0 or -errno as
- * team_new. Local. */
+/* A new team in the slot of its shape, its words there and zero; 0 or -errno as team_new.
+ * Local. */
 static int team_open(const struct weft_team *shape, struct weft_team **team) {
     int result = team_new(shape, team);
-    if (result == 0 && (result = prepare_words(shape->slot)) < 0)
+    if (result)
+        return result;
+    size_t begin = (size_t)shape->slot * weft_team_slot_bytes();
+    result = weft_segment_commit_range(&weft_windows.scratch, begin, WEFT_TEAM_WORDS_BYTES);
+    if (result == 0)
+        memset((*team)->words, 0, WEFT_TEAM_WORDS_BYTES);
+    else
         team_drop(*team);
     return result;
 }

@@ -10,18 +10,15 @@ uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_t
     return weft_ivar_key(type, &seen);
 }
 
-WEFT_COLD static void make_copy(struct weft_view *view) {
-    size_t bytes = view->set.nelems * view->set.type.bytes;
+void weft_view_open(struct weft_view *view, const struct weft_ivars *set) {
+    *view = (struct weft_view){*set, weft_route_of(set->ivars, NULL), set->ivars, NULL};
+    if (!view->route)
+        return;
+    size_t bytes = set->nelems * set->type.bytes;
     view->copy = malloc(bytes);
     if (!view->copy)
         weft_job_panic("no memory for a copy of %zu bytes of words of the GPU", bytes);
     view->set.ivars = view->copy;
-}
-
-void weft_view_open(struct weft_view *view, const struct weft_ivars *set) {
-    *view = (struct weft_view){*set, weft_route_of(set->ivars, NULL), set->ivars, NULL};
-    if (view->route)
-        make_copy(view);
 }
 
 void weft_view_close(struct weft_view *view) {

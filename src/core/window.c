@@ -18,16 +18,9 @@
 
 struct weft_windows weft_windows;
 
-/* A file beyond RLIMIT_FSIZE would kill the process with SIGXFSZ instead of failing. */
-static size_t file_size_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return SIZE_MAX;
-    return limit.rlim_cur;
-}
-
 int weft_memfd_create(const char *name, size_t bytes) {
-    if (bytes > file_size_limit())
+    struct rlimit limit; /* beyond which the process would die of SIGXFSZ; RLIM_INFINITY is most */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
         return -EFBIG;
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
