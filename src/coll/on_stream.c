@@ -8,7 +8,6 @@
 #include <errno.h>
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
-#include "transport/gpu_side.h"
 #include "coll/split.h"
 
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
@@ -145,17 +144,13 @@ static int exchange_by(const struct weft_on_stream *on, const struct push *push,
 
 /* The own part goes on beside the rest: nobody else writes there. */
 static int exchange_beside(const struct weft_on_stream *on, const struct push *push) {
-    struct weft_gpu_side side;
-    int rc = weft_gpu_fork(&side, on->stream);
+    weft_cu_stream beside;
+    int rc = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
     if (rc)
         return rc;
-    bool inline_own = side.stream == on->stream;
-    if (!inline_own)
-        rc = push_to(on, push, on->team->my_pe, side.stream);
+    rc = push_to(on, push, on->team->my_pe, beside);
     rc = rc ? rc : exchange_by(on, push, WEFT_ENGINE_COPY);
-    if (rc == 0 && inline_own)
-        rc = push_to(on, push, on->team->my_pe, on->stream);
-    int joined = weft_gpu_join(&side);
+    int joined = weft_gpu_lane_join(weft_device.gpu, on->stream);
     return rc ? rc : joined;
 }
 

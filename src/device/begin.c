@@ -7,7 +7,6 @@
 #include "base/env.h"
 #include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
-#include "transport/gpu_side.h"
 #include "core/pin.h"
 #include "device/device.h"
 
@@ -169,7 +168,7 @@ void weft_device_heap_grown(void) {
 void weft_device_end(void) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     host_unregister();
-    weft_gpu_sides_close();
+    weft_gpu_lanes_close();
     weft_gpu_kernels_close();
     weft_gpu_leave(scope);
     atomic_store(&begun, false);

@@ -4,7 +4,7 @@
 
 struct weft_device weft_device;
 
-const struct weft_gpu_agent *weft_device_agent(int pe) {
+const struct weft_gpu *weft_device_agent(int pe) {
     return weft_gpu_agent_of(weft_device.peers[pe].ordinal);
 }
 

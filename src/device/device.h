@@ -57,7 +57,7 @@ static inline bool weft_device_stages(const void *p, int pe) {
 }
 
 /* The GPU of `pe`, which this process sees, as an agent; opened if need be. NULL with text. */
-const struct weft_gpu_agent *weft_device_agent(int pe);
+const struct weft_gpu *weft_device_agent(int pe);
 
 /* Where `pe` keeps its copy of the symmetric [p, p + bytes) - of the device heap, the host heap or
  * the statics - for this PE's GPU and its copy engines, or, of the device heap of a PE that is
@@ -207,10 +207,10 @@ int weft_device_try_atomics(void);
  */
 
 /* weft_device_agent, where its absence is the end of the job. */
-const struct weft_gpu_agent *weft_device_must_agent(int pe);
+const struct weft_gpu *weft_device_must_agent(int pe);
 
 /* Waits for what the host has begun on an agent. */
-void weft_device_agent_complete(const struct weft_gpu_agent *agent);
+void weft_device_agent_complete(const struct weft_gpu *agent);
 
 void weft_stage_copy(const struct weft_transfer *transfer, int pe);
 

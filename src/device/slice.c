@@ -148,7 +148,7 @@ static int host_word_check(bool add) {
  */
 struct slice_signal {
     struct weft_gpu_signal32 give;
-    const struct weft_gpu_agent *agent;
+    const struct weft_gpu *agent;
 };
 
 static int signal32_find_agent(struct slice_signal *signal, int pe) {

@@ -8,16 +8,16 @@
 
 /* --- Who works -------------------------------------------------------------------------------- */
 
-const struct weft_gpu_agent *weft_device_must_agent(int pe) {
-    const struct weft_gpu_agent *agent = weft_device_agent(pe);
+const struct weft_gpu *weft_device_must_agent(int pe) {
+    const struct weft_gpu *agent = weft_device_agent(pe);
     if (!agent)
         weft_job_panic_bare("%s", weft_fail_text());
     return agent;
 }
 
-void weft_device_agent_complete(const struct weft_gpu_agent *agent) {
+void weft_device_agent_complete(const struct weft_gpu *agent) {
     struct weft_waiter waiter = {.pe = WEFT_PE_NONE};
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
+    struct weft_gpu_scope scope = weft_gpu_enter(agent);
     int error;
     while ((error = weft_cuda.cuStreamQuery(agent->stream)) == WEFT_CU_NOT_READY)
         weft_waiter_turn(&waiter);
@@ -32,7 +32,7 @@ void weft_device_agent_complete(const struct weft_gpu_agent *agent) {
 
 /* The stream of host calls has a lane, as any stream of the program's. */
 void weft_stage_copy(const struct weft_transfer *transfer, int pe) {
-    const struct weft_gpu_agent *agent = weft_device_must_agent(pe);
+    const struct weft_gpu *agent = weft_device_must_agent(pe);
     weft_device_must(weft_gpu_lane_copy(agent, transfer, weft_device.gpu->stream));
     weft_device_complete();
 }
@@ -69,18 +69,18 @@ void weft_stage_close(void) {
 
 /* Into the buffer or out of it, by `agent`; NULL: by this PE's GPU, or where the other side is the
  * host's by this processor. */
-static void blocks_pack(const struct weft_strided_copy *c, const struct weft_gpu_agent *agent,
+static void blocks_pack(const struct weft_strided_copy *c, const struct weft_gpu *agent,
                         const void *side) {
     if (!agent && weft_gpu_memory_kind(side) != WEFT_MEMORY_DEVICE) {
         weft_rma_copy_strided(c);
         return;
     }
-    struct weft_gpu_scope scope =
-        agent ? weft_gpu_agent_enter(agent) : weft_gpu_enter(weft_device.gpu);
+    const struct weft_gpu *gpu = agent ? agent : weft_device.gpu;
+    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
     weft_device_must(
         weft_gpu_copy_blocks((struct weft_array){c->dest, c->dest_step, NULL},
                              (struct weft_array){(char *)c->source, c->source_step, NULL}, c->bytes,
-                             c->nblocks, agent ? agent->stream : weft_device.gpu->stream));
+                             c->nblocks, gpu->stream));
     weft_gpu_leave(scope);
     if (agent)
         weft_device_agent_complete(agent);
@@ -88,8 +88,8 @@ static void blocks_pack(const struct weft_strided_copy *c, const struct weft_gpu
         weft_device_complete();
 }
 
-static void buffer_copy_packed(const struct weft_strided_copy *c, const struct weft_gpu_agent *in,
-                               const struct weft_gpu_agent *out) {
+static void buffer_copy_packed(const struct weft_strided_copy *c, const struct weft_gpu *in,
+                               const struct weft_gpu *out) {
     ptrdiff_t packed = (ptrdiff_t)c->bytes;
     size_t most = BUFFER_BYTES / c->bytes;
     for (size_t done = 0, count; done < c->nblocks; done += count) {
@@ -106,7 +106,7 @@ static void buffer_copy_packed(const struct weft_strided_copy *c, const struct w
 
 /* Whether all went through the buffer: the rest is for copies, one by one. */
 static bool blocks_stage_packed(const struct weft_strided_copy *c, bool put, int pe) {
-    const struct weft_gpu_agent *agent = weft_device_must_agent(pe);
+    const struct weft_gpu *agent = weft_device_must_agent(pe);
     buffer_take();
     bool packs = buffer.registered && c->bytes <= BUFFER_BYTES;
     if (packs)

@@ -29,7 +29,7 @@ int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool stag
     if (!staged)
         return weft_gpu_copy(to, from, transfer->bytes, weft_device_direction(to, from, pe),
                              stream);
-    const struct weft_gpu_agent *agent = weft_device_agent(pe);
+    const struct weft_gpu *agent = weft_device_agent(pe);
     return agent ? weft_gpu_lane_copy(agent, transfer, stream) : -ENODEV;
 }
 
@@ -99,7 +99,7 @@ struct signal {
     uint64_t *word, value;
     enum weft_signal_op op;
     bool host_signal;
-    const struct weft_gpu_agent *agent;
+    const struct weft_gpu *agent;
 };
 
 /* `sig_addr` is the symmetric address. */

@@ -7,7 +7,7 @@
 
 /* The GPU of `pe`, which changes its words where this PE's does not; that one has come to the end
  * of what may have to come before. */
-static const struct weft_gpu_agent *agent_to_change(int pe) {
+static const struct weft_gpu *agent_to_change(int pe) {
     if (weft_device.peers[pe].ordinal < 0)
         weft_job_panic(
             "the link to the GPU of PE %d carries no atomics, and this PE does not see that GPU "
@@ -19,8 +19,8 @@ static const struct weft_gpu_agent *agent_to_change(int pe) {
 }
 
 static void agent_signal(uint64_t *word, uint64_t signal, bool add, int pe) {
-    const struct weft_gpu_agent *agent = agent_to_change(pe);
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
+    const struct weft_gpu *agent = agent_to_change(pe);
+    struct weft_gpu_scope scope = weft_gpu_enter(agent);
     weft_device_must(weft_gpu_signal(word, signal, add, agent->stream));
     weft_gpu_leave(scope);
     weft_device_agent_complete(agent);
@@ -87,10 +87,10 @@ static void amo_execute(const struct weft_amo *amo) {
 
 /* Complete on return; what was in the word comes through memory that both GPUs reach. */
 static void amo_execute_by_agent(const struct weft_amo *amo, int pe) {
-    const struct weft_gpu_agent *agent = agent_to_change(pe);
+    const struct weft_gpu *agent = agent_to_change(pe);
     struct weft_amo staged = *amo;
     staged.fetch = amo->fetch ? staging_take() : NULL;
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(agent);
+    struct weft_gpu_scope scope = weft_gpu_enter(agent);
     weft_device_must(weft_gpu_amo(&staged, agent->stream));
     weft_gpu_leave(scope);
     weft_device_agent_complete(agent);

@@ -18,22 +18,17 @@ static int device_attribute(int which, weft_cu_device device) {
     return value;
 }
 
-/* The ordinal of the GPU that the calling thread uses already; -1 when it uses none. */
-static int ordinal_current(int count) {
+int weft_gpu_current(void) {
+    int count = 0;
     weft_cu_context context = NULL;
     weft_cu_device current, device;
-    if (weft_cuda.cuCtxGetCurrent(&context) != 0 || !context ||
-        weft_cuda.cuCtxGetDevice(&current) != 0)
+    if (weft_cuda.cuDeviceGetCount(&count) != 0 || weft_cuda.cuCtxGetCurrent(&context) != 0 ||
+        !context || weft_cuda.cuCtxGetDevice(&current) != 0)
         return -1;
     for (int ordinal = 0; ordinal < count; ordinal++)
         if (weft_cuda.cuDeviceGet(&device, ordinal) == 0 && device == current)
             return ordinal;
     return -1;
-}
-
-int weft_gpu_current(void) {
-    int count = 0;
-    return weft_cuda.cuDeviceGetCount(&count) == 0 ? ordinal_current(count) : -1;
 }
 
 int weft_gpu_choose(int wanted, int pe, int *ordinal) {
@@ -47,7 +42,7 @@ int weft_gpu_choose(int wanted, int pe, int *ordinal) {
         return weft_fail_bare(-ENODEV,
                               "SHMEMX_DEVICE is %d, and CUDA sees %d GPUs here: set it below",
                               wanted, count);
-    int current = ordinal_current(count);
+    int current = weft_gpu_current();
     *ordinal = wanted >= 0 ? wanted : current >= 0 ? current : pe % count;
     return 0;
 }
@@ -194,18 +189,14 @@ bool weft_gpu_is_own_stream(weft_cu_stream stream) {
     return gpu != NULL;
 }
 
-struct weft_gpu_scope weft_gpu_enter_context(weft_cu_context context) {
+struct weft_gpu_scope weft_gpu_enter(const struct weft_gpu *gpu) {
     struct weft_gpu_scope scope = {.pushed = false, .capture_mode = WEFT_CU_CAPTURE_RELAXED};
     weft_cu_context current = NULL;
     weft_cuda.cuCtxGetCurrent(&current);
-    if (current != context)
-        scope.pushed = weft_cuda.cuCtxPushCurrent(context) == 0;
+    if (current != gpu->context)
+        scope.pushed = weft_cuda.cuCtxPushCurrent(gpu->context) == 0;
     weft_cuda.cuThreadExchangeStreamCaptureMode(&scope.capture_mode);
     return scope;
-}
-
-struct weft_gpu_scope weft_gpu_enter(const struct weft_gpu *gpu) {
-    return weft_gpu_enter_context(gpu->context);
 }
 
 void weft_gpu_leave(struct weft_gpu_scope scope) {

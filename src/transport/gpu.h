@@ -52,7 +52,6 @@ struct weft_gpu_scope {
     int capture_mode;
 };
 struct weft_gpu_scope weft_gpu_enter(const struct weft_gpu *gpu);
-struct weft_gpu_scope weft_gpu_enter_context(weft_cu_context context); /* another GPU's */
 void weft_gpu_leave(struct weft_gpu_scope scope);
 
 /* The properties of memory that is to be in a window. */

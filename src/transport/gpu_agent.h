@@ -4,33 +4,20 @@
  * reach of both.
  *
  * CUDA maps memory of any GPU that is visible in this process, wherever it comes from, for that
- * GPU itself; the agent's context is its primary one. It is opened when it is first needed, and
- * takes memory of that GPU, some hundred MiB. */
+ * GPU itself. It is opened when it is first needed, and takes memory of that GPU, some hundred MiB.
+ */
 #ifndef WEFT_TRANSPORT_GPU_AGENT_H
 #define WEFT_TRANSPORT_GPU_AGENT_H
 
 #include "transport/gpu.h"
 
-struct weft_gpu_agent {
-    int ordinal;
-    weft_cu_context context;
-    weft_cu_stream stream; /* of calls of the host; non-blocking */
-    struct weft_gpu_agent *next;
-};
-
-/* The agent on the GPU with this ordinal; it stays until the close. By any thread. NULL with text.
- */
-const struct weft_gpu_agent *weft_gpu_agent_of(int ordinal);
-
-/* Brackets of what an agent does: its context is current. Ends with weft_gpu_leave. */
-static inline struct weft_gpu_scope weft_gpu_agent_enter(const struct weft_gpu_agent *agent) {
-    return weft_gpu_enter_context(agent->context);
-}
+/* The GPU with this ordinal, with its kernels; it stays until the close. By any thread. NULL with
+ * text. */
+const struct weft_gpu *weft_gpu_agent_of(int ordinal);
 
 /* A copy that has happened when it returns; at least one side is in the agent's memory, the other
  * is the host's. 0 or -errno with text. */
-int weft_gpu_agent_copy(const struct weft_gpu_agent *agent, void *to, const void *from,
-                        size_t bytes);
+int weft_gpu_agent_copy(const struct weft_gpu *agent, void *to, const void *from, size_t bytes);
 
 /* Closes all agents; nothing of theirs is under way then. */
 void weft_gpu_agents_close(void);

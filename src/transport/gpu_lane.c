@@ -18,7 +18,7 @@ enum { PIECE_BYTES = 1 << 20, PIECES = 2, JOINT = PIECES, EVENTS };
 
 struct lane {
     weft_cu_stream of, stream;
-    const struct weft_gpu_agent *agent;
+    const struct weft_gpu *gpu;  /* whose stream it is: an agent, or this PE's own */
     pthread_t thread;            /* whose STREAM_PER_THREAD it is */
     weft_cu_event here[EVENTS];  /* one a piece, and one of the fork */
     weft_cu_event there[EVENTS]; /* ... of the join */
@@ -68,7 +68,7 @@ static void events_destroy(weft_cu_event *events) {
 
 static void lane_destroy(struct lane *lane) {
     events_destroy(lane->here);
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(lane->agent);
+    struct weft_gpu_scope scope = weft_gpu_enter(lane->gpu);
     events_destroy(lane->there);
     if (lane->stream)
         weft_cuda.cuStreamDestroy(lane->stream);
@@ -77,7 +77,7 @@ static void lane_destroy(struct lane *lane) {
 }
 
 static int lane_create(struct lane *lane) {
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(lane->agent);
+    struct weft_gpu_scope scope = weft_gpu_enter(lane->gpu);
     int error = weft_cuda.cuStreamCreateWithPriority(&lane->stream, WEFT_CU_STREAM_NON_BLOCKING, 0);
     if (error == 0)
         error = events_create(lane->there);
@@ -85,14 +85,14 @@ static int lane_create(struct lane *lane) {
     return error ? error : events_create(lane->here);
 }
 
-static struct lane *lane_add(const struct weft_gpu_agent *agent, weft_cu_stream of) {
+static struct lane *lane_add(const struct weft_gpu *gpu, weft_cu_stream of) {
     struct lane *lane = calloc(1, sizeof *lane);
     if (!lane) {
         weft_fail(-ENOMEM, "no memory");
         return NULL;
     }
-    *lane = (struct lane){.of = of, .agent = agent, .thread = pthread_self(), .next = lanes};
-    int error = weft_cuda_check(lane_create(lane), "a stream on the GPU of another PE");
+    *lane = (struct lane){.of = of, .gpu = gpu, .thread = pthread_self(), .next = lanes};
+    int error = weft_cuda_check(lane_create(lane), "a stream beside a stream");
     if (error) {
         lane_destroy(lane);
         return NULL;
@@ -100,12 +100,12 @@ static struct lane *lane_add(const struct weft_gpu_agent *agent, weft_cu_stream 
     return lanes = lane;
 }
 
-static struct lane *lane_find(const struct weft_gpu_agent *agent, weft_cu_stream of) {
+static struct lane *lane_find(const struct weft_gpu *gpu, weft_cu_stream of) {
     for (struct lane *lane = lanes; lane; lane = lane->next)
-        if (lane->of == of && lane->agent == agent &&
+        if (lane->of == of && lane->gpu == gpu &&
             (of != STREAM_PER_THREAD || pthread_equal(lane->thread, pthread_self())))
             return lane;
-    return lane_add(agent, of);
+    return lane_add(gpu, of);
 }
 
 /* --- Steps ------------------------------------------------------------------------------------ */
@@ -125,14 +125,14 @@ static void passage_note(struct passage *p, int error) {
 /* The lane goes on behind what the program's stream has come to. */
 static void passage_lead_there(struct passage *p, int event) {
     passage_note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+    struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
     passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
     weft_gpu_leave(scope);
 }
 
 /* Makes the program's stream wait for the lane. */
 static void passage_lead_here(struct passage *p, int event) {
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+    struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
     passage_note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
     weft_gpu_leave(scope);
     passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->of, p->lane->there[event], 0));
@@ -145,7 +145,7 @@ static void passage_copy_here(struct passage *p, void *to, const void *from, siz
 }
 
 static void passage_copy_there(struct passage *p, void *to, const void *from, size_t bytes) {
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+    struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
     if (p->error == 0)
         p->error = weft_gpu_copy(to, from, bytes, WEFT_BY_AGENT, p->lane->stream);
     weft_gpu_leave(scope);
@@ -171,7 +171,7 @@ static void passage_pass_there(struct passage *p, char *to, const char *from, si
         passage_copy_here(p, passage_piece(p, turn), from + at, part, WEFT_TO_HOST);
         passage_lead_there(p, event);
         passage_copy_there(p, to + at, passage_piece(p, turn), part);
-        struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+        struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
         passage_note(p, weft_cuda.cuEventRecord(p->lane->there[event], p->lane->stream));
         weft_gpu_leave(scope);
     }
@@ -181,7 +181,7 @@ static void passage_pass_here(struct passage *p, char *to, const char *from, siz
     for (size_t at = 0, turn = 0; at < bytes && p->error == 0; at += PIECE_BYTES, turn++) {
         int event = (int)(turn % PIECES);
         size_t part = piece_part(bytes, at);
-        struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+        struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
         if (turn >= PIECES)
             passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
         weft_gpu_leave(scope);
@@ -204,83 +204,103 @@ static int passage_take_pieces(struct passage *p, size_t bytes) {
     return p->pieces ? 0 : -ENOMEM;
 }
 
-/* One side is in the agent's memory; the other one is this GPU's, which needs pieces, or the
- * host's. Joined always, once forked: a capture has to be. */
-static int passage_pass(struct passage *p, const struct weft_transfer *t) {
-    bool through = weft_gpu_memory_kind(t->put ? t->from : t->to) == WEFT_MEMORY_DEVICE;
-    if (through && (p->error = passage_take_pieces(p, t->bytes)) != 0)
-        return p->error;
-    passage_lead_there(p, JOINT);
-    if (!through)
-        passage_copy_there(p, t->to, t->from, t->bytes);
-    else
-        (t->put ? passage_pass_there : passage_pass_here)(p, t->to, t->from, t->bytes);
-    passage_lead_here(p, JOINT);
-    return p->error;
+/* Joined always, once forked: a capture has to be. */
+static int lane_work(const struct weft_gpu *gpu, weft_cu_stream stream,
+                     void (*work)(struct passage *p, const void *argument), const void *argument) {
+    pthread_mutex_lock(&changing);
+    struct passage p = {.lane = lane_find(gpu, stream)};
+    if (p.lane) {
+        passage_lead_there(&p, JOINT);
+        work(&p, argument);
+        passage_lead_here(&p, JOINT);
+    }
+    pthread_mutex_unlock(&changing);
+    return p.lane ? p.error : -ENODEV;
 }
 
-int weft_gpu_lane_copy(const struct weft_gpu_agent *agent, const struct weft_transfer *transfer,
+/* One side is in the agent's memory; the other one is this GPU's, which needs pieces, or the
+ * host's. */
+static void passage_pass(struct passage *p, const void *transfer) {
+    const struct weft_transfer *t = transfer;
+    bool through = weft_gpu_memory_kind(t->put ? t->from : t->to) == WEFT_MEMORY_DEVICE;
+    if (!through)
+        passage_copy_there(p, t->to, t->from, t->bytes);
+    else if (p->error == 0 && (p->error = passage_take_pieces(p, t->bytes)) == 0)
+        (t->put ? passage_pass_there : passage_pass_here)(p, t->to, t->from, t->bytes);
+}
+
+int weft_gpu_lane_copy(const struct weft_gpu *agent, const struct weft_transfer *transfer,
                        weft_cu_stream stream) {
-    pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = lane_find(agent, stream)};
-    int error = passage.lane ? passage_pass(&passage, transfer) : -ENODEV;
-    pthread_mutex_unlock(&changing);
-    return error;
+    return lane_work(agent, stream, passage_pass, transfer);
 }
 
 /* --- Signals ---------------------------------------------------------------------------------- */
 
+struct signal64 {
+    uint64_t *word, value;
+    bool add;
+};
+
 /* A write needs no multiprocessor, which a kernel of this process would have to take turns for with
  * the kernels of that GPU's PE. */
-static int lane_change_word(const struct lane *lane, uint64_t *word, uint64_t value, bool add) {
+static int lane_change_word(const struct lane *lane, const struct signal64 *s) {
     union weft_cu_word_op op = {.operation = WEFT_CU_OP_WRITE_64,
-                                .address = (weft_cu_address)word,
-                                .value64 = value,
+                                .address = (weft_cu_address)s->word,
+                                .value64 = s->value,
                                 .flags = WEFT_CU_WRITE_ORDERED};
-    int error = add ? WEFT_CU_NOT_SUPPORTED : weft_cuda.cuStreamBatchMemOp(lane->stream, 1, &op, 0);
+    int error =
+        s->add ? WEFT_CU_NOT_SUPPORTED : weft_cuda.cuStreamBatchMemOp(lane->stream, 1, &op, 0);
     if (error != WEFT_CU_NOT_SUPPORTED)
         return weft_cuda_check(error, "cuStreamBatchMemOp");
-    return weft_gpu_signal(word, value, add, lane->stream);
+    return weft_gpu_signal(s->word, s->value, s->add, lane->stream);
 }
 
-static int passage_signal(struct passage *p, uint64_t *word, uint64_t value, bool add) {
-    passage_lead_there(p, JOINT);
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+static void passage_signal(struct passage *p, const void *signal) {
+    struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
     if (p->error == 0)
-        p->error = lane_change_word(p->lane, word, value, add);
+        p->error = lane_change_word(p->lane, signal);
     weft_gpu_leave(scope);
-    passage_lead_here(p, JOINT);
-    return p->error;
 }
 
-int weft_gpu_lane_signal(const struct weft_gpu_agent *agent, uint64_t *word, uint64_t value,
-                         bool add, weft_cu_stream stream) {
-    pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = lane_find(agent, stream)};
-    int error = passage.lane ? passage_signal(&passage, word, value, add) : -ENODEV;
-    pthread_mutex_unlock(&changing);
-    return error;
+int weft_gpu_lane_signal(const struct weft_gpu *agent, uint64_t *word, uint64_t value, bool add,
+                         weft_cu_stream stream) {
+    return lane_work(agent, stream, passage_signal, &(struct signal64){word, value, add});
 }
 
-static int passage_signal32(struct passage *p, const struct weft_gpu_signal32 *s) {
-    passage_lead_there(p, JOINT);
-    struct weft_gpu_scope scope = weft_gpu_agent_enter(p->lane->agent);
+static void passage_signal32(struct passage *p, const void *signal) {
+    const struct weft_gpu_signal32 *s = signal;
+    struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
     if (p->error == 0)
         p->error = s->add ? weft_gpu_signal32(s, p->lane->stream)
                           : weft_gpu_write32(s->word.words + s->word.index.value,
                                              (int32_t)s->value.value, p->lane->stream);
     weft_gpu_leave(scope);
-    passage_lead_here(p, JOINT);
-    return p->error;
 }
 
-int weft_gpu_lane_signal32(const struct weft_gpu_agent *agent, const struct weft_gpu_signal32 *s,
+int weft_gpu_lane_signal32(const struct weft_gpu *agent, const struct weft_gpu_signal32 *s,
                            weft_cu_stream stream) {
+    return lane_work(agent, stream, passage_signal32, s);
+}
+
+/* --- Beside a stream -------------------------------------------------------------------------- */
+
+int weft_gpu_lane_fork(const struct weft_gpu *gpu, weft_cu_stream stream, weft_cu_stream *beside) {
     pthread_mutex_lock(&changing);
-    struct passage passage = {.lane = lane_find(agent, stream)};
-    int error = passage.lane ? passage_signal32(&passage, s) : -ENODEV;
+    struct passage p = {.lane = lane_find(gpu, stream)};
+    if (p.lane) {
+        passage_lead_there(&p, JOINT);
+        *beside = p.lane->stream;
+    }
     pthread_mutex_unlock(&changing);
-    return error;
+    return p.lane ? p.error : -ENODEV;
+}
+
+int weft_gpu_lane_join(const struct weft_gpu *gpu, weft_cu_stream stream) {
+    pthread_mutex_lock(&changing);
+    struct passage p = {.lane = lane_find(gpu, stream)};
+    passage_lead_here(&p, JOINT);
+    pthread_mutex_unlock(&changing);
+    return p.error;
 }
 
 void weft_gpu_lanes_close(void) {

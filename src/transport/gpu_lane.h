@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Work of an agent in the order of a stream of the program's: behind the stream's earlier work, and
  * before its later. Each pair of a stream and an agent has a lane, a stream of the agent's, so that
- * no stream waits for another's work. Works in captures.
+ * no stream waits for another's work. A lane of this PE's own GPU is for work beside that of the
+ * stream. Works in captures.
  *
  * A copy between the memories of two GPUs passes through two pieces of host memory in turns. A
  * captured copy has pieces of its own, which stay for as long as the process has its GPU: so two
@@ -24,19 +25,26 @@ struct weft_transfer {
 
 /* The peer's side lies in the agent's memory, the other one anywhere that this PE's GPU can copy.
  */
-int weft_gpu_lane_copy(const struct weft_gpu_agent *agent, const struct weft_transfer *transfer,
+int weft_gpu_lane_copy(const struct weft_gpu *agent, const struct weft_transfer *transfer,
                        weft_cu_stream stream);
 
 /* Does as weft_gpu_signal, on a word in the agent's memory. */
-int weft_gpu_lane_signal(const struct weft_gpu_agent *agent, uint64_t *word, uint64_t value,
-                         bool add, weft_cu_stream stream);
+int weft_gpu_lane_signal(const struct weft_gpu *agent, uint64_t *word, uint64_t value, bool add,
+                         weft_cu_stream stream);
 
 /* Does as weft_gpu_signal32, of numbers that the host knows. */
 struct weft_gpu_signal32;
-int weft_gpu_lane_signal32(const struct weft_gpu_agent *agent,
-                           const struct weft_gpu_signal32 *signal, weft_cu_stream stream);
+int weft_gpu_lane_signal32(const struct weft_gpu *agent, const struct weft_gpu_signal32 *signal,
+                           weft_cu_stream stream);
 
-/* Closes all lanes, before weft_gpu_agents_close; nothing of theirs is under way then. */
+/* Work on *beside, a stream of `gpu`, follows what is on `stream` now, and goes on at the same time
+ * as what follows there; behind the join the later work of `stream` follows both. Every fork is
+ * joined. */
+int weft_gpu_lane_fork(const struct weft_gpu *gpu, weft_cu_stream stream, weft_cu_stream *beside);
+int weft_gpu_lane_join(const struct weft_gpu *gpu, weft_cu_stream stream);
+
+/* Closes all lanes, before weft_gpu_agents_close and the close of this PE's GPU; nothing of theirs
+ * is under way then. */
 void weft_gpu_lanes_close(void);
 
 #endif
