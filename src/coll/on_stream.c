@@ -63,9 +63,9 @@ static int find_arrays(struct stream_arrays *arrays, const struct weft_on_stream
 
 static int meet_by_kernel(const struct weft_on_stream *on, struct weft_array words) {
     int me = on->team->my_pe, n = on->team->npes;
-    unsigned threads = ((unsigned)n + 31) / 32 * 32;
     void *arguments[] = {&words, &me, &n, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1, threads, on->stream, arguments);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1,
+                           weft_gpu_warps((size_t)n, WEFT_GPU_MEMBERS_MAX), on->stream, arguments);
 }
 
 /* Stream memory operations do not see the end of the job: their words are registered. */

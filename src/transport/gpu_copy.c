@@ -13,7 +13,7 @@
 #include "base/size.h"
 #include "transport/gpu_kernel.h"
 
-enum { THREADS = 512, WARP = 32, WORD_BYTES = 16 };
+enum { THREADS = 512, WORD_BYTES = 16 };
 
 static const struct row {
     const char *name;
@@ -108,7 +108,7 @@ static bool kernel_reaches(const void *to, const void *from, enum weft_direction
 static int copy_by_threads(void *to, const void *from, size_t bytes, enum weft_direction direction,
                            weft_cu_stream stream) {
     size_t nwords = word_count(to, from, bytes);
-    unsigned threads = at_least_1_at_most((nwords + WARP - 1) / WARP, THREADS / WARP) * WARP;
+    unsigned threads = weft_gpu_warps(nwords, THREADS);
     unsigned blocks =
         at_least_1_at_most((nwords + threads - 1) / threads, table[direction].blocks_max);
     void *arguments[] = {&to, &from, &bytes, NULL};

@@ -55,6 +55,13 @@ extern struct weft_gpu_abort weft_gpu_abort;
 int weft_gpu_kernels_open(void);
 void weft_gpu_kernels_close(void);
 
+/* So many threads in whole warps: one at least, and `most` threads at most. */
+enum { WEFT_GPU_WARP = 32 };
+static inline unsigned weft_gpu_warps(size_t threads, unsigned most) {
+    size_t warps = threads > 0 ? (threads + WEFT_GPU_WARP - 1) / WEFT_GPU_WARP : 1;
+    return warps * WEFT_GPU_WARP < most ? (unsigned)warps * WEFT_GPU_WARP : most;
+}
+
 /* Enqueues a kernel on a stream of the current context. `arguments` points to its arguments behind
  * the first, NULL behind the last. */
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,

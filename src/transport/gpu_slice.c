@@ -6,7 +6,6 @@
 #include "transport/gpu_rescue.h"
 
 enum {
-    WARP = 32,
     THREADS = 512,
     WORD_BYTES = 16,
     BLOCKS_MAX = 64, /* as copies to a peer have (transport/gpu_copy.c) */
@@ -16,36 +15,31 @@ static uint64_t nelems_min(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* Threads that have a word each, in whole warps. */
-static uint64_t slice_threads(const struct weft_gpu_slices *s) {
+/* The number of words there are at most. */
+static size_t slice_words(const struct weft_gpu_slices *s) {
     uint64_t nelems = nelems_min(s->to_nelems, s->from_nelems);
     if (!s->nelems.at)
         nelems = nelems_min(nelems, (uint64_t)s->nelems.value);
-    return (nelems * s->elem_bytes / WORD_BYTES / WARP + 1) * WARP;
+    return nelems * s->elem_bytes / WORD_BYTES + 1;
 }
 
 int weft_gpu_copy_slice(void *to, const void *from, const struct weft_gpu_slices *slices,
                         weft_cu_stream stream) {
-    struct weft_gpu_slices s = *slices;
-    uint64_t threads = slice_threads(slices);
-    uint64_t blocks = nelems_min((threads + THREADS - 1) / THREADS, BLOCKS_MAX);
-    void *arguments[] = {&to, &from, &s, NULL};
+    size_t blocks = nelems_min((slice_words(slices) + THREADS - 1) / THREADS, BLOCKS_MAX);
+    void *arguments[] = {&to, &from, (void *)slices, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_copy_slice, (unsigned)blocks,
-                           (unsigned)nelems_min(threads, THREADS), stream, arguments);
+                           weft_gpu_warps(slice_words(slices), THREADS), stream, arguments);
 }
 
 int weft_gpu_put_slice_signal(void *to, const void *from, const struct weft_gpu_slices *slices,
                               const struct weft_gpu_signal32 *signal, weft_cu_stream stream) {
-    struct weft_gpu_slices s = *slices;
-    struct weft_gpu_signal32 given = *signal;
-    void *arguments[] = {&to, &from, &s, &given, NULL};
+    void *arguments[] = {&to, &from, (void *)slices, (void *)signal, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_put_slice_signal, 1,
-                           (unsigned)nelems_min(slice_threads(slices), THREADS), stream, arguments);
+                           weft_gpu_warps(slice_words(slices), THREADS), stream, arguments);
 }
 
 int weft_gpu_signal32(const struct weft_gpu_signal32 *signal, weft_cu_stream stream) {
-    struct weft_gpu_signal32 given = *signal;
-    void *arguments[] = {&given, NULL};
+    void *arguments[] = {(void *)signal, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_signal32, 1, 1, stream, arguments);
 }
 
@@ -59,8 +53,7 @@ int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream) {
 
 int weft_gpu_wait32(const struct weft_gpu_word32 *word, int cmp, shmemx_number_t value,
                     weft_cu_stream stream) {
-    struct weft_gpu_word32 awaited = *word;
     weft_gpu_rescue_note();
-    void *arguments[] = {&awaited, &cmp, &value, NULL};
+    void *arguments[] = {(void *)word, &cmp, &value, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_wait32, 1, 1, stream, arguments);
 }

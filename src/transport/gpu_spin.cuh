@@ -4,6 +4,7 @@
 #ifndef WEFT_TRANSPORT_GPU_SPIN_CUH
 #define WEFT_TRANSPORT_GPU_SPIN_CUH
 
+#include <shmem.h>
 #include "base/gpu.cuh"
 #include "transport/gpu_kernel.h"
 
@@ -14,6 +15,24 @@ struct weft_spin {
 };
 
 enum { WEFT_SPIN_TURNS = 16, WEFT_SPIN_LOOK_NS = 20000 };
+
+/* True if the word compares (SHMEM_CMP_*): the wait is over. */
+template <class Number> WEFT_DEVICE bool weft_spin_compares(int cmp, Number word, Number value) {
+    switch (cmp) {
+    case SHMEM_CMP_EQ:
+        return word == value;
+    case SHMEM_CMP_NE:
+        return word != value;
+    case SHMEM_CMP_GT:
+        return word > value;
+    case SHMEM_CMP_GE:
+        return word >= value;
+    case SHMEM_CMP_LT:
+        return word < value;
+    default:
+        return word <= value;
+    }
+}
 
 /* True if the job is over. Then the kernel is to return without what it waited for. */
 WEFT_DEVICE bool weft_spin_over(struct weft_gpu_abort abort) {

@@ -7,15 +7,9 @@
 #include "transport/gpu_rescue.h"
 
 enum {
-    WARP = 32,
     BLOCK_MAX = 1024,
     BATCH_MAX = 128, /* the driver takes fewer than 256 operations at once */
 };
-
-static unsigned whole_warps(size_t threads, unsigned most) {
-    size_t rounded = (threads + WARP - 1) / WARP * WARP;
-    return rounded < WARP ? WARP : rounded > most ? most : (unsigned)rounded;
-}
 
 /* --- Words of users --------------------------------------------------------------------------- */
 
@@ -34,14 +28,15 @@ int weft_gpu_signal(uint64_t *word, uint64_t value, bool add, weft_cu_stream str
 int weft_gpu_try_atomics(struct weft_gpu_trial *trial, bool owner, weft_cu_stream stream) {
     int owns = owner;
     void *arguments[] = {&trial, &owns, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_try_atomics, 1, owner ? WARP : 1, stream, arguments);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_try_atomics, 1, owner ? WEFT_GPU_WARP : 1, stream,
+                           arguments);
 }
 
 int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream) {
     assert(put->bytes <= WEFT_GPU_SMALL);
     void *arguments[] = {(void *)put, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_put_signal, 1,
-                           whole_warps(put->bytes / 16, BLOCK_MAX / 2), stream, arguments);
+                           weft_gpu_warps(put->bytes / 16, BLOCK_MAX / 2), stream, arguments);
 }
 
 int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream) {
@@ -55,8 +50,8 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
 int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream) {
     weft_gpu_rescue_note();
     void *arguments[] = {&words, &me, &n, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_barrier, 1, whole_warps((size_t)n, BLOCK_MAX), stream,
-                           arguments);
+    return weft_gpu_launch(WEFT_KERNEL_weftk_barrier, 1, weft_gpu_warps((size_t)n, BLOCK_MAX),
+                           stream, arguments);
 }
 
 /* Operation `i` of a meeting: first all peers are told, then all are waited for, and at last what
@@ -107,6 +102,6 @@ int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft
     bool all = op == WEFT_PAD_BARRIER;
     weft_gpu_rescue_note();
     void *arguments[] = {(void *)pad, all ? NULL : &peer, NULL};
-    return weft_gpu_launch(kernels[op], 1, all ? whole_warps((size_t)pad->n, BLOCK_MAX) : 1, stream,
-                           arguments);
+    return weft_gpu_launch(kernels[op], 1, all ? weft_gpu_warps((size_t)pad->n, BLOCK_MAX) : 1,
+                           stream, arguments);
 }

@@ -98,23 +98,6 @@ extern "C" __global__ void __launch_bounds__(512, 1)
         slice_signal(&signal);
 }
 
-WEFT_DEVICE bool slice_compares(int cmp, int32_t word, int64_t value) {
-    switch (cmp) {
-    case SHMEM_CMP_EQ:
-        return word == value;
-    case SHMEM_CMP_NE:
-        return word != value;
-    case SHMEM_CMP_GT:
-        return word > value;
-    case SHMEM_CMP_GE:
-        return word >= value;
-    case SHMEM_CMP_LT:
-        return word < value;
-    default:
-        return word <= value;
-    }
-}
-
 extern "C" __global__ void weftk_wait32(struct weft_gpu_abort abort, struct weft_gpu_word32 word,
                                         int cmp, shmemx_number_t value) {
     if (weft_thread_index() != 0)
@@ -122,7 +105,7 @@ extern "C" __global__ void weftk_wait32(struct weft_gpu_abort abort, struct weft
     const uint32_t *at = slice_find_word(&word);
     int64_t bound = slice_number(value);
     struct weft_spin spin = {};
-    while (at && !slice_compares(cmp, (int32_t)weft_ld_acquire_sys(at), bound) &&
+    while (at && !weft_spin_compares(cmp, (int64_t)(int32_t)weft_ld_acquire_sys(at), bound) &&
            weft_spin(&spin, abort))
         continue;
 }

@@ -2,7 +2,6 @@
 /* One word, one thread: atomics, signals and waits. A store releases: a reader of the word sees the
  * stream's earlier work. A load acquires: the stream's later work sees what came before the store
  * that it read. */
-#include <shmem.h>
 #include "transport/gpu_spin.cuh"
 #include "transport/gpu_word.h"
 
@@ -56,27 +55,11 @@ extern "C" __global__ void weftk_signal(struct weft_gpu_abort, uint64_t *word, u
         weft_st_release_sys(word, value);
 }
 
-WEFT_DEVICE bool word_compares(int cmp, uint64_t word, uint64_t value) {
-    switch (cmp) {
-    case SHMEM_CMP_EQ:
-        return word == value;
-    case SHMEM_CMP_NE:
-        return word != value;
-    case SHMEM_CMP_GT:
-        return word > value;
-    case SHMEM_CMP_GE:
-        return word >= value;
-    case SHMEM_CMP_LT:
-        return word < value;
-    default:
-        return word <= value;
-    }
-}
-
 extern "C" __global__ void weftk_wait(struct weft_gpu_abort abort, const uint64_t *word, int cmp,
                                       uint64_t value) {
     struct weft_spin spin = {};
     if (weft_thread_index() == 0)
-        while (!word_compares(cmp, weft_ld_acquire_sys(word), value) && weft_spin(&spin, abort)) {
+        while (!weft_spin_compares(cmp, weft_ld_acquire_sys(word), value) &&
+               weft_spin(&spin, abort)) {
         }
 }
