@@ -398,6 +398,7 @@ def main():
             print(f"ok {number} - {each.__name__.replace('_', ' ')}", flush=True)
     if ME == 0:
         print(f"1..{len(CASES)}\n# {N} ranks on {GPUS[0]} and {GPUS[1]}, {torch.__version__}")
+    del globals()["WORLD"]  # as job.end() wants it
     job.end()
 
 

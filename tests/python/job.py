@@ -36,7 +36,7 @@ def start(kind, seconds_max=120):
 
 
 def end():
-    """All ranks part here."""
+    """All ranks part here. Who keeps a group keeps gloo's threads, which abort a process whose Python has ended."""
     dist.barrier()
     dist.destroy_process_group()
     faulthandler.cancel_dump_traceback_later()

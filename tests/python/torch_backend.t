@@ -205,6 +205,23 @@ def thread_at_the_end(problems):
     problems += ["a crash"] * ("terminate called" in said)
 
 
+def groups_at_the_end(problems):
+    """Behind destroy_process_group() they are nobody's, for gloo's threads, which a group has, must end before Python does."""
+    run(problems, oshrun(2, """
+        import weakref
+        job.start("gloo", 60)
+        groups = [weakref.ref(dist.group.WORLD), weakref.ref(dist.new_group([0, 1]))]
+        tensor = weft.torch.empty(8, device="cpu")
+        for group in groups:
+            handle = weft.torch.rendezvous(tensor, group())
+            weft.torch.all_gather(tensor, 0, group())
+            weft.torch.get_symm_mem_workspace(group().group_name, 100, device="cpu")
+        del group
+        job.end()
+        print("left", [group() for group in groups], flush=True)
+    """), said=[r"left \[None, None\]"])
+
+
 # --- The registry -------------------------------------------------------------------------------------
 
 def names(problems):
@@ -283,8 +300,8 @@ def without(problems):
 CASES = [(f"{name} on {pes} PEs", tests_on(pes, name))
          for name in ("torch_backend_cpu.py", "torch_backend_exchange.py") for pes in interpreter.RANKS]
 CASES += [(scene.__name__.replace("_", " "), scene) for scene in (
-    torchrun, two_threads, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, timeouts, thread_at_the_end, names, used_before,
-    no_compiler, no_room, by_itself)]
+    torchrun, two_threads, spawned, alone, some_of_the_ranks, other_numbers, alive_at_the_end, timeouts, thread_at_the_end,
+    groups_at_the_end, names, used_before, no_compiler, no_room, by_itself)]
 ONLY = sys.argv[1] if len(sys.argv) > 1 else ""  # cases with this in their name
 CASES = [case for case in CASES if ONLY in case[0]]
 tap.run(CASES if PYTHON else [("PyTorch's backend", without)])

@@ -2,11 +2,13 @@
 """Process groups as Weft sees them: members are PEs, in the group's order, and have a team.
 
 A group is known by its name, and by the process group that has the name now: names are given again
-after destroy_process_group(). Teams are kept for the life of the process, by members and name, so
-that a group made again takes its old team and nobody has to say goodbye.
+after destroy_process_group(). Nothing here keeps a process group, whose threads end with it: gloo's
+abort a process that ends while they go on. Teams are kept for the life of the process, by members and
+name, so that a group made again takes its old team and nobody has to say goodbye.
 """
 import functools
 import os
+import weakref
 import zlib
 
 import torch
@@ -25,7 +27,7 @@ class Group:
 
     def __init__(self, name, process_group):
         self.name = name
-        self.process_group = process_group
+        self.process_group = weakref.ref(process_group)
         self.rank = process_group.rank()
         self.size = process_group.size()
         self.pes = tuple(_global_ranks(process_group))
@@ -49,7 +51,7 @@ def group_of(group):
     name = group_name(group)
     process_group = _resolve(name)
     known = _groups.get(name)
-    if known is None or known.process_group is not process_group:
+    if known is None or known.process_group() is not process_group:
         join()
         _check_ranks()
         known = _groups[name] = Group(name, process_group)
