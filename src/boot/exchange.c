@@ -48,12 +48,13 @@ static bool share_fits(const struct weft_exchange *exchange,
            (size_t)message->nfds == (size_t)header->count * header->nfds;
 }
 
-int weft_exchange_take(struct weft_exchange *exchange, int socket, int flags) {
+int weft_exchange_take(struct weft_exchange *exchange, int socket) {
     struct weft_wire_message message = {0};
     const struct weft_wire_header *header = &message.header;
     size_t at = (size_t)exchange->arrived;
-    ssize_t payload = weft_wire_receive(socket, &message, weft_exchange_at(exchange, at),
-                                        ((size_t)exchange->members - at) * exchange->bytes, flags);
+    ssize_t payload =
+        weft_wire_receive(socket, &message, weft_exchange_at(exchange, at),
+                          ((size_t)exchange->members - at) * exchange->bytes, MSG_DONTWAIT);
     if (payload < 0)
         return (int)payload;
     if (!share_fits(exchange, &message, (size_t)payload)) {
@@ -103,25 +104,6 @@ int weft_exchange_begin(struct weft_exchange *exchange, int members) {
     for (int i = 0; i < members * exchange->nfds; i++)
         exchange->all_fds[i] = -1;
     return 0;
-}
-
-static int take_from_hub(struct weft_exchange *exchange, int flags) {
-    int error = weft_exchange_take(exchange, weft_attachment.hub, flags);
-    if (error == -EPIPE)
-        weft_boot_lost();
-    return error;
-}
-
-/* Waits until there is something to take or a moment is over. A launcher that is stopped sends
- * nothing, not even the end of the job, so the PE looks for itself. */
-static void await_hub(struct weft_late *late) {
-    struct pollfd hub = {.fd = weft_attachment.hub, .events = POLLIN};
-    if (poll(&hub, 1, LOOK_MS) > 0)
-        return;
-    weft_late_turn(late);
-    weft_guard_look();
-    if (weft_control_aborted(weft_attachment.control))
-        weft_boot_lost();
 }
 
 /* --- PE 0 as the root of the hub -------------------------------------------------------------- */
@@ -188,37 +170,38 @@ static void root_finish(void) {
         root_turn();
 }
 
-/* PE 0 takes what is there and serves the others meanwhile. */
-static int exchange_as_root(struct weft_exchange *exchange, struct weft_late *late) {
-    while (exchange->arrived < exchange->members) {
-        if (weft_control_aborted(weft_attachment.control))
-            weft_boot_lost();
-        int error = take_from_hub(exchange, MSG_DONTWAIT);
-        if (error == -EAGAIN)
-            root_turn();
-        else if (error)
-            return error;
-        weft_late_turn(late);
-    }
-    root_finish();
-    return 0;
-}
-
 /* --- All -------------------------------------------------------------------------------------- */
+
+/* Waits until there is something to take or a moment is over; PE 0 serves the others meanwhile. A
+ * launcher that is stopped sends nothing, not even the end of the job, so the PE looks for itself.
+ */
+static void hub_await(struct weft_late *late) {
+    struct pollfd hub = {.fd = weft_attachment.hub, .events = POLLIN};
+    if (weft_attachment.served)
+        root_turn();
+    else if (poll(&hub, 1, LOOK_MS) > 0)
+        return;
+    weft_late_turn(late);
+    weft_guard_look();
+    if (weft_control_aborted(weft_attachment.control))
+        weft_boot_lost();
+}
 
 static int exchange_all(struct weft_exchange *exchange) {
     struct weft_late late = {.count = exchange->members,
                              .server = weft_attachment.launched ? "oshrun" : "PE 0"};
     int error = exchange_give(exchange);
-    if (error == 0 && weft_attachment.served)
-        error = exchange_as_root(exchange, &late);
     while (error == 0 && exchange->arrived < exchange->members) {
-        error = take_from_hub(exchange, MSG_DONTWAIT);
+        error = weft_exchange_take(exchange, weft_attachment.hub);
+        if (error == -EPIPE)
+            weft_boot_lost();
         if (error == -EAGAIN) {
-            await_hub(&late);
+            hub_await(&late);
             error = 0;
         }
     }
+    if (error == 0 && weft_attachment.served)
+        root_finish();
     weft_late_end(&late);
     if (error)
         weft_exchange_drop(exchange);

@@ -38,9 +38,9 @@ int weft_exchange_begin(struct weft_exchange *exchange, int members);
 /* The exchange of one PE, which gets what it gives. 0 or -errno. */
 int weft_exchange_alone(struct weft_exchange *exchange);
 
-/* Takes the next contributions. 0 or -errno; -EAGAIN: with MSG_DONTWAIT in `flags`, and nothing
- * there; -EPIPE: the other side is gone; or what it says has gone wrong there. */
-int weft_exchange_take(struct weft_exchange *exchange, int socket, int flags);
+/* Takes the next contributions. 0 or -errno; -EAGAIN: there are none yet; -EPIPE: the other side is
+ * gone; or what it says has gone wrong there. */
+int weft_exchange_take(struct weft_exchange *exchange, int socket);
 
 /* Closes the descriptors that have arrived; others are -1 from the beginning on. */
 void weft_exchange_drop(struct weft_exchange *exchange);

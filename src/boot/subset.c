@@ -272,7 +272,7 @@ static int peer_take_all(const struct weft_boot_subset *subset, int root,
     while (error == 0 && exchange->arrived < exchange->members) {
         abort_check(subset);
         poll(&line, 1, LOOK_MS);
-        error = weft_exchange_take(exchange, root, MSG_DONTWAIT);
+        error = weft_exchange_take(exchange, root);
         error = error == -EAGAIN ? 0 : error;
     }
     return error;
