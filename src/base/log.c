@@ -8,6 +8,8 @@
 
 enum { LINE_BYTES = 1024, TEXT_BYTES = 512 };
 
+__thread const char *weft_current_call = WEFT_NO_CALL;
+
 static int log_pe = -1;
 static _Atomic(weft_log_handler *) handler;
 static _Thread_local char fail_text[TEXT_BYTES];

@@ -110,23 +110,13 @@ static void allowed_find(const struct weft_binding *binding, cpu_set_t *allowed)
                 binding->only);
 }
 
-/* The parts of a level. */
-struct parts {
-    int count;
-    cpu_set_t part[CPU_SETSIZE];
-};
-
-static void parts_find(enum weft_level level, const cpu_set_t *allowed, struct parts *parts) {
-    parts->count = weft_topology_parts(level, allowed, parts->part);
-}
-
 int weft_bind_demand(const struct weft_binding *binding) {
-    static struct parts parts;
+    static struct weft_parts parts;
     cpu_set_t allowed;
     if (binding->per == 0)
         return 0;
     allowed_find(binding, &allowed);
-    parts_find(binding->map, &allowed, &parts);
+    weft_topology_parts(binding->map, &allowed, &parts);
     return binding->per * parts.count;
 }
 
@@ -153,7 +143,7 @@ static bool sets_meet(const cpu_set_t *one, const cpu_set_t *other) {
 
 /* The unit that comes as number `place` in a part of the machine, by turns; NULL: the part has
  * fewer, and `by_turns` is not wanted. */
-static const cpu_set_t *unit_find(const struct parts *units, const cpu_set_t *part, int place,
+static const cpu_set_t *unit_find(const struct weft_parts *units, const cpu_set_t *part, int place,
                                   bool by_turns) {
     int inside = 0;
     for (int i = 0; i < units->count; i++)
@@ -168,7 +158,7 @@ static const cpu_set_t *unit_find(const struct parts *units, const cpu_set_t *pa
 }
 
 /* Everything of a level in which a unit lies. */
-static void set_add_around(const struct parts *around, const cpu_set_t *unit, cpu_set_t *set) {
+static void set_add_around(const struct weft_parts *around, const cpu_set_t *unit, cpu_set_t *set) {
     for (int i = 0; i < around->count; i++)
         if (sets_meet(&around->part[i], unit))
             CPU_OR(set, set, &around->part[i]);
@@ -184,12 +174,12 @@ static bool set_begins_in(const cpu_set_t *set, const cpu_set_t *part) {
 /* Gives numbers anew: the first PE of each part, then the second of each, and so on. */
 static void parts_renumber(enum weft_level level, int npes, const cpu_set_t *allowed,
                            cpu_set_t *sets) {
-    static struct parts parts;
+    static struct weft_parts parts;
     cpu_set_t *placed = malloc((size_t)npes * sizeof *placed);
     if (!placed)
         return; /* then they stay as they were placed */
     memcpy(placed, sets, (size_t)npes * sizeof *placed);
-    parts_find(level, allowed, &parts);
+    weft_topology_parts(level, allowed, &parts);
     for (int next = 0, turn = 0; next < npes; turn++)
         for (int part = 0; part < parts.count; part++)
             for (int pe = 0, seen = 0; pe < npes; pe++)
@@ -202,12 +192,12 @@ static void parts_renumber(enum weft_level level, int npes, const cpu_set_t *all
  * which it may share. */
 static bool pes_place(const struct weft_binding *binding, int npes, const cpu_set_t *allowed,
                       cpu_set_t *sets) {
-    static struct parts by, units, around;
+    static struct weft_parts by, units, around;
     bool threads = binding->level == WEFT_LEVEL_HWTHREAD || binding->map == WEFT_LEVEL_HWTHREAD;
     int width = binding->width ? binding->width : 1, per = binding->per ? binding->per : 1;
-    parts_find(binding->map, allowed, &by);
-    parts_find(threads ? WEFT_LEVEL_HWTHREAD : WEFT_LEVEL_CORE, allowed, &units);
-    parts_find(binding->level, allowed, &around);
+    weft_topology_parts(binding->map, allowed, &by);
+    weft_topology_parts(threads ? WEFT_LEVEL_HWTHREAD : WEFT_LEVEL_CORE, allowed, &units);
+    weft_topology_parts(binding->level, allowed, &around);
     for (int pe = 0; pe < npes; pe++) {
         const cpu_set_t *part = &by.part[pe / per % by.count];
         int place = (pe / per / by.count * per + pe % per) * width;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An executable that calls shmem_init has that name among its symbols; one that has been linked
  * with Weft, in either way, has Weft's name in it, too. */
-#include "launch/foreign.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "boot/wire.h"
+#include "launch/end.h"
 
 /* The file that a word of the command line names, as execvp would find it. */
 static bool program_find(const char *folder, const char *word, char path[PATH_MAX]) {
@@ -62,7 +62,7 @@ static const char *foreign_word(const struct weft_program *program) {
     return NULL;
 }
 
-void weft_foreign_tell(const struct weft_run *run) {
+void weft_end_tell_foreign(const struct weft_run *run) {
     int pe = run->cause.kind != WEFT_ABORT_NONE && run->cause.pe >= 0 ? run->cause.pe : 0;
     if (run->pe[pe].self || (run->cause.kind == WEFT_ABORT_NONE && weft_run_anyone_joined(run)))
         return;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of options, as a person reads it. */
-#include "launch/help.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -39,8 +39,9 @@ struct weft_options {
     enum { WEFT_ANSWER_NONE, WEFT_ANSWER_HELP, WEFT_ANSWER_VERSION } answer; /* and no more */
 };
 
-/* The exit status after a mistake on the command line. */
-#define WEFT_STATUS_USAGE 2
+/* The exit status after a mistake on the command line, and when output could not be written. */
+#define WEFT_STATUS_USAGE  2
+#define WEFT_STATUS_OUTPUT 74
 
 /* Names a mistake on the command line, and returns the exit status for it. */
 int weft_options_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -54,5 +55,13 @@ int weft_environment_note(struct weft_environment *environment, const char *name
 
 /* Changes the environment of this process. */
 void weft_environment_apply(const struct weft_environment *environment);
+
+/* launch/parse.c reads the words of the command line, which the options refer to. -1: start the
+ * programs. Otherwise there is nothing to start, and the result is oshrun's exit status: help was
+ * printed, or the mistake was named. */
+int weft_parse_options(int argc, char **argv, struct weft_options *options);
+
+/* launch/help.c prints what --help or --version asks for. The exit status. */
+int weft_help_answer(int answer);
 
 #endif

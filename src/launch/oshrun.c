@@ -16,10 +16,7 @@
 #include "launch/catch.h"
 #include "launch/end.h"
 #include "launch/family.h"
-#include "launch/foreign.h"
-#include "launch/help.h"
 #include "launch/output.h"
-#include "launch/parse.h"
 #include "launch/reap.h"
 #include "launch/spawn.h"
 
@@ -40,8 +37,7 @@ static void streams_fill(void) {
 /* We keep up to two sockets a PE and all descriptors of two rounds of an exchange. */
 static void descriptors_raise(struct weft_run *run) {
     getrlimit(RLIMIT_NOFILE, &run->descriptors);
-    struct rlimit most = {run->descriptors.rlim_max, run->descriptors.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &most);
+    weft_machine_raise_descriptors();
 }
 
 /* One program after the other, in the order of the command line. */
@@ -161,7 +157,7 @@ static int run_execute(struct weft_run *run) {
     if (run->output)
         error = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
     weft_end_tell_status(run);
-    weft_foreign_tell(run);
+    weft_end_tell_foreign(run);
     int status = weft_end_status(run);
     return error && status == 0 ? WEFT_STATUS_OUTPUT : status;
 }

@@ -250,8 +250,3 @@ void weft_output_redirect_to(const int fds[2]) {
     dup2(fds[0], STDOUT_FILENO);
     dup2(fds[1], STDERR_FILENO);
 }
-
-void weft_output_close_files(int fds[2]) {
-    close(fds[0]);
-    close(fds[1]);
-}

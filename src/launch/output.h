@@ -23,13 +23,10 @@ int weft_output_start(struct weft_output *output);
 int weft_output_finish(struct weft_output *output, int patience_ms);
 
 /* Makes and empties the files of a PE in `folder`, both folders if need be: fds[0] and [1], close
- * on exec. 0 or -errno, said. */
+ * on exec; the caller closes them once the child has them. 0 or -errno, said. */
 int weft_output_open_files(const char *folder, int pe, int fds[2]);
 
 /* Points stdout and stderr there, in the child that becomes this PE. */
 void weft_output_redirect_to(const int fds[2]);
-
-/* Closes them in the launcher, once the child has them. */
-void weft_output_close_files(int fds[2]);
 
 #endif

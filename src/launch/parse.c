@@ -2,13 +2,11 @@
 /* Options end at "--", or at the first word that is no option, which is the program. They may be
  * written as Open MPI's and MPICH's launchers have them, -np 2, --np=2 or -n2, and stand in one
  * table (launch/known.h). A colon begins another program with options of its own. */
-#include "launch/parse.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/machine.h"
 #include "boot/wire.h"
-#include "launch/help.h"
 #include "launch/hosts.h"
 #include "launch/known.h"
 

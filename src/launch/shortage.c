@@ -48,13 +48,12 @@ void weft_shortage_note_other(struct weft_shortage *before, pid_t pid,
 }
 
 /* The limit of one group in bytes if its usage came close to it; 0 otherwise. */
-static uint64_t limit_is_met(const char *folder) {
-    uint64_t limit = weft_cgroup_number(folder, "memory.max", "");
-    uint64_t most = weft_cgroup_number(folder, "memory.peak", "");
-    if (limit == UINT64_MAX) {
-        limit = weft_cgroup_number(folder, "memory.limit_in_bytes", "");
-        most = weft_cgroup_number(folder, "memory.max_usage_in_bytes", "");
-    }
+static uint64_t limit_is_met(const struct weft_cgroup *cgroup) {
+    const char *folder = cgroup->folder;
+    bool v2 = cgroup->version_2;
+    uint64_t limit = weft_cgroup_number(folder, v2 ? "memory.max" : "memory.limit_in_bytes", "");
+    uint64_t most =
+        weft_cgroup_number(folder, v2 ? "memory.peak" : "memory.max_usage_in_bytes", "");
     if (most == UINT64_MAX && limit < UINT64_MAX / 2) /* an older kernel without a peak */
         return weft_cgroup_number(folder, "memory.events", "max ") > 0 ? limit : 0;
     return limit < UINT64_MAX / 2 && most >= limit - limit / 8 ? limit : 0;
@@ -65,7 +64,7 @@ static uint64_t limit_is_met(const char *folder) {
 static uint64_t limit_find(struct weft_cgroup *cgroup) {
     uint64_t limit;
     do
-        limit = limit_is_met(cgroup->folder);
+        limit = limit_is_met(cgroup);
     while (!limit && weft_cgroup_ascend(cgroup));
     return limit;
 }

@@ -110,9 +110,8 @@ static _Noreturn void child_main(const struct weft_run *run, const struct birth 
 }
 
 static int lines_make(struct lines *lines) {
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines->hub) < 0)
-        return -errno;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines->life) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines->hub) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines->life) < 0)
         return -errno;
     return 0;
 }
@@ -148,8 +147,8 @@ static int child_fork(struct weft_run *run, struct birth *birth) {
         return -errno;
     if (child == 0)
         child_main(run, birth);
-    if (folder)
-        weft_output_close_files(birth->files);
+    for (int i = 0; folder && i < 2; i++)
+        close(birth->files[i]);
     child_enter(run, birth->pe, child);
     return 0;
 }

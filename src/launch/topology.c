@@ -110,16 +110,16 @@ static void part_find(enum weft_level level, int cpu, const cpu_set_t *allowed, 
     CPU_SET(cpu, part);
 }
 
-int weft_topology_parts(enum weft_level level, const cpu_set_t *allowed, cpu_set_t *parts) {
+void weft_topology_parts(enum weft_level level, const cpu_set_t *allowed,
+                         struct weft_parts *parts) {
     cpu_set_t left = *allowed;
-    int count = 0;
+    parts->count = 0;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &left))
             continue;
-        part_find(level, cpu, allowed, &parts[count]);
-        CPU_AND(&parts[count], &parts[count], &left);
-        CPU_XOR(&left, &left, &parts[count]);
-        count++;
+        cpu_set_t *part = &parts->part[parts->count++];
+        part_find(level, cpu, allowed, part);
+        CPU_AND(part, part, &left);
+        CPU_XOR(&left, &left, part);
     }
-    return count;
 }

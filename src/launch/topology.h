@@ -22,9 +22,12 @@ enum weft_level {
 int weft_level_find(const char *name, size_t length);
 const char *weft_level_name(enum weft_level level);
 
-/* The processors of `allowed` by parts of this level, in the order of their first ones: their
- * number, at most CPU_COUNT(allowed), which `parts` has room for. */
-int weft_topology_parts(enum weft_level level, const cpu_set_t *allowed, cpu_set_t *parts);
+/* The processors of `allowed` by parts of this level, in the order of their first ones. */
+struct weft_parts {
+    int count;
+    cpu_set_t part[CPU_SETSIZE];
+};
+void weft_topology_parts(enum weft_level level, const cpu_set_t *allowed, struct weft_parts *parts);
 
 /* "0-3,8" to a set and back. Whether the text is such a list. */
 bool weft_topology_parse(const char *list, cpu_set_t *set);
