@@ -28,11 +28,12 @@ static inline const struct weft_window *weft_place_window(enum weft_space space)
                                                              : NULL;
 }
 
-/* The place of [p, p + bytes) here; private when it is not symmetric over its whole length. */
+/* The place of [p, p + bytes) here; private when it is not symmetric over its whole length. A space
+ * of no PE begins at NULL, where nothing of no bytes lies. */
 static inline struct weft_place weft_place_of(const void *p, size_t bytes) {
     for (enum weft_space space = WEFT_SPACE_HEAP; space <= WEFT_SPACE_DEVICE; space++) {
         const struct weft_window *w = weft_place_window(space);
-        if (w && weft_window_holds(w, p, bytes))
+        if (w && w->count > 0 && weft_window_holds(w, p, bytes))
             return (struct weft_place){space, (uintptr_t)p - w->local};
     }
     return (struct weft_place){WEFT_SPACE_PRIVATE, 0};
