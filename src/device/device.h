@@ -51,6 +51,12 @@ static inline bool weft_device_holds(const void *p) {
     return weft_window_holds(&weft_device.heap.window, p, 1);
 }
 
+/* Whether kernels reach this address of this PE's, or one that weft_device_near gave: not all
+ * memory of the host. Asks the driver, in the GPU's context. */
+static inline bool weft_device_reaches(const void *p) {
+    return weft_device_holds(p) || weft_gpu_memory_kind(p) != WEFT_MEMORY_HOST;
+}
+
 /* Whether a copy is staged whose symmetric side is at p, of pe's. */
 static inline bool weft_device_stages(const void *p, int pe) {
     return weft_device.staged && weft_device_holds(p) && weft_device_staged(pe);
@@ -154,7 +160,7 @@ int weft_device_gpu_open(struct weft_gpu **gpu, int ordinal);
  * this PE's where that is none of them. With this PE's open. */
 const struct weft_gpu *weft_device_gpu_here(void);
 
-/* Waits for all work of this process on the others, as weft_device_finish on this PE's. */
+/* The same on all of them: weft_device_finish, and the others. */
 void weft_device_gpus_finish(void);
 
 /* Closes the others; nothing is under way. */
@@ -166,6 +172,10 @@ void weft_device_gpus_close(void);
 /* Whether all PEs have come so far: 0, this PE's own error with its text, or that of another.
  * Collective over WORLD. */
 int weft_device_agree(int error);
+
+/* Shows a descriptor of each PE to all, where `attach` gets those of all, by PE; they are closed
+ * behind it. Collective over WORLD; all agree on the result. */
+int weft_device_show(int fd, int (*attach)(const int *fds, void *context), void *context);
 
 /* One more extent of `bytes` of a window on every PE, or on none. Collective over WORLD. */
 int weft_device_extend(struct weft_gpu_window *window, size_t bytes);
@@ -185,6 +195,9 @@ struct weft_device_links {
     int (*agree)(const void *context, int own);
     const void *context;
 };
+
+/* The words of WORLD on pe's GPU, where links are tried before anybody uses them. */
+struct weft_gpu_team_words *weft_device_world_words(int pe);
 
 /* Collective over the group. 0 or -errno with text, the same on all members. */
 int weft_device_links_try(const struct weft_device_links *links);
@@ -216,6 +229,18 @@ void weft_stage_copy(const struct weft_transfer *transfer, int pe);
 
 /* The same of blocks; `put`: dest is of pe's. */
 void weft_stage_copy_strided(const struct weft_strided_copy *copy, bool put, int pe);
+
+/* Copies blocks at once, by this processor, by an agent, or, without either, by this PE's GPU. */
+struct weft_packer {
+    bool processor;
+    const struct weft_gpu_agent *agent;
+};
+void weft_stage_pack(const struct weft_strided_copy *copy, struct weft_packer by);
+
+/* Copies them through `bytes` of host memory at `at`, where as many lie side by side as have room,
+ * one at least: `in` packs them, and `out` unpacks them. */
+void weft_stage_copy_packed(const struct weft_strided_copy *copy, char *at, size_t bytes,
+                            struct weft_packer in, struct weft_packer out);
 
 /* Gives the pieces back; with the GPU open. */
 void weft_stage_close(void);
@@ -296,9 +321,6 @@ void weft_device_look(void *snapshot, const void *words, size_t bytes);
 
 /* Completes what calls of the host have begun. Nothing, and cheap, if nothing is under way. */
 void weft_device_quiet(void);
-
-/* Gives back what such calls need; before weft_device_close. Nothing is under way. */
-void weft_device_rma_close(void);
 
 /* --- put_signal.c: puts that are announced, as core/route.h has them -------------------------- */
 

@@ -7,13 +7,9 @@
 #include <unistd.h>
 #include "device/device.h"
 
-static struct weft_team *world_team(void) {
-    return weft_team_find(SHMEM_TEAM_WORLD);
-}
-
 int weft_device_agree(int error) {
     uint64_t culprit = error ? (uint64_t)weft_job.pe : UINT64_MAX;
-    culprit = weft_sync_min(world_team(), culprit);
+    culprit = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), culprit);
     if (error || culprit == UINT64_MAX)
         return error;
     return weft_fail(-ENODEV, "PE %d could not, and says why in its weft_last_error()",
@@ -33,30 +29,28 @@ static int attach_explain(int error, int pe) {
                      pe, text);
 }
 
-static int peers_attach(struct weft_gpu_window *window, const int *fds) {
+static int peers_attach(const int *fds, void *window) {
     int error = 0;
-    for (int pe = 0; pe < weft_job.npes; pe++) {
-        const struct weft_gpu_peer *peer = &weft_device.peers[pe];
-        if (pe != weft_job.pe && error == 0 &&
-            (error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe], peer)) != 0)
+    for (int pe = 0; pe < weft_job.npes && error == 0; pe++)
+        if (pe != weft_job.pe && (error = weft_gpu_window_attach(window, (uint32_t)pe, fds[pe],
+                                                                 &weft_device.peers[pe])) != 0)
             error = attach_explain(error, pe);
-        close(fds[pe]);
-    }
     return error;
 }
 
-/* Every PE's extent to every PE. The own memory is there on all. */
-static int extent_exchange(struct weft_gpu_window *window, int fd) {
+int weft_device_show(int fd, int (*attach)(const int *fds, void *context), void *context) {
     size_t npes = (size_t)weft_job.npes;
     int *fds = calloc(npes, sizeof *fds);
     char mine = 0, *all = malloc(npes); /* a message has something in it */
     int error = weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "no memory"));
     struct weft_exchange exchange = {
         .mine = &mine, .bytes = sizeof mine, .all = all, .fds = &fd, .nfds = 1, .all_fds = fds};
-    if (error == 0)
-        error = weft_boot_exchange(&exchange);
-    if (error == 0)
-        error = weft_device_agree(peers_attach(window, fds));
+    if (error == 0 && (error = weft_boot_exchange(&exchange)) == 0) {
+        error = attach(fds, context);
+        for (int pe = 0; pe < weft_job.npes; pe++)
+            close(fds[pe]);
+        error = weft_device_agree(error);
+    }
     free(fds);
     free(all);
     return error;
@@ -66,7 +60,7 @@ int weft_device_extend(struct weft_gpu_window *window, size_t bytes) {
     int fd = -1, own = weft_gpu_window_commit(window, bytes, &fd);
     int error = weft_device_agree(own);
     if (error == 0)
-        error = extent_exchange(window, fd);
+        error = weft_device_show(fd, peers_attach, window);
     if (error && own == 0)
         weft_gpu_window_retract(window);
     if (error == 0)

@@ -78,6 +78,7 @@ const struct weft_gpu *weft_device_gpu_here(void) {
 }
 
 void weft_device_gpus_finish(void) {
+    weft_device_finish();
     for (int i = 0; i < atomic_load(&others.count); i++) {
         struct weft_gpu_scope scope = weft_gpu_enter(others.list[i]);
         weft_cuda.cuCtxSynchronize();

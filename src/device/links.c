@@ -10,6 +10,11 @@
 #include <string.h>
 #include "device/device.h"
 
+struct weft_gpu_team_words *weft_device_world_words(int pe) {
+    const struct weft_window *w = &weft_device.words.window;
+    return weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
+}
+
 static int member_pe(const struct weft_device_links *links, int member) {
     return links->pes ? links->pes[member] : member;
 }
@@ -104,12 +109,8 @@ static int wishes_share(struct trials *trials) {
     return weft_boot_exchange(&exchange);
 }
 
-/* Among the words of WORLD, which nobody uses yet. */
 static struct weft_gpu_trial *trial_at(int pe) {
-    const struct weft_window *w = &weft_device.words.window;
-    struct weft_gpu_team_words *words =
-        weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
-    return (struct weft_gpu_trial *)words->ready;
+    return (struct weft_gpu_trial *)weft_device_world_words(pe)->ready;
 }
 
 static int round_run(const struct trials *trials, int tried, int trier) {

@@ -20,6 +20,7 @@ static void facts_take(const struct device_facts *all, size_t *slot_bytes) {
         weft_device.peers[pe] = weft_gpu_peer_of(weft_device.gpu, &all[pe].uuid);
         weft_device.neighbours += weft_device.peers[pe].same;
         before += weft_device.peers[pe].same && pe < weft_job.pe;
+        weft_device.staged |= weft_gpu_peer_staged(&weft_device.peers[pe]);
         if (all[pe].memory_bytes > *slot_bytes)
             *slot_bytes = all[pe].memory_bytes;
         if (all[pe].granularity > weft_device.gpu->granularity)
@@ -37,13 +38,6 @@ static int agents_open(void) {
     return error;
 }
 
-static bool peers_have_staged(void) {
-    bool has = false;
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        has |= weft_gpu_peer_staged(&weft_device.peers[pe]);
-    return has;
-}
-
 static int facts_meet(size_t *slot_bytes) {
     size_t npes = (size_t)weft_job.npes;
     struct device_facts mine = {weft_device.gpu->uuid, weft_device.gpu->memory_bytes,
@@ -58,7 +52,7 @@ static int facts_meet(size_t *slot_bytes) {
     free(all);
     if (error)
         return error;
-    weft_device.staged = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), !peers_have_staged()) == 0;
+    weft_device.staged = weft_sync_min(weft_team_find(SHMEM_TEAM_WORLD), !weft_device.staged) == 0;
     return weft_device_agree(agents_open());
 }
 
@@ -114,6 +108,8 @@ void weft_device_close(void) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_gpu_rescue_close(); /* before anything is freed or waited for */
     weft_cuda.cuStreamSynchronize(weft_device.gpu->stream);
+    weft_stage_close();
+    weft_device_queue_close();
     gpus_take_down();
     weft_gpu_leave(scope);
     weft_job_set_mode(WEFT_JOB_DEVICES, false);

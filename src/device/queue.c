@@ -29,9 +29,13 @@ void weft_device_must(int result) {
         weft_job_panic_bare("%s", weft_fail_text());
 }
 
-static struct mailbox *mailbox_open(void) {
-    size_t bytes = weft_page_up(sizeof(struct mailbox));
-    struct mailbox *mailbox = aligned_alloc(weft_page_bytes(), bytes);
+/* Made by the first who needs it. With `changing` held. */
+static struct mailbox *mailbox_get(void) {
+    struct mailbox *mailbox = atomic_load(&queue.mailbox);
+    size_t bytes = weft_page_up(sizeof *mailbox);
+    if (mailbox)
+        return mailbox;
+    mailbox = aligned_alloc(weft_page_bytes(), bytes);
     if (!mailbox)
         weft_job_panic_bare("no memory for what the GPU tells the host (%zu bytes)", bytes);
     atomic_init(&mailbox->completed, atomic_load(&queue.issued));
@@ -39,12 +43,6 @@ static struct mailbox *mailbox_open(void) {
         weft_device.gpu->sees_registered_memory && weft_gpu_register(mailbox, bytes) == 0;
     atomic_store(&queue.mailbox, mailbox);
     return mailbox;
-}
-
-/* With `changing` held. */
-static struct mailbox *mailbox_get(void) {
-    struct mailbox *mailbox = atomic_load(&queue.mailbox);
-    return mailbox ? mailbox : mailbox_open();
 }
 
 void weft_device_queue_close(void) {
@@ -96,8 +94,8 @@ bool weft_device_write_word(void *word, uint64_t value, size_t bytes) {
                                      .flags = WEFT_CU_WRITE_ORDERED}};
     pthread_mutex_lock(&queue.changing);
     ops[1] = ticket_next(&ticket);
-    int error = queue.registered ? weft_cuda.cuStreamBatchMemOp(weft_device.gpu->stream, 2, ops, 0)
-                                 : weft_cuda.cuStreamBatchMemOp(weft_device.gpu->stream, 1, ops, 0);
+    int error =
+        weft_cuda.cuStreamBatchMemOp(weft_device.gpu->stream, queue.registered ? 2 : 1, ops, 0);
     if (error == WEFT_CU_SUCCESS)
         atomic_store(&queue.issued, ticket);
     pthread_mutex_unlock(&queue.changing);

@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device/stream.h"
 
-static void space_close(void) {
-    weft_device_rma_close();
-    weft_device_close();
-}
-
-static void space_finish(void) {
-    weft_device_finish();
-    weft_device_gpus_finish();
-}
-
 static void *space_malloc(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero) {
     return weft_device_open() < 0 ? NULL : weft_device_malloc(arena, bytes, alignment, zero);
 }
@@ -33,8 +23,8 @@ static const struct weft_route route = {
 
 static const struct weft_memory_space space = {
     .grown = weft_device_heap_grown,
-    .finish = space_finish,
-    .close = space_close,
+    .finish = weft_device_gpus_finish,
+    .close = weft_device_close,
     .team_ended = weft_device_words_reset,
     .heap = {.window = &weft_device.heap.window,
              .arena = &weft_device_arena,

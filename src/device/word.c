@@ -105,17 +105,11 @@ static void amo_execute_by_agent(const struct weft_amo *amo, int pe) {
 }
 
 /* The word is the host's, and what was in it goes to GPU memory. */
-static int host_word_fetch(const struct weft_amo *amo, int pe) {
-    void *near = weft_near(amo->dest, amo->bytes, pe);
-    if (!near)
-        return weft_near_error(amo->bytes, pe);
-    uint64_t before = weft_amo_apply(amo->op, amo->bytes, near, amo->value, amo->cond);
-    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
+static void host_word_fetch(const struct weft_amo *amo) {
+    uint64_t before = weft_amo_apply(amo->op, amo->bytes, amo->dest, amo->value, amo->cond);
     weft_device_must(
         weft_gpu_copy(amo->fetch, &before, amo->bytes, WEFT_FROM_HOST, weft_device.gpu->stream));
     weft_device_complete();
-    weft_gpu_leave(scope);
-    return 0;
 }
 
 int weft_device_amo(const struct weft_amo *amo, int pe) {
@@ -123,10 +117,10 @@ int weft_device_amo(const struct weft_amo *amo, int pe) {
     near.dest = weft_device_near(amo->dest, amo->bytes, pe);
     if (!near.dest)
         return weft_near_error(amo->bytes, pe);
-    if (!weft_device_holds(amo->dest))
-        return host_word_fetch(amo, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    if (weft_device_changes(pe, amo->op != WEFT_AMO_FETCH && amo->op != WEFT_AMO_SET))
+    if (!weft_device_holds(amo->dest))
+        host_word_fetch(&near);
+    else if (weft_device_changes(pe, amo->op != WEFT_AMO_FETCH && amo->op != WEFT_AMO_SET))
         amo_execute(&near);
     else
         amo_execute_by_agent(&near, pe);
@@ -159,14 +153,5 @@ void weft_device_quiet(void) {
         return;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_device_drain();
-    weft_gpu_leave(scope);
-}
-
-void weft_device_rma_close(void) {
-    if (!weft_device.gpu)
-        return;
-    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    weft_stage_close();
-    weft_device_queue_close();
     weft_gpu_leave(scope);
 }

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/size.h"
 #include "device/device.h"
 
@@ -39,39 +38,19 @@ static int host_words_make(void) {
     return error ? weft_fail(error, "no memory for words that GPUs meet with") : 0;
 }
 
-static int host_words_register(void) {
-    int error = 0;
+static int host_words_attach(const int *fds, void *unused) {
+    int error = weft_segment_attach(&host_words, fds, SLOT_BYTES);
+    (void)unused;
+    if (error)
+        return weft_fail(error, "words of another PE");
     for (uint32_t slot = 0; slot < host_words.window.count && error == 0; slot++)
         error = weft_gpu_register(host_words_slot(slot), WORDS_BYTES);
     return error;
 }
 
-static int host_words_attach(const int *fds) {
-    int error = weft_segment_attach(&host_words, fds, SLOT_BYTES);
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        close(fds[pe]);
-    return error ? weft_fail(error, "words of another PE") : host_words_register();
-}
-
 static int host_words_open(void) {
-    size_t npes = (size_t)weft_job.npes;
-    int error = weft_device_agree(host_words_make()), *fds = calloc(npes, sizeof *fds);
-    char mine = 0, *all = malloc(npes); /* a message has something in it */
-    struct weft_exchange exchange = {.mine = &mine,
-                                     .bytes = sizeof mine,
-                                     .all = all,
-                                     .fds = &host_words.fd,
-                                     .nfds = 1,
-                                     .all_fds = fds};
-    if (error == 0)
-        error = weft_device_agree(fds && all ? 0 : weft_fail(-ENOMEM, "no memory"));
-    if (error == 0)
-        error = weft_boot_exchange(&exchange);
-    if (error == 0)
-        error = weft_device_agree(host_words_attach(fds));
-    free(all);
-    free(fds);
-    return error;
+    int error = weft_device_agree(host_words_make());
+    return error ? error : weft_device_show(host_words.fd, host_words_attach, NULL);
 }
 
 static char *area_at(uint32_t slot, int team) {
@@ -103,11 +82,8 @@ static int area_register(uint32_t slot, int team) {
 /* --- In the memory of GPUs -------------------------------------------------------------------- */
 
 static void *world_word_at(const void *unused, int from, int pe) {
-    const struct weft_window *w = &weft_device.words.window;
-    struct weft_gpu_team_words *words =
-        weft_window_at(w, (const void *)w->local, weft_window_slot(w, pe));
     (void)unused;
-    return &words->arrived[from];
+    return &weft_device_world_words(pe)->arrived[from];
 }
 
 static int world_agree(const void *unused, int own) {
