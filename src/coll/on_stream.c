@@ -128,7 +128,7 @@ static int push_by_kernel(const struct weft_on_stream *on, const struct push *pu
 /* What kernels do not reach is for copy engines, whatever the size. */
 static enum weft_engine engine_of(const struct push *push) {
     enum weft_engine engine = weft_engine_choose(WEFT_TO_PEER, push->bytes);
-    bool reached = weft_stream_reaches(push->from.first) && weft_stream_reaches(push->to.all.first);
+    bool reached = weft_device_reaches(push->from.first) && weft_device_reaches(push->to.all.first);
     return reached && !push->to.staged ? engine : WEFT_ENGINE_COPY;
 }
 
@@ -193,7 +193,7 @@ static int launch_fold(const struct weft_on_stream *on, struct weft_fold_task *t
 
 static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *task,
                         size_t elem_bytes) {
-    if (!weft_stream_reaches(task->sources.first) || !weft_stream_reaches(task->dests.first))
+    if (!weft_device_reaches(task->sources.first) || !weft_device_reaches(task->dests.first))
         return weft_fail(-ENOTSUP,
                          "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
                          weft_device.gpu->name);

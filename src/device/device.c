@@ -35,7 +35,7 @@ void *weft_device_pointer(const void *p, int pe) {
     if (!near || weft_device_holds(p))
         return near && weft_device_staged(pe) ? NULL : near;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    bool reached = weft_gpu_memory_kind(near) != WEFT_MEMORY_HOST;
+    bool reached = weft_device_reaches(near);
     weft_gpu_leave(scope);
     return reached ? near : NULL;
 }

@@ -233,7 +233,7 @@ void weft_stage_copy_strided(const struct weft_strided_copy *copy, bool put, int
 /* Copies blocks at once, by this processor, by an agent, or, without either, by this PE's GPU. */
 struct weft_packer {
     bool processor;
-    const struct weft_gpu_agent *agent;
+    const struct weft_gpu *agent;
 };
 void weft_stage_pack(const struct weft_strided_copy *copy, struct weft_packer by);
 

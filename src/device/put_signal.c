@@ -2,41 +2,30 @@
 #include <string.h>
 #include "device/device.h"
 
-static bool memory_is_out_of_reach(const void *p) {
-    return weft_gpu_memory_kind(p) == WEFT_MEMORY_HOST;
-}
-
-/* Behind the payload, which is enqueued. */
-static void signal_enqueue(const struct weft_put_signal *put) {
-    weft_device_must(weft_gpu_signal(put->sig_addr, put->signal, put->op == WEFT_SIGNAL_ADD,
-                                     weft_device.gpu->stream));
-    weft_device_note();
-}
-
-/* A small payload and its signal are one kernel, where the kernel reaches the source. The addresses
+/* A small payload and its signal are one kernel, where the kernel reaches both sides. The addresses
  * of `put` are as this PE's GPU has them. */
-static void payload_announce(const struct weft_put_signal *put, int pe) {
-    if (put->bytes <= WEFT_GPU_SMALL) {
-        weft_device_must(weft_gpu_put_signal(put, weft_device.gpu->stream));
-        weft_device_note();
+static void payload_announce(const struct weft_put_signal *put, int pe, bool reached) {
+    weft_cu_stream stream = weft_device.gpu->stream;
+    if (reached && put->bytes <= WEFT_GPU_SMALL) {
+        weft_device_must(weft_gpu_put_signal(put, stream));
     } else {
         weft_device_enqueue(put->dest, put->source, put->bytes, pe);
-        signal_enqueue(put);
+        weft_device_must(
+            weft_gpu_signal(put->sig_addr, put->signal, put->op == WEFT_SIGNAL_ADD, stream));
     }
+    weft_device_note();
 }
 
 /* What the kernels cannot read passes through the staging buffer, or goes by a copy engine. */
 static void payload_announce_private(const struct weft_put_signal *put, int pe) {
     struct weft_put_signal staged = *put;
     void *staging = put->bytes <= WEFT_DEVICE_STAGING_BYTES ? weft_device_staging_take() : NULL;
-    if (staging) {
+    if (staging)
         staged.source = memcpy(staging, put->source, put->bytes);
-        payload_announce(&staged, pe);
+    payload_announce(&staged, pe, staging != NULL);
+    if (staging) {
         weft_device_complete();
         weft_device_staging_give();
-    } else {
-        weft_device_enqueue(put->dest, put->source, put->bytes, pe);
-        signal_enqueue(put);
     }
 }
 
@@ -69,9 +58,10 @@ int weft_device_put_signal(const struct weft_put_signal *put, int pe) {
     if (near.bytes == 0)
         return weft_device_signal(put->sig_addr, put->signal, put->op, pe);
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    (memory_is_out_of_reach(near.source) || memory_is_out_of_reach(near.dest)
-         ? payload_announce_private
-         : payload_announce)(&near, pe);
+    if (weft_device_reaches(near.source))
+        payload_announce(&near, pe, weft_device_reaches(near.dest));
+    else
+        payload_announce_private(&near, pe);
     if (!put->nbi)
         weft_device_drain();
     weft_gpu_leave(scope);

@@ -12,7 +12,7 @@ static int64_t number_known(shmemx_number_t number) {
 }
 
 static int number_check(const char *argument, shmemx_number_t number) {
-    if (!number.at || weft_stream_reaches(number.at))
+    if (!number.at || weft_device_reaches(number.at))
         return 0;
     return weft_fail(
         -ENOTSUP, "argument %s lies at %p, which %s does not reach: keep it in memory of the GPU",
@@ -74,7 +74,7 @@ static int task_check_reach(const struct task *task, int pe) {
                          "no kernel reaches both arrays, for the GPUs of this PE and of PE %d do "
                          "not reach each other's memory: numbers have to be known to the host",
                          pe);
-    if (weft_stream_reaches(task->to) && weft_stream_reaches(task->from))
+    if (weft_device_reaches(task->to) && weft_device_reaches(task->from))
         return 0;
     return weft_fail(-ENOTSUP,
                      "%s does not reach both arrays, which it has to where numbers lie in memory: "
@@ -224,7 +224,7 @@ int weft_stream_put_slice_signal(const struct weft_slice_copy *copy,
     bool by_engine =
         task.known && weft_engine_choose(task.direction, task.bytes) == WEFT_ENGINE_COPY;
     if (!by_engine && !task.staged && !found.agent && task.bytes <= WEFT_GPU_SMALL &&
-        weft_stream_reaches(task.from) && weft_stream_reaches(task.to))
+        weft_device_reaches(task.from) && weft_device_reaches(task.to))
         return weft_gpu_put_slice_signal(task.to, task.from, &task.slices, &found.give,
                                          copy->stream);
     error = task_run(&task, copy);

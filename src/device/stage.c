@@ -67,58 +67,52 @@ void weft_stage_close(void) {
     buffer.registered = false;
 }
 
-/* Into the buffer or out of it, by `agent`; NULL: by this PE's GPU, or where the other side is the
- * host's by this processor. */
-static void blocks_pack(const struct weft_strided_copy *c, const struct weft_gpu *agent,
-                        const void *side) {
-    if (!agent && weft_gpu_memory_kind(side) != WEFT_MEMORY_DEVICE) {
-        weft_rma_copy_strided(c);
-        return;
-    }
-    const struct weft_gpu *gpu = agent ? agent : weft_device.gpu;
-    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
-    weft_device_must(
-        weft_gpu_copy_blocks((struct weft_array){c->dest, c->dest_step, NULL},
-                             (struct weft_array){(char *)c->source, c->source_step, NULL}, c->bytes,
-                             c->nblocks, gpu->stream));
-    weft_gpu_leave(scope);
-    if (agent)
-        weft_device_agent_complete(agent);
-    else
-        weft_device_complete();
+static int blocks_enqueue(const struct weft_strided_copy *c, weft_cu_stream stream) {
+    return weft_gpu_copy_blocks((struct weft_array){c->dest, c->dest_step, NULL},
+                                (struct weft_array){(char *)c->source, c->source_step, NULL},
+                                c->bytes, c->nblocks, stream);
 }
 
-static void buffer_copy_packed(const struct weft_strided_copy *c, const struct weft_gpu *in,
-                               const struct weft_gpu *out) {
+void weft_stage_pack(const struct weft_strided_copy *c, struct weft_packer by) {
+    if (by.processor) {
+        weft_rma_copy_strided(c);
+    } else if (by.agent) {
+        struct weft_gpu_scope scope = weft_gpu_enter(by.agent);
+        weft_device_must(blocks_enqueue(c, by.agent->stream));
+        weft_gpu_leave(scope);
+        weft_device_agent_complete(by.agent);
+    } else {
+        weft_device_must(blocks_enqueue(c, weft_device.gpu->stream));
+        weft_device_complete();
+    }
+}
+
+void weft_stage_copy_packed(const struct weft_strided_copy *c, char *at, size_t bytes,
+                            struct weft_packer in, struct weft_packer out) {
     ptrdiff_t packed = (ptrdiff_t)c->bytes;
-    size_t most = BUFFER_BYTES / c->bytes;
+    size_t most = bytes / c->bytes;
     for (size_t done = 0, count; done < c->nblocks; done += count) {
         count = c->nblocks - done < most ? c->nblocks - done : most;
         char *dest = c->dest + (ptrdiff_t)done * c->dest_step;
         const char *source = c->source + (ptrdiff_t)done * c->source_step;
-        struct weft_strided_copy filled = {buffer.at,      source,   packed,
-                                           c->source_step, c->bytes, count};
-        struct weft_strided_copy emptied = {dest, buffer.at, c->dest_step, packed, c->bytes, count};
-        blocks_pack(&filled, in, source);
-        blocks_pack(&emptied, out, dest);
+        weft_stage_pack(
+            &(struct weft_strided_copy){at, source, packed, c->source_step, c->bytes, count}, in);
+        weft_stage_pack(
+            &(struct weft_strided_copy){dest, at, c->dest_step, packed, c->bytes, count}, out);
     }
 }
 
-/* Whether all went through the buffer: the rest is for copies, one by one. */
-static bool blocks_stage_packed(const struct weft_strided_copy *c, bool put, int pe) {
-    const struct weft_gpu *agent = weft_device_must_agent(pe);
+/* Blocks that do not fit into the buffer are copied one by one. */
+void weft_stage_copy_strided(const struct weft_strided_copy *c, bool put, int pe) {
+    const void *here = put ? c->source : c->dest;
+    struct weft_packer theirs = {.agent = weft_device_must_agent(pe)},
+                       own = {.processor = weft_gpu_memory_kind(here) != WEFT_MEMORY_DEVICE};
     buffer_take();
     bool packs = buffer.registered && c->bytes <= BUFFER_BYTES;
     if (packs)
-        buffer_copy_packed(c, put ? NULL : agent, put ? agent : NULL);
+        weft_stage_copy_packed(c, buffer.at, BUFFER_BYTES, put ? own : theirs, put ? theirs : own);
     pthread_mutex_unlock(&buffer.taken);
-    return packs;
-}
-
-void weft_stage_copy_strided(const struct weft_strided_copy *c, bool put, int pe) {
-    if (blocks_stage_packed(c, put, pe))
-        return;
-    for (ptrdiff_t i = 0; i < (ptrdiff_t)c->nblocks; i++)
+    for (ptrdiff_t i = 0; !packs && i < (ptrdiff_t)c->nblocks; i++)
         weft_stage_copy(&(struct weft_transfer){c->dest + i * c->dest_step,
                                                 c->source + i * c->source_step, c->bytes, put},
                         pe);

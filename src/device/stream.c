@@ -18,10 +18,6 @@ int weft_stream_near(void **at, const char *argument, const void *p, size_t byte
                      bytes);
 }
 
-bool weft_stream_reaches(const void *p) {
-    return weft_device_holds(p) || weft_gpu_memory_kind(p) != WEFT_MEMORY_HOST;
-}
-
 int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool staged,
                          weft_cu_stream stream) {
     void *to = transfer->to;
@@ -150,7 +146,7 @@ int weft_stream_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op 
 /* By one kernel, which reaches both sides. */
 static bool copy_is_small(const void *to, const void *source, size_t bytes, int pe) {
     enum weft_direction direction = weft_device_direction(to, source, pe);
-    return bytes <= WEFT_GPU_SMALL && weft_stream_reaches(source) && weft_stream_reaches(to) &&
+    return bytes <= WEFT_GPU_SMALL && weft_device_reaches(source) && weft_device_reaches(to) &&
            weft_engine_choose(direction, bytes) == WEFT_ENGINE_SM;
 }
 

@@ -42,7 +42,4 @@ int weft_stream_transfer(const struct weft_transfer *transfer, int pe, bool stag
 /* Where `pe` has its copy of a symmetric argument, as weft_device_near. */
 int weft_stream_near(void **at, const char *argument, const void *p, size_t bytes, int pe);
 
-/* Whether kernels reach this address of this PE's: not all memory of the host. */
-bool weft_stream_reaches(const void *p);
-
 #endif
