@@ -37,27 +37,11 @@ struct gather {
 
 /* --- Arguments ------------------------------------------------------------------------------- */
 
-static bool check_unscaled_b(struct gather *g, int j) {
-    struct weft_meeting *meeting = &g->meeting;
-    const weft_matrix *b = &g->b[j], *c = &g->c[j];
-    return weft_check_matrix(meeting, "b", j, b) && weft_check_matrix(meeting, "c", j, c) &&
-           weft_check_dtype(meeting, "b", j, b, g->shard->dtype) &&
-           weft_check_dtype(meeting, "c", j, c, g->shard->dtype);
-}
-
-static bool check_scaled_b(struct gather *g, int j) {
-    struct weft_meeting *meeting = &g->meeting;
-    const weft_matrix *b = &g->b[j];
-    return weft_check_factor(meeting, "b", j, b) &&
-           weft_check_scale(meeting, "b_scale", j, &g->scales->b[j], 1, b->cols) &&
-           weft_check_bias(meeting, j, g->scales->bias ? &g->scales->bias[j] : NULL, b->cols) &&
-           weft_check_result(meeting, "c", j, &g->c[j]);
-}
-
 static bool check_pair(struct gather *g, int j, size_t rows) {
     struct weft_meeting *meeting = &g->meeting;
     const weft_matrix *b = &g->b[j], *c = &g->c[j];
-    return (g->scales ? check_scaled_b(g, j) : check_unscaled_b(g, j)) &&
+    struct weft_right right = {b, c, "c", j};
+    return weft_check_right(meeting, g->shard->dtype, g->scales, &right) &&
            weft_check_equal(meeting, "b", j, "rows", b->rows, "a_shard->cols", g->shard->cols) &&
            weft_check_equal(meeting, "c", j, "cols", c->cols, "that of its b", b->cols) &&
            weft_check_equal(meeting, "c", j, "rows", c->rows, "that of the other outputs", rows);
@@ -71,14 +55,6 @@ static bool check_full(struct gather *g) {
                             g->shard->cols);
 }
 
-static bool check_shard(struct gather *g) {
-    struct weft_meeting *meeting = &g->meeting;
-    if (!g->scales)
-        return weft_check_matrix(meeting, "a_shard", -1, g->shard);
-    return weft_check_factor(meeting, "a_shard", -1, g->shard) &&
-           weft_check_scale(meeting, "a_scale", -1, g->scales->a, g->shard->rows, 1);
-}
-
 static bool check_lists(struct gather *g) {
     const char *missing = !g->b ? "b" : !g->c ? "c" : g->scales && !g->scales->b ? "b_scale" : NULL;
     return g->nb == 0 || !missing ||
@@ -87,7 +63,8 @@ static bool check_lists(struct gather *g) {
 
 static bool check_gather(struct gather *g) {
     struct weft_meeting *meeting = &g->meeting;
-    if (!check_shard(g) || (g->full && !check_full(g)) || !check_lists(g))
+    if (!weft_check_left(meeting, "a_shard", g->shard, g->scales) || (g->full && !check_full(g)) ||
+        !check_lists(g))
         return false;
     size_t rows = g->full ? g->full->rows : g->nb > 0 ? g->c[0].rows : NO_CLAIM;
     for (size_t j = 0; j < g->nb; j++)
@@ -214,19 +191,17 @@ static void gather_scales(struct gather *g) {
     }
 }
 
-static bool shown_in_bands(const struct gather *g, int member) {
-    return member != g->meeting.team->my_pe &&
-           weft_meeting_offer(&g->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
+static bool is_staged(const struct gather *g, int member) {
+    return weft_meeting_offer(&g->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
 }
 
 /* How many bands it takes to show all shards; the same on all members, since all count themselves
  * like the others here. */
 static size_t count_shard_bands(const struct gather *g) {
     size_t most = 0;
-    for (int member = 0; member < g->meeting.team->npes; member++) {
-        bool staged = weft_meeting_offer(&g->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
-        most = staged && rows_of(g, member) > most ? rows_of(g, member) : most;
-    }
+    for (int member = 0; member < g->meeting.team->npes; member++)
+        if (is_staged(g, member) && rows_of(g, member) > most)
+            most = rows_of(g, member);
     return weft_band_count(most, g->band_rows);
 }
 
@@ -234,10 +209,11 @@ static size_t count_shard_bands(const struct gather *g) {
  * one that is shown in bands, else all of it in band 0. */
 static weft_matrix shard_band(const struct gather *g, int member, size_t band, size_t *first) {
     const struct weft_offer *offer = weft_meeting_offer(&g->meeting, member);
-    size_t width = shown_in_bands(g, member) ? g->band_rows : PTRDIFF_MAX;
+    bool own = member == g->meeting.team->my_pe;
+    size_t width = is_staged(g, member) && !own ? g->band_rows : PTRDIFF_MAX;
     struct weft_band rows = weft_band_of(rows_of(g, member), width, band);
     *first = rows.first;
-    if (member == g->meeting.team->my_pe)
+    if (own)
         return weft_matrix_rows(g->shard, rows.first, rows.nelems);
     bool empty = rows.nelems == 0 || g->shard->cols == 0;
     void *data = empty ? NULL : weft_place_at(offer->input, g->meeting.team, member);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <weft.h>
 #include "coll/alltoallv.h"
-#include "coll/elements.h"
 #include "ops/check.h"
 
 /* One side of the call. */
@@ -48,8 +47,7 @@ static bool check_exchange(struct weft_meeting *meeting, struct weft_alltoallv *
         return weft_meeting_refuse(meeting, -ENOMEM,
                                    "nparts is %zu, but a workspace has room for %zu", p->nparts,
                                    weft_alltoallv_parts_max(meeting));
-    return weft_check_dtype_known(meeting, p->dtype) &&
-           check_side(meeting, p, &dest, &dest_bytes) &&
+    return weft_check_type(meeting, p->dtype, NULL) && check_side(meeting, p, &dest, &dest_bytes) &&
            check_side(meeting, p, &source, &p->source_bytes);
 }
 

@@ -6,29 +6,21 @@
 #include "core/route.h"
 #include "ops/matmul.h"
 
-bool weft_wrong_dtype(char text[WEFT_WRONG_BYTES], weft_dtype dtype) {
-    if (weft_element_bytes(dtype) > 0)
-        return false;
-    snprintf(text, WEFT_WRONG_BYTES, "dtype is %d, which is no type", (int)dtype);
-    return true;
-}
-
-bool weft_wrong_op(char text[WEFT_WRONG_BYTES], weft_op op, weft_dtype dtype) {
-    if (op < WEFT_SUM || op > WEFT_PROD)
-        snprintf(text, WEFT_WRONG_BYTES, "op is %d, which is no operation", (int)op);
-    else if (weft_wrong_dtype(text, dtype))
-        return true;
-    else if (!weft_element_reduces(dtype, op))
-        snprintf(text, WEFT_WRONG_BYTES, "op is %s, which %s does not have", weft_op_name(op),
+bool weft_wrong_type(char text[WEFT_WRONG_BYTES], weft_dtype dtype, const weft_op *op) {
+    text[0] = '\0';
+    if (op && (*op < WEFT_SUM || *op > WEFT_PROD))
+        snprintf(text, WEFT_WRONG_BYTES, "op is %d, which is no operation", (int)*op);
+    else if (weft_element_bytes(dtype) == 0)
+        snprintf(text, WEFT_WRONG_BYTES, "dtype is %d, which is no type", (int)dtype);
+    else if (op && !weft_element_reduces(dtype, *op))
+        snprintf(text, WEFT_WRONG_BYTES, "op is %s, which %s does not have", weft_op_name(*op),
                  weft_element_name(dtype));
-    else
-        return false;
-    return true;
+    return text[0] != '\0';
 }
 
-bool weft_check_dtype_known(struct weft_meeting *meeting, weft_dtype dtype) {
+bool weft_check_type(struct weft_meeting *meeting, weft_dtype dtype, const weft_op *op) {
     char text[WEFT_WRONG_BYTES];
-    return !weft_wrong_dtype(text, dtype) || weft_meeting_refuse(meeting, -EINVAL, "%s", text);
+    return !weft_wrong_type(text, dtype, op) || weft_meeting_refuse(meeting, -EINVAL, "%s", text);
 }
 
 /* These calls are made by processors. */
@@ -124,16 +116,16 @@ static bool refuse_dtype(struct weft_meeting *meeting, const char *name, int ind
                                wanted);
 }
 
-bool weft_check_factor(struct weft_meeting *meeting, const char *name, int index,
-                       const weft_matrix *factor) {
+static bool check_factor(struct weft_meeting *meeting, const char *name, int index,
+                         const weft_matrix *factor) {
     if (!weft_check_matrix(meeting, name, index, factor))
         return false;
     bool right = factor->dtype == WEFT_F8E4M3 || factor->dtype == WEFT_F8E5M2;
     return right || refuse_dtype(meeting, name, index, factor, "WEFT_F8E4M3 or WEFT_F8E5M2");
 }
 
-bool weft_check_scale(struct weft_meeting *meeting, const char *name, int index,
-                      const weft_matrix *scale, size_t rows, size_t cols) {
+static bool check_scale(struct weft_meeting *meeting, const char *name, int index,
+                        const weft_matrix *scale, size_t rows, size_t cols) {
     char text[32];
     if (!weft_check_matrix(meeting, name, index, scale))
         return false;
@@ -151,8 +143,8 @@ static bool is_float(weft_dtype dtype) {
     return dtype == WEFT_F32 || dtype == WEFT_BF16 || dtype == WEFT_F16;
 }
 
-bool weft_check_bias(struct weft_meeting *meeting, int index, const weft_matrix *bias,
-                     size_t cols) {
+static bool check_bias(struct weft_meeting *meeting, int index, const weft_matrix *bias,
+                       size_t cols) {
     if (!bias || bias->cols == 0)
         return true;
     if (!weft_check_matrix(meeting, "bias", index, bias))
@@ -163,9 +155,34 @@ bool weft_check_bias(struct weft_meeting *meeting, int index, const weft_matrix 
            weft_check_equal(meeting, "bias", index, "cols", bias->cols, "that of its b", cols);
 }
 
-bool weft_check_result(struct weft_meeting *meeting, const char *name, int index,
-                       const weft_matrix *result) {
+static bool check_result(struct weft_meeting *meeting, const char *name, int index,
+                         const weft_matrix *result) {
     return weft_check_matrix(meeting, name, index, result) &&
            (is_float(result->dtype) ||
             refuse_dtype(meeting, name, index, result, "WEFT_F32, WEFT_BF16 or WEFT_F16"));
+}
+
+bool weft_check_left(struct weft_meeting *meeting, const char *name, const weft_matrix *a,
+                     const struct weft_scales *scales) {
+    if (!scales)
+        return weft_check_matrix(meeting, name, -1, a);
+    return check_factor(meeting, name, -1, a) &&
+           check_scale(meeting, "a_scale", -1, scales->a, a->rows, 1);
+}
+
+bool weft_check_right(struct weft_meeting *meeting, weft_dtype dtype,
+                      const struct weft_scales *scales, const struct weft_right *r) {
+    int index = r->index;
+    if (!scales)
+        return weft_check_matrix(meeting, "b", index, r->b) &&
+               weft_check_matrix(meeting, r->c_name, index, r->c) &&
+               weft_check_dtype(meeting, "b", index, r->b, dtype) &&
+               weft_check_dtype(meeting, r->c_name, index, r->c, dtype);
+    size_t j = index < 0 ? 0 : (size_t)index;
+    const weft_matrix *bias = scales->bias ? &scales->bias[j] : NULL;
+    const weft_matrix *scale = scales->b ? &scales->b[j] : NULL;
+    return check_factor(meeting, "b", index, r->b) &&
+           check_scale(meeting, "b_scale", index, scale, 1, r->b->cols) &&
+           check_bias(meeting, index, bias, r->b->cols) &&
+           check_result(meeting, r->c_name, index, r->c);
 }

@@ -7,17 +7,18 @@
 #include <stdbool.h>
 #include <weft.h>
 #include "coll/meeting.h"
+#include "ops/scaling.h"
 
-/* What is wrong with a type, or with a reduction of its elements, in `text`; false: nothing. */
+/* What is wrong with a type or, where there is an op, with a reduction of its elements, in `text`;
+ * false: nothing. */
 enum { WEFT_WRONG_BYTES = 64 };
-bool weft_wrong_dtype(char text[WEFT_WRONG_BYTES], weft_dtype dtype);
-bool weft_wrong_op(char text[WEFT_WRONG_BYTES], weft_op op, weft_dtype dtype);
+bool weft_wrong_type(char text[WEFT_WRONG_BYTES], weft_dtype dtype, const weft_op *op);
+bool weft_check_type(struct weft_meeting *meeting, weft_dtype dtype, const weft_op *op);
 
 /* An argument of so many bytes: present, and in memory that this call takes. `instead` says what to
  * do with memory of a GPU. */
 bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p, size_t bytes,
                         const char *instead);
-bool weft_check_dtype_known(struct weft_meeting *meeting, weft_dtype dtype);
 
 /* A matrix that can be read or written: present, of a known type, ld >= cols, with data unless it
  * is empty. `index` >= 0 belongs to the name: b[2]. */
@@ -37,14 +38,18 @@ bool weft_check_sum(struct weft_meeting *meeting, weft_op op);
 /* Matrices of this type can be multiplied, `scaled` or not, and there is a library for it. */
 bool weft_check_matmul(struct weft_meeting *meeting, weft_dtype dtype, bool scaled);
 
-/* Of a scaled product: a factor, what scales each row or column of it, what is added to each row,
- * and where the result goes. */
-bool weft_check_factor(struct weft_meeting *meeting, const char *name, int index,
-                       const weft_matrix *factor);
-bool weft_check_scale(struct weft_meeting *meeting, const char *name, int index,
-                      const weft_matrix *scale, size_t rows, size_t cols);
-bool weft_check_bias(struct weft_meeting *meeting, int index, const weft_matrix *bias, size_t cols);
-bool weft_check_result(struct weft_meeting *meeting, const char *name, int index,
-                       const weft_matrix *result);
+/* The first factor of a product, called `name`, and its scales where there are any. */
+bool weft_check_left(struct weft_meeting *meeting, const char *name, const weft_matrix *a,
+                     const struct weft_scales *scales);
+
+/* The second one and the result, with the b_scale and the bias of this index: unscaled, of the type
+ * of the first one. */
+struct weft_right {
+    const weft_matrix *b, *c;
+    const char *c_name;
+    int index; /* as above */
+};
+bool weft_check_right(struct weft_meeting *meeting, weft_dtype dtype,
+                      const struct weft_scales *scales, const struct weft_right *right);
 
 #endif

@@ -13,29 +13,12 @@ static weft_dtype sum_dtype(const struct weft_partials *p) {
     return p->a->dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
 }
 
-static bool check_unscaled_product(const struct weft_partials *p, const char *c_name,
-                                   const weft_matrix *c) {
-    struct weft_meeting *meeting = p->meeting;
-    return weft_check_matrix(meeting, "a", -1, p->a) && weft_check_matrix(meeting, "b", -1, p->b) &&
-           weft_check_matrix(meeting, c_name, -1, c) &&
-           weft_check_dtype(meeting, "b", -1, p->b, p->a->dtype) &&
-           weft_check_dtype(meeting, c_name, -1, c, p->a->dtype);
-}
-
-static bool check_scaled_product(const struct weft_partials *p, const char *c_name,
-                                 const weft_matrix *c) {
-    struct weft_meeting *meeting = p->meeting;
-    return weft_check_factor(meeting, "a", -1, p->a) && weft_check_factor(meeting, "b", -1, p->b) &&
-           weft_check_scale(meeting, "a_scale", -1, p->scales->a, p->a->rows, 1) &&
-           weft_check_scale(meeting, "b_scale", -1, p->scales->b, 1, p->b->cols) &&
-           weft_check_bias(meeting, -1, p->scales->bias, p->b->cols) &&
-           weft_check_result(meeting, c_name, -1, c);
-}
-
 bool weft_partials_check(const struct weft_partials *p, const char *c_name, const weft_matrix *c) {
     struct weft_meeting *meeting = p->meeting;
     const weft_matrix *a = p->a, *b = p->b;
-    if (!(p->scales ? check_scaled_product : check_unscaled_product)(p, c_name, c) ||
+    struct weft_right right = {b, c, c_name, -1};
+    if (!weft_check_left(meeting, "a", a, p->scales) ||
+        !weft_check_right(meeting, a->dtype, p->scales, &right) ||
         !weft_check_equal(meeting, "b", -1, "rows", b->rows, "a->cols", a->cols) ||
         !weft_check_equal(meeting, c_name, -1, "cols", c->cols, "b->cols", b->cols) ||
         !weft_check_sum(meeting, p->op) || !weft_check_matmul(meeting, a->dtype, p->scales))
@@ -213,23 +196,19 @@ static uint32_t step_of(const struct work *w, size_t turn, int distance) {
     return w->begin + (uint32_t)turn * steps + (uint32_t)distance;
 }
 
-/* The peers' distance to this member is what is left of a round. */
-static bool peers_have_made(const struct work *w, size_t turn) {
+/* Whether all peers have made their parts of a turn, for which this may wait. Their distance to
+ * this member is what is left of a round. */
+static bool peers_have_made(const struct work *w, size_t turn, bool wait) {
     const struct weft_meeting *meeting = w->partials->meeting;
     for (int distance = 1; distance < meeting->team->npes; distance++) {
         int member = weft_meeting_member(meeting, distance);
         uint32_t step = step_of(w, turn, meeting->team->npes - distance);
-        if (!weft_word_reached(&weft_team_words_of(meeting->team, member)->progress, step))
+        if (wait)
+            weft_progress_wait(meeting->team, member, step);
+        else if (!weft_word_reached(&weft_team_words_of(meeting->team, member)->progress, step))
             return false;
     }
     return true;
-}
-
-static void await_peers(const struct work *w, size_t turn) {
-    const struct weft_meeting *meeting = w->partials->meeting;
-    for (int distance = 1; distance < meeting->team->npes; distance++)
-        weft_progress_wait(meeting->team, weft_meeting_member(meeting, distance),
-                           step_of(w, turn, meeting->team->npes - distance));
 }
 
 /* All share the packed b, if there is one. */
@@ -246,17 +225,16 @@ static int multiply_turn(const struct work *w, size_t turn) {
     struct weft_meeting *meeting = w->partials->meeting;
     int me = meeting->team->my_pe, error = 0;
     weft_matrix product = product_of(w->partials, me, w->cols);
-    for (int distance = 1; distance < meeting->team->npes; distance++) {
-        struct weft_piece part = part_of(w, weft_meeting_member(meeting, distance), turn);
-        weft_matrix theirs = cut_piece(&product, &part);
-        int failed = multiply_part(w, &part, &theirs);
+    for (int distance = 1; distance <= meeting->team->npes; distance++) {
+        int member = weft_meeting_member(meeting, distance);
+        struct weft_piece part = part_of(w, member, turn);
+        weft_matrix dest = member == me ? own_part(w, &w->own, turn) : cut_piece(&product, &part);
+        int failed = multiply_part(w, &part, &dest);
         error = error ? error : failed;
-        weft_progress_set(meeting->team, step_of(w, turn, distance));
+        if (member != me)
+            weft_progress_set(meeting->team, step_of(w, turn, distance));
     }
-    struct weft_piece part = part_of(w, me, turn);
-    weft_matrix own = own_part(w, &w->own, turn);
-    int failed = multiply_part(w, &part, &own);
-    return error ? error : failed;
+    return error;
 }
 
 /* What all peers have made is reduced while the own product is hot. A member that is ahead of the
@@ -269,13 +247,11 @@ static int take_turns(struct work *w) {
     for (size_t turn = 0; turn < w->turns; turn++) {
         int failed = multiply_turn(w, turn);
         error = error ? error : failed;
-        for (; reduced <= turn && peers_have_made(w, reduced); reduced++)
+        for (; reduced <= turn && peers_have_made(w, reduced, false); reduced++)
             reduce_turn(w, reduced);
     }
-    for (; reduced < w->turns; reduced++) {
-        await_peers(w, reduced);
+    for (; reduced < w->turns && peers_have_made(w, reduced, true); reduced++)
         reduce_turn(w, reduced);
-    }
     return error;
 }
 

@@ -6,15 +6,9 @@
  * to wait for them. So a wrong argument is this member's error alone there, and it has enqueued
  * nothing then. */
 #include <errno.h>
-#include "coll/elements.h"
 #include "coll/on_stream.h"
 #include "coll/vector.h"
 #include "ops/check.h"
-
-static bool find_wrong_type(char text[WEFT_WRONG_BYTES], const struct weft_vector *vector) {
-    return vector->op ? weft_wrong_op(text, *vector->op, vector->dtype)
-                      : weft_wrong_dtype(text, vector->dtype);
-}
 
 /* --- In a meeting ---------------------------------------------------------------------------- */
 
@@ -23,11 +17,6 @@ static bool check_root(struct weft_meeting *meeting, const struct weft_plan *pla
     return (plan->sender >= 0 && plan->sender < npes) ||
            weft_meeting_refuse(meeting, -EINVAL, "root is %d, but the team has %d members",
                                plan->sender, npes);
-}
-
-static bool check_type(struct weft_meeting *meeting, const struct weft_vector *vector) {
-    char text[WEFT_WRONG_BYTES];
-    return !find_wrong_type(text, vector) || weft_meeting_refuse(meeting, -EINVAL, "%s", text);
 }
 
 /* Only who sends has to have a source. */
@@ -63,7 +52,7 @@ static int move_in_meeting(shmem_team_t team, const struct weft_vector *vector) 
         return error;
     show_facts(&meeting, vector);
     if ((vector->call != WEFT_CALL_BROADCAST || check_root(&meeting, &vector->plan)) &&
-        check_type(&meeting, vector) && check_arrays(&meeting, vector))
+        weft_check_type(&meeting, vector->dtype, vector->op) && check_arrays(&meeting, vector))
         weft_vector_offer(&meeting, vector);
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);
@@ -77,7 +66,8 @@ static int move_in_meeting(shmem_team_t team, const struct weft_vector *vector) 
 /* What can be said without the team. */
 static int check_type_on_stream(const struct weft_vector *vector) {
     char text[WEFT_WRONG_BYTES];
-    return find_wrong_type(text, vector) ? weft_fail(-EINVAL, "%s", text) : 0;
+    bool wrong = weft_wrong_type(text, vector->dtype, vector->op);
+    return wrong ? weft_fail(-EINVAL, "%s", text) : 0;
 }
 
 static int check_on_stream(const struct weft_on_stream *on, const struct weft_vector *vector) {
