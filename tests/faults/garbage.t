@@ -37,7 +37,8 @@ def launched():
 def guarded():
     for drawn in draws():
         job = starters.torchrun(3, [GARBAGE, *drawn]).wait(20)
-        assert all(0 <= status < 128 for status in job.status), (drawn, job.status, job.err)
+        # A signal would be negative; the status of an end that garbage tells of is garbage.
+        assert all(status >= 0 for status in job.status), (drawn, job.status, job.err)
 
 
 main()
