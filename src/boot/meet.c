@@ -125,5 +125,7 @@ static int root_find(const struct weft_identity *self, struct weft_attachment *a
 int weft_meet(const struct weft_identity *self, struct weft_attachment *attachment) {
     attachment->pe = self->pe;
     attachment->npes = self->npes;
+    attachment->hub = -1; /* an attempt before this one may have left its own */
+    attachment->served = NULL;
     return self->pe == 0 ? weft_meet_receive(self, attachment) : root_find(self, attachment);
 }

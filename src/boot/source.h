@@ -2,10 +2,10 @@
 /* A source answers two questions about a process, as whatever started it would: which PE it is, and
  * which secret all PEs of the job share.
  *
- * A source is one way to be started, and one file. It says which PE of how many this process is,
- * and carries PE 0's job key to the others: through a small store, or by a way of its own. With the
- * job key the PEs find each other on this host (boot/meet.h); the source is not needed any more
- * then. Sources are tried in the order of the table in source.c, unless WEFT_LAUNCHER names one.
+ * A source is one way to be started. It says which PE of how many this process is, and carries PE
+ * 0's job key to the others: through a small store, or by a way of its own. With the job key the
+ * PEs find each other on this host (boot/meet.h); the source is not needed any more then. Sources
+ * are tried in the order of the table in source.c, unless WEFT_LAUNCHER names one.
  *
  * This header brings what all sources need: the log, and boot/wire.h's limit to the number of PEs.
  */
