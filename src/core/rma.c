@@ -170,7 +170,7 @@ void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int 
                                const char *call) {
     WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(dest, NULL);
-    int error = route ? route->put_value(dest, value, bytes, pe)
+    int error = route ? route->put(dest, value, bytes, pe, false)
                       : weft_rma_put_near(dest, value, bytes, pe);
     if (error)
         weft_misuse_access(call, "dest", dest, bytes, pe);
@@ -180,7 +180,7 @@ void weft_rma_get_value_routed(void *value, const void *source, size_t bytes, in
                                const char *call) {
     WEFT_IN_CALL(call);
     const struct weft_route *route = weft_route_of(source, NULL);
-    int error = route ? route->get_value(value, source, bytes, pe)
+    int error = route ? route->get(value, source, bytes, pe, false)
                       : weft_rma_get_near(value, source, bytes, pe);
     if (error)
         weft_misuse_access(call, "source", source, bytes, pe);

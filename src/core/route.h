@@ -44,10 +44,6 @@ struct weft_route {
     int (*put)(void *dest, const void *source, size_t bytes, int pe, bool nbi);
     int (*get)(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 
-    /* An element in memory of the host, such as the stack: never the engine's to ask about. */
-    int (*put_value)(void *dest, const void *value, size_t bytes, int pe);
-    int (*get_value)(void *value, const void *source, size_t bytes, int pe);
-
     int (*put_strided)(void *dest, const void *source, const struct weft_strided *shape, int pe);
     int (*get_strided)(void *dest, const void *source, const struct weft_strided *shape, int pe);
 

@@ -288,8 +288,6 @@ void weft_device_words_reset(const struct weft_team *team);
 
 int weft_device_put(void *dest, const void *source, size_t bytes, int pe, bool nbi);
 int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
-int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe);
-int weft_device_get_value(void *value, const void *source, size_t bytes, int pe);
 int weft_device_put_strided(void *dest, const void *source, const struct weft_strided *shape,
                             int pe);
 int weft_device_get_strided(void *dest, const void *source, const struct weft_strided *shape,

@@ -71,14 +71,6 @@ int weft_device_get(void *dest, const void *source, size_t bytes, int pe, bool n
     return transfer(&get, source, pe, nbi);
 }
 
-int weft_device_put_value(void *dest, const void *value, size_t bytes, int pe) {
-    return weft_device_put(dest, value, bytes, pe, false);
-}
-
-int weft_device_get_value(void *value, const void *source, size_t bytes, int pe) {
-    return weft_device_get(value, source, bytes, pe, false);
-}
-
 /* --- Blocks ---------------------------------------------------------------------------------- */
 
 /* Where the host's side is out of the GPU's reach, the processor packs it in the staging buffer, or
