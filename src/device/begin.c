@@ -168,7 +168,7 @@ void weft_device_heap_grown(void) {
 void weft_device_end(void) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     host_unregister();
-    weft_gpu_lanes_close();
+    weft_gpu_lanes_close(NULL);
     weft_gpu_kernels_close();
     weft_gpu_leave(scope);
     atomic_store(&begun, false);

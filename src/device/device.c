@@ -19,7 +19,7 @@ void weft_device_finish(void) {
 
 void weft_device_clear(void *p, size_t bytes) {
     if (weft_gpu_memory_clear(weft_device.gpu, (uintptr_t)p, bytes))
-        weft_job_panic("cannot clear GPU memory: %s", weft_fail_text());
+        weft_job_panic_bare("%s", weft_fail_text());
 }
 
 void *weft_device_near(const void *p, size_t bytes, int pe) {

@@ -71,7 +71,7 @@ static void gpus_take_down(void) {
     weft_device_words_close();
     weft_gpu_window_free(&weft_device.heap);
     weft_device_heap_close();
-    weft_gpu_lanes_close();
+    weft_gpu_lanes_close(weft_device.gpu); /* other threads may be beside its streams */
     weft_gpu_agents_close();
     free(weft_device.peers);
     weft_device = (struct weft_device){.gpu = weft_device.gpu};

@@ -119,14 +119,15 @@ struct passage {
 
 static void passage_note(struct passage *p, int error) {
     if (p->error == 0)
-        p->error = weft_cuda_check(error, "a copy through memory of the host");
+        p->error = weft_cuda_check(error, "work beside a stream");
 }
 
 /* The lane goes on behind what the program's stream has come to. */
 static void passage_lead_there(struct passage *p, int event) {
     passage_note(p, weft_cuda.cuEventRecord(p->lane->here[event], p->lane->of));
     struct weft_gpu_scope scope = weft_gpu_enter(p->lane->gpu);
-    passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
+    if (p->error == 0)
+        passage_note(p, weft_cuda.cuStreamWaitEvent(p->lane->stream, p->lane->here[event], 0));
     weft_gpu_leave(scope);
 }
 
@@ -298,15 +299,20 @@ int weft_gpu_lane_fork(const struct weft_gpu *gpu, weft_cu_stream stream, weft_c
 int weft_gpu_lane_join(const struct weft_gpu *gpu, weft_cu_stream stream) {
     pthread_mutex_lock(&changing);
     struct passage p = {.lane = lane_find(gpu, stream)};
-    passage_lead_here(&p, JOINT);
+    if (p.lane)
+        passage_lead_here(&p, JOINT);
     pthread_mutex_unlock(&changing);
-    return p.error;
+    return p.lane ? p.error : -ENODEV;
 }
 
-void weft_gpu_lanes_close(void) {
-    while (lanes) {
-        struct lane *lane = lanes;
-        lanes = lane->next;
+void weft_gpu_lanes_close(const struct weft_gpu *kept) {
+    pthread_mutex_lock(&changing);
+    for (struct lane **at = &lanes, *lane; (lane = *at);) {
+        if (lane->gpu == kept) {
+            at = &lane->next;
+            continue;
+        }
+        *at = lane->next;
         lane_destroy(lane);
     }
     while (buffers) {
@@ -316,4 +322,5 @@ void weft_gpu_lanes_close(void) {
         free(buffer->at);
         free(buffer);
     }
+    pthread_mutex_unlock(&changing);
 }

@@ -43,8 +43,8 @@ int weft_gpu_lane_signal32(const struct weft_gpu *agent, const struct weft_gpu_s
 int weft_gpu_lane_fork(const struct weft_gpu *gpu, weft_cu_stream stream, weft_cu_stream *beside);
 int weft_gpu_lane_join(const struct weft_gpu *gpu, weft_cu_stream stream);
 
-/* Closes all lanes, before weft_gpu_agents_close and the close of this PE's GPU; nothing of theirs
- * is under way then. */
-void weft_gpu_lanes_close(void);
+/* Closes all lanes but those of `kept`, before weft_gpu_agents_close and the close of this PE's
+ * GPU; nothing of theirs is under way then. */
+void weft_gpu_lanes_close(const struct weft_gpu *kept);
 
 #endif
