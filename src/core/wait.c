@@ -168,6 +168,8 @@ static bool word_wait(struct weft_word *word, uint32_t value, struct weft_waiter
             continue;
         check_departure(word, value, waiter);
         word_sleep(word, seen, weft_waiter_rest_ms(waiter));
+        if (turns < FEW_TURNS)
+            turns = 0; /* a sleep may be long, so a brief wait has one */
     }
     if (since_ns)
         word_wait_end(waiter, since_ns);
