@@ -107,7 +107,16 @@ static struct imports find_imports(const struct link_map *map) {
     return found;
 }
 
-/* The loader may have made the table read-only. */
+/* Whether the loader fills in a whole address, as for calls: it may also change code. */
+static bool slot_is_address(uint64_t type) {
+#ifdef __aarch64__
+    return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
+#else
+    return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
+#endif
+}
+
+/* The loader may have made the table read-only; it stays writable. */
 static void replace_import(uintptr_t slot) {
     void *page = (void *)weft_page_down(slot);
     if (mprotect(page, weft_page_bytes(), PROT_READ | PROT_WRITE) == 0)
@@ -124,7 +133,8 @@ void weft_matmul_outlast(void *library) {
         for (size_t i = 0; i < imports.bytes[table] / sizeof(ElfW(Rela)); i++) {
             const ElfW(Rela) *slot = &imports.slots[table][i];
             const ElfW(Sym) *symbol = &imports.symbols[ELF64_R_SYM(slot->r_info)];
-            if (strcmp(imports.names + symbol->st_name, "__cxa_atexit") == 0)
+            if (slot_is_address(ELF64_R_TYPE(slot->r_info)) &&
+                strcmp(imports.names + symbol->st_name, "__cxa_atexit") == 0)
                 replace_import(map->l_addr + slot->r_offset);
         }
 }
