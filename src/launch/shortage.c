@@ -54,7 +54,7 @@ static uint64_t limit_is_met(const struct weft_cgroup *cgroup) {
     uint64_t limit = weft_cgroup_number(folder, v2 ? "memory.max" : "memory.limit_in_bytes", "");
     uint64_t most =
         weft_cgroup_number(folder, v2 ? "memory.peak" : "memory.max_usage_in_bytes", "");
-    if (most == UINT64_MAX && limit < UINT64_MAX / 2) /* an older kernel without a peak */
+    if (v2 && most == UINT64_MAX && limit < UINT64_MAX / 2) /* an older kernel without a peak */
         return weft_cgroup_number(folder, "memory.events", "max ") > 0 ? limit : 0;
     return limit < UINT64_MAX / 2 && most >= limit - limit / 8 ? limit : 0;
 }
