@@ -10,8 +10,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/tree")]
 import tap  # noqa: E402
+from ranks import RANKS, rank  # noqa: E402
 
 BELOW = {
     "base": set(),
@@ -25,37 +26,11 @@ BELOW = {
     "without_gpu": {"base", "boot", "transport", "core", "device", "coll", "ops"},
     "launch": {"base", "boot"},
 }
-RANKS = {
-    "core": [
-        {"job", "roster"},
-        {"window", "wait", "poll", "blocks", "ivar"},
-        {"sync", "static", "pad", "space", "route", "order"},
-        {"team", "hang"},
-        {"arena", "pin"},
-        {"heap", "ctx", "share", "share_space", "share_host"},
-        {"misuse", "rma", "amo", "view"},
-        {"init"},
-        {"lock"},
-    ],
-    "device": [
-        {"device", "queue"},
-        {"begin", "gpus", "extent", "links", "stage"},
-        {"heap", "words", "rma", "share"},
-        {"open", "word"},
-        {"stream", "put_signal"},
-        {"slice", "space"},
-    ],
-}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
 
 
 def includes(path):
     return INCLUDE.findall(path.read_text())
-
-
-def rank(room, path):
-    stem = pathlib.PurePath(path).stem
-    return next((i for i, names in enumerate(RANKS[room]) if stem in names), None)
 
 
 def check_room_edges(problems):
@@ -73,7 +48,7 @@ def check_ranks(problems):
     for room in RANKS:
         for path in sorted((ROOT / "src" / room).glob("*.[ch]")):
             if rank(room, path) is None:
-                problems.append(f"src/{room}/{path.name} has no rank in this test")
+                problems.append(f"src/{room}/{path.name} has no rank in ranks.py")
             for name in includes(path):
                 if name.startswith(room + "/") and (rank(room, name) or 0) > (rank(room, path) or 0):
                     problems.append(f"src/{room}/{path.name} includes {name}, which ranks above it")

@@ -11,8 +11,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OBJECTS = ROOT / "build/obj/src"
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/tree")]
 import tap  # noqa: E402
+from ranks import RANKS, rank  # noqa: E402
 
 ROOMS = ["base", "boot", "transport", "core", "device", "coll", ("api", "ops")]
 RANK = {name: rank for rank, names in enumerate(ROOMS) for name in ([names] if isinstance(names, str) else names)}
@@ -48,6 +49,15 @@ def check_rooms(problems):
                 problems.append(f"{path} needs {name} of {other}: {room} is not above {target}")
 
 
+def check_ranks(problems):
+    """Device's headers are one index, so that there includes say nothing of ranks."""
+    for path, needed in EDGES.items():
+        room = path.split("/")[0]
+        for other, name in needed.items():
+            if room in RANKS and other.startswith(room + "/") and rank(room, other) > rank(room, path):
+                problems.append(f"{path} needs {name} of {other}, which ranks above it")
+
+
 def check_circles(problems):
     """A walk in depth: an edge to a file whose walk has not ended closes a circle."""
     seen, stack = {}, []
@@ -76,5 +86,6 @@ if not OBJECTS.is_dir():
 EDGES = edges()
 tap.run([
     ("no object needs what is above its room", check_rooms),
+    (f"nor what ranks above it in {' and '.join(RANKS)}", check_ranks),
     (f"there is no circle of files in {', '.join(WHOLE)}", check_circles),
 ])

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ranks of files inside the two largest rooms, from the ground up: a file includes, and its object needs,
+what is of its own rank or below it (floors.t, links.t).
+"""
+import pathlib
+
+RANKS = {
+    "core": [
+        {"job", "roster"},
+        {"window", "wait", "poll", "blocks", "ivar"},
+        {"sync", "static", "pad", "space", "route", "order"},
+        {"team", "hang"},
+        {"arena", "pin"},
+        {"heap", "ctx", "share", "share_space", "share_host"},
+        {"misuse", "rma", "amo", "view"},
+        {"init"},
+        {"lock"},
+    ],
+    "device": [
+        {"device", "queue"},
+        {"begin", "gpus", "extent", "links", "stage"},
+        {"heap", "words", "rma", "share"},
+        {"open", "word"},
+        {"stream", "put_signal"},
+        {"slice", "space"},
+    ],
+}
+
+
+def rank(room, path):
+    """Of a source, a header or an object; None: it has none."""
+    stem = pathlib.PurePath(path).stem
+    return next((i for i, names in enumerate(RANKS[room]) if stem in names), None)
