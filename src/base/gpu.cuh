@@ -11,6 +11,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* 16 bytes that are loaded and stored by one instruction; each half of them is never torn. */
+struct __attribute__((aligned(16))) weft_quad {
+    uint32_t a, b, c, d;
+};
+
 #ifdef __CUDACC__
 
 #define WEFT_DEVICE static __device__ __forceinline__
@@ -45,6 +50,21 @@ WEFT_PTX_STORE(release, 32, "r")
 WEFT_PTX_STORE(release, 64, "l")
 #undef WEFT_PTX_LOAD
 #undef WEFT_PTX_STORE
+
+WEFT_DEVICE struct weft_quad weft_ld_relaxed_sys(const struct weft_quad *quad) {
+    struct weft_quad value;
+    asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(value.a), "=r"(value.b), "=r"(value.c), "=r"(value.d)
+                 : "l"(quad)
+                 : "memory");
+    return value;
+}
+WEFT_DEVICE void weft_st_relaxed_sys(struct weft_quad *quad, struct weft_quad value) {
+    asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "l"(quad), "r"(value.a), "r"(value.b), "r"(value.c), "r"(value.d)
+                 : "memory");
+}
 
 /* --- Atomics: red has no result, atom's is the word before ---------------------------------------
  */
@@ -136,6 +156,7 @@ WEFT_DEVICE void weft_block_sync(void) {
 #else /* one thread of a processor */
 
 #include <stdlib.h>
+#include <string.h>
 #include <sched.h>
 #include <time.h>
 
@@ -208,6 +229,21 @@ WEFT_HOST_WORD(uint32_t)
 WEFT_HOST_WORD(uint64_t)
 #undef WEFT_HOST_WORD
 #undef WEFT_HOST_CHANGE
+
+WEFT_DEVICE struct weft_quad weft_ld_relaxed_sys(const struct weft_quad *quad) {
+    struct weft_quad value;
+    const uint64_t *from = (const uint64_t *)quad;
+    uint64_t halves[2] = {weft_ld_relaxed_sys(&from[0]), weft_ld_relaxed_sys(&from[1])};
+    memcpy(&value, halves, sizeof value);
+    return value;
+}
+WEFT_DEVICE void weft_st_relaxed_sys(struct weft_quad *quad, struct weft_quad value) {
+    uint64_t halves[2], *to = (uint64_t *)quad;
+    memcpy(halves, &value, sizeof value);
+    weft_st_relaxed_sys(&to[0], halves[0]);
+    weft_st_relaxed_sys(&to[1], halves[1]);
+}
+
 #define weft_atom_cas_acquire_sys weft_atom_cas_sys
 #define weft_atom_cas_release_sys weft_atom_cas_sys
 
