@@ -24,12 +24,27 @@ enum {
     WEFT_GPU_CHANNEL_THREADS = 512, /* of a block, at most */
 };
 
-/* Epochs and words that are compared by >= never wrap. */
+/* Epochs and words that are compared by >= never wrap. Packets have epochs of their own, because
+ * only their calls see to it that no flag comes round while it lies in an inbox. */
 struct weft_gpu_channel_head {
     uint64_t epoch;    /* of calls in which everybody hears of everybody */
+    uint64_t packets;  /* of those that send packets */
     uint64_t directed; /* of the others, broadcasts: these have inboxes of their own */
-    uint64_t pad[14];
+    uint64_t pad[13];
 };
+
+/* The next epoch. Packets carry the low half, which is never 0, as in an empty slot; parities
+ * alternate. */
+WEFT_ADDR uint64_t weft_gpu_epoch_after(uint64_t epoch) {
+    return (uint32_t)(epoch + 1) == 0 ? epoch + 3 : epoch + 1;
+}
+
+/* Whether this epoch is the last of its parity before the low half comes round: a kernel that
+ * receives packets then zeroes its inbox of this parity behind them, so that none in it has the
+ * flag of a later call. Nobody writes there before this member has begun its next call. */
+WEFT_ADDR int weft_gpu_epoch_is_last(uint64_t epoch) {
+    return (uint32_t)epoch >= 0xfffffffeu;
+}
 
 /* What a kernel gets, by value: the members' words and inboxes of one form, in places that are the
  * members. */
