@@ -8,6 +8,7 @@
 #define BENCH_GPU_GPU_H
 
 #include <cuda_runtime.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,10 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SAMPLES = 15 };
+enum { SAMPLES = 21 };
 static const size_t KIB = 1 << 10, MIB = 1 << 20;
 
-static int me, npes;
+static int me, npes, ngpus;
 static cudaStream_t stream;
 
 static inline void give_up(const char *what, const char *why) {
@@ -43,11 +44,10 @@ static inline int environment_number(const char *name) {
 
 /* Who we are, and which GPU is ours. */
 static inline void begin(void) {
-    int count = 0;
     me = environment_number("WEFT_PE");
     npes = environment_number("WEFT_NPES");
-    CUDA(cudaGetDeviceCount(&count));
-    CUDA(cudaSetDevice(me % count));
+    CUDA(cudaGetDeviceCount(&ngpus));
+    CUDA(cudaSetDevice(me % ngpus));
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 }
 
@@ -67,10 +67,14 @@ static inline double median(double *samples, int n) {
     return samples[n / 2];
 }
 
+/* A NAN stands for a wrong result. */
 static inline void report(const char *row, double value, const char *unit, const char *library) {
-    printf("{\"row\": \"%s\", \"value\": %.5g, \"unit\": \"%s\", \"pes\": %d, \"pe\": %d, "
-           "\"library\": \"%s\"}\n",
-           row, value, unit, npes, me, library);
+    char number[32];
+    snprintf(number, sizeof number, "%.5g", value);
+    printf("{\"row\": \"%s\", \"value\": %s, \"unit\": \"%s\", \"pes\": %d, \"gpus\": %d, "
+           "\"pe\": %d, \"library\": \"%s\"}\n",
+           row, isnan(value) ? "null" : number, unit, npes, npes < ngpus ? npes : ngpus, me,
+           library);
     fflush(stdout);
 }
 
@@ -89,9 +93,18 @@ static inline const char *size_name(size_t bytes) {
 /* Enqueues call number i, 0 to n, on `stream`. */
 typedef void enqueue(int i);
 
-/* How many calls one measurement takes: more of those that are short. */
+/* PEs that share a GPU take turns on it, so that their calls take milliseconds. */
+static inline bool is_crowded(void) {
+    return npes > ngpus;
+}
+
+/* How many calls one measurement takes. */
 static inline int calls_for(size_t bytes) {
-    return bytes <= 64 * KIB ? 50 : bytes <= 4 * MIB ? 20 : bytes <= 64 * MIB ? 6 : 2;
+    return bytes <= 64 * MIB && !is_crowded() ? 50 : 5;
+}
+
+static inline int eager_calls_for(size_t bytes) {
+    return bytes <= MIB && !is_crowded() ? 200 : 10;
 }
 
 static inline double elapsed_us(cudaEvent_t first, cudaEvent_t last) {

@@ -2,7 +2,7 @@
 /* NCCL, each way it can be run in: memory of cudaMalloc; symmetric windows; symmetric windows with
  * no multiprocessor (NCCL_CTA_POLICY_ZERO), for what that policy serves. */
 #include <nccl.h>
-#include "rows.h"
+#include "collectives.h"
 
 #define NCCL(call)                                       \
     do {                                                 \
@@ -17,11 +17,6 @@ static ncclComm_t comm;
 static void meet(void) {
     NCCL(ncclAllReduce(word, word, 1, ncclFloat, ncclSum, comm, stream));
     CUDA(cudaStreamSynchronize(stream));
-}
-
-static void all_gather(int i) {
-    (void)i;
-    NCCL(ncclAllGather(source, dest, bytes, ncclChar, comm, stream));
 }
 
 /* All send to the next PE and receive from the one before. */
@@ -83,33 +78,72 @@ static void communicator(const char *file, int policy) {
     NCCL(ncclCommInitRankConfig(&comm, npes, id, me, &config));
 }
 
-static void plain(size_t shard, size_t all, const char *name) {
-    communicator("nccl-plain", 0);
-    library = name;
-    CUDA(cudaMalloc((void **)&source, shard));
-    CUDA(cudaMalloc((void **)&dest, all));
-    fill(source, shard, (uint64_t)me + 1);
+/* --- Collectives ----------------------------------------------------------------------------- */
+
+static ncclDataType_t dtype(void) {
+    return args.f32 ? ncclFloat32 : ncclBfloat16;
+}
+
+static void all_reduce(int i) {
+    (void)i;
+    NCCL(ncclAllReduce(args.source, args.dest, args.nelems, dtype(), ncclSum, comm, stream));
+}
+
+static void all_gather(int i) {
+    (void)i;
+    NCCL(ncclAllGather(args.source, args.dest, args.nelems, dtype(), comm, stream));
+}
+
+static void reduce_scatter(int i) {
+    (void)i;
+    NCCL(ncclReduceScatter(args.source, args.dest, args.nelems, dtype(), ncclSum, comm, stream));
+}
+
+static void all_to_all(int i) {
+    (void)i;
+    NCCL(ncclAlltoAll(args.source, args.dest, args.nelems, dtype(), comm, stream));
+}
+
+static void measure_calls(void) {
+    size_t largest = largest_copy();
+    CUDA(cudaMalloc((void **)&source, largest));
+    CUDA(cudaMalloc((void **)&dest, largest));
+    fill(source, largest, (uint64_t)me + 1);
     meet();
     ping_pongs(ping_pong);
     messages();
-    all_gathers(all_gather);
-    NCCL(ncclCommDestroy(comm));
-    CUDA(cudaFree(source));
-    CUDA(cudaFree(dest));
 }
 
-static void windows(size_t shard, size_t all, int policy, const char *name) {
+static void measure_plain(enum table table) {
+    bool places = table != ORDINARY;
+    struct collectives calls = {{all_reduce, all_gather, reduce_scatter, all_to_all},
+                                {places, places, places, false},
+                                table == ORDINARY ? ", ordinary memory" : ""};
+    char *to = NULL, *from = NULL;
+    CUDA(cudaMalloc((void **)&to, room_for_dest(table)));
+    CUDA(cudaMalloc((void **)&from, room_for_source(table)));
+    measure_table(&calls, table, to, from);
+    CUDA(cudaFree(to));
+    CUDA(cudaFree(from));
+}
+
+/* Without a multiprocessor there are no sums. */
+static void measure_windows(enum table table, int policy, const char *name) {
+    struct collectives calls = {
+        {policy ? NULL : all_reduce, all_gather, policy ? NULL : reduce_scatter, all_to_all},
+        {true, true, true, false},
+        ""};
     ncclWindow_t first, second;
     communicator(policy ? "nccl-zero" : "nccl-windows", policy);
     library = name;
-    source = window(shard, &first);
-    dest = window(all, &second);
-    all_gathers(all_gather);
+    char *to = window(room_for_dest(table), &first);
+    char *from = window(room_for_source(table), &second);
+    measure_table(&calls, table, to, from);
     NCCL(ncclCommWindowDeregister(comm, first));
     NCCL(ncclCommWindowDeregister(comm, second));
     NCCL(ncclCommDestroy(comm));
-    NCCL(ncclMemFree(source));
-    NCCL(ncclMemFree(dest));
+    NCCL(ncclMemFree(to));
+    NCCL(ncclMemFree(from));
 }
 
 int main(void) {
@@ -119,11 +153,19 @@ int main(void) {
     NCCL(ncclGetVersion(&version));
     snprintf(name, sizeof name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
              version % 100);
-    size_t shard = largest_shard(), all = shard * (size_t)npes;
     CUDA(cudaMalloc((void **)&word, sizeof *word));
     CUDA(cudaMemset(word, 0, sizeof *word));
-    plain(shard, all, name);
-    windows(shard, all, 0, "NCCL, symmetric windows");
-    windows(shard, all, NCCL_CTA_POLICY_ZERO, "NCCL, zero CTAs");
-    return 0;
+    enum table table = table_asked();
+    communicator("nccl-plain", 0);
+    library = name;
+    if (table == CALLS)
+        measure_calls();
+    else
+        measure_plain(table);
+    NCCL(ncclCommDestroy(comm));
+    if (table == CALLS || table == ORDINARY)
+        return any_wrong;
+    measure_windows(table, 0, "NCCL, symmetric windows");
+    measure_windows(table, NCCL_CTA_POLICY_ZERO, "NCCL, zero CTAs");
+    return any_wrong;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NVSHMEM by the same calls of its host interface. Its headers are C++.
 #include <nvshmem_host.h>
-#include "rows.h"
+#include "collectives.h"
 
 static uint64_t *signal_word;
 static int peer;
@@ -35,10 +35,6 @@ static void get(int) {
     nvshmemx_getmem_on_stream(dest, source, bytes, peer, stream);
 }
 
-static void all_gather(int) {
-    nvshmemx_fcollectmem_on_stream(NVSHMEM_TEAM_WORLD, dest, source, bytes, stream);
-}
-
 static void ping_pong(int i) {
     uint64_t value = signal_value(i);
     if (me == 0)
@@ -48,6 +44,51 @@ static void ping_pong(int i) {
     if (me == 1)
         nvshmemx_putmem_signal_on_stream(dest, source, bytes, signal_word, value,
                                          NVSHMEM_SIGNAL_SET, 0, stream);
+}
+
+// --- Collectives --------------------------------------------------------------------------------
+
+static void succeed(int result, const char *call) {
+    if (result != 0)
+        give_up(call, "failed");
+}
+
+template <class T> static T *dest_as() {
+    return reinterpret_cast<T *>(args.dest);
+}
+template <class T> static const T *source_as() {
+    return reinterpret_cast<const T *>(args.source);
+}
+
+static void all_reduce(int) {
+    succeed(args.f32 ? nvshmemx_float_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, dest_as<float>(),
+                                                           source_as<float>(), args.nelems, stream)
+                     : nvshmemx_bfloat16_sum_reduce_on_stream(
+                           NVSHMEM_TEAM_WORLD, dest_as<__nv_bfloat16>(), source_as<__nv_bfloat16>(),
+                           args.nelems, stream),
+            "nvshmemx_sum_reduce_on_stream");
+}
+
+static void reduce_scatter(int) {
+    succeed(args.f32
+                ? nvshmemx_float_sum_reducescatter_on_stream(
+                      NVSHMEM_TEAM_WORLD, dest_as<float>(), source_as<float>(), args.nelems, stream)
+                : nvshmemx_bfloat16_sum_reducescatter_on_stream(
+                      NVSHMEM_TEAM_WORLD, dest_as<__nv_bfloat16>(), source_as<__nv_bfloat16>(),
+                      args.nelems, stream),
+            "nvshmemx_sum_reducescatter_on_stream");
+}
+
+static void all_gather(int) {
+    succeed(nvshmemx_fcollectmem_on_stream(NVSHMEM_TEAM_WORLD, args.dest, args.source,
+                                           args.nelems * elem_bytes(), stream),
+            "nvshmemx_fcollectmem_on_stream");
+}
+
+static void all_to_all(int) {
+    succeed(nvshmemx_alltoallmem_on_stream(NVSHMEM_TEAM_WORLD, args.dest, args.source,
+                                           args.nelems * elem_bytes(), stream),
+            "nvshmemx_alltoallmem_on_stream");
 }
 
 static void initialise(size_t heap) {
@@ -65,28 +106,51 @@ static void initialise(size_t heap) {
         give_up("nvshmemx_hostlib_init_attr", "failed");
 }
 
-int main() {
-    static char name[64];
-    begin();
-    size_t largest = largest_shard();
-    initialise(largest * (static_cast<size_t>(npes) + 2));
-    int major = 0, minor = 0, patch = 0;
-    nvshmemx_vendor_get_version_info(&major, &minor, &patch);
-    snprintf(name, sizeof name, "NVSHMEM %d.%d.%d", major, minor, patch);
-    library = name;
-    peer = (me + 1) % npes;
-    source = static_cast<char *>(nvshmem_malloc(largest));
-    dest = static_cast<char *>(nvshmem_malloc(largest * static_cast<size_t>(npes)));
-    signal_word = static_cast<uint64_t *>(nvshmem_calloc(1, sizeof *signal_word));
-    if (!source || !dest || !signal_word)
+static char *allocate(size_t size) {
+    char *p = static_cast<char *>(nvshmem_malloc(size));
+    if (!p)
         give_up("nvshmem_malloc", "failed");
+    return p;
+}
+
+static void measure_calls() {
+    size_t largest = largest_copy();
+    source = allocate(largest);
+    dest = allocate(largest);
+    signal_word = static_cast<uint64_t *>(nvshmem_calloc(1, sizeof *signal_word));
     fill(source, largest, static_cast<uint64_t>(me) + 1);
     meet();
     host_latencies(host_put, host_p, host_g);
     barriers(barrier);
     ping_pongs(ping_pong);
     bandwidths(put, get);
-    all_gathers(all_gather);
+}
+
+static void measure_collectives(enum table table) {
+    struct collectives calls = {
+        {all_reduce, all_gather, reduce_scatter, all_to_all}, {true, true}, ""};
+    char *to = allocate(room_for_dest(table));
+    char *from = allocate(room_for_source(table));
+    measure_table(&calls, table, to, from);
+}
+
+int main() {
+    static char name[64];
+    begin();
+    enum table table = table_asked();
+    if (table == ORDINARY) // its memory is symmetric
+        return 0;
+    initialise(table == CALLS ? 3 * largest_copy()
+                              : room_for_dest(table) + room_for_source(table) + 64 * MIB);
+    int major = 0, minor = 0, patch = 0;
+    nvshmemx_vendor_get_version_info(&major, &minor, &patch);
+    snprintf(name, sizeof name, "NVSHMEM %d.%d.%d", major, minor, patch);
+    library = name;
+    peer = (me + 1) % npes;
+    if (table == CALLS)
+        measure_calls();
+    else
+        measure_collectives(table);
     nvshmemx_hostlib_finalize();
-    return 0;
+    return any_wrong;
 }

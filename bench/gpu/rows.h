@@ -6,21 +6,20 @@
 
 #include "gpu.h"
 
-/* Sizes that bandwidths and all-gathers are measured at, and signals' payloads. */
+/* Sizes that bandwidths are measured at, and signals' payloads. */
 static const size_t copy_sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20};
-static const size_t shard_sizes[] = {1 << 10, 1 << 20, 256 << 20};
 static const size_t signal_sizes[] = {8, 16 << 10};
 #define LENGTH(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static const char *library;
-static char *source, *dest; /* GPU memory that peers reach: of the largest shard, and of all PEs' */
+static char *source, *dest; /* GPU memory that peers reach, of the largest copy */
 static size_t bytes;        /* what the measured call takes */
 
 /* All have come, and their streams are empty. */
 static void meet(void);
 
-static inline size_t largest_shard(void) {
-    return shard_sizes[LENGTH(shard_sizes) - 1];
+static inline size_t largest_copy(void) {
+    return copy_sizes[LENGTH(copy_sizes) - 1];
 }
 
 static inline void row(const char *text, double value, const char *unit) {
@@ -81,22 +80,6 @@ static inline void bandwidths(enqueue *put, enqueue *get) {
     bandwidth("put", put, false);
     bandwidth("get", get, true);
     bandwidth("get", get, false);
-}
-
-static inline void all_gathers(enqueue *all_gather) {
-    char text[64];
-    for (int k = 0; k < LENGTH(shard_sizes); k++) {
-        bytes = shard_sizes[k];
-        fill(source, bytes, (uint64_t)me + 1);
-        CUDA(cudaMemset(dest, 0xa5, bytes * (size_t)npes));
-        CUDA(cudaDeviceSynchronize());
-        meet();
-        snprintf(text, sizeof text, "all-gather %s shards", size_name(bytes));
-        row(text, graph_us(all_gather, calls_for(bytes)), "us");
-        for (int pe = 0; pe < npes; pe++)
-            check(text, dest + (size_t)pe * bytes, bytes, (uint64_t)pe + 1);
-        meet();
-    }
 }
 
 #endif

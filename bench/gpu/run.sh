@@ -4,12 +4,15 @@
 #   bench/gpu/run.sh BUILD RESULTS
 #
 # Leaves JSON lines below RESULTS and prints a table with ratios. What is not installed is left out,
-# and the reason printed. Environment: ROUNDS (3); PES ("2 4", as far as there are GPUs); LIBRARIES
-# ("weft nvshmem nccl torch_symm_mem"); PATIENCE, seconds for one program (120); PYTHON (python3);
-# CUDA_HOME. NVLink multicast stays off everywhere.
+# and the reason printed. Environment: ROUNDS (3); PES ("2 4", as far as there are GPUs; Weft alone is
+# measured with more PEs than GPUs); TABLES ("calls small large ordinary": collectives of up to 1 MiB, of
+# more, and on memory that is not symmetric), each of which compares all libraries; LIBRARIES ("weft
+# nvshmem nccl torch_symm_mem"); PATIENCE, seconds for one program (120); PYTHON (python3); CUDA_HOME.
+# NVLink multicast stays off everywhere.
 set -eu
 build=$1 results=$2
-: "${ROUNDS:=3}" "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}" "${PATIENCE:=120}" "${PYTHON:=python3}"
+: "${ROUNDS:=3}" "${TABLES:=calls small large ordinary}" "${PATIENCE:=120}" "${PYTHON:=python3}"
+: "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}"
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}"
 export NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME="${NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME:-lo}"
@@ -34,7 +37,7 @@ print(found[0].removesuffix("/include") if found else "")' "$1" 2>/dev/null || t
 built() { # library, compiler's arguments; it is available then
     library=$1
     shift
-    if "$@" -o "$bin/$library" -O2 -D_GNU_SOURCE -L"$cuda/lib64" -lcudart >"$results/$library.log" 2>&1; then
+    if "$@" -o "$bin/$library" -O2 -D_GNU_SOURCE -L"$cuda/lib64" -lcudart -lm >"$results/$library.log" 2>&1; then
         available="$available $library"
     else
         leave_out "$library" "$(grep -m 1 -E 'undefined|error:|No such' "$results/$library.log" || echo 'it does not build')"
@@ -77,8 +80,8 @@ build_torch_symm_mem() {
     fi
 }
 
-run() { # library, PEs, round
-    name=$1-${2}pe-$3
+run() { # library, PEs, round; of $BENCH_TABLE
+    name=$1-$BENCH_TABLE-${2}pe-$3
     BENCH_MEET=$(mktemp -d)
     export BENCH_MEET
     case $1 in
@@ -106,11 +109,22 @@ if [ -z "${PES:-}" ]; then
     echo "bench: there are $gpus GPUs here, and two are needed; what could be built was:$available" >&2
     exit 0
 fi
-for round in $(seq "$ROUNDS"); do
-    for pes in $PES; do
-        for library in $available; do
-            echo "bench: round $round of $ROUNDS, $pes PEs, $library" >&2
-            run "$library" "$pes" "$round"
+compared_at() { # PEs; the libraries that are there and can run so
+    if [ "$1" -le "$gpus" ]; then
+        echo "$available"
+    else
+        echo "$available" | tr ' ' '\n' | grep '^weft$' || true
+    fi
+}
+
+for BENCH_TABLE in $TABLES; do
+    export BENCH_TABLE
+    for round in $(seq "$ROUNDS"); do
+        for pes in $PES; do
+            for library in $(compared_at "$pes"); do
+                echo "bench: $BENCH_TABLE, round $round of $ROUNDS, $pes PEs, $library" >&2
+                run "$library" "$pes" "$round"
+            done
         done
     done
 done

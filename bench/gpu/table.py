@@ -4,10 +4,12 @@
 
     bench/gpu/table.py build/results/gpu/*.jsonl
 
-Every figure is the median over rounds of the worst PE. A ratio is the median over rounds of Weft's
-figure over the best peer's of the same round: of times a smaller one is better, of rates (GB/s) a
-larger one.
+Every figure is the median over rounds of the worst PE; "wrong" says that some PE found a wrong result.
+A ratio is the median over rounds of Weft's figure over the best peer's of that round, with the least and
+the greatest of them behind it, and the peer that was best most often: of times a smaller ratio is
+better, of rates (GB/s) a larger one. The goal is a ratio, too, with a mark where it is missed.
 """
+import math
 import pathlib
 import re
 import statistics
@@ -16,53 +18,85 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import results  # noqa: E402
 
+# Of rows in graphs on four GPUs, for symmetric memory, in place or not; two GPUs have one goal for all.
+GOALS = {
+    "barrier on a stream,": 0.69,
+    "all-reduce 1 KiB": 0.49, "all-reduce 16 KiB": 0.54, "all-reduce 128 KiB": 0.54, "all-reduce 1 MiB": 0.69,
+    "all-reduce 8 MiB": 0.82, "all-reduce 64 MiB": 0.92, "all-reduce 256 MiB": 0.95,
+    "all-gather 1 KiB": 0.65, "all-gather 1 MiB": 0.75, "all-gather 256 MiB": 0.94,
+    "reduce-scatter 1 KiB": 0.50, "reduce-scatter 1 MiB": 0.65, "reduce-scatter 256 MiB": 0.86,
+    "all-to-all 4 KiB": 0.43, "all-to-all 64 MiB": 0.88}
+GOAL_OF_TWO = 0.95
+
 
 def read(paths):
-    """{(row, PEs): unit} in the order of the files, {(row, PEs): {library: {round: worst PE}}}."""
+    """{(row, PEs, GPUs): unit} in the order of the files, {(row, PEs, GPUs): {library: {round: worst PE}}}."""
     units, worst = {}, {}
     for path in paths:
         turn = re.search(r"-(\d+)\.jsonl$", path).group(1)
         for (row, pes, library), lines in results.read([path])[0].items():
-            unit = lines[0]["unit"]
-            values = [line["value"] for line in lines]
-            units[row, pes] = unit
-            worst.setdefault((row, pes), {}).setdefault(library, {})[turn] = (
-                min(values) if unit.endswith("/s") else max(values))
+            unit, values = lines[0]["unit"], [line["value"] for line in lines]
+            key = row, pes, lines[0].get("gpus", pes)
+            units[key] = unit
+            worst.setdefault(key, {}).setdefault(library, {})[turn] = (
+                math.nan if None in values else min(values) if unit.endswith("/s") else max(values))
     return units, worst
-
-
-def median(rounds):
-    return statistics.median(rounds.values())
 
 
 def is_ours(library):
     return library.split(",")[0] == results.WEFT
 
 
-def best_peer(libraries, unit):
-    peers = {name: median(rounds) for name, rounds in libraries.items() if not is_ours(name)}
-    if not peers:
+def is_right(rounds):
+    return not any(map(math.isnan, rounds.values()))
+
+
+def ratios(libraries, unit):
+    """Of each round, Weft's figure over the best peer's; and which peers were that."""
+    best = max if unit.endswith("/s") else min
+    found, peers = [], []
+    right = {name: rounds for name, rounds in libraries.items() if is_right(rounds)}
+    for turn, ours in right.get(results.WEFT, {}).items():
+        theirs = {name: rounds[turn] for name, rounds in right.items() if not is_ours(name) and turn in rounds}
+        if theirs:
+            peers.append(best(theirs, key=theirs.get))
+            found.append(ours / theirs[peers[-1]])
+    return found, peers
+
+
+def goal_of(row, gpus):
+    if row.endswith(("eager", "one way", "both ways", "ordinary memory")) or row.startswith("host"):
         return None
-    return max(peers, key=peers.get) if unit.endswith("/s") else min(peers, key=peers.get)
+    goal = GOALS.get(" ".join(row.split()[:3])) or GOALS.get(" ".join(row.split()[:4]))
+    return goal if gpus == 4 else GOAL_OF_TWO if gpus == 2 else None
 
 
-def ratio(ours, theirs):
-    common = ours.keys() & theirs.keys()
-    return statistics.median(ours[turn] / theirs[turn] for turn in common) if common else None
+def judged(row, gpus, libraries, unit):
+    """The ratio and its range with the peer, and the goal; empty where nothing is to compare."""
+    found, peers = ratios(libraries, unit)
+    goal = goal_of(row, gpus)
+    if not found:
+        return "", f"{goal:.2f}" if goal else ""
+    ratio = statistics.median(found)
+    text = f"{ratio:.2f} [{min(found):.2f}, {max(found):.2f}] ({statistics.mode(peers)})"
+    return text, f"{goal:.2f}{' **missed**' if ratio > goal else ''}" if goal else ""
+
+
+def cell(rounds):
+    return "" if rounds is None else f"{statistics.median(rounds.values()):.4g}" if is_right(rounds) else "wrong"
 
 
 def print_rows(units, worst):
     names = dict.fromkeys(library for libraries in worst.values() for library in libraries)
     names = sorted(names, key=lambda name: (not is_ours(name), name))
-    print("| row | PEs | unit | " + " | ".join(names) + " | Weft / best peer |")
-    print("|---" * (4 + len(names)) + "|")
-    for (row, pes), libraries in sorted(worst.items(), key=lambda item: item[0][1]):
-        unit = units[row, pes]
-        peer = best_peer(libraries, unit)
-        value = ratio(libraries[results.WEFT], libraries[peer]) if peer and results.WEFT in libraries else None
-        cells = [f"{median(libraries[name]):.4g}" if name in libraries else "" for name in names]
-        against = f"{value:.2f} ({peer})" if value else ""
-        print("| " + " | ".join([row, str(pes), unit, *cells, against]) + " |")
+    print("| row | PEs | unit | " + " | ".join(names) + " | Weft / best peer | goal |")
+    print("|---" * (5 + len(names)) + "|")
+    for key, libraries in sorted(worst.items(), key=lambda item: item[0][1:]):
+        row, pes, gpus = key
+        on = str(pes) if pes <= gpus else f"{pes} on {gpus} GPU{'s' * (gpus > 1)}"
+        cells = [cell(libraries.get(name)) for name in names]
+        compared = judged(row, gpus if pes <= gpus else None, libraries, units[key])
+        print("| " + " | ".join([row, on, units[key], *cells, *compared]) + " |")
 
 
 if len(sys.argv) < 2:

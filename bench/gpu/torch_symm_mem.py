@@ -10,10 +10,11 @@ import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 
 KIB, MIB = 1 << 10, 1 << 20
-SAMPLES = 15
+SAMPLES = 21
 LIBRARY = "PyTorch " + torch.__version__.split("+")[0]
 ME = int(os.environ.get("WEFT_PE", os.environ.get("RANK", "0")))
 NPES = int(os.environ.get("WEFT_NPES", os.environ.get("WORLD_SIZE", "1")))
+TABLE = os.environ.get("BENCH_TABLE", "calls")
 DEVICE = torch.device("cuda", ME % torch.cuda.device_count())
 
 
@@ -22,12 +23,12 @@ def size_name(size):
 
 
 def calls_for(size):
-    return 50 if size <= 64 * KIB else 20 if size <= 4 * MIB else 6 if size <= 64 * MIB else 2
+    return 50 if size <= 64 * MIB else 5
 
 
-def report(row, value, unit):
-    line = json.dumps({"row": row, "value": value, "unit": unit, "pes": NPES, "pe": ME, "library": LIBRARY})
-    os.write(1, f"{line}\n".encode())  # in one piece: lines of several PEs must not mix
+def report(row, value, unit, way=""):
+    line = {"row": row, "value": value, "unit": unit, "pes": NPES, "gpus": NPES, "pe": ME, "library": LIBRARY + way}
+    os.write(1, f"{json.dumps(line)}\n".encode())  # in one piece: lines of several PEs must not mix
 
 
 def meet():
@@ -99,31 +100,102 @@ def bandwidths(handle, source):
                 meet()
 
 
-def all_gathers():
-    for size in (KIB, MIB, 256 * MIB):
-        shard = symm_mem.empty(size, dtype=torch.uint8, device=DEVICE)
-        symm_mem.rendezvous(shard, dist.group.WORLD)
-        shard.copy_(data_of(ME, size))
-        meet()
+# --- Collectives, as collectives.h has them ------------------------------------------------------------
 
-        def all_gather():
-            full = torch.ops.symm_mem._low_contention_all_gather(shard, dist.group.WORLD.group_name)
-            return torch.ops._c10d_functional.wait_tensor(full)
+ROWS = {"all-reduce": [KIB, 16 * KIB, 128 * KIB, MIB, 8 * MIB, 64 * MIB, 256 * MIB],
+        "all-gather": [KIB, 16 * KIB, 128 * KIB, MIB, 8 * MIB, 64 * MIB, 256 * MIB],
+        "reduce-scatter": [KIB, 16 * KIB, 128 * KIB, MIB, 8 * MIB, 64 * MIB, 256 * MIB]}
+TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
+GROUP = "0"
 
-        row = f"all-gather {size_name(size)} shards"
-        try:
-            us = graph_us(all_gather, calls_for(size))
-        except RuntimeError as error:  # it cannot be captured: where it is long, that is no matter
-            torch.cuda.synchronize()
-            us = eager_us(all_gather, calls_for(size)) if size >= 16 * MIB else None
-            print(f"# {row}: not in a graph: {error}"[:200], flush=True)
-        if us:
-            report(row, us, "us")
-        full = all_gather()
-        for pe in range(NPES):
-            if not torch.equal(full[pe * size:(pe + 1) * size], data_of(pe, size)):
-                raise SystemExit(f"PE {ME}: {row}: wrong data")
-        meet()
+
+def wait(result):
+    return torch.ops._c10d_functional.wait_tensor(result)
+
+
+def one_shot(source, out):
+    return torch.ops.symm_mem.one_shot_all_reduce_out(source, "sum", GROUP, out)
+
+
+def two_shot(source, out):
+    return torch.ops.symm_mem.two_shot_all_reduce_out(source, "sum", GROUP, out)
+
+
+def two_shot_in_place(source, out):
+    return torch.ops.symm_mem.two_shot_all_reduce_(source, "sum", GROUP)
+
+
+def gather(source, out):
+    return wait(torch.ops.symm_mem._low_contention_all_gather(source, GROUP))
+
+
+def scatter(source, out):
+    return wait(torch.ops.symm_mem._low_contention_reduce_scatter(source, "sum", GROUP))
+
+
+def scatter_out(source, out):
+    return torch.ops.symm_mem.reduce_scatter_out(source, GROUP, False, out)
+
+
+# The way's name; whether its result lies where its source did.
+WAYS = {"all-reduce": [(", one shot", one_shot, False), (", two shots", two_shot, False),
+                       (", two shots", two_shot_in_place, True)],
+        "all-gather": [(", low contention", gather, False)],
+        "reduce-scatter": [(", low contention", scatter, False), (", out", scatter_out, False)]}
+
+
+def elements_of(pe, nelems, dtype):
+    """Sums of some are exact in any order, and in bf16."""
+    generator = torch.Generator(device=DEVICE).manual_seed(1 + pe)
+    return torch.randint(-8, 8, (nelems,), device=DEVICE, generator=generator).to(dtype)
+
+
+def expected(operation, nelems, dtype):
+    parts = [elements_of(pe, nelems, dtype) for pe in range(NPES)]
+    if operation == "all-gather":
+        return torch.cat(parts)
+    total = sum(parts[1:], parts[0])
+    return total if operation == "all-reduce" else total.chunk(NPES)[ME]
+
+
+def is_wanted(size, kind):
+    return (size <= MIB) == (TABLE == "small") and (kind == "bf16" or size in (KIB, MIB, 256 * MIB))
+
+
+def measure_row(operation, size, kind, way):
+    name, call, in_place = way
+    nelems = size // TYPES[kind].itemsize
+    source = symm_mem.empty(nelems, dtype=TYPES[kind], device=DEVICE)
+    symm_mem.rendezvous(source, dist.group.WORLD)
+    source.copy_(elements_of(ME, nelems, TYPES[kind]))
+    meet()
+    row = f"{operation} {size_name(size)} {kind}" + (", in place" if in_place else "")
+    out = torch.full((nelems // (NPES if operation == "reduce-scatter" else 1),), -1, dtype=TYPES[kind], device=DEVICE)
+    if not torch.equal(call(source, out), expected(operation, nelems, TYPES[kind])):
+        report(row, None, "us", name)
+    meet()
+    try:
+        report(row, graph_us(lambda: call(source, out), calls_for(size)), "us", name)
+    except RuntimeError as error:  # it cannot be captured
+        torch.cuda.synchronize()
+        print(f"# {row}{name}: not in a graph: {error}"[:200], flush=True)
+    meet()
+    report(f"{row}, eager", eager_us(lambda: call(source, out), 200 if size <= MIB else 10), "us", name)
+    meet()
+
+
+def collectives():
+    global GROUP
+    GROUP = dist.group.WORLD.group_name
+    for kind in TYPES:
+        for operation, sizes in ROWS.items():
+            for size in filter(lambda size: is_wanted(size, kind), sizes):
+                for way in WAYS[operation]:
+                    try:
+                        measure_row(operation, size, kind, way)
+                    except (RuntimeError, NotImplementedError) as error:
+                        print(f"# {operation} {size_name(size)} {kind}{way[0]}: {error}"[:200], flush=True)
+                        meet()
 
 
 def data_of(pe, size):
@@ -131,10 +203,7 @@ def data_of(pe, size):
     return torch.randint(0, 256, (size,), dtype=torch.uint8, device=DEVICE, generator=generator)
 
 
-def main():
-    torch.cuda.set_device(DEVICE)
-    where = "file://" + os.path.join(os.environ["BENCH_MEET"], "torch") if "BENCH_MEET" in os.environ else "env://"
-    dist.init_process_group("nccl", init_method=where, rank=ME, world_size=NPES, device_id=DEVICE)
+def calls():
     buffer = symm_mem.empty(256 * MIB, dtype=torch.uint8, device=DEVICE)
     handle = symm_mem.rendezvous(buffer, dist.group.WORLD)
     source = data_of(ME, 256 * MIB)
@@ -142,7 +211,16 @@ def main():
     barriers(handle)
     signals(handle, source)
     bandwidths(handle, source)
-    all_gathers()
+
+
+def main():
+    torch.cuda.set_device(DEVICE)
+    where = "file://" + os.path.join(os.environ["BENCH_MEET"], "torch") if "BENCH_MEET" in os.environ else "env://"
+    dist.init_process_group("nccl", init_method=where, rank=ME, world_size=NPES, device_id=DEVICE)
+    if TABLE == "calls":
+        calls()
+    elif TABLE != "ordinary":  # its memory is symmetric
+        collectives()
     torch.cuda.synchronize()
     dist.destroy_process_group()
 

@@ -2,7 +2,7 @@
 /* Weft on GPUs, by its public calls: shmem.h and shmemx.h. */
 #include <shmemx.h>
 #include <weft.h>
-#include "rows.h"
+#include "collectives.h"
 
 static uint64_t *signal_word; /* device heap */
 static int peer;              /* the next PE */
@@ -59,12 +59,6 @@ static void get(int i) {
     require(shmemx_getmem_on_stream(dest, source, bytes, peer, stream), "shmemx_getmem_on_stream");
 }
 
-static void all_gather(int i) {
-    (void)i;
-    require(shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, bytes, stream),
-            "shmemx_fcollectmem_on_stream");
-}
-
 static void ping_pong(int i) {
     uint64_t value = signal_value(i);
     if (me == 0)
@@ -79,30 +73,106 @@ static void ping_pong(int i) {
                 "shmemx_putmem_signal_on_stream");
 }
 
+/* --- Collectives ----------------------------------------------------------------------------- */
+
+static weft_dtype dtype(void) {
+    return args.f32 ? WEFT_F32 : WEFT_BF16;
+}
+
+/* Memory that is not symmetric, and places, may be more than the library takes. */
+static void require_or_refuse(int result, const char *call) {
+    if (result < 0 && !refused)
+        fprintf(stderr, "PE %d: %s refuses: %s\n", me, call, weft_last_error());
+    refused = refused || result < 0;
+}
+
+static void all_reduce(int i) {
+    (void)i;
+    require_or_refuse(weft_all_reduce(SHMEM_TEAM_WORLD, args.dest, args.source, args.nelems,
+                                      dtype(), WEFT_SUM, (weft_stream)stream),
+                      "weft_all_reduce");
+}
+
+static void all_gather(int i) {
+    (void)i;
+    require_or_refuse(weft_all_gather(SHMEM_TEAM_WORLD, args.dest, args.source, args.nelems,
+                                      dtype(), (weft_stream)stream),
+                      "weft_all_gather");
+}
+
+static void reduce_scatter(int i) {
+    (void)i;
+    require_or_refuse(weft_reduce_scatter(SHMEM_TEAM_WORLD, args.dest, args.source, args.nelems,
+                                          dtype(), WEFT_SUM, (weft_stream)stream),
+                      "weft_reduce_scatter");
+}
+
+static void all_to_all(int i) {
+    (void)i;
+    require_or_refuse(weft_all_to_all(SHMEM_TEAM_WORLD, args.dest, args.source, args.nelems,
+                                      dtype(), (weft_stream)stream),
+                      "weft_all_to_all");
+}
+
+static const struct collectives symmetric = {
+    {all_reduce, all_gather, reduce_scatter, all_to_all}, {true, true, true, false}, ""};
+static const struct collectives ordinary = {
+    {all_reduce, all_gather, reduce_scatter, all_to_all}, {false}, ", ordinary memory"};
+
+static void *ordinary_memory(size_t size) {
+    void *p;
+    CUDA(cudaMalloc(&p, size));
+    return p;
+}
+
 static void engine(shmemx_engine_t which, const char *name) {
     library = name;
     require(shmemx_set_engine(which), "shmemx_set_engine");
-    bandwidths(put, get);
-    all_gathers(all_gather);
 }
 
-int main(void) {
-    begin();
-    shmem_init();
-    size_t largest = largest_shard();
-    peer = (me + 1) % npes;
-    library = "Weft";
+static void measure_calls(void) {
+    size_t largest = largest_copy();
     source = device_memory(largest);
-    dest = device_memory(largest * (size_t)npes);
+    dest = device_memory(largest);
     signal_word = device_memory(sizeof *signal_word);
     fill(source, largest, (uint64_t)me + 1);
     meet();
     host_latencies(host_put, host_p, host_g);
     barriers(barrier);
     ping_pongs(ping_pong);
-    engine(SHMEMX_ENGINE_AUTO, "Weft");
+    bandwidths(put, get);
     engine(SHMEMX_ENGINE_SM, "Weft, multiprocessors");
+    bandwidths(put, get);
     engine(SHMEMX_ENGINE_COPY, "Weft, copy engines");
+    bandwidths(put, get);
+}
+
+static void measure_collectives(enum table table) {
+    void *(*memory)(size_t) = table == ORDINARY ? ordinary_memory : device_memory;
+    char *to = memory(room_for_dest(table)), *from = memory(room_for_source(table));
+    if (table == ORDINARY) {
+        measure_table(&ordinary, table, to, from);
+        return;
+    }
+    measure_table(&symmetric, table, to, from);
+    if (table != LARGE || is_crowded()) /* small ones take no engine */
+        return;
+    engine(SHMEMX_ENGINE_SM, "Weft, multiprocessors");
+    measure_table(&symmetric, table, to, from);
+    engine(SHMEMX_ENGINE_COPY, "Weft, copy engines");
+    measure_table(&symmetric, table, to, from);
+}
+
+int main(void) {
+    begin();
+    shmem_init();
+    peer = (me + 1) % npes;
+    library = "Weft";
+    enum table table = table_asked();
+    if (table == CALLS)
+        measure_calls();
+    else
+        measure_collectives(table);
     shmem_finalize();
-    return 0;
+    return any_wrong;
 }
