@@ -81,6 +81,8 @@ static void destroy_team(struct weft_team *members) {
     if (weft_space_device)
         weft_space_device->team_ended(members);
     weft_team_destroy(members);
+    if (weft_space_device)
+        weft_space_device->team_parted();
 }
 
 static void drop_team(shmem_team_t *team) {

@@ -42,8 +42,9 @@ struct weft_memory_space {
     /* Gives everything back, while the host's memory is still mapped: devices know it. */
     void (*close)(void);
 
-    /* A team ends, and what devices know of it. Before the members part. */
+    /* A team ends, and what devices know of it: before the members part, and behind that. */
     void (*team_ended)(const struct weft_team *team);
+    void (*team_parted)(void);
 
     /* Where this PE's device finds the copy of `pe` of any symmetric object; NULL: nowhere. */
     void *(*pointer)(const void *p, int pe);

@@ -8,6 +8,7 @@
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
 
+#include "transport/gpu_channel.h"
 #include "transport/gpu_copy.h"
 #include "transport/gpu_lane.h"
 #include "transport/gpu_memory.h"
@@ -299,6 +300,26 @@ void weft_device_enqueue(void *to, const void *from, size_t bytes, int pe);
 /* --- share.c: blocks and shares in the memory of GPUs ----------------------------------------- */
 
 extern const struct weft_share_space weft_device_share;
+
+/* --- channels.c: what the collective kernels of teams synchronise by (transport/gpu_channel.h) --
+ */
+
+/* The team's channels, with the inbox of a form. The team's first call of the form makes the
+ * region, and the first of all that of WEFT_FORM_LL, which has the words: collective over the
+ * members then, also in a capture, and local afterwards. 0 or -errno with text, the same on all
+ * members: -ENOTSUP, without text, and for as long as the team lives: some member's GPU cannot run
+ * such kernels, or has no memory for them; -EINVAL: settings differ; -ECONNABORTED: a member has
+ * finalized. Between weft_gpu_enter and _leave; GPUs are up, or coming up; members are several. */
+int weft_device_channels(struct weft_gpu_channels *channels, const struct weft_team *team,
+                         enum weft_gpu_form form);
+
+/* The team ends: nothing of it is found in its slot any more. Behind the parting of the members
+ * sweep gives the memory of such teams back; it waits for the GPU. Local. */
+void weft_device_channels_end(const struct weft_team *team);
+void weft_device_channels_sweep(void);
+
+/* Gives all memory back, as far as nothing works there. */
+void weft_device_channels_close(void);
 
 /* --- open.c: the GPUs of all PEs ----------------------------------------------------------------
  * Bringing them up is a row of agreements: each PE opens its own; all exchange what theirs are, by

@@ -66,8 +66,18 @@ static int windows_open(size_t slot_bytes) {
     return error ? error : weft_device_agree(weft_device_heap_open());
 }
 
+/* The simplest programs never wait for others in their first collective. */
+static int world_channels_open(void) {
+    struct weft_gpu_channels unused;
+    if (weft_job.npes == 1 || weft_job.npes > WEFT_GPU_MEMBERS_MAX)
+        return 0;
+    int error = weft_device_channels(&unused, weft_team_find(SHMEM_TEAM_WORLD), WEFT_FORM_LL);
+    return error == -ENOTSUP ? 0 : error;
+}
+
 /* What bring_up made. */
 static void gpus_take_down(void) {
+    weft_device_channels_close();
     weft_device_words_close();
     weft_gpu_window_free(&weft_device.heap);
     weft_device_heap_close();
@@ -85,6 +95,7 @@ static int gpus_bring_up(void) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     if ((error = facts_meet(&slot_bytes)) == 0)
         error = windows_open(slot_bytes);
+    error = error ? error : world_channels_open();
     if (error) /* the GPU stays open: this PE may use it alone, on streams and in graphs */
         gpus_take_down();
     weft_gpu_leave(scope);

@@ -5,6 +5,11 @@ static void *space_malloc(struct weft_arena *arena, size_t bytes, size_t alignme
     return weft_device_open() < 0 ? NULL : weft_device_malloc(arena, bytes, alignment, zero);
 }
 
+static void space_team_ended(const struct weft_team *team) {
+    weft_device_words_reset(team);
+    weft_device_channels_end(team);
+}
+
 static const struct weft_route route = {
     .concerns = weft_device_concerns,
     .near = weft_device_near,
@@ -23,7 +28,8 @@ static const struct weft_memory_space space = {
     .grown = weft_device_heap_grown,
     .finish = weft_device_gpus_finish,
     .close = weft_device_close,
-    .team_ended = weft_device_words_reset,
+    .team_ended = space_team_ended,
+    .team_parted = weft_device_channels_sweep,
     .heap = {.window = &weft_device.heap.window,
              .arena = &weft_device_arena,
              .malloc = space_malloc,

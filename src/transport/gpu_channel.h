@@ -52,6 +52,7 @@ struct weft_gpu_channels {
     struct weft_array words, inbox;
     int me, n;
     uint32_t slot_units;
+    uint32_t blocks_max; /* of a kernel: all of them run at once, on every member's GPU */
 };
 
 /* Words of a channel behind its head: those of member m are number m. */
@@ -87,9 +88,45 @@ WEFT_ADDR char *weft_gpu_channel_slot(const struct weft_gpu_channels *channels, 
     return weft_array_at(&channels->inbox, member) + slot * channels->slot_units * 16;
 }
 
-/* Bytes of an inbox of so many channels. */
-WEFT_ADDR size_t weft_gpu_inbox_bytes(int n, uint32_t channels, uint32_t slot_units) {
-    return (size_t)channels * 2 * (size_t)n * slot_units * 16;
+/* Inboxes of different forms are different memory, because each form has its own word for a unit
+ * that has not come. The words lie in front of the inbox of packets. */
+enum weft_gpu_form {
+    WEFT_FORM_LL,       /* packets of calls in which everybody hears of everybody */
+    WEFT_FORM_DIRECTED, /* packets of the others */
+    WEFT_FORM_MARKED,   /* whole words; all bits set: it has not come */
+    WEFT_FORM_RING,     /* pieces of large arrays on their way, announced by words */
+    WEFT_FORMS
+};
+
+/* What a form's inbox is filled with at the start. */
+WEFT_ADDR int weft_gpu_form_fill(enum weft_gpu_form form) {
+    return form == WEFT_FORM_MARKED ? 0xff : 0;
+}
+
+/* Units of a slot, whole lines of 128 bytes. Slots of larger teams are smaller: the inboxes of all
+ * forms together take 30 MiB of a team of four, and little more of any other. */
+WEFT_ADDR uint32_t weft_gpu_slot_units(enum weft_gpu_form form, int n) {
+    enum { KIB = 64 };
+    uint32_t of_four = form == WEFT_FORM_LL         ? 8 * KIB
+                       : form == WEFT_FORM_DIRECTED ? 4 * KIB
+                       : form == WEFT_FORM_MARKED   ? 16 * KIB
+                                                    : 32 * KIB;
+    uint32_t units = 4 * of_four / (uint32_t)n / 8 * 8;
+    return units > 8 ? units : 8;
+}
+
+WEFT_ADDR size_t weft_gpu_inbox_bytes(enum weft_gpu_form form, int n) {
+    return (size_t)WEFT_GPU_CHANNELS * 2 * (size_t)n * weft_gpu_slot_units(form, n) * 16;
+}
+
+/* Bytes in front of a form's inbox. */
+WEFT_ADDR size_t weft_gpu_form_words_bytes(enum weft_gpu_form form, int n) {
+    return form == WEFT_FORM_LL ? WEFT_GPU_CHANNELS * weft_gpu_channel_bytes(n) : 0;
+}
+
+/* Bytes of a form of a team of n members, on each of them. */
+WEFT_ADDR size_t weft_gpu_form_bytes(enum weft_gpu_form form, int n) {
+    return weft_gpu_form_words_bytes(form, n) + weft_gpu_inbox_bytes(form, n);
 }
 
 /* What a collective kernel does with arrays. Blocks of `bytes`: the one for member m lies m *

@@ -47,11 +47,15 @@ int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_
     return error;
 }
 
-int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes) {
-    int error = weft_cuda.cuMemsetD8Async(at, 0, bytes, gpu->stream);
+int weft_gpu_memory_fill(const struct weft_gpu *gpu, weft_cu_address at, int value, size_t bytes) {
+    int error = weft_cuda.cuMemsetD8Async(at, (unsigned char)value, bytes, gpu->stream);
     if (error == 0)
         error = weft_cuda.cuStreamSynchronize(gpu->stream);
     return weft_cuda_check(error, "cuMemsetD8Async");
+}
+
+int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes) {
+    return weft_gpu_memory_fill(gpu, at, 0, bytes);
 }
 
 int weft_gpu_memory_copy(const struct weft_gpu *gpu, void *to, const void *from, size_t bytes) {

@@ -22,12 +22,13 @@ void weft_gpu_memory_free(struct weft_gpu_memory *memory);
 
 /* The steps that windows take one by one. create: of memory->bytes. map: for
  * memory->gpu, whichever GPU's memory it is; but if the owner is given, for those GPUs that are to
- * work there: this one where it can, and the owner itself where it has to. clear: has happened when
- * it returns. export: a new descriptor, close-on-exec. import: a handle of what another process (or
- * this one) has exported; closes nothing. */
+ * work there: this one where it can, and the owner itself where it has to. clear, fill with a byte:
+ * has happened when it returns. export: a new descriptor, close-on-exec. import: a handle of what
+ * another process (or this one) has exported; closes nothing. */
 int weft_gpu_memory_create(struct weft_gpu_memory *memory);
 int weft_gpu_memory_map(const struct weft_gpu_memory *memory, const struct weft_gpu_peer *owner);
 int weft_gpu_memory_clear(const struct weft_gpu *gpu, weft_cu_address at, size_t bytes);
+int weft_gpu_memory_fill(const struct weft_gpu *gpu, weft_cu_address at, int value, size_t bytes);
 int weft_gpu_memory_export(weft_cu_memory handle, int *fd);
 int weft_gpu_memory_import(weft_cu_memory *handle, int fd);
 

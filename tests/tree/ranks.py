@@ -20,6 +20,7 @@ RANKS = {
         {"device", "queue"},
         {"begin", "gpus", "extent", "links", "stage"},
         {"heap", "words", "rma", "share"},
+        {"channels"},
         {"open", "word"},
         {"stream", "put_signal"},
         {"slice", "space"},

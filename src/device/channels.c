@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The channels of teams: for each form a region, a share of the members' GPU memory, which is made
+ * when the team first needs it and lives as long as the team.
+ *
+ * Making is collective over the members, on the host alone, so it works while a stream is being
+ * captured: the memory is whole before any member can write there. With the first region the
+ * members compare what decides between algorithms. All come to the same end, and remember it. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/env.h"
+#include "base/hash.h"
+#include "transport/gpu_kernel.h"
+#include "core/share.h"
+#include "device/device.h"
+
+struct region {
+    struct weft_block *block;
+    struct weft_share *share; /* NULL: there is none */
+    bool refused;             /* nor will there be */
+};
+
+struct team_channels {
+    struct region regions[WEFT_FORMS];
+    uint32_t blocks_max; /* what the members have agreed on; 0: they have not yet */
+};
+
+/* By the team's slot; only one thread of a PE is at a team at a time. */
+static struct team_channels of_teams[WEFT_TEAMS_MAX];
+
+/* Those of teams that have ended, until their members have parted. */
+static struct ended {
+    struct team_channels channels;
+    struct ended *next;
+} * all_ended;
+static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+
+/* --- Settings --------------------------------------------------------------------------------- */
+
+/* What a member tells the others before a region is made. */
+enum { SETTING_BYTES = 24 };
+struct member_facts {
+    char engine[SETTING_BYTES], algorithm[SETTING_BYTES], sms[SETTING_BYTES];
+    uint32_t multiprocessors;
+    int32_t error; /* its block could not be made */
+    int32_t kernels_wait;
+};
+
+static struct member_facts own_facts(int error) {
+    struct member_facts facts = {
+        .multiprocessors = (uint32_t)weft_device.gpu->sms,
+        .error = error,
+        .kernels_wait = !weft_device.staged && weft_gpu_abort.word != NULL,
+    };
+    strncpy(facts.engine, weft_env.engine, SETTING_BYTES - 1);
+    strncpy(facts.algorithm, weft_env.algorithm, SETTING_BYTES - 1);
+    strncpy(facts.sms, weft_env.sms, SETTING_BYTES - 1);
+    return facts;
+}
+
+/* The same on all members: who has set a variable otherwise than the first one. */
+static int check_setting(const struct weft_boot_subset *subset, const struct member_facts *all,
+                         const char *name, size_t offset) {
+    const char *first = (const char *)&all[0] + offset;
+    for (int i = 1; i < subset->count; i++) {
+        const char *other = (const char *)&all[i] + offset;
+        if (strcmp(first, other) != 0)
+            return weft_fail(-EINVAL,
+                             "%s is '%s' on PE %d and '%s' on PE %d: set it to the same on all PEs",
+                             name, first, subset->pes[0], other, subset->pes[i]);
+    }
+    return 0;
+}
+
+static int check_settings(const struct weft_boot_subset *subset, const struct member_facts *all) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } settings[] = {{"SHMEMX_ENGINE", offsetof(struct member_facts, engine)},
+                    {"SHMEMX_ALGORITHM", offsetof(struct member_facts, algorithm)},
+                    {"SHMEMX_SMS", offsetof(struct member_facts, sms)}};
+    int error = 0;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0] && error == 0; i++)
+        error = check_setting(subset, all, settings[i].name, settings[i].offset);
+    return error;
+}
+
+/* "auto", or how many multiprocessors a collective may take; what is neither is auto. */
+static uint32_t sms_wanted(void) {
+    char *end;
+    unsigned long sms = strtoul(weft_env.sms, &end, 10);
+    if (end != weft_env.sms && *end == '\0' && sms >= 1 && sms <= WEFT_GPU_CHANNELS)
+        return (uint32_t)sms;
+    if (strcmp(weft_env.sms, "auto") != 0)
+        weft_log("SHMEMX_SMS is '%s': it should be auto or a number from 1 to %d, and auto is used",
+                 weft_env.sms, WEFT_GPU_CHANNELS);
+    return WEFT_GPU_CHANNELS;
+}
+
+/* What the members have told: 0; -EINVAL with text; -ENOTSUP where one cannot. */
+static int take_facts(struct team_channels *channels, const struct weft_boot_subset *subset,
+                      const struct member_facts *all) {
+    int error = check_settings(subset, all);
+    uint32_t blocks = channels->blocks_max ? channels->blocks_max : sms_wanted();
+    for (int i = 0; i < subset->count && error == 0; i++) {
+        if (all[i].error || !all[i].kernels_wait)
+            return -ENOTSUP;
+        if (all[i].multiprocessors < blocks)
+            blocks = all[i].multiprocessors;
+    }
+    channels->blocks_max = blocks;
+    return error;
+}
+
+/* --- Regions ---------------------------------------------------------------------------------- */
+
+static void region_free(struct region *region) {
+    if (region->share)
+        weft_share_release(region->share);
+    if (region->block)
+        weft_block_free(region->block);
+    *region = (struct region){NULL};
+}
+
+/* What its members write there finds it whole. Local. */
+static int region_alloc(struct region *region, enum weft_gpu_form form, int n) {
+    size_t words = weft_gpu_form_words_bytes(form, n), inbox = weft_gpu_inbox_bytes(form, n);
+    int fill = weft_gpu_form_fill(form);
+    if (weft_device.staged)
+        return -ENOTSUP;
+    int error = weft_block_alloc(&region->block, SHMEMX_SPACE_DEVICE, weft_device.gpu->ordinal,
+                                 words + inbox);
+    if (error || fill == 0)
+        return error;
+    return weft_gpu_memory_fill(weft_device.gpu,
+                                (weft_cu_address)weft_block_at(region->block) + words, fill, inbox);
+}
+
+/* 0 or the same -errno on all members. */
+static int region_make(struct team_channels *channels, enum weft_gpu_form form,
+                       const struct weft_boot_subset *subset) {
+    struct region *region = &channels->regions[form];
+    struct member_facts mine = own_facts(region_alloc(region, form, subset->count));
+    struct member_facts all[subset->count];
+    struct weft_exchange exchange = {.mine = &mine, .bytes = sizeof mine, .all = all};
+    int error = weft_boot_exchange_among(subset, &exchange);
+    error = error ? error : take_facts(channels, subset, all);
+    error = error ? error : weft_share_attach(&region->share, region->block, subset);
+    if (error)
+        region_free(region);
+    return error;
+}
+
+/* Where one member cannot, all take another way from now on; what the program can mend is said
+ * each time. */
+static int region_find(struct team_channels *channels, enum weft_gpu_form form,
+                       const struct weft_team *team) {
+    struct region *region = &channels->regions[form];
+    if (region->share || region->refused)
+        return region->share ? 0 : -ENOTSUP;
+    int pes[team->npes];
+    for (int i = 0; i < team->npes; i++)
+        pes[i] = weft_team_world_pe(team, i);
+    uint64_t tag = weft_hash(WEFT_HASH_BASIS, &team->slot, sizeof team->slot);
+    struct weft_boot_subset subset = {pes, team->npes, weft_hash(tag, "channels", 8),
+                                      weft_job_die_aborted};
+    int error = region_make(channels, form, &subset);
+    if (error == 0 || error == -EINVAL || error == -ECONNABORTED)
+        return error;
+    region->refused = true;
+    return -ENOTSUP;
+}
+
+/* --- Of teams --------------------------------------------------------------------------------- */
+
+/* A form's memory on all members, from `offset` on. */
+static struct weft_array region_array(const struct region *region, size_t offset) {
+    const struct weft_window *window = weft_share_window(region->share);
+    const char *own = weft_block_at(region->block);
+    return weft_window_array(window, own + offset, 0, 1, NULL);
+}
+
+int weft_device_channels(struct weft_gpu_channels *channels, const struct weft_team *team,
+                         enum weft_gpu_form form) {
+    struct team_channels *own = &of_teams[team->slot];
+    int n = team->npes, error = region_find(own, WEFT_FORM_LL, team);
+    error = error || form == WEFT_FORM_LL ? error : region_find(own, form, team);
+    if (error)
+        return error;
+    *channels = (struct weft_gpu_channels){
+        .words = region_array(&own->regions[WEFT_FORM_LL], 0),
+        .inbox = region_array(&own->regions[form], weft_gpu_form_words_bytes(form, n)),
+        .me = team->my_pe,
+        .n = n,
+        .slot_units = weft_gpu_slot_units(form, n),
+        .blocks_max = own->blocks_max};
+    return 0;
+}
+
+static void channels_free(struct team_channels *channels) {
+    for (int form = 0; form < WEFT_FORMS; form++)
+        region_free(&channels->regions[form]);
+}
+
+/* The slot is free for another team. */
+static struct team_channels channels_take(int slot) {
+    struct team_channels taken = of_teams[slot];
+    of_teams[slot] = (struct team_channels){.blocks_max = 0};
+    return taken;
+}
+
+void weft_device_channels_end(const struct weft_team *team) {
+    struct team_channels taken = channels_take(team->slot);
+    struct ended *one = taken.blocks_max ? malloc(sizeof *one) : NULL;
+    if (!one) {
+        channels_free(&taken);
+        return;
+    }
+    one->channels = taken;
+    pthread_mutex_lock(&ending);
+    one->next = all_ended;
+    all_ended = one;
+    pthread_mutex_unlock(&ending);
+}
+
+void weft_device_channels_sweep(void) {
+    pthread_mutex_lock(&ending);
+    struct ended *list = all_ended;
+    all_ended = NULL;
+    pthread_mutex_unlock(&ending);
+    for (struct ended *next; list; list = next) {
+        next = list->next;
+        channels_free(&list->channels);
+        free(list);
+    }
+}
+
+void weft_device_channels_close(void) {
+    weft_device_channels_sweep();
+    for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++) {
+        struct team_channels taken = channels_take(slot);
+        channels_free(&taken);
+    }
+}
