@@ -123,23 +123,19 @@ static void host_unregister(void) {
 /* --- Opening and closing ---------------------------------------------------------------------- */
 
 static void own_gpu_close(void) {
-    weft_gpu_close(weft_device.gpu);
+    weft_gpu_kernels_close(weft_device.gpu);
     weft_device.gpu = NULL;
 }
 
 static int own_gpu_open(void) {
     int ordinal, error = ordinal_choose(&ordinal);
-    error = error ? error : weft_gpu_open(&weft_device.gpu, ordinal);
+    error = error ? error : weft_gpu_kernels_open(&weft_device.gpu, ordinal);
     if (error)
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
-    if ((error = weft_gpu_kernels_open()) == 0)
-        error = weft_gpu_rescue_open(weft_device.gpu, &weft_job.control->abort);
-    if (error == 0) {
+    if ((error = weft_gpu_rescue_open(weft_device.gpu, &weft_job.control->abort)) == 0) {
         statics_register();
         heap_register();
-    } else {
-        weft_gpu_kernels_close();
     }
     weft_gpu_leave(scope);
     if (error)
@@ -169,7 +165,6 @@ void weft_device_end(void) {
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     host_unregister();
     weft_gpu_lanes_close(NULL);
-    weft_gpu_kernels_close();
     weft_gpu_leave(scope);
     atomic_store(&begun, false);
     own_gpu_close();

@@ -30,22 +30,13 @@ static bool other_is_open(int ordinal) {
     return false;
 }
 
-/* Under the lock, as kernels are opened once a context. */
+/* Under the lock. */
 static int other_open(int ordinal) {
-    struct weft_gpu *gpu;
-    int error = weft_gpu_open(&gpu, ordinal), count = atomic_load(&others.count);
-    if (error)
-        return error;
-    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
-    error = weft_gpu_kernels_open();
-    weft_gpu_leave(scope);
-    if (error) {
-        weft_gpu_close(gpu);
-        return error;
-    }
-    others.list[count] = gpu;
-    atomic_store(&others.count, count + 1);
-    return 0;
+    int count = atomic_load(&others.count);
+    int error = weft_gpu_kernels_open(&others.list[count], ordinal);
+    if (error == 0)
+        atomic_store(&others.count, count + 1);
+    return error;
 }
 
 int weft_device_gpu_use(int ordinal) {
@@ -87,10 +78,6 @@ void weft_device_gpus_finish(void) {
 }
 
 void weft_device_gpus_close(void) {
-    for (int i = atomic_exchange(&others.count, 0); i-- > 0;) {
-        struct weft_gpu_scope scope = weft_gpu_enter(others.list[i]);
-        weft_gpu_kernels_close();
-        weft_gpu_leave(scope);
-        weft_gpu_close(others.list[i]);
-    }
+    for (int i = atomic_exchange(&others.count, 0); i-- > 0;)
+        weft_gpu_kernels_close(others.list[i]);
 }

@@ -11,19 +11,6 @@ enum { AGENTS_MAX = 64 };
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_gpu *agents[AGENTS_MAX]; /* by ordinal */
 
-static void agent_open(int ordinal) {
-    struct weft_gpu *gpu;
-    if (weft_gpu_open(&gpu, ordinal) != 0)
-        return;
-    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
-    int error = weft_gpu_kernels_open();
-    weft_gpu_leave(scope);
-    if (error)
-        weft_gpu_close(gpu);
-    else
-        agents[ordinal] = gpu;
-}
-
 const struct weft_gpu *weft_gpu_agent_of(int ordinal) {
     if (ordinal < 0 || ordinal >= AGENTS_MAX) {
         weft_fail(-ENODEV, "GPU %d of another PE is none that this process sees", ordinal);
@@ -31,7 +18,7 @@ const struct weft_gpu *weft_gpu_agent_of(int ordinal) {
     }
     pthread_mutex_lock(&changing);
     if (!agents[ordinal])
-        agent_open(ordinal);
+        weft_gpu_kernels_open(&agents[ordinal], ordinal);
     const struct weft_gpu *agent = agents[ordinal];
     pthread_mutex_unlock(&changing);
     return agent;
@@ -48,10 +35,7 @@ void weft_gpu_agents_close(void) {
     for (int i = 0; i < AGENTS_MAX; i++) {
         if (!agents[i])
             continue;
-        struct weft_gpu_scope scope = weft_gpu_enter(agents[i]);
-        weft_gpu_kernels_close();
-        weft_gpu_leave(scope);
-        weft_gpu_close(agents[i]);
+        weft_gpu_kernels_close(agents[i]);
         agents[i] = NULL;
     }
 }

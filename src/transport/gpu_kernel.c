@@ -3,16 +3,19 @@
 #include "transport/gpu_kernel.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "base/privilege.h"
 
 struct weft_gpu_abort weft_gpu_abort;
 
-/* The loaded images, one a context, that of this PE's GPU first. Readers take no lock: an entry is
- * complete before it is in the list. */
+/* The loaded images, one a context, in the order of their loading. They change under the lock.
+ * Readers take none: an entry is complete before it is in the list. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct loaded {
     weft_cu_context context;
+    unsigned holders;
     weft_cu_module module;
     weft_cu_function functions[WEFT_KERNELS];
     struct loaded *_Atomic next;
@@ -38,6 +41,7 @@ static int image_find_functions(struct loaded *loaded) {
     return 0;
 }
 
+/* The GPU's context is current. */
 static int image_load(struct loaded *loaded) {
     void *library = weft_library_open_beside("libweft_cuda.so");
     const void *image = library ? dlsym(library, "weft_cuda_image") : NULL;
@@ -46,43 +50,84 @@ static int image_load(struct loaded *loaded) {
                               "libweft_cuda.so, which holds Weft's kernels, is not there: build "
                               "Weft where nvcc is (%s)",
                               dlerror());
-    weft_cuda.cuCtxGetCurrent(&loaded->context);
     int error =
         weft_cuda_check(weft_cuda.cuModuleLoadData(&loaded->module, image), "libweft_cuda.so");
     return error ? error : image_find_functions(loaded);
 }
 
+/* The GPU's context is current. */
 static void image_drop(struct loaded *loaded) {
     if (loaded->module)
         weft_cuda.cuModuleUnload(loaded->module);
     free(loaded);
 }
 
-int weft_gpu_kernels_open(void) {
-    struct loaded *loaded = calloc(1, sizeof *loaded), *_Atomic *at = &first_loaded;
-    int error =
-        loaded ? image_load(loaded) : weft_fail_bare(-ENOMEM, "no memory for the names of kernels");
-    if (error) {
-        if (loaded)
-            image_drop(loaded);
-        return error;
-    }
-    while (atomic_load(at))
-        at = &atomic_load(at)->next;
-    atomic_store(at, loaded);
-    return 0;
-}
+/* --- Holders, under the lock ------------------------------------------------------------------ */
 
-void weft_gpu_kernels_close(void) {
-    weft_cu_context context = NULL;
-    weft_cuda.cuCtxGetCurrent(&context);
+/* Where the image of a context is, or would be, in the list. */
+static struct loaded *_Atomic *image_place(weft_cu_context context) {
     struct loaded *_Atomic *at = &first_loaded, *loaded;
     while ((loaded = atomic_load(at)) && loaded->context != context)
         at = &loaded->next;
+    return at;
+}
+
+static int image_add(struct loaded *_Atomic *at, weft_cu_context context) {
+    struct loaded *loaded = calloc(1, sizeof *loaded);
     if (!loaded)
+        return weft_fail_bare(-ENOMEM, "no memory for the names of kernels");
+    loaded->context = context;
+    loaded->holders = 1;
+    int error = image_load(loaded);
+    if (error)
+        image_drop(loaded);
+    else
+        atomic_store(at, loaded);
+    return error;
+}
+
+static int image_hold(const struct weft_gpu *gpu) {
+    struct loaded *_Atomic *at = image_place(gpu->context);
+    struct loaded *loaded = atomic_load(at);
+    if (!loaded)
+        return image_add(at, gpu->context);
+    loaded->holders++;
+    return 0;
+}
+
+static void image_let_go(const struct weft_gpu *gpu) {
+    struct loaded *_Atomic *at = image_place(gpu->context);
+    struct loaded *loaded = atomic_load(at);
+    if (--loaded->holders > 0)
         return;
     atomic_store(at, atomic_load(&loaded->next));
     image_drop(loaded);
+}
+
+int weft_gpu_kernels_open(struct weft_gpu **gpu, int ordinal) {
+    struct weft_gpu *opened;
+    int error = weft_gpu_open(&opened, ordinal);
+    if (error)
+        return error;
+    struct weft_gpu_scope scope = weft_gpu_enter(opened);
+    pthread_mutex_lock(&loading);
+    error = image_hold(opened);
+    pthread_mutex_unlock(&loading);
+    weft_gpu_leave(scope);
+    if (error)
+        weft_gpu_close(opened);
+    else
+        *gpu = opened;
+    return error;
+}
+
+void weft_gpu_kernels_close(struct weft_gpu *gpu) {
+    struct weft_gpu_scope scope = weft_gpu_enter(gpu);
+    pthread_mutex_lock(&loading);
+    image_let_go(gpu);
+    pthread_mutex_unlock(&loading);
+    weft_gpu_leave(scope);
+    weft_gpu_close(gpu);
 }
 
 /* The driver is not asked where there is one context only. */

@@ -49,11 +49,12 @@ struct weft_gpu_abort {
 enum { WEFT_GPU_GAVE_UP, WEFT_GPU_TIMED_OUT, WEFT_GPU_TRAP_TURN, WEFT_GPU_TRAP_TURNS };
 extern struct weft_gpu_abort weft_gpu_abort;
 
-/* Loads libweft_cuda.so from beside libweft.so (or from the loader's path) and its kernels, into
- * the current context; close unloads them from there. Once a context, by one thread at a time.
- * -ENOSYS with text when it is not installed. */
-int weft_gpu_kernels_open(void);
-void weft_gpu_kernels_close(void);
+/* Opens a GPU with its kernels: libweft_cuda.so, from beside libweft.so (or from the loader's
+ * path), is loaded into the GPU's context once, and unloaded by the last close. Each open is closed
+ * once, by any thread. -ENOSYS with text when it is not installed; then the GPU is not open either.
+ */
+int weft_gpu_kernels_open(struct weft_gpu **gpu, int ordinal);
+void weft_gpu_kernels_close(struct weft_gpu *gpu);
 
 /* So many threads in whole warps: one at least, and `most` threads at most. */
 enum { WEFT_GPU_WARP = 32 };

@@ -17,12 +17,12 @@ static struct weft_gpu *trap_gpu;
 /* The library's GPU, and so much memory of it; NULL where there is none. */
 static inline void *trap_memory(void) {
     int fd;
-    if (gpu_load() || weft_cuda_load() < 0 || weft_gpu_open(&trap_gpu, 0) < 0)
+    if (gpu_load() || weft_cuda_load() < 0 || weft_gpu_kernels_open(&trap_gpu, 0) < 0)
         return NULL;
     weft_gpu_enter(trap_gpu);
     static struct weft_gpu_window window;
     window.gpu = trap_gpu;
-    if (weft_gpu_kernels_open() < 0 || weft_gpu_window_alloc(&window, 1, TRAP_BYTES) < 0 ||
+    if (weft_gpu_window_alloc(&window, 1, TRAP_BYTES) < 0 ||
         weft_gpu_window_commit(&window, TRAP_BYTES, &fd) < 0)
         return NULL;
     return weft_window_slot_begin(&window.window, 0);
