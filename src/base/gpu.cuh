@@ -3,7 +3,8 @@
  * the scope of the whole system, for words of 32 and of 64 bits.
  *
  * Without a CUDA compiler the same kernels are C++ functions that one thread of a processor runs:
- * that is how they are tested where there is no GPU. */
+ * that is how they are tested where there is no GPU. Whoever pretends one (WEFT_HOST_THREADS) may
+ * run as many threads as a launch has. */
 #ifndef WEFT_BASE_GPU_CUH
 #define WEFT_BASE_GPU_CUH
 
@@ -134,24 +135,8 @@ WEFT_DEVICE void weft_trap(void) {
     asm volatile("trap;");
 }
 
-/* --- Who am I ------------------------------------------------------------------------------------
- */
-
-WEFT_DEVICE uint32_t weft_block_index(void) {
-    return blockIdx.x;
-}
-WEFT_DEVICE uint32_t weft_block_count(void) {
-    return gridDim.x;
-}
-WEFT_DEVICE uint32_t weft_block_thread(void) {
-    return threadIdx.x;
-}
-WEFT_DEVICE uint32_t weft_block_threads(void) {
-    return blockDim.x;
-}
-WEFT_DEVICE void weft_block_sync(void) {
-    __syncthreads();
-}
+/* An array of a block's own, in a kernel: as __shared__ type name[count]. */
+#define WEFT_SHARED(type, name, count) __shared__ type name[count]
 
 #else /* one thread of a processor */
 
@@ -175,6 +160,14 @@ WEFT_DEVICE void weft_block_sync(void) {
 /* Whoever pretends a GPU may say that its atomics on a word are none. */
 #ifndef WEFT_HOST_TORN
 #define WEFT_HOST_TORN(word) false
+#endif
+
+/* And it may run the threads of a launch (WEFT_HOST_THREADS), and more of them while one waits. */
+#ifndef WEFT_HOST_YIELD
+#define WEFT_HOST_YIELD() sched_yield()
+#endif
+#ifndef WEFT_SHARED
+#define WEFT_SHARED(type, name, count) static thread_local type name[count]
 #endif
 
 #define WEFT_HOST_CHANGE(T, name, after, atomically)        \
@@ -258,12 +251,37 @@ WEFT_DEVICE uint64_t weft_globaltimer(void) {
 }
 
 WEFT_DEVICE void weft_spin_yield(void) {
-    sched_yield();
+    WEFT_HOST_YIELD();
 }
 
 WEFT_DEVICE void weft_trap(void) {
     abort();
 }
+
+#endif
+
+/* --- Who am I ------------------------------------------------------------------------------------
+ */
+
+#if defined(__CUDACC__) || defined(WEFT_HOST_THREADS)
+
+WEFT_DEVICE uint32_t weft_block_index(void) {
+    return blockIdx.x;
+}
+WEFT_DEVICE uint32_t weft_block_count(void) {
+    return gridDim.x;
+}
+WEFT_DEVICE uint32_t weft_block_thread(void) {
+    return threadIdx.x;
+}
+WEFT_DEVICE uint32_t weft_block_threads(void) {
+    return blockDim.x;
+}
+WEFT_DEVICE void weft_block_sync(void) {
+    __syncthreads();
+}
+
+#else
 
 WEFT_DEVICE uint32_t weft_block_index(void) {
     return 0;

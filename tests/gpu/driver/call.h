@@ -8,13 +8,15 @@
  *   WEFT_FAKE_NO_PEER=0-1,2-3  pairs of GPUs that cannot reach each other's memory
  *   WEFT_FAKE_NO_ATOMICS=0-1   pairs of GPUs whose atomics on each other's memory are none
  *   WEFT_FAKE_DELAY_US=0       up to so much delay before a stream's operation, at random
- *   WEFT_FAKE_SEED=0           of these delays
+ *   WEFT_FAKE_SEED=0           of these delays, and of the order of a kernel's threads
+ *   WEFT_FAKE_SMS=132          multiprocessors of each, and resident blocks of its kernels
  *   WEFT_FAKE_TRAPS=FILE       gets a line for each trap of a kernel: the GPU, and when, in ns of
  *                              the clock that the kernel has read
  *
  * Files, upwards: error, link, call (this), gpu (devices, contexts), guard (who may touch GPU
  * memory), host (registration), memory, space (addresses), work, stream, graph, capture; and what
- * streams do: event, copy, word, function, module (kernels, with kernel.h and device.h).
+ * streams do: event, copy, word, function, fibre (stacks), grid (a kernel's threads), module
+ * (kernels, with kernel.h and device.h).
  *
  * Every call is one expression under one lock: CALL(NEED, expression). */
 #ifndef TESTS_GPU_DRIVER_CALL_H

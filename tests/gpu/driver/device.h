@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA's words for a C++ compiler of the host: a kernel is a function that one thread of one block
- * runs. What is PTX on a GPU, the kernels' own header has for the host, too. */
+/* CUDA's words for a C++ compiler of the host. What is PTX on a GPU, the kernels' own header has
+ * for the host, too.
+ *
+ * A file of kernels whose threads wait for each other says
+ *
+ *     #define WEFT_KERNEL_THREADS
+ *
+ * anywhere at its top level: a launch then runs all of its blocks and threads, as fibres of one
+ * thread of the host (grid.h). Threads switch in weft_block_sync and weft_spin_yield (weft_spin
+ * calls it), so a loop that polls has to call one of them. Memory of a block is declared
+ * by WEFT_SHARED(type, name, count). The kernels of other files run as one thread of one block,
+ * whatever the launch says, which is faster. */
 #ifndef TESTS_GPU_DRIVER_DEVICE_H
 #define TESTS_GPU_DRIVER_DEVICE_H
 
@@ -13,7 +23,11 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __shared__ static thread_local
+
+/* __shared__ type name[count], which a macro of that name could not give to each block. */
+#define WEFT_SHARED(type, name, count)                  \
+    static thread_local type name##_of_one[count] = {}; \
+    type *const name = static_cast<type *>(kernel_shared(name##_of_one, sizeof name##_of_one))
 
 /* A trap ends the kernel, not the process. */
 #define abort()  kernel_trap()
@@ -24,13 +38,16 @@
 
 #define WEFT_HOST_TORN(word) kernel_tears(word)
 
-struct dim3 {
-    unsigned x, y, z;
-};
-__attribute__((unused)) static const dim3 threadIdx = {0, 0, 0}, blockIdx = {0, 0, 0};
-__attribute__((unused)) static const dim3 blockDim = {1, 1, 1}, gridDim = {1, 1, 1};
+#define WEFT_HOST_THREADS
+#define threadIdx (kernel_place->thread)
+#define blockIdx  (kernel_place->block)
+#define blockDim  (kernel_place->threads)
+#define gridDim   (kernel_place->blocks)
 
-static inline void __syncthreads() {}
+static inline void __syncthreads() {
+    kernel_block_sync();
+}
+#define WEFT_HOST_YIELD() kernel_yield()
 static inline void __nanosleep(unsigned ns) {
     struct timespec pause = {0, (long)ns};
     nanosleep(&pause, NULL);

@@ -130,7 +130,7 @@ int cuDeviceTotalMem(size_t *bytes, weft_cu_device device) {
 static int attribute_of(int attribute) {
     switch (attribute) {
     case WEFT_CU_DEVICE_SMS:
-        return 132;
+        return (int)call_setting("WEFT_FAKE_SMS", GPU_SMS);
     case WEFT_CU_DEVICE_COPY_ENGINES:
         return 3;
     case WEFT_CU_DEVICE_CAPABILITY_MAJOR:

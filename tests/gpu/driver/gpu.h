@@ -7,6 +7,7 @@
 #include "call.h"
 
 #define GPUS_MAX 32
+#define GPU_SMS  132 /* as an H200 has */
 
 struct CUctx_st {
     int gpu; /* in the machine */

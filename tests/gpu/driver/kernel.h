@@ -33,12 +33,19 @@ template <class... A, void (*function)(A...)> struct trampoline<function> {
     static void drop(void *packed) { delete static_cast<arguments *>(packed); }
 };
 
+#ifdef WEFT_KERNEL_THREADS
+enum { KERNEL_THREADS = true };
+#else
+enum { KERNEL_THREADS = false };
+#endif
+
 #define KERNEL(name)                                                 \
     static struct kernel name##_kernel = {#name,                     \
                                           trampoline<name>::pack,    \
                                           trampoline<name>::reaches, \
                                           trampoline<name>::run,     \
                                           trampoline<name>::drop,    \
+                                          KERNEL_THREADS,            \
                                           nullptr};                  \
     __attribute__((constructor)) static void name##_registers() {    \
         kernel_register(&name##_kernel);                             \

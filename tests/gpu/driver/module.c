@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "module.h"
+#include "grid.h"
 #include "guard.h"
 #include "link.h"
 #include "space.h"
@@ -89,6 +90,7 @@ struct launch {
     struct work work;
     struct kernel *kernel;
     void *packed;
+    unsigned blocks, threads;
 };
 
 static _Thread_local jmp_buf out; /* of the kernel */
@@ -126,6 +128,7 @@ void kernel_trap(void) {
     const char *path = getenv("WEFT_FAKE_TRAPS");
     if (path)
         note_trap(path);
+    grid_trap();
     longjmp(out, 1);
 }
 
@@ -142,6 +145,12 @@ static void guard(void (*change)(int), int gpu) {
     pthread_mutex_unlock(&driver_lock);
 }
 
+static int run_threads(const struct launch *launch) {
+    bool whole =
+        grid_run(launch->kernel, launch->packed, running_on, launch->blocks, launch->threads);
+    return whole ? 0 : CUDA_ERROR_LAUNCH_FAILED;
+}
+
 static int run(struct work *work, struct CUstream_st *stream) {
     struct launch *launch = (struct launch *)work;
     if (!launch->kernel->reaches(launch->packed, stream->context->gpu))
@@ -149,7 +158,9 @@ static int run(struct work *work, struct CUstream_st *stream) {
     volatile int error = 0;
     running_on = stream->context->gpu;
     guard(guard_kernel_begin, stream->context->gpu);
-    if (setjmp(out) == 0)
+    if (launch->kernel->threads)
+        error = run_threads(launch);
+    else if (setjmp(out) == 0)
         launch->kernel->run(launch->packed);
     else
         error = CUDA_ERROR_LAUNCH_FAILED;
@@ -174,12 +185,15 @@ int cuFuncLoad(weft_cu_function function) {
     CALL(NO_CAPTURE, kernel_of(function) ? 0 : CUDA_ERROR_INVALID_HANDLE);
 }
 
-static int enqueue(struct kernel *kernel, struct CUstream_st *stream, void **arguments) {
+static int enqueue(struct kernel *kernel, struct CUstream_st *stream, unsigned blocks,
+                   unsigned threads, void **arguments) {
     if (!kernel || !stream || stream->context != context_current())
         return CUDA_ERROR_INVALID_HANDLE;
     struct launch *launch = work_new(sizeof *launch, run, drop);
     launch->kernel = kernel;
     launch->packed = kernel->pack(arguments);
+    launch->blocks = blocks;
+    launch->threads = threads;
     return stream_enqueue(stream, &launch->work);
 }
 
@@ -188,8 +202,9 @@ int cuLaunchKernel(weft_cu_function function, unsigned grid_x, unsigned grid_y, 
                    weft_cu_stream stream, void **arguments, void **extra) {
     size_t blocks = (size_t)grid_x * grid_y * grid_z;
     size_t threads = (size_t)block_x * block_y * block_z;
-    bool proper = blocks && threads && threads <= THREADS_MAX && shared_bytes <= SHARED_BYTES_MAX;
-    CALL(CONTEXT, !proper || !arguments || extra
-                      ? CUDA_ERROR_INVALID_VALUE
-                      : enqueue(kernel_of(function), stream_of(stream), arguments));
+    bool proper = blocks && threads && threads <= THREADS_MAX && shared_bytes <= SHARED_BYTES_MAX &&
+                  blocks == grid_x && threads == block_x;
+    CALL(CONTEXT, !proper || !arguments || extra ? CUDA_ERROR_INVALID_VALUE
+                                                 : enqueue(kernel_of(function), stream_of(stream),
+                                                           grid_x, block_x, arguments));
 }

@@ -5,6 +5,7 @@
 #define TESTS_GPU_DRIVER_MODULE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <time.h>
 
 #ifdef __cplusplus
@@ -17,10 +18,27 @@ struct kernel {
     bool (*reaches)(const void *packed, int gpu); /* all that its pointers point to */
     void (*run)(const void *packed);
     void (*drop)(void *packed);
+    bool threads; /* all of a launch are to run; else one alone */
     struct kernel *next;
 };
 
 void kernel_register(struct kernel *kernel);
+
+/* Which thread of a kernel runs in this thread of the host, in CUDA's words. */
+struct kernel_dim {
+    unsigned x, y, z;
+};
+struct kernel_place {
+    struct kernel_dim thread, block, threads, blocks;
+};
+extern __thread const struct kernel_place *kernel_place;
+
+/* Lets other threads of the kernel run: until all of the block are here, or for a while. */
+void kernel_block_sync(void);
+void kernel_yield(void);
+
+/* The block's own memory, of what is declared at `site`. */
+void *kernel_shared(void *site, size_t bytes);
 
 /* Whether a kernel on the GPU may touch what is at p. */
 bool kernel_reaches(const void *p, int gpu);

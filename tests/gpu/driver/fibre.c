@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fibre.h"
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#ifndef __x86_64__
+#include <ucontext.h>
+#endif
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+enum { STACK_BYTES = 128 << 10, STACKS_A_MAPPING = 64 };
+#define CANARY UINT64_C(0x5f1b2e5f1b2e5f1b)
+
+/* Where a side of a switch goes on. */
+#ifdef __x86_64__
+typedef void *place;
+#else
+typedef ucontext_t place;
+#endif
+
+/* At the low end of its own memory: what overruns the stack is noticed at the next switch. */
+struct fibre_stack {
+    uint64_t canary;
+    struct fibre_stack *next; /* of the pool */
+    place inside, outside;
+    void (*body)(void *);
+    void *argument;
+    void *thread, *thread_outside; /* ThreadSanitizer's */
+    void *fake, *fake_outside;     /* AddressSanitizer's */
+    const void *bottom_outside;
+    size_t bytes_outside;
+};
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fibre_stack *pool;
+
+/* --- The switch ----------------------------------------------------------------------------------
+ */
+
+static void run_body(struct fibre_stack *stack);
+
+#ifdef __x86_64__
+/* Saves what a callee keeps, and the stack pointer; takes the other side's. The first entry has
+ * the stack in rbx. */
+__attribute__((naked, noinline)) static void switch_sides(place *from, place *to) {
+    (void)from, (void)to;
+    __asm__("push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n\t"
+            "mov %rsp, (%rdi); mov (%rsi), %rsp\n\t"
+            "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\n\t"
+            "ret");
+}
+
+__attribute__((naked, noinline)) static void first_entry(void) {
+    __asm__("mov %rbx, %rdi; xor %ebp, %ebp; call *%r12; ud2");
+}
+
+static void prepare(struct fibre_stack *stack) {
+    void **top = (void **)((char *)stack + STACK_BYTES);
+    *--top = NULL; /* the call in first_entry then finds the stack aligned */
+    *--top = NULL;
+    *--top = (void *)(uintptr_t)first_entry;
+    *--top = NULL;                        /* rbp */
+    *--top = stack;                       /* rbx */
+    *--top = (void *)(uintptr_t)run_body; /* r12 */
+    top -= 3;
+    stack->inside = top;
+}
+#else
+static void switch_sides(place *from, place *to) {
+    swapcontext(from, to);
+}
+
+static void first_entry(unsigned high, unsigned low) {
+    run_body((struct fibre_stack *)((uintptr_t)high << 32 | low));
+}
+
+static void prepare(struct fibre_stack *stack) {
+    uintptr_t word = (uintptr_t)stack;
+    getcontext(&stack->inside);
+    stack->inside.uc_stack.ss_sp = stack + 1;
+    stack->inside.uc_stack.ss_size = STACK_BYTES - sizeof *stack;
+    makecontext(&stack->inside, (void (*)(void))first_entry, 2, (unsigned)(word >> 16 >> 16),
+                (unsigned)word);
+}
+#endif
+
+/* --- What the sanitizers are told ----------------------------------------------------------------
+ */
+
+static void tell_entering(struct fibre_stack *stack) {
+    (void)stack;
+#ifdef __SANITIZE_THREAD__
+    stack->thread_outside = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(stack->thread, 0);
+#endif
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(&stack->fake_outside, stack, STACK_BYTES);
+#endif
+}
+
+static void tell_entered(struct fibre_stack *stack) {
+    (void)stack;
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(stack->fake, &stack->bottom_outside, &stack->bytes_outside);
+#endif
+}
+
+static void tell_leaving(struct fibre_stack *stack, bool ends) {
+    (void)stack, (void)ends;
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(ends ? NULL : &stack->fake, stack->bottom_outside,
+                                   stack->bytes_outside);
+#endif
+#ifdef __SANITIZE_THREAD__
+    __tsan_switch_to_fiber(stack->thread_outside, 0);
+#endif
+}
+
+static void tell_left(struct fibre_stack *stack) {
+    (void)stack;
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(stack->fake_outside, NULL, NULL);
+#endif
+}
+
+/* --- Stacks --------------------------------------------------------------------------------------
+ */
+
+static void map_stacks(void) {
+    size_t bytes = (size_t)STACKS_A_MAPPING * STACK_BYTES;
+    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+        perror("pretended GPU: no memory for the stacks of a kernel's threads");
+        abort();
+    }
+    for (int i = 0; i < STACKS_A_MAPPING; i++) {
+        struct fibre_stack *stack = (struct fibre_stack *)(at + (size_t)i * STACK_BYTES);
+        stack->next = pool;
+        pool = stack;
+    }
+}
+
+static struct fibre_stack *take_stack(void) {
+    pthread_mutex_lock(&pool_lock);
+    if (!pool)
+        map_stacks();
+    struct fibre_stack *stack = pool;
+    pool = stack->next;
+    pthread_mutex_unlock(&pool_lock);
+    return stack;
+}
+
+void fibre_drop(struct fibre *fibre) {
+    struct fibre_stack *stack = fibre->stack;
+    if (!stack)
+        return;
+    fibre->stack = NULL;
+#ifdef __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(stack, STACK_BYTES);
+#endif
+    pthread_mutex_lock(&pool_lock);
+    stack->next = pool;
+    pool = stack;
+    pthread_mutex_unlock(&pool_lock);
+}
+
+/* --- Fibres --------------------------------------------------------------------------------------
+ */
+
+static void run_body(struct fibre_stack *stack) {
+    tell_entered(stack);
+    stack->body(stack->argument);
+    abort(); /* it leaves for good instead */
+}
+
+void fibre_begin(struct fibre *fibre, void (*body)(void *argument), void *argument) {
+    struct fibre_stack *stack = take_stack();
+    stack->canary = CANARY;
+    stack->body = body;
+    stack->argument = argument;
+    stack->fake = NULL;
+#ifdef __SANITIZE_THREAD__
+    if (!stack->thread)
+        stack->thread = __tsan_create_fiber(0);
+#endif
+    prepare(stack);
+    fibre->stack = stack;
+}
+
+void fibre_enter(struct fibre *fibre) {
+    struct fibre_stack *stack = fibre->stack;
+    tell_entering(stack);
+    switch_sides(&stack->outside, &stack->inside);
+    tell_left(stack);
+    if (stack->canary != CANARY) {
+        fprintf(stderr, "pretended GPU: a kernel's thread needs more than %d bytes of stack\n",
+                STACK_BYTES);
+        abort();
+    }
+}
+
+void fibre_leave(struct fibre *fibre, bool ends) {
+    struct fibre_stack *stack = fibre->stack;
+    tell_leaving(stack, ends);
+    switch_sides(&stack->inside, &stack->outside);
+    tell_entered(stack);
+}

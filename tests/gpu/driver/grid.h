@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A launch as blocks of threads: each thread a fibre, all of a launch in the thread of its stream,
+ * in an order drawn from WEFT_FAKE_SEED. A thread runs until it waits: at a barrier of its block,
+ * or because it polls.
+ *
+ * As many blocks are resident on a GPU as it has multiprocessors (WEFT_FAKE_SMS), over all kernels
+ * of the process; the next begins when one has ended. So a grid that needs more at once hangs, as
+ * it may on a real GPU. */
+#ifndef TESTS_GPU_DRIVER_GRID_H
+#define TESTS_GPU_DRIVER_GRID_H
+
+#include "module.h"
+
+/* Runs them all; false if one has trapped. */
+bool grid_run(const struct kernel *kernel, const void *packed, int gpu, unsigned blocks,
+              unsigned threads);
+
+/* Within a thread of a grid: ends the kernel. Returns at once elsewhere. */
+void grid_trap(void);
+
+#endif

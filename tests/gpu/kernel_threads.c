@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: the pretended driver runs the blocks and threads of kernels that ask for it: each
+ * has its number, a block's memory is its own, barriers hold all of a block, threads that poll let
+ * others run, no more blocks are resident than the GPU has multiprocessors, and a trap of one
+ * thread ends them all. PEs: 1 */
+#include "gpu.h"
+#include "own_memory.h"
+#include <time.h>
+
+enum { SMS = 8, BLOCKS = 24, THREADS = 96, ALL = BLOCKS * THREADS, TRAPPED = 719 };
+
+static weft_cu_module module;
+static uint32_t *words, found[ALL + 2];
+
+static void launch(const char *name, unsigned blocks, unsigned threads, void **arguments) {
+    weft_cu_function function;
+    gpu_enter();
+    GPU(cuModuleGetFunction(&function, module, name));
+    GPU(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, gpu_stream, arguments, NULL));
+    gpu_leave();
+}
+
+static void zero(void) {
+    memset(found, 0, sizeof found);
+    gpu_write(words, found, sizeof found);
+}
+
+static void numbers_and_barriers(void) {
+    tap_case("every thread has its number, every block its memory, and a barrier holds all");
+    void *out = words;
+    zero();
+    launch("probe_shift", BLOCKS, THREADS, (void *[]){&out});
+    gpu_drain(gpu_stream);
+    gpu_copy(found, words, sizeof found);
+    for (uint32_t i = 0; i < ALL; i++) {
+        uint32_t block = i / THREADS, expected = block * THREADS + (i % THREADS + 1) % THREADS;
+        EXPECT(found[i] == expected, "thread %u found %u, not %u", i, found[i], expected);
+    }
+}
+
+/* Threads in the order of their numbers would be no test. */
+static void crowd(void) {
+    tap_case("threads that poll let others run, in an order drawn at random");
+    uint32_t all = SMS * THREADS, in_order = 0;
+    void *come = words, *order = words + 1;
+    zero();
+    launch("probe_crowd", SMS, THREADS, (void *[]){&come, &all, &order});
+    gpu_drain(gpu_stream);
+    gpu_copy(found, words, sizeof found);
+    EXPECT(found[0] == all, "%u of %u threads have come", found[0], all);
+    for (uint32_t i = 0; i < all; i++)
+        in_order += found[1 + i] == i;
+    EXPECT(in_order < all / 4, "%u threads came in their order", in_order);
+}
+
+static void resident(void) {
+    tap_case("as many blocks run at once as there are multiprocessors");
+    void *now = words, *most = words + 1;
+    zero();
+    launch("probe_resident", BLOCKS, 2, (void *[]){&now, &most});
+    gpu_drain(gpu_stream);
+    gpu_copy(found, words, sizeof found);
+    EXPECT(found[0] == 0 && found[1] == SMS, "%u run on, %u at once", found[0], found[1]);
+}
+
+/* The first blocks wait for one that begins when they have ended. */
+static void no_progress(void) {
+    tap_case("a grid that is not resident as a whole does not meet");
+    uint32_t all = (SMS + 1) * 2;
+    void *come = words, *order = words + 1;
+    zero();
+    launch("probe_crowd", SMS + 1, 2, (void *[]){&come, &all, &order});
+    gpu_enter();
+    struct timespec pause = {0, 100000000};
+    nanosleep(&pause, NULL);
+    bool ended = gpu.cuStreamQuery(gpu_stream) == 0;
+    weft_cu_stream other = NULL;
+    GPU(cuStreamCreateWithPriority(&other, WEFT_CU_STREAM_NON_BLOCKING, 0));
+    GPU(cuStreamWriteValue32(other, (weft_cu_address)words, all, WEFT_CU_WRITE_ORDERED));
+    GPU(cuStreamSynchronize(gpu_stream));
+    GPU(cuStreamDestroy(other));
+    gpu_leave();
+    EXPECT(!ended, "%d blocks have met", SMS + 1);
+}
+
+static void trap(void) {
+    tap_case("a trap of one thread ends the kernel, and the context is of no more use");
+    void *word = words;
+    zero();
+    launch("probe_trap_one", SMS, THREADS, (void *[]){&word});
+    gpu_enter();
+    int error = gpu.cuStreamSynchronize(gpu_stream);
+    gpu_leave();
+    EXPECT(error == TRAPPED, "the kernel came to %d", error);
+}
+
+static const char *start(void) {
+    char sms[12];
+    snprintf(sms, sizeof sms, "%d", SMS);
+    setenv("WEFT_FAKE_SMS", sms, 1);
+    tap_start(0);
+    const char *missing = gpu_load();
+    if (missing || !gpu_is_pretended())
+        return missing ? missing : "this machine's GPU is a real one";
+    GPU(cuDevicePrimaryCtxRetain(&gpu_context, gpu_device));
+    gpu_stream = gpu_stream_new();
+    gpu_enter();
+    GPU(cuModuleLoadData(&module, "any"));
+    gpu_leave();
+    words = (uint32_t *)own_memory(sizeof found);
+    return NULL;
+}
+
+int main(void) {
+    const char *missing = start();
+    if (missing) {
+        printf("1..0 # SKIP %s\n", missing);
+        return 0;
+    }
+    numbers_and_barriers();
+    crowd();
+    resident();
+    no_progress();
+    trap();
+    return tap_finish();
+}
