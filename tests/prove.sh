@@ -61,7 +61,7 @@ add_gpu() {
     [ "$n$staged" != 2yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 $delays"
     [ $first = 1 ] || return 0
     [ "$n" != 2 ] || add -delays "$pretended $delays"
-    [ "$n$staged" != 3yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 WEFT_FAKE_GPUS=3"
+    [ "$n$staged" != 3yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 WEFT_FAKE_GPUS=3 WEFT_FAKE_FENCED_WRITES=1"
 }
 
 jobs=${WEFT_TEST_JOBS:-$(nproc)}

@@ -65,7 +65,8 @@ enum {
     WEFT_CU_CAPTURE_NONE = 0, /* of a stream: nothing is being captured */
     WEFT_CU_WAIT_GEQ = 0,     /* (int32_t)(*word - value) >= 0 */
     WEFT_CU_WAIT_EQ = 1,
-    WEFT_CU_WRITE_ORDERED = 0, /* behind all earlier work of the stream */
+    WEFT_CU_WRITE_ORDERED = 0,   /* with a fence before it: behind all earlier work of the stream */
+    WEFT_CU_WRITE_UNORDERED = 1, /* without: may be seen before what was written earlier */
     WEFT_CU_OP_WAIT_32 = 1,
     WEFT_CU_OP_WRITE_32 = 2,
     WEFT_CU_OP_WAIT_64 = 4,

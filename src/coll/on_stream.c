@@ -75,7 +75,7 @@ static int meet_by_engine(const struct weft_on_stream *on, struct weft_array wor
     for (int i = 0; i < n; i++)
         members[i] = (uint32_t *)array_of(on, &words, i);
     int rc = weft_gpu_rescue_add(members[me], (size_t)n);
-    return rc ? rc : weft_gpu_meet(members, me, n, on->stream);
+    return rc ? rc : weft_gpu_meet(weft_device.gpu, members, me, n, on->stream);
 }
 
 static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half,

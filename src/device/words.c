@@ -101,8 +101,9 @@ static int pairs_try(void) {
     int error = weft_device_links_try(&links);
     if (error == 0)
         weft_device_clear((void *)weft_device.words.window.local, WORDS_BYTES);
-    error =
-        error ? error : weft_device_agree(0); /* nobody uses them before all have reset theirs */
+    if (error == 0)
+        error = weft_gpu_try_writes(weft_device.gpu, weft_device_world_words(weft_job.pe)->ready);
+    error = weft_device_agree(error); /* nobody uses them before all have reset theirs */
     return error ? error : weft_device_try_atomics();
 }
 

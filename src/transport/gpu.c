@@ -78,6 +78,7 @@ int weft_gpu_describe(struct weft_gpu *gpu, int ordinal) {
         device_attribute(WEFT_CU_DEVICE_REGISTERS_HOST_MEMORY, device) &&
         device_attribute(WEFT_CU_DEVICE_REGISTERED_AT_HOST_ADDRESS, device);
     gpu->host_atomics = device_attribute(WEFT_CU_DEVICE_HOST_ATOMICS, device);
+    gpu->wide_words = device_attribute(WEFT_CU_DEVICE_STREAM_WORDS_64, device);
     return device_require(device, gpu->name);
 }
 

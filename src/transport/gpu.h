@@ -25,6 +25,8 @@ struct weft_gpu {
     size_t granularity;          /* of physical memory, bytes */
     bool sees_registered_memory; /* registered host memory, at the host's addresses */
     bool host_atomics;     /* its read-modify-write on host words are atomic with processors' */
+    bool wide_words;       /* stream memory operations take 64 bits */
+    bool unordered_writes; /* and writes without a fence: once weft_gpu_try_writes has found out */
     weft_cu_stream stream; /* of calls of the host; non-blocking */
     weft_cu_stream rescue; /* high priority: releases waits when the job is over */
     unsigned holders;      /* who have opened it */

@@ -54,41 +54,118 @@ int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stre
                            stream, arguments);
 }
 
-/* Operation `i` of a meeting: first all peers are told, then all are waited for, and at last what
- * they wrote is taken back. A peer writes the word again only behind the other half, which this
- * member begins behind the reset. */
-static union weft_cu_word_op meeting_op(uint32_t *const *words, int me, int n, int i) {
-    int phase = i / (n - 1), peer = i % (n - 1);
-    peer += peer >= me;
-    union weft_cu_word_op op = {.address = (uintptr_t)&words[me][peer]};
-    switch (phase) {
-    case 0:
-        op.operation = WEFT_CU_OP_WRITE_32;
-        op.address = (uintptr_t)&words[peer][me];
-        op.value = 1;
-        break;
-    case 1:
-        op.operation = WEFT_CU_OP_WAIT_32;
-        op.value = 1;
-        op.flags = WEFT_CU_WAIT_EQ;
-        break;
-    default:
-        op.operation = WEFT_CU_OP_WRITE_32;
-    }
-    return op;
+/* --- Meetings without a kernel ---------------------------------------------------------------- */
+
+/* Operations on their way to a stream, which takes them in batches. */
+struct batch {
+    weft_cu_stream stream;
+    unsigned count;
+    union weft_cu_word_op ops[BATCH_MAX];
+};
+
+static int batch_send(struct batch *batch) {
+    unsigned count = batch->count;
+    if (count == 0)
+        return 0;
+    batch->count = 0;
+    return weft_cuda_check(weft_cuda.cuStreamBatchMemOp(batch->stream, count, batch->ops, 0),
+                           "cuStreamBatchMemOp");
 }
 
-int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream) {
-    union weft_cu_word_op ops[BATCH_MAX];
-    weft_gpu_rescue_note();
-    for (int i = 0, count; i < 3 * (n - 1); i += count) {
-        for (count = 0; count < BATCH_MAX && i + count < 3 * (n - 1); count++)
-            ops[count] = meeting_op(words, me, n, i + count);
-        int error = weft_cuda.cuStreamBatchMemOp(stream, (unsigned)count, ops, 0);
-        if (error != WEFT_CU_SUCCESS)
-            return weft_cuda_check(error, "cuStreamBatchMemOp");
+static int batch_add(struct batch *batch, union weft_cu_word_op op) {
+    int error = batch->count == BATCH_MAX ? batch_send(batch) : 0;
+    batch->ops[batch->count++] = op;
+    return error;
+}
+
+/* The fence of the first write is good for the others: a write without one may be seen before what
+ * was written earlier, but not before what is ordered already. */
+static int batch_tell(struct batch *batch, uint32_t *const *words, int me, int n,
+                      unsigned unordered) {
+    union weft_cu_word_op op = {
+        .operation = WEFT_CU_OP_WRITE_32, .value = 1, .flags = WEFT_CU_WRITE_ORDERED};
+    int error = 0;
+    for (int distance = 1; distance < n && error == 0; distance++) {
+        op.address = (uintptr_t)&words[(me + distance) % n][me];
+        error = batch_add(batch, op);
+        op.flags = unordered;
     }
-    return 0;
+    return error;
+}
+
+/* What is done with the words of the peers, alone and with two at a time (0: never), and whether
+ * the own word, which nobody writes, may be one of the two. */
+struct each {
+    union weft_cu_word_op one, two;
+    bool own;
+};
+
+static int batch_each(struct batch *batch, uint32_t *mine, int me, int n, const struct each *each) {
+    int error = 0;
+    for (int i = 0, step; i < n && error == 0; i += step) {
+        bool two = each->two.operation && i % 2 == 0 && i + 1 < n && (each->own || i / 2 != me / 2);
+        union weft_cu_word_op op = two ? each->two : each->one;
+        op.address = (uintptr_t)&mine[i];
+        step = two ? 2 : 1;
+        if (two || i != me)
+            error = batch_add(batch, op);
+    }
+    return error;
+}
+
+/* First all peers are told, then all are waited for, and at last what they wrote is taken back. A
+ * peer writes the word again only behind the other half, which this member begins behind the reset,
+ * with a write that is ordered: so the reset need not be. */
+int weft_gpu_meet(const struct weft_gpu *gpu, uint32_t *const *words, int me, int n,
+                  weft_cu_stream stream) {
+    unsigned unordered = gpu->unordered_writes ? WEFT_CU_WRITE_UNORDERED : WEFT_CU_WRITE_ORDERED;
+    struct each wait = {.one = {{WEFT_CU_OP_WAIT_32, .value = 1, .flags = WEFT_CU_WAIT_EQ}},
+                        .two = {{.value64 = (uint64_t)1 << 32 | 1, .flags = WEFT_CU_WAIT_EQ}}};
+    struct each reset = {.one = {{WEFT_CU_OP_WRITE_32, .flags = unordered}},
+                         .two = {{.flags = unordered}},
+                         .own = true};
+    struct batch batch = {.stream = stream};
+    assert((uintptr_t)words[me] % sizeof(uint64_t) == 0);
+    if (gpu->wide_words)
+        wait.two.operation = WEFT_CU_OP_WAIT_64, reset.two.operation = WEFT_CU_OP_WRITE_64;
+    weft_gpu_rescue_note();
+    int error = batch_tell(&batch, words, me, n, unordered);
+    error = error ? error : batch_each(&batch, words[me], me, n, &wait);
+    error = error ? error : batch_each(&batch, words[me], me, n, &reset);
+    return error ? error : batch_send(&batch);
+}
+
+static int graph_run(weft_cu_graph graph, weft_cu_stream stream) {
+    weft_cu_graph_exec exec;
+    int error = weft_cuda.cuGraphInstantiateWithFlags(&exec, graph, 0);
+    if (error)
+        return error;
+    error = weft_cuda.cuGraphLaunch(exec, stream);
+    weft_cuda.cuGraphExecDestroy(exec);
+    return error;
+}
+
+/* The driver's error is 0 where it takes it. */
+static int write_captured(union weft_cu_word_op op, weft_cu_stream stream) {
+    weft_cu_graph graph = NULL;
+    int error = weft_cuda.cuStreamBeginCapture(stream, WEFT_CU_CAPTURE_RELAXED);
+    if (error)
+        return error;
+    error = weft_cuda.cuStreamBatchMemOp(stream, 1, &op, 0);
+    int ended = weft_cuda.cuStreamEndCapture(stream, &graph);
+    error = error ? error : ended;
+    error = error ? error : graph_run(graph, stream);
+    if (graph)
+        weft_cuda.cuGraphDestroy(graph);
+    return error;
+}
+
+int weft_gpu_try_writes(struct weft_gpu *gpu, uint32_t *word) {
+    union weft_cu_word_op op = {
+        {WEFT_CU_OP_WRITE_32, (uintptr_t)word, .flags = WEFT_CU_WRITE_UNORDERED}};
+    int refused = weft_cuda.cuStreamBatchMemOp(gpu->stream, 1, &op, 0);
+    gpu->unordered_writes = refused == 0 && write_captured(op, gpu->stream) == 0;
+    return weft_gpu_synchronize(gpu->stream);
 }
 
 /* --- Signal pads ------------------------------------------------------------------------------ */

@@ -51,9 +51,15 @@ int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stre
 
 /* The same without a multiprocessor, in two halves that make a pair in every call: stream memory
  * operations write 1 to all members' words, wait for 1 from all, and reset. words[i]: where member
- * i has those of the half, ready or done. */
+ * i has those of the half, ready or done; 8-byte aligned. The stream is the GPU's. */
 enum weft_gpu_half { WEFT_GPU_READY, WEFT_GPU_DONE };
-int weft_gpu_meet(uint32_t *const *words, int me, int n, weft_cu_stream stream);
+int weft_gpu_meet(const struct weft_gpu *gpu, uint32_t *const *words, int me, int n,
+                  weft_cu_stream stream);
+
+/* Finds out by trying, in a stream and in a graph, whether the driver takes writes without a fence:
+ * NVIDIA documents them for an older form of the call alone. The word, in reach of the GPU, becomes
+ * 0. The context is current; waits for the stream of host calls. */
+int weft_gpu_try_writes(struct weft_gpu *gpu, uint32_t *word);
 
 /* Signal pads, with system scope; `pads` lie in GPU memory. A kernel that waits for more than
  * timeout_ms says so and traps, as PyTorch's do. A barrier, which has no `peer`, puts to all and

@@ -245,7 +245,7 @@ static void come_together(enum weft_gpu_half half) {
         words[i] = half == WEFT_GPU_READY ? member->ready : member->done;
     }
     if (team.meets)
-        INSIDE(weft_gpu_meet(words, me, npes, streams[0]));
+        INSIDE(weft_gpu_meet(weft_device.gpu, words, me, npes, streams[0]));
     else
         INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0]));
 }

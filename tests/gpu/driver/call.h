@@ -7,6 +7,7 @@
  *   WEFT_FAKE_MEMORY_MB=4096   memory of each, counted per process
  *   WEFT_FAKE_NO_PEER=0-1,2-3  pairs of GPUs that cannot reach each other's memory
  *   WEFT_FAKE_NO_ATOMICS=0-1   pairs of GPUs whose atomics on each other's memory are none
+ *   WEFT_FAKE_FENCED_WRITES=1  stream writes without a fence are refused
  *   WEFT_FAKE_DELAY_US=0       up to so much delay before a stream's operation, at random
  *   WEFT_FAKE_SEED=0           of these delays, and of the order of a kernel's threads
  *   WEFT_FAKE_SMS=132          multiprocessors of each, and resident blocks of its kernels

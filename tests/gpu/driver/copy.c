@@ -94,6 +94,7 @@ static void drop_copy(struct work *work) {
 static struct copy *copy_new(uintptr_t to, uintptr_t from, size_t bytes, enum place to_place,
                              enum place from_place) {
     struct copy *copy = work_new(sizeof *copy, run_copy, drop_copy);
+    copy->work.passes_writes = true;
     copy->to = to;
     copy->from = from;
     copy->bytes = bytes;

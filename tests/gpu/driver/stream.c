@@ -39,15 +39,27 @@ static struct work *next_work(struct CUstream_st *stream) {
     return stream->first ? stream->first->work : NULL;
 }
 
+/* Whoever waits for the last work of a stream waits for all that it has written. */
+static int settle_last(struct CUstream_st *stream) {
+    if (!stream->unordered || stream->first->next)
+        return 0;
+    pthread_mutex_unlock(&driver_lock);
+    int error = stream->settle(stream);
+    pthread_mutex_lock(&driver_lock);
+    return error;
+}
+
 /* In a failed context works are passed over. */
 static void run(struct CUstream_st *stream, struct work *work) {
     if (stream->context->failed)
         return;
     pthread_mutex_unlock(&driver_lock);
     stream_dither(stream);
-    int error = work->run(work, stream);
+    int error = stream->unordered && !work->passes_writes ? stream->settle(stream) : 0;
+    error = error ? error : work->run(work, stream);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     pthread_mutex_lock(&driver_lock);
+    error = error ? error : settle_last(stream);
     if (error && !stream->context->failed)
         __atomic_store_n(&stream->context->failed, error, __ATOMIC_RELAXED);
 }
@@ -116,6 +128,7 @@ void stream_drop(struct CUstream_st *stream) {
     if (--stream->holds)
         return;
     pthread_cond_destroy(&stream->arrival);
+    free(stream->unordered);
     free(stream);
 }
 

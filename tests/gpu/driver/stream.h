@@ -28,7 +28,9 @@ struct CUstream_st {
     struct capture *capture; /* being captured, or NULL */
     int lane;
     struct clock clock;
-    struct CUstream_st *next; /* of its context */
+    struct unordered *unordered;               /* writes that have not been made yet, or NULL */
+    int (*settle)(struct CUstream_st *stream); /* makes them, without driver_lock */
+    struct CUstream_st *next;                  /* of its context */
 };
 
 /* That of a handle, in any context; the current context's default stream for NULL. NULL where the

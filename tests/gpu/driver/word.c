@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stream memory operations: waits for words and writes of words, in batches. They may look at and
- * write memory of other processes' GPUs, so that waiting is looking again and again. */
+ * write memory of other processes' GPUs, so that waiting is looking again and again.
+ *
+ * A write without a fence is made as late as can be: before the stream's next write with one,
+ * before it has to wait, and before a kernel or the end of its work; of several, the last one
+ * first. */
 #include "space.h"
 #include "stream.h"
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH_MAX = 256, WAIT_FLAGS = 3, WRITE_FLAGS = 1, LOOKS_BEFORE_SLEEP = 200, SLEEP_US = 50 };
+enum { BATCH_MAX = 256, WAIT_FLAGS = 3, LOOKS_BEFORE_SLEEP = 200, SLEEP_US = 50 };
 
 struct batch {
     struct work work;
@@ -66,7 +71,7 @@ static void put(void *word, const union weft_cu_word_op *op) {
         __atomic_store_n((uint32_t *)word, op->value, __ATOMIC_RELEASE);
 }
 
-static int run_op(const union weft_cu_word_op *op, struct CUstream_st *stream) {
+static int make_op(const union weft_cu_word_op *op, struct CUstream_st *stream) {
     struct piece piece;
     pthread_mutex_lock(&driver_lock);
     int error = space_piece(op->address, width(op->operation), stream->context->gpu, &piece);
@@ -81,6 +86,47 @@ static int run_op(const union weft_cu_word_op *op, struct CUstream_st *stream) {
     space_piece_drop(&piece);
     pthread_mutex_unlock(&driver_lock);
     return 0;
+}
+
+/* --- Without a fence ---------------------------------------------------------------------------
+ */
+
+struct unordered {
+    unsigned count;
+    union weft_cu_word_op ops[BATCH_MAX];
+};
+
+static int settle(struct CUstream_st *stream) {
+    struct unordered *unordered = stream->unordered;
+    int error = 0;
+    stream->unordered = NULL;
+    for (unsigned i = unordered->count; i-- > 0 && !error;) {
+        error = make_op(&unordered->ops[i], stream);
+        stream_dither(stream);
+    }
+    free(unordered);
+    return error;
+}
+
+static int put_off(const union weft_cu_word_op *op, struct CUstream_st *stream) {
+    if (stream->unordered && stream->unordered->count == BATCH_MAX) {
+        int error = settle(stream);
+        if (error)
+            return error;
+    }
+    if (!stream->unordered) {
+        stream->unordered = calloc(1, sizeof *stream->unordered);
+        stream->settle = settle;
+    }
+    stream->unordered->ops[stream->unordered->count++] = *op;
+    return 0;
+}
+
+static int run_op(const union weft_cu_word_op *op, struct CUstream_st *stream) {
+    if (!is_wait(op->operation) && op->flags == WEFT_CU_WRITE_UNORDERED)
+        return put_off(op, stream);
+    int error = stream->unordered ? settle(stream) : 0;
+    return error ? error : make_op(op, stream);
 }
 
 static int run_batch(struct work *work, struct CUstream_st *stream) {
@@ -105,7 +151,7 @@ static bool proper(const union weft_cu_word_op *op, int gpu) {
         break;
     case WEFT_CU_OP_WRITE_32:
     case WEFT_CU_OP_WRITE_64:
-        if (op->flags & ~(unsigned)WRITE_FLAGS)
+        if (op->flags > (unsigned)!call_setting("WEFT_FAKE_FENCED_WRITES", 0))
             return false;
         break;
     default:
@@ -126,6 +172,7 @@ static int check_and_enqueue(struct CUstream_st *stream, unsigned count,
             return CUDA_ERROR_INVALID_VALUE;
     struct batch *batch = work_new(sizeof *batch + count * sizeof *ops, run_batch, NULL);
     batch->count = count;
+    batch->work.passes_writes = true;
     memcpy(batch->ops, ops, count * sizeof *ops);
     return stream_enqueue(stream, &batch->work);
 }

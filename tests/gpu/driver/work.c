@@ -5,7 +5,7 @@
 void *work_new(size_t bytes, int (*run)(struct work *, struct CUstream_st *),
                void (*drop)(struct work *)) {
     struct work *work = calloc(1, bytes);
-    *work = (struct work){1, run, drop};
+    *work = (struct work){.holds = 1, .run = run, .drop = drop};
     return work;
 }
 

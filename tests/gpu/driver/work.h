@@ -12,6 +12,7 @@ struct work {
     int (*run)(struct work *work, struct CUstream_st *stream);
     /* Gives back what the work holds, before it is freed; under driver_lock. NULL: nothing. */
     void (*drop)(struct work *work);
+    bool passes_writes; /* whether unordered writes of the stream may be seen only behind it */
 };
 
 /* `bytes` of a structure that begins with a struct work, held once. */
