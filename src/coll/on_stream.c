@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A meeting, the work, a meeting.
+/* A call: its team, its arrays, and which way it goes (coll/stream_choice.h).
  *
- * Members meet by a kernel or by stream memory operations, on the same words, so each may choose
- * for itself. What goes by copy engines uses no multiprocessor at all; what a member copies to
- * itself, by a kernel of the driver's, goes on beside it, and nobody else waits for that. */
+ * Most go by one kernel of a family, which writes to the device heap alone. All members come to the
+ * same decision: dest is symmetric, channels are there on all or on none, and the rest is numbers.
+ * Where only this member's source is out of the kernel's reach, it is copied within reach first. */
 #include "coll/on_stream.h"
 #include <errno.h>
-#include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
-#include "coll/split.h"
+#include "coll/on_stream_meet.h"
+#include "coll/stream_choice.h"
 
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     on->team = weft_team_find(team);
@@ -25,15 +25,7 @@ int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
     return rc;
 }
 
-/* An array as this GPU reaches it on all members. */
-struct stream_arrays {
-    struct weft_array all;
-    bool staged; /* in GPU memory that not every GPU of the job reaches: the same on all members */
-};
-
-static char *array_of(const struct weft_on_stream *on, const struct weft_array *all, int member) {
-    return weft_array_at(all, weft_team_place(on->team, member));
-}
+/* --- Arrays ----------------------------------------------------------------------------------- */
 
 /* Two members tell how far apart the places are. */
 static void set_array(struct weft_array *all, const struct weft_team *team, char *of_0,
@@ -43,11 +35,11 @@ static void set_array(struct weft_array *all, const struct weft_team *team, char
     all->first = of_0 - place * all->step;
 }
 
-static int find_arrays(struct stream_arrays *arrays, const struct weft_on_stream *on,
+static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_stream *on,
                        const char *argument, const void *p, size_t bytes) {
     const struct weft_team *team = on->team;
     void *at, *two[2] = {NULL, NULL};
-    *arrays = (struct stream_arrays){.staged = weft_device.staged && weft_device_holds(p)};
+    *arrays = (struct weft_stream_arrays){.staged = weft_device.staged && weft_device_holds(p)};
     int rc = team->npes > 1 ? weft_device_words(&arrays->all, team) : 0;
     for (int i = 0; i < team->npes && rc == 0; i++) {
         rc = weft_stream_near(&at, argument, p, bytes, weft_team_world_pe(team, i));
@@ -59,240 +51,138 @@ static int find_arrays(struct stream_arrays *arrays, const struct weft_on_stream
     return rc;
 }
 
-/* --- Meeting --------------------------------------------------------------------------------- */
+/* --- By one kernel ---------------------------------------------------------------------------- */
 
-static int meet_by_kernel(const struct weft_on_stream *on, struct weft_array words) {
-    int me = on->team->my_pe, n = on->team->npes;
-    void *arguments[] = {&words, &me, &n, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1,
-                           weft_gpu_warps((size_t)n, WEFT_GPU_MEMBERS_MAX), on->stream, arguments);
-}
+/* What a family of kernels can, and how it is launched. */
+static const struct family {
+    enum weft_gpu_form form;
+    /* Whether it folds such numbers; NULL: it folds none, and is for what moves. */
+    bool (*takes)(int op, int number);
+    size_t (*bytes_max)(const struct weft_gpu_channels *channels);
+    int (*launch)(const struct weft_gpu_channels *channels, const struct weft_gpu_collective *task,
+                  weft_cu_stream stream);
+} families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {{{WEFT_FORM_LL}}};
 
-/* Stream memory operations do not see the end of the job: their words are registered. */
-static int meet_by_engine(const struct weft_on_stream *on, struct weft_array words) {
-    int me = on->team->my_pe, n = on->team->npes;
-    uint32_t *members[n];
-    for (int i = 0; i < n; i++)
-        members[i] = (uint32_t *)array_of(on, &words, i);
-    int rc = weft_gpu_rescue_add(members[me], (size_t)n);
-    return rc ? rc : weft_gpu_meet(weft_device.gpu, members, me, n, on->stream);
-}
-
-static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half,
-                        enum weft_engine engine) {
-    struct weft_array words;
-    int rc = on->team->npes > 1 ? weft_device_words(&words, on->team) : 0;
-    if (on->team->npes == 1 || rc)
-        return rc;
-    words.first += half == WEFT_GPU_READY ? offsetof(struct weft_gpu_team_words, ready)
-                                          : offsetof(struct weft_gpu_team_words, done);
-    weft_gpu_rescue_note();
-    return (engine == WEFT_ENGINE_SM ? meet_by_kernel : meet_by_engine)(on, words);
-}
-
-/* --- Pushing --------------------------------------------------------------------------------- */
-
-/* `bytes` to each member's array, those for member i from place i of `from`. */
-struct push {
-    struct stream_arrays to;
-    struct weft_array from;
-    size_t bytes;
-};
-
-static int push_to(const struct weft_on_stream *on, const struct push *push, int member,
-                   weft_cu_stream stream) {
-    char *to = array_of(on, &push->to.all, member);
-    const char *from = weft_array_at(&push->from, member);
-    if (to == from)
-        return 0;
-    int pe = weft_team_world_pe(on->team, member);
-    bool staged = push->to.staged && weft_device_staged(pe);
-    return weft_stream_transfer(&(struct weft_transfer){to, from, push->bytes, true}, pe, staged,
-                                stream);
-}
-
-/* To the next member first: no two members push to the same one at a time. */
-static int push_by_engine(const struct weft_on_stream *on, const struct push *push) {
-    int rc = 0;
-    for (int distance = 1; rc == 0 && distance < on->team->npes; distance++)
-        rc = push_to(on, push, weft_team_member_after(on->team, distance), on->stream);
+/* The first way that can carry the call, with its channels; NULL: it is WEFT_WAY_MEET. */
+static int choose_family(const struct family **chosen, struct weft_gpu_channels *channels,
+                         const struct weft_on_stream *on, const struct weft_stream_call *call) {
+    enum weft_stream_way tries[WEFT_STREAM_TRIES_MAX];
+    int count = weft_stream_ways(call, tries), rc = 0;
+    *chosen = NULL;
+    for (int i = 0; i < count && !*chosen && rc == 0; i++) {
+        const struct family *family = &families[call->operation][tries[i]];
+        if (!family->launch || (family->takes && !family->takes(call->op, call->number)))
+            continue;
+        rc = weft_device_channels(channels, on->team, family->form);
+        if (rc == 0 && call->bytes <= family->bytes_max(channels))
+            *chosen = family;
+        rc = rc == -ENOTSUP ? 0 : rc;
+    }
     return rc;
 }
 
-/* Itself included. */
-static int push_by_kernel(const struct weft_on_stream *on, const struct push *push) {
-    return weft_gpu_copy_blocks(push->to.all, push->from, push->bytes, (size_t)on->team->npes,
-                                on->stream);
+/* *source <- a copy that kernels reach, in the order of the stream, if they do not reach it. */
+static int bring_source(const char **source, const struct weft_on_stream *on, size_t bytes) {
+    void *copy;
+    if (weft_device_reaches(*source))
+        return 0;
+    int rc = weft_device_channels_copy(&copy, on->team, bytes);
+    rc = rc ? rc : weft_gpu_copy(copy, *source, bytes, WEFT_FROM_HOST, on->stream);
+    *source = copy;
+    return rc;
 }
 
-/* What kernels do not reach is for copy engines, whatever the size. */
-static enum weft_engine engine_of(const struct push *push) {
-    enum weft_engine engine = weft_engine_choose(WEFT_TO_PEER, push->bytes);
-    bool reached = weft_device_reaches(push->from.first) && weft_device_reaches(push->to.all.first);
-    return reached && !push->to.staged ? engine : WEFT_ENGINE_COPY;
-}
-
-/* `push` is NULL on a member that only receives. Meeting by kernels would take copy engines a
- * multiprocessor, and longer: 2150 us instead of 2120 for shards of 256 MiB on four H200s. */
-static int exchange_by(const struct weft_on_stream *on, const struct push *push,
-                       enum weft_engine engine) {
-    int rc = meet_members(on, WEFT_GPU_READY, engine);
-    if (rc == 0 && push)
-        rc = (engine == WEFT_ENGINE_SM ? push_by_kernel : push_by_engine)(on, push);
-    return rc ? rc : meet_members(on, WEFT_GPU_DONE, engine);
-}
-
-/* The own part goes on beside the rest: nobody else writes there. */
-static int exchange_beside(const struct weft_on_stream *on, const struct push *push) {
-    weft_cu_stream beside;
-    int rc = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
-    if (rc)
+/* *done: it went by one kernel. `source_bytes`: of this member's whole source; 0: it has none. */
+static int go_by_kernel(bool *done, const struct weft_on_stream *on,
+                        const struct weft_stream_call *call, struct weft_gpu_collective *task,
+                        size_t source_bytes) {
+    const struct family *family;
+    struct weft_gpu_channels channels;
+    *done = false;
+    if (call->n == 1 || weft_device.staged || !weft_device_holds(task->dest))
+        return 0;
+    int rc = choose_family(&family, &channels, on, call);
+    if (rc || !family)
         return rc;
-    rc = push_to(on, push, on->team->my_pe, beside);
-    rc = rc ? rc : exchange_by(on, push, WEFT_ENGINE_COPY);
-    int joined = weft_gpu_lane_join(weft_device.gpu, on->stream);
-    return rc ? rc : joined;
+    *done = true;
+    rc = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
+    weft_gpu_rescue_note();
+    return rc ? rc : family->launch(&channels, task, on->stream);
 }
 
-static int exchange_pushes(const struct weft_on_stream *on, const struct push *push,
-                           enum weft_engine engine) {
-    bool has_own =
-        engine != WEFT_ENGINE_SM && push &&
-        array_of(on, &push->to.all, on->team->my_pe) != weft_array_at(&push->from, on->team->my_pe);
-    return has_own ? exchange_beside(on, push) : exchange_by(on, push, engine);
+/* --- What moves ------------------------------------------------------------------------------- */
+
+static enum weft_stream_operation operation_of(const struct weft_plan *plan) {
+    if (plan->sender != WEFT_SENDERS_ALL)
+        return WEFT_STREAM_BROADCAST;
+    return plan->source_block ? WEFT_STREAM_ALL_TO_ALL : WEFT_STREAM_ALL_GATHER;
 }
 
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source) {
-    int me = on->team->my_pe, npes = on->team->npes;
-    struct push push = {.from = {(char *)source, plan->source_block, NULL},
-                        .bytes = plan->pieces.bytes};
-    if (push.bytes == 0)
+    size_t bytes = plan->pieces.bytes, npes = (size_t)on->team->npes;
+    struct weft_stream_arrays to;
+    bool done;
+    if (bytes == 0)
         return 0;
-    size_t blocks = plan->dest_block ? (size_t)npes : 1;
-    int rc = find_arrays(&push.to, on, "dest", dest, weft_saturated(push.bytes, blocks));
+    int rc = find_arrays(&to, on, "dest", dest, weft_saturated(bytes, plan->dest_block ? npes : 1));
     if (rc)
         return rc;
-    push.to.all.first += me * plan->dest_block;
-    return exchange_pushes(on, weft_plan_sends(plan, me) ? &push : NULL, engine_of(&push));
+    struct weft_stream_call call = {
+        .operation = operation_of(plan), .n = on->team->npes, .bytes = bytes};
+    struct weft_gpu_collective task = {.source = source,
+                                       .dest = dest,
+                                       .dests = to.all,
+                                       .bytes = bytes,
+                                       .source_step = (size_t)plan->source_block,
+                                       .dest_step = (size_t)plan->dest_block,
+                                       .root = plan->sender};
+    bool sends = weft_plan_sends(plan, on->team->my_pe);
+    rc = go_by_kernel(&done, on, &call, &task, sends ? bytes * (plan->source_block ? npes : 1) : 0);
+    return done || rc ? rc : weft_stream_meet_copy(on, plan, &to, source);
 }
 
-/* --- Folding --------------------------------------------------------------------------------- */
+/* --- Reductions ------------------------------------------------------------------------------- */
 
-static int launch_fold(const struct weft_on_stream *on, struct weft_fold_task *task,
-                       size_t elem_bytes) {
-    size_t vectors = task->nelems * elem_bytes / 16 + 1;
-    size_t blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
-    size_t most = 2 * (size_t)weft_device.gpu->sms;
-    void *arguments[] = {task, NULL};
-    if (task->nelems == 0)
-        return 0;
-    return weft_gpu_launch(WEFT_KERNEL_weftk_fold, (unsigned)(blocks < most ? blocks : most),
-                           WEFT_FOLD_THREADS, on->stream, arguments);
-}
-
-static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *task,
-                        size_t elem_bytes) {
-    if (!weft_device_reaches(task->sources.first) || !weft_device_reaches(task->dests.first))
-        return weft_fail(-ENOTSUP,
-                         "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
-                         weft_device.gpu->name);
-    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
-    rc = rc ? rc : launch_fold(on, task, elem_bytes);
-    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
-}
-
-/* Both arrays of a reduction on all members; source has `times` the bytes of dest. */
-struct reduced {
-    struct stream_arrays to, from;
-    size_t nelems, elem_bytes, times;
-    struct weft_fold_task task; /* of all members' sources into all members' dests, whole */
-};
-
-static int find_reduced(struct reduced *reduced, const struct weft_on_stream *on, void *dest,
-                        const void *source) {
+static int find_reduced(struct weft_stream_reduced *reduced, const struct weft_on_stream *on,
+                        void *dest, const void *source) {
     size_t bytes = weft_saturated(reduced->nelems, reduced->elem_bytes);
-    int rc = find_arrays(&reduced->to, on, "dest", dest, bytes), n = on->team->npes;
-    rc = rc ? rc
-            : find_arrays(&reduced->from, on, "source", source,
-                          weft_saturated(bytes, reduced->times));
-    struct weft_fold_task *task = &reduced->task;
-    task->sources = reduced->from.all, task->nsources = n;
-    task->dests = reduced->to.all, task->ndests = n;
-    return rc;
-}
-
-/* Elements [first, first + nelems) of each block of the own source, side by side in `piece`. */
-static int bring_piece(const struct weft_on_stream *on, const struct reduced *reduced, char *piece,
-                       size_t block_bytes, size_t first, size_t nelems) {
-    size_t elem = reduced->elem_bytes;
-    const char *source = array_of(on, &reduced->from.all, on->team->my_pe);
-    int rc = 0;
-    for (size_t block = 0; block < reduced->times && rc == 0; block++)
-        rc = weft_gpu_copy(piece + block * block_bytes,
-                           source + (block * reduced->nelems + first) * elem, nelems * elem,
-                           WEFT_TO_HOST, on->stream);
-    return rc;
-}
-
-/* Where GPUs do not reach each other's arrays: each member copies its source to memory of the host,
- * and folds what all have brought for its own dest. Pieces come in two halves in turns: who has
- * come to the next meeting reads the half before no more. */
-static int fold_staged(const struct weft_on_stream *on, struct reduced *reduced) {
-    struct weft_device_area area;
-    int me = on->team->my_pe, rc = weft_device_area(&area, on->team);
-    size_t elem = reduced->elem_bytes, half = area.bytes / 2;
-    size_t block = half / reduced->times / 128 * 128, step = block / elem;
-    char *own = array_of(on, &area.all, me), *dest = array_of(on, &reduced->to.all, me);
-    struct weft_fold_task task = reduced->task;
-    task.ndests = 1;
-    for (size_t first = 0, turn = 0; first < reduced->nelems && rc == 0; first += step, turn++) {
-        task.nelems = reduced->nelems - first < step ? reduced->nelems - first : step;
-        task.sources = area.all;
-        task.sources.first += turn % 2 * half + (reduced->times > 1 ? (size_t)me * block : 0);
-        task.dests = (struct weft_array){.first = dest + first * elem};
-        rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
-        rc = rc ? rc : weft_stream_sync(on->team, on->stream);
-        rc = rc ? rc : launch_fold(on, &task, elem);
-    }
-    return rc ? rc : weft_stream_sync(on->team, on->stream);
-}
-
-/* This member's share of all members' arrays: a chunk that it folds for all, or what it alone gets.
- */
-static void take_share(struct reduced *reduced, const struct weft_on_stream *on, bool scatter) {
-    size_t elem = reduced->elem_bytes, nelems = reduced->nelems, grain = weft_split_grain(elem);
-    int me = on->team->my_pe, npes = on->team->npes;
-    struct weft_fold_task *task = &reduced->task;
-    size_t first = scatter ? nelems * (size_t)me : weft_split_begin(nelems, grain, me, npes);
-    task->sources.first += first * elem;
-    if (scatter) {
-        task->dests = (struct weft_array){.first = array_of(on, &reduced->to.all, me)};
-        task->ndests = 1;
-    } else {
-        task->dests.first += first * elem;
-        task->nelems = weft_split_begin(nelems, grain, me + 1, npes) - first;
-    }
+    int rc = find_arrays(&reduced->to, on, "dest", dest, bytes);
+    return rc ? rc
+              : find_arrays(&reduced->from, on, "source", source,
+                            weft_saturated(bytes, reduced->times));
 }
 
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
                         const struct weft_stream_folding *folding) {
     struct weft_reduction reduction = folding->reduction;
     int npes = on->team->npes;
-    struct reduced reduced = {.nelems = folding->nelems,
-                              .elem_bytes = weft_folds[reduction.op][reduction.number].elem_bytes,
-                              .times = folding->scatter ? (size_t)npes : 1,
-                              .task = {.nelems = folding->nelems,
-                                       .op = reduction.op,
-                                       .number = reduction.number,
-                                       .divisor = reduction.average ? npes : 0}};
+    struct weft_stream_reduced reduced = {.nelems = folding->nelems,
+                                          .elem_bytes =
+                                              weft_folds[reduction.op][reduction.number].elem_bytes,
+                                          .times = folding->scatter ? (size_t)npes : 1,
+                                          .reduction = reduction};
+    size_t bytes = reduced.nelems * reduced.elem_bytes;
+    bool done;
     if (folding->nelems == 0)
         return 0;
     int rc = find_reduced(&reduced, on, dest, source);
     if (rc)
         return rc;
-    if (reduced.to.staged || reduced.from.staged)
-        return fold_staged(on, &reduced);
-    take_share(&reduced, on, folding->scatter);
-    return fold_between(on, &reduced.task, reduced.elem_bytes);
+    struct weft_stream_call call = {.operation = folding->scatter ? WEFT_STREAM_REDUCE_SCATTER
+                                                                  : WEFT_STREAM_ALL_REDUCE,
+                                    .op = reduction.op,
+                                    .number = reduction.number,
+                                    .n = npes,
+                                    .bytes = bytes};
+    struct weft_gpu_collective task = {.source = source,
+                                       .dest = dest,
+                                       .dests = reduced.to.all,
+                                       .bytes = bytes,
+                                       .source_step = folding->scatter ? bytes : 0,
+                                       .op = reduction.op,
+                                       .number = reduction.number,
+                                       .divisor = reduction.average ? npes : 0};
+    rc = go_by_kernel(&done, on, &call, &task, bytes * reduced.times);
+    return done || rc ? rc : weft_stream_meet_fold(on, &reduced);
 }

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives in the order of a CUDA stream, capturable in graphs.
  *
- * All members' streams meet; each pushes its part to the members, or folds its chunk for them; they
- * meet again. Arrays are symmetric, in any space, but what only its own PE reads: that may be any
- * memory that CUDA can copy. An empty call is 0 and waits for nobody. 0 or -errno with text; the
- * arguments are looked at first, and if they are wrong nothing has been enqueued. */
+ * Each is one kernel, or a meeting of the members' streams, the work, and another
+ * (stream_choice.h). Arrays are symmetric, in any space, but what only its own PE reads: that may
+ * be any memory that CUDA can copy. An empty call is 0 and waits for nobody. 0 or -errno with text;
+ * the arguments are looked at first, and if they are wrong nothing has been enqueued. */
 #ifndef WEFT_COLL_ON_STREAM_H
 #define WEFT_COLL_ON_STREAM_H
 
 #include <stdint.h>
-#include "device/stream.h"
-#include "coll/plan.h"
+#include "coll/stream_call.h"
 
 /* A team's call: between begin, which finds the team, and end, which returns what the call did. */
-struct weft_on_stream {
-    const struct weft_team *team;
-    weft_cu_stream stream;
-    struct weft_gpu_scope scope;
-};
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_end(const struct weft_on_stream *on, int rc);
 

@@ -5,12 +5,14 @@
  * Making is collective over the members, on the host alone, so it works while a stream is being
  * captured: the memory is whole before any member can write there. With the first region the
  * members compare what decides between algorithms. All come to the same end, and remember it. */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
 #include "base/hash.h"
+#include "base/size.h"
 #include "transport/gpu_kernel.h"
 #include "core/share.h"
 #include "device/device.h"
@@ -21,9 +23,13 @@ struct region {
     bool refused;             /* nor will there be */
 };
 
+enum { COPIES_MAX = 48, COPY_BYTES_MIN = 1 << 20 };
+
 struct team_channels {
     struct region regions[WEFT_FORMS];
     uint32_t blocks_max; /* what the members have agreed on; 0: they have not yet */
+    struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may have the others */
+    int ncopies;
 };
 
 /* By the team's slot; only one thread of a PE is at a team at a time. */
@@ -198,7 +204,24 @@ int weft_device_channels(struct weft_gpu_channels *channels, const struct weft_t
     return 0;
 }
 
+int weft_device_channels_copy(void **copy, const struct weft_team *team, size_t bytes) {
+    struct team_channels *own = &of_teams[team->slot];
+    struct weft_block *made;
+    if (own->ncopies == 0 || weft_block_bytes(own->copies[own->ncopies - 1]) < bytes) {
+        size_t whole = weft_power_of_two_up(bytes < COPY_BYTES_MIN ? COPY_BYTES_MIN : bytes);
+        int error = weft_block_alloc(&made, SHMEMX_SPACE_DEVICE, weft_device.gpu->ordinal, whole);
+        if (error)
+            return error;
+        assert(own->ncopies < COPIES_MAX); /* each is twice the one before, or more */
+        own->copies[own->ncopies++] = made;
+    }
+    *copy = weft_block_at(own->copies[own->ncopies - 1]);
+    return 0;
+}
+
 static void channels_free(struct team_channels *channels) {
+    for (int i = 0; i < channels->ncopies; i++)
+        weft_block_free(channels->copies[i]);
     for (int form = 0; form < WEFT_FORMS; form++)
         region_free(&channels->regions[form]);
 }

@@ -313,6 +313,10 @@ extern const struct weft_share_space weft_device_share;
 int weft_device_channels(struct weft_gpu_channels *channels, const struct weft_team *team,
                          enum weft_gpu_form form);
 
+/* `bytes` of this PE's GPU memory for a copy of what kernels do not reach: the team's, and the same
+ * in its next call, in the order of the stream. Local; 0 or -ENOMEM with text. */
+int weft_device_channels_copy(void **copy, const struct weft_team *team, size_t bytes);
+
 /* The team ends: nothing of it is found in its slot any more. Behind the parting of the members
  * sweep gives the memory of such teams back; it waits for the GPU. Local. */
 void weft_device_channels_end(const struct weft_team *team);

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <weft.h>
 #include "command.h"
+#include "base/env.h"
 #include "base/log.h"
+#include "coll/stream_choice.h"
 #include "device/device.h"
 
 /* What a PE knows of its GPU; without a name it has none, and says why. */
@@ -136,6 +138,18 @@ static void print_engines(void) {
     }
 }
 
+static void print_collectives(void) {
+    const char *label = "on streams";
+    if (strcmp(weft_env.algorithm, "auto") != 0)
+        printf("  %-12s SHMEMX_ALGORITHM=%s as far as that can, else\n", label, weft_env.algorithm);
+    for (int operation = 0; operation < WEFT_STREAM_OPERATIONS; operation++, label = "") {
+        char line[256];
+        weft_stream_describe(line, sizeof line, (enum weft_stream_operation)operation,
+                             npes > 1 ? (int)npes : 4);
+        printf("  %-12s %s\n", label, line);
+    }
+}
+
 static void print_gpus(void) {
     size_t without = 0;
     for (size_t pe = 0; pe < npes; pe++)
@@ -149,6 +163,7 @@ static void print_gpus(void) {
         print_card((int)pe);
     print_links();
     print_engines();
+    print_collectives();
 }
 
 void weft_info_gpus(void) {

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A meeting, the work, a meeting.
+ *
+ * Members meet by a kernel or by stream memory operations, on the same words, so each may choose
+ * for itself. What goes by copy engines uses no multiprocessor at all; what a member copies to
+ * itself, by a kernel of the driver's, goes on beside it, and nobody else waits for that. */
+#include "coll/on_stream_meet.h"
+#include <errno.h>
+#include "transport/gpu_kernel.h"
+#include "transport/gpu_rescue.h"
+#include "coll/split.h"
+
+/* --- Meeting --------------------------------------------------------------------------------- */
+
+static int meet_by_kernel(const struct weft_on_stream *on, struct weft_array words) {
+    int me = on->team->my_pe, n = on->team->npes;
+    void *arguments[] = {&words, &me, &n, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1,
+                           weft_gpu_warps((size_t)n, WEFT_GPU_MEMBERS_MAX), on->stream, arguments);
+}
+
+/* Stream memory operations do not see the end of the job: their words are registered. */
+static int meet_by_engine(const struct weft_on_stream *on, struct weft_array words) {
+    int me = on->team->my_pe, n = on->team->npes;
+    uint32_t *members[n];
+    for (int i = 0; i < n; i++)
+        members[i] = (uint32_t *)weft_stream_array_of(on, &words, i);
+    int rc = weft_gpu_rescue_add(members[me], (size_t)n);
+    return rc ? rc : weft_gpu_meet(weft_device.gpu, members, me, n, on->stream);
+}
+
+static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half,
+                        enum weft_engine engine) {
+    struct weft_array words;
+    int rc = on->team->npes > 1 ? weft_device_words(&words, on->team) : 0;
+    if (on->team->npes == 1 || rc)
+        return rc;
+    words.first += half == WEFT_GPU_READY ? offsetof(struct weft_gpu_team_words, ready)
+                                          : offsetof(struct weft_gpu_team_words, done);
+    weft_gpu_rescue_note();
+    return (engine == WEFT_ENGINE_SM ? meet_by_kernel : meet_by_engine)(on, words);
+}
+
+/* --- Pushing --------------------------------------------------------------------------------- */
+
+/* `bytes` to each member's array, those for member i from place i of `from`. */
+struct push {
+    struct weft_stream_arrays to;
+    struct weft_array from;
+    size_t bytes;
+};
+
+static int push_to(const struct weft_on_stream *on, const struct push *push, int member,
+                   weft_cu_stream stream) {
+    char *to = weft_stream_array_of(on, &push->to.all, member);
+    const char *from = weft_array_at(&push->from, member);
+    if (to == from)
+        return 0;
+    int pe = weft_team_world_pe(on->team, member);
+    bool staged = push->to.staged && weft_device_staged(pe);
+    return weft_stream_transfer(&(struct weft_transfer){to, from, push->bytes, true}, pe, staged,
+                                stream);
+}
+
+/* To the next member first: no two members push to the same one at a time. */
+static int push_by_engine(const struct weft_on_stream *on, const struct push *push) {
+    int rc = 0;
+    for (int distance = 1; rc == 0 && distance < on->team->npes; distance++)
+        rc = push_to(on, push, weft_team_member_after(on->team, distance), on->stream);
+    return rc;
+}
+
+/* Itself included. */
+static int push_by_kernel(const struct weft_on_stream *on, const struct push *push) {
+    return weft_gpu_copy_blocks(push->to.all, push->from, push->bytes, (size_t)on->team->npes,
+                                on->stream);
+}
+
+/* What kernels do not reach is for copy engines, whatever the size. */
+static enum weft_engine engine_of(const struct push *push) {
+    enum weft_engine engine = weft_engine_choose(WEFT_TO_PEER, push->bytes);
+    bool reached = weft_device_reaches(push->from.first) && weft_device_reaches(push->to.all.first);
+    return reached && !push->to.staged ? engine : WEFT_ENGINE_COPY;
+}
+
+/* `push` is NULL on a member that only receives. Meeting by kernels would take copy engines a
+ * multiprocessor, and longer: 2150 us instead of 2120 for shards of 256 MiB on four H200s. */
+static int exchange_by(const struct weft_on_stream *on, const struct push *push,
+                       enum weft_engine engine) {
+    int rc = meet_members(on, WEFT_GPU_READY, engine);
+    if (rc == 0 && push)
+        rc = (engine == WEFT_ENGINE_SM ? push_by_kernel : push_by_engine)(on, push);
+    return rc ? rc : meet_members(on, WEFT_GPU_DONE, engine);
+}
+
+/* The own part goes on beside the rest: nobody else writes there. */
+static int exchange_beside(const struct weft_on_stream *on, const struct push *push) {
+    weft_cu_stream beside;
+    int rc = weft_gpu_lane_fork(weft_device.gpu, on->stream, &beside);
+    if (rc)
+        return rc;
+    rc = push_to(on, push, on->team->my_pe, beside);
+    rc = rc ? rc : exchange_by(on, push, WEFT_ENGINE_COPY);
+    int joined = weft_gpu_lane_join(weft_device.gpu, on->stream);
+    return rc ? rc : joined;
+}
+
+static int exchange_pushes(const struct weft_on_stream *on, const struct push *push,
+                           enum weft_engine engine) {
+    bool has_own = engine != WEFT_ENGINE_SM && push &&
+                   weft_stream_array_of(on, &push->to.all, on->team->my_pe) !=
+                       weft_array_at(&push->from, on->team->my_pe);
+    return has_own ? exchange_beside(on, push) : exchange_by(on, push, engine);
+}
+
+int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_plan *plan,
+                          const struct weft_stream_arrays *to, const void *source) {
+    int me = on->team->my_pe;
+    struct push push = {
+        .to = *to, .from = {(char *)source, plan->source_block, NULL}, .bytes = plan->pieces.bytes};
+    push.to.all.first += me * plan->dest_block;
+    return exchange_pushes(on, weft_plan_sends(plan, me) ? &push : NULL, engine_of(&push));
+}
+
+/* --- Folding --------------------------------------------------------------------------------- */
+
+static int launch_fold(const struct weft_on_stream *on, struct weft_fold_task *task,
+                       size_t elem_bytes) {
+    size_t vectors = task->nelems * elem_bytes / 16 + 1;
+    size_t blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
+    size_t most = 2 * (size_t)weft_device.gpu->sms;
+    void *arguments[] = {task, NULL};
+    if (task->nelems == 0)
+        return 0;
+    return weft_gpu_launch(WEFT_KERNEL_weftk_fold, (unsigned)(blocks < most ? blocks : most),
+                           WEFT_FOLD_THREADS, on->stream, arguments);
+}
+
+static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *task,
+                        size_t elem_bytes) {
+    if (!weft_device_reaches(task->sources.first) || !weft_device_reaches(task->dests.first))
+        return weft_fail(-ENOTSUP,
+                         "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
+                         weft_device.gpu->name);
+    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+    rc = rc ? rc : launch_fold(on, task, elem_bytes);
+    return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
+}
+
+/* Of all members' sources into all members' dests, whole. */
+static struct weft_fold_task task_of(const struct weft_on_stream *on,
+                                     const struct weft_stream_reduced *reduced) {
+    int n = on->team->npes;
+    struct weft_reduction reduction = reduced->reduction;
+    return (struct weft_fold_task){.sources = reduced->from.all,
+                                   .dests = reduced->to.all,
+                                   .nelems = reduced->nelems,
+                                   .nsources = n,
+                                   .ndests = n,
+                                   .op = reduction.op,
+                                   .number = reduction.number,
+                                   .divisor = reduction.average ? n : 0};
+}
+
+/* Elements [first, first + nelems) of each block of the own source, side by side in `piece`. */
+static int bring_piece(const struct weft_on_stream *on, const struct weft_stream_reduced *reduced,
+                       char *piece, size_t block_bytes, size_t first, size_t nelems) {
+    size_t elem = reduced->elem_bytes;
+    const char *source = weft_stream_array_of(on, &reduced->from.all, on->team->my_pe);
+    int rc = 0;
+    for (size_t block = 0; block < reduced->times && rc == 0; block++)
+        rc = weft_gpu_copy(piece + block * block_bytes,
+                           source + (block * reduced->nelems + first) * elem, nelems * elem,
+                           WEFT_TO_HOST, on->stream);
+    return rc;
+}
+
+/* Where GPUs do not reach each other's arrays: each member copies its source to memory of the host,
+ * and folds what all have brought for its own dest. Pieces come in two halves in turns: who has
+ * come to the next meeting reads the half before no more. */
+static int fold_staged(const struct weft_on_stream *on, const struct weft_stream_reduced *reduced) {
+    struct weft_device_area area;
+    int me = on->team->my_pe, rc = weft_device_area(&area, on->team);
+    size_t elem = reduced->elem_bytes, half = area.bytes / 2;
+    size_t block = half / reduced->times / 128 * 128, step = block / elem;
+    char *own = weft_stream_array_of(on, &area.all, me),
+         *dest = weft_stream_array_of(on, &reduced->to.all, me);
+    struct weft_fold_task task = task_of(on, reduced);
+    task.ndests = 1;
+    for (size_t first = 0, turn = 0; first < reduced->nelems && rc == 0; first += step, turn++) {
+        task.nelems = reduced->nelems - first < step ? reduced->nelems - first : step;
+        task.sources = area.all;
+        task.sources.first += turn % 2 * half + (reduced->times > 1 ? (size_t)me * block : 0);
+        task.dests = (struct weft_array){.first = dest + first * elem};
+        rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
+        rc = rc ? rc : weft_stream_sync(on->team, on->stream);
+        rc = rc ? rc : launch_fold(on, &task, elem);
+    }
+    return rc ? rc : weft_stream_sync(on->team, on->stream);
+}
+
+/* This member's share of all members' arrays: a chunk that it folds for all, or what it alone gets.
+ */
+static void take_share(struct weft_fold_task *task, const struct weft_on_stream *on,
+                       const struct weft_stream_reduced *reduced) {
+    size_t elem = reduced->elem_bytes, nelems = reduced->nelems, grain = weft_split_grain(elem);
+    int me = on->team->my_pe, npes = on->team->npes;
+    bool scatter = reduced->times > 1;
+    size_t first = scatter ? nelems * (size_t)me : weft_split_begin(nelems, grain, me, npes);
+    task->sources.first += first * elem;
+    if (scatter) {
+        task->dests = (struct weft_array){.first = weft_stream_array_of(on, &reduced->to.all, me)};
+        task->ndests = 1;
+    } else {
+        task->dests.first += first * elem;
+        task->nelems = weft_split_begin(nelems, grain, me + 1, npes) - first;
+    }
+}
+
+int weft_stream_meet_fold(const struct weft_on_stream *on,
+                          const struct weft_stream_reduced *reduced) {
+    if (reduced->to.staged || reduced->from.staged)
+        return fold_staged(on, reduced);
+    struct weft_fold_task task = task_of(on, reduced);
+    take_share(&task, on, reduced);
+    return fold_between(on, &task, reduced->elem_bytes);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The general way of a collective on a stream: a meeting, the work by whichever engine, a meeting.
+ * It takes any memory that CUDA can copy, and GPUs that do not reach each other's. */
+#ifndef WEFT_COLL_ON_STREAM_MEET_H
+#define WEFT_COLL_ON_STREAM_MEET_H
+
+#include "coll/stream_call.h"
+
+/* A plan whose blocks are one piece each; `to` are the members' dests. */
+int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_plan *plan,
+                          const struct weft_stream_arrays *to, const void *source);
+
+/* Both arrays of a reduction on all members; source has `times` the elements of dest. */
+struct weft_stream_reduced {
+    struct weft_stream_arrays to, from;
+    size_t nelems, elem_bytes, times;
+    struct weft_reduction reduction;
+};
+int weft_stream_meet_fold(const struct weft_on_stream *on,
+                          const struct weft_stream_reduced *reduced);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A team's call on a stream, and its arrays on all members. */
+#ifndef WEFT_COLL_STREAM_CALL_H
+#define WEFT_COLL_STREAM_CALL_H
+
+#include "device/stream.h"
+#include "coll/plan.h"
+
+/* Between weft_on_stream_begin and _end. */
+struct weft_on_stream {
+    const struct weft_team *team;
+    weft_cu_stream stream;
+    struct weft_gpu_scope scope;
+};
+
+/* An array as this GPU reaches it on all members, in their places (weft_team_place). */
+struct weft_stream_arrays {
+    struct weft_array all;
+    bool staged; /* in GPU memory that not every GPU of the job reaches: the same on all members */
+};
+
+static inline char *weft_stream_array_of(const struct weft_on_stream *on,
+                                         const struct weft_array *all, int member) {
+    return weft_array_at(all, weft_team_place(on->team, member));
+}
+
+#endif
