@@ -177,11 +177,18 @@ $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CXX,$<)$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
+# Kernels of tests that run on real GPUs: the image lies beside the program.
+TEST_KERNELS := $(if $(NVCC),$(BUILD)/tests/gpu/stress.fatbin)
+tests: $(if $(filter * gpu,$(TEST_ROOMS)),$(TEST_KERNELS))
+$(BUILD)/tests/gpu/%.fatbin: tests/gpu/%/kernels.cu
+	@mkdir -p $(@D)
+	$(call quiet,NVCC,$@)$(NVCC) $(CUDA_FLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/tests-gpu-$*.fatbin.d -fatbin $< -o $@
+
 # The pretended CUDA driver (tests/gpu/driver/call.h): beside it the library finds kernels where no
 # CUDA compiler has made any. Kernels are compiled for the host, and made known to the driver.
 DRIVER_DIR := $(BUILD)/tests/gpu/driver
 DRIVER     := $(DRIVER_DIR)/libcuda.so.1 $(DRIVER_DIR)/libweft_cuda.so
-DRIVER_CU  := $(wildcard src/*/*.cu tests/gpu/driver/*.cu)
+DRIVER_CU  := $(wildcard src/*/*.cu tests/gpu/driver/*.cu tests/gpu/*/kernels.cu)
 DRIVER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/gpu/driver/*.c)) \
               $(DRIVER_CU:%.cu=$(BUILD)/obj/tests/gpu/driver/%.o)
 tests: $(if $(NO_GPU),,$(if $(filter * gpu,$(TEST_ROOMS)),$(DRIVER)))
@@ -192,7 +199,7 @@ $(BUILD)/obj/tests/gpu/driver/%.cc: %.cu Makefile
 	   grep -o '__global__ *void *\w*' | sed 's/.* \(\w*\)/KERNEL(\1)/'; } > $@
 $(BUILD)/obj/tests/gpu/driver/%.o: $(BUILD)/obj/tests/gpu/driver/%.cc
 	$(call quiet,CXX,$<)$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -fvisibility=hidden -ffp-contract=off \
-	    -I. -Isrc -Itests/gpu/driver -c $< -o $@
+	    -I. -Isrc -Itests -Itests/gpu/driver -c $< -o $@
 $(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CXX) -shared $(SANFLAGS) -Wl,-soname,libcuda.so.1 $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
@@ -328,6 +335,14 @@ PART ?= 1 2 3 4
 check-gpu: ## run the tests of GPUs with this machine's CUDA driver; PART=2 runs one part
 	$(PARALLEL) all tests
 	@for part in $(PART); do timeout 480 tests/prove.sh -g $(BUILD):$$part || exit; done
+
+# Some minutes with a GPU for each of PES; STRESS says what and how often (tests/gpu/stress.c).
+STRESS ?= all_reduce:1e6 all_reduce_graphs:1e6 mixed:2e5:4:64K mixed_graphs:2e5:4:4M mixed_wrap:1e5 \
+          all_reduce:1e4:4:4M all_gather:1e4:4:4M reduce_scatter:1e4:4:4M all_to_all:1e4:4:4M \
+          broadcast:1e4:4:4M mixed:100:4:256M torn:1e10 torn8:1e9
+.PHONY: check-gpu-all
+check-gpu-all: check-gpu ## the same, and collectives by the million and 10^10 packets, checked by the GPUs
+	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/tests/gpu/stress $(STRESS)
 
 # The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too. Each
 # of the parts takes at most 60 minutes on two idle processors, builds included (tests/costs.txt).
