@@ -2,7 +2,8 @@
 /* A team's barrier: everybody stores the epoch into its own word at every member, and waits for
  * those of all members in its own memory. One way over the link, and no atomic.
  *
- * Epochs only grow, so a member that is ahead does no harm, and a graph may replay it. */
+ * Epochs only grow, and 64 bits never wrap, so a member that is ahead does no harm, and a graph may
+ * replay it. */
 #include "transport/gpu_spin.cuh"
 #include "transport/gpu_word.h"
 
@@ -14,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
     /* The fence is the release of all stores; behind the load, so that both take their time
      * together. */
-    uint32_t epoch = weft_ld_relaxed_sys(&mine->epoch);
+    uint64_t epoch = weft_ld_relaxed_sys(&mine->epoch);
     weft_fence_sys();
     epoch++;
     for (int i = id; i < n; i += count) {
@@ -23,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
     }
     struct weft_spin spin = {};
     for (int i = id; i < n; i += count)
-        while ((int32_t)(weft_ld_acquire_sys(&mine->arrived[i]) - epoch) < 0)
+        while (weft_ld_acquire_sys(&mine->arrived[i]) < epoch)
             if (!weft_spin(&spin, abort))
                 break;
     weft_block_sync(); /* all threads have read the epoch; before the wait this took 0.1 us more */

@@ -39,10 +39,10 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
  * before it is visible behind it. `words` are those of the members. */
 #define WEFT_GPU_MEMBERS_MAX 1024
 struct weft_gpu_team_words {
-    uint32_t epoch; /* of the barrier; this GPU's own, kept in its memory so
-                       that captured graphs replay */
-    uint32_t pad[31];
-    uint32_t arrived[WEFT_GPU_MEMBERS_MAX]; /* set by member i: the epoch it has come to */
+    uint64_t epoch; /* of the barrier; this GPU's own, kept in its memory so
+                       that captured graphs replay; never wraps */
+    uint64_t pad[15];
+    uint64_t arrived[WEFT_GPU_MEMBERS_MAX]; /* set by member i: the epoch it has come to */
     uint32_t ready[WEFT_GPU_MEMBERS_MAX];   /* 1: member i has begun its call; reset by the owner */
     uint32_t done[WEFT_GPU_MEMBERS_MAX];    /* 1: member i has ended its part */
     uint16_t places[WEFT_GPU_MEMBERS_MAX];  /* where arrays need them; this GPU's own */

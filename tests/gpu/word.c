@@ -301,6 +301,29 @@ static void team_rounds(bool meets, const char *name) {
     shmem_barrier_all();
 }
 
+/* One that is far behind has not arrived, whatever the low halves of the epochs say. */
+static void far_behind(struct weft_gpu_team_words *mine) {
+    tap_case("a barrier waits for members that are billions of epochs behind");
+    static const uint64_t epochs[] = {INT32_MAX, UINT32_MAX, (uint64_t)1 << 40};
+    struct weft_gpu_team_words words = {0};
+    for (int i = 0; i < 3; i++) {
+        words.epoch = epochs[i];
+        gpu_write(mine, &words, sizeof words);
+        shmem_barrier_all();
+        if (me == 0) {
+            INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0]));
+            usleep(1000);
+            EXPECT(npes == 1 || !is_done(streams[0]), "passed epoch %llu alone",
+                   (unsigned long long)epochs[i]);
+        }
+        shmem_barrier_all();
+        if (me != 0)
+            INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0]));
+        inside_synchronize(streams[0]);
+        shmem_barrier_all();
+    }
+}
+
 static void teams(void) {
     struct weft_gpu_team_words *mine = inside_malloc(sizeof *mine);
     team.words.first = weft_device_near(mine, 1, 0);
@@ -312,6 +335,7 @@ static void teams(void) {
     team_rounds(false, "barriers of kernels");
     team_rounds(true, "meetings of stream memory operations");
     team_rounds(false, "barriers again");
+    far_behind(mine);
 }
 
 int main(void) {
