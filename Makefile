@@ -165,7 +165,7 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 # What a test has in a folder of its own name is part of it.
 TEST_ROOMS ?= *
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.c))))
-CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(wildcard $(TEST_ROOMS:%=tests/%/*.cc)))
+CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.cc))))
 INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
@@ -173,6 +173,7 @@ $(INNER_TESTS): $(LIB_OBJ)
 $(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS)
+$(BUILD)/tests/gpu/%: private ALL_CXXFLAGS += -Isrc -Wno-pedantic
 $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CXX,$<)$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)

@@ -131,6 +131,11 @@ WEFT_DEVICE uint64_t weft_globaltimer(void) {
 /* Lets others have the processor: nothing to do for a GPU. */
 WEFT_DEVICE void weft_spin_yield(void) {}
 
+/* Rests for so long, or up to twice as long; a millisecond at most. */
+WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
+    asm volatile("nanosleep.u32 %0;" ::"r"(ns));
+}
+
 WEFT_DEVICE void weft_trap(void) {
     asm volatile("trap;");
 }
@@ -165,6 +170,9 @@ WEFT_DEVICE void weft_trap(void) {
 /* And it may run the threads of a launch (WEFT_HOST_THREADS), and more of them while one waits. */
 #ifndef WEFT_HOST_YIELD
 #define WEFT_HOST_YIELD() sched_yield()
+#endif
+#ifndef WEFT_HOST_REST
+#define WEFT_HOST_REST(ns) ((void)(ns), WEFT_HOST_YIELD())
 #endif
 #ifndef WEFT_SHARED
 #define WEFT_SHARED(type, name, count) static thread_local type name[count]
@@ -252,6 +260,10 @@ WEFT_DEVICE uint64_t weft_globaltimer(void) {
 
 WEFT_DEVICE void weft_spin_yield(void) {
     WEFT_HOST_YIELD();
+}
+
+WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
+    WEFT_HOST_REST(ns);
 }
 
 WEFT_DEVICE void weft_trap(void) {

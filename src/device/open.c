@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
 #include "device/device.h"
 
@@ -27,6 +28,9 @@ static void facts_take(const struct device_facts *all, size_t *slot_bytes) {
             weft_device.gpu->granularity = all[pe].granularity;
     }
     weft_gpu_rescue_take_turns(before, weft_device.neighbours);
+    /* Words of teams lie in memory of the host where some are staged (words.c). */
+    bool rests = weft_device.staged || weft_device.neighbours > 1;
+    weft_gpu_abort.rest_ns = rests ? WEFT_GPU_REST_NS : 0;
 }
 
 /* Those that this PE cannot do without. */

@@ -155,7 +155,7 @@ static void words_register(_Atomic uint32_t *abort) {
         weft_gpu_unregister(page);
         munmap(own, weft_page_bytes());
     } else {
-        weft_gpu_abort = (struct weft_gpu_abort){(const uint32_t *)abort, own};
+        weft_gpu_abort = (struct weft_gpu_abort){.word = (const uint32_t *)abort, .gave_up = own};
         rescue.registered = true;
     }
 }
@@ -166,7 +166,7 @@ static void words_unregister(void) {
     weft_gpu_unregister((void *)weft_page_down((uintptr_t)rescue.abort));
     weft_gpu_unregister(weft_gpu_abort.gave_up);
     munmap(weft_gpu_abort.gave_up, weft_page_bytes());
-    weft_gpu_abort = (struct weft_gpu_abort){NULL, NULL};
+    weft_gpu_abort = (struct weft_gpu_abort){.word = NULL};
     rescue.registered = false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A kernel that waits looks at its word as often as it can, and every 20 us at the abort word,
- * which lies in the host's memory. */
+/* A kernel that waits looks at its word as often as it can for 20 us, and then with rests that
+ * others can use; and every 20 us at the abort word, which lies in the host's memory. */
 #ifndef WEFT_TRANSPORT_GPU_SPIN_CUH
 #define WEFT_TRANSPORT_GPU_SPIN_CUH
 
@@ -11,10 +11,11 @@
 /* One wait; zero at the start. */
 struct weft_spin {
     uint32_t turns;
+    uint32_t rest_ns; /* between two turns; 0 at the start, unless the wait is to rest at once */
     uint64_t began, looked; /* ns; 0 while the wait is short */
 };
 
-enum { WEFT_SPIN_TURNS = 16, WEFT_SPIN_LOOK_NS = 20000 };
+enum { WEFT_SPIN_TURNS = 16, WEFT_SPIN_LOOK_NS = 20000, WEFT_SPIN_REST_NS = 100 };
 
 /* True if the word compares (SHMEM_CMP_*): the wait is over. */
 template <class Number> WEFT_DEVICE bool weft_spin_compares(int cmp, Number word, Number value) {
@@ -44,6 +45,8 @@ WEFT_DEVICE bool weft_spin_over(struct weft_gpu_abort abort) {
 
 /* A turn of a wait that has not ended; false when the kernel is to give up. */
 WEFT_DEVICE bool weft_spin(struct weft_spin *spin, struct weft_gpu_abort abort) {
+    if (spin->rest_ns | abort.rest_ns)
+        weft_nanosleep(abort.rest_ns ? abort.rest_ns : spin->rest_ns);
     if (++spin->turns % WEFT_SPIN_TURNS != 0)
         return true;
     weft_spin_yield();
@@ -53,6 +56,8 @@ WEFT_DEVICE bool weft_spin(struct weft_spin *spin, struct weft_gpu_abort abort) 
     if (now - spin->looked < WEFT_SPIN_LOOK_NS)
         return true;
     spin->looked = now;
+    if (spin->rest_ns == 0)
+        spin->rest_ns = WEFT_SPIN_REST_NS;
     return !weft_spin_over(abort);
 }
 

@@ -39,9 +39,14 @@ int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream
                            weft_gpu_warps(put->bytes / 16, BLOCK_MAX / 2), stream, arguments);
 }
 
+uint32_t weft_gpu_rest_ns(const void *word) {
+    return weft_gpu_memory_kind(word) == WEFT_MEMORY_DEVICE ? 0 : WEFT_GPU_REST_NS;
+}
+
 int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream) {
+    uint32_t rest_ns = weft_gpu_rest_ns(word);
     weft_gpu_rescue_note();
-    void *arguments[] = {&word, &cmp, &value, NULL};
+    void *arguments[] = {&word, &cmp, &value, &rest_ns, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_wait, 1, 1, stream, arguments);
 }
 

@@ -35,6 +35,10 @@ int weft_gpu_put_signal(const struct weft_put_signal *put, weft_cu_stream stream
 /* Holds the stream until the word of this PE compares (SHMEM_CMP_*), as unsigned 64-bit numbers. */
 int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream);
 
+/* How long a kernel rests between two looks at a word, if there are no other reasons: 0, or, of one
+ * in memory of the host, WEFT_GPU_REST_NS. */
+uint32_t weft_gpu_rest_ns(const void *word);
+
 /* A barrier of n members, me among them: no stream goes on before all have come; memory written
  * before it is visible behind it. `words` are those of the members. */
 #define WEFT_GPU_MEMBERS_MAX 1024

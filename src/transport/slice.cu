@@ -99,12 +99,13 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 }
 
 extern "C" __global__ void weftk_wait32(struct weft_gpu_abort abort, struct weft_gpu_word32 word,
-                                        int cmp, shmemx_number_t value) {
+                                        int cmp, shmemx_number_t value, uint32_t rest_ns) {
     if (weft_thread_index() != 0)
         return;
     const uint32_t *at = slice_find_word(&word);
     int64_t bound = slice_number(value);
     struct weft_spin spin = {};
+    spin.rest_ns = rest_ns;
     while (at && !weft_spin_compares(cmp, (int64_t)(int32_t)weft_ld_acquire_sys(at), bound) &&
            weft_spin(&spin, abort))
         continue;

@@ -10,8 +10,9 @@
 enum { WEFT_TRIAL_MEETINGS = 256 };
 #define WEFT_TRIAL_NS_MAX 3000000000u
 
-/* False when the trial is to end without a result. */
+/* False when the trial is to end without a result. No rests: additions are to meet. */
 WEFT_DEVICE bool trial_turn(struct weft_spin *spin, struct weft_gpu_abort abort) {
+    spin->rest_ns = abort.rest_ns = 0;
     return weft_spin(spin, abort) && weft_spin_ns(spin) < WEFT_TRIAL_NS_MAX;
 }
 

@@ -56,8 +56,9 @@ extern "C" __global__ void weftk_signal(struct weft_gpu_abort, uint64_t *word, u
 }
 
 extern "C" __global__ void weftk_wait(struct weft_gpu_abort abort, const uint64_t *word, int cmp,
-                                      uint64_t value) {
+                                      uint64_t value, uint32_t rest_ns) {
     struct weft_spin spin = {};
+    spin.rest_ns = rest_ns;
     if (weft_thread_index() == 0)
         while (!weft_spin_compares(cmp, weft_ld_acquire_sys(word), value) &&
                weft_spin(&spin, abort)) {
