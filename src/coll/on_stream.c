@@ -6,7 +6,6 @@
  * Where only this member's source is out of the kernel's reach, it is copied within reach first. */
 #include "coll/on_stream.h"
 #include <errno.h>
-#include "transport/gpu_rescue.h"
 #include "coll/on_stream_meet.h"
 #include "coll/stream_choice.h"
 
@@ -106,7 +105,6 @@ static int go_by_kernel(bool *done, const struct weft_on_stream *on,
         return rc;
     *done = true;
     rc = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
-    weft_gpu_rescue_note();
     return rc ? rc : family->launch(&channels, task, on->stream);
 }
 

@@ -37,7 +37,6 @@ static int meet_members(const struct weft_on_stream *on, enum weft_gpu_half half
         return rc;
     words.first += half == WEFT_GPU_READY ? offsetof(struct weft_gpu_team_words, ready)
                                           : offsetof(struct weft_gpu_team_words, done);
-    weft_gpu_rescue_note();
     return (engine == WEFT_ENGINE_SM ? meet_by_kernel : meet_by_engine)(on, words);
 }
 

@@ -9,6 +9,7 @@
 #include "base/privilege.h"
 
 struct weft_gpu_abort weft_gpu_abort;
+bool weft_gpu_waits;
 
 /* The loaded images, one a context, in the order of their loading. They change under the lock.
  * Readers take none: an entry is complete before it is in the list. */
@@ -143,12 +144,28 @@ static const struct loaded *image_current(void) {
     return loaded ? loaded : first;
 }
 
+/* Kernels that end whatever the peers do. Any other may wait for one.
+ */
+static const bool ends_alone[WEFT_KERNELS] = {
+    [WEFT_KERNEL_weftk_copy] = true,
+    [WEFT_KERNEL_weftk_copy_blocks] = true,
+    [WEFT_KERNEL_weftk_amo] = true,
+    [WEFT_KERNEL_weftk_signal] = true,
+    [WEFT_KERNEL_weftk_put_signal] = true,
+    [WEFT_KERNEL_weftk_copy_slice] = true,
+    [WEFT_KERNEL_weftk_put_slice_signal] = true,
+    [WEFT_KERNEL_weftk_signal32] = true,
+    [WEFT_KERNEL_weftk_try_atomics] = true,
+};
+
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments) {
     enum { ARGUMENTS_MAX = 16 };
     void *all[ARGUMENTS_MAX] = {&weft_gpu_abort};
     for (int i = 0; arguments[i]; i++)
         all[i + 1] = arguments[i];
+    if (!ends_alone[kernel])
+        __atomic_store_n(&weft_gpu_waits, true, __ATOMIC_RELAXED);
     return weft_cuda_check(weft_cuda.cuLaunchKernel(image_current()->functions[kernel], blocks, 1,
                                                     1, threads, 1, 1, 0, stream, all, NULL),
                            names[kernel]);

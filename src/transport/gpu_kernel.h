@@ -53,6 +53,10 @@ enum { WEFT_GPU_REST_NS = 500 };
 enum { WEFT_GPU_GAVE_UP, WEFT_GPU_TIMED_OUT, WEFT_GPU_TRAP_TURN, WEFT_GPU_TRAP_TURNS };
 extern struct weft_gpu_abort weft_gpu_abort;
 
+/* Work that may wait for a peer has been enqueued or captured: a kernel, of which weft_gpu_launch
+ * says so here, or stream memory operations (weft_gpu_rescue_note). Atomic. */
+extern bool weft_gpu_waits;
+
 /* Opens a GPU with its kernels: libweft_cuda.so, from beside libweft.so (or from the loader's
  * path), is loaded into the GPU's context once, and unloaded by the last close. Each open is closed
  * once, by any thread. -ENOSYS with text when it is not installed; then the GPU is not open either.
@@ -68,7 +72,7 @@ static inline unsigned weft_gpu_warps(size_t threads, unsigned most) {
 }
 
 /* Enqueues a kernel on a stream of the current context. `arguments` points to its arguments behind
- * the first, NULL behind the last. */
+ * the first, NULL behind the last. Sets weft_gpu_waits. */
 int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threads,
                     weft_cu_stream stream, void *const *arguments);
 

@@ -32,7 +32,7 @@ static struct {
     bool registered; /* the abort word's page and gave_up are */
     bool watching;
     _Atomic uint32_t *abort;
-    _Atomic bool stopping, noted, drained, over;
+    _Atomic bool stopping, drained, over;
     pthread_t watcher, releaser, drainer;
     pthread_mutex_t changing; /* of the list */
     struct words *list;
@@ -101,11 +101,15 @@ static void context_drain(uint64_t since_ns) {
         weft_boot_end_self("; the GPU has not stopped within 100 ms");
 }
 
+static bool work_may_wait(void) {
+    return __atomic_load_n(&weft_gpu_waits, __ATOMIC_RELAXED);
+}
+
 static void process_save(void) {
     uint64_t now_ns = weft_clock_ns(), since_ns = now_ns;
-    while (!rescue.noted && !rescue.stopping && !time_has_passed(since_ns, LEAVE_MS))
+    while (!work_may_wait() && !rescue.stopping && !time_has_passed(since_ns, LEAVE_MS))
         weft_clock_sleep_ms(1);
-    if (!rescue.noted)
+    if (!work_may_wait())
         return;
     context_drain(weft_clock_ns());
     if (kernel_has_trapped())
@@ -182,7 +186,8 @@ int weft_gpu_rescue_open(const struct weft_gpu *gpu, _Atomic uint32_t *abort) {
     rescue.gpu = gpu;
     rescue.abort = abort;
     rescue.process = getpid();
-    rescue.stopping = rescue.noted = rescue.drained = rescue.over = false;
+    rescue.stopping = rescue.drained = rescue.over = false;
+    __atomic_store_n(&weft_gpu_waits, false, __ATOMIC_RELAXED);
     words_register(abort);
     int error = weft_thread_start(&rescue.watcher, rescue_watch_main, NULL);
     if (error) {
@@ -236,5 +241,5 @@ int weft_gpu_rescue_add(uint32_t *first, size_t count) {
 }
 
 void weft_gpu_rescue_note(void) {
-    atomic_store_explicit(&rescue.noted, true, memory_order_relaxed);
+    __atomic_store_n(&weft_gpu_waits, true, __ATOMIC_RELAXED);
 }

@@ -47,7 +47,8 @@ void weft_gpu_rescue_take_turns(int turn, int turns);
 int weft_gpu_rescue_add(uint32_t *first, size_t count);
 
 /* Work that may wait for a peer, a kernel or a stream memory operation, is about to be enqueued or
- * captured. One store. A process that never says so is left to itself when the job is over. */
+ * captured; weft_gpu_launch says so of its kernels. One store. A process that never says so is left
+ * to itself when the job is over. */
 void weft_gpu_rescue_note(void);
 
 #endif

@@ -3,7 +3,6 @@
  * for what there is at most. */
 #include "transport/gpu_slice.h"
 #include "transport/gpu_kernel.h"
-#include "transport/gpu_rescue.h"
 #include "transport/gpu_word.h"
 
 enum {
@@ -55,7 +54,6 @@ int weft_gpu_write32(int32_t *word, int32_t value, weft_cu_stream stream) {
 int weft_gpu_wait32(const struct weft_gpu_word32 *word, int cmp, shmemx_number_t value,
                     weft_cu_stream stream) {
     uint32_t rest_ns = weft_gpu_rest_ns(word->words);
-    weft_gpu_rescue_note();
     void *arguments[] = {(void *)word, &cmp, &value, &rest_ns, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_wait32, 1, 1, stream, arguments);
 }

@@ -45,7 +45,6 @@ uint32_t weft_gpu_rest_ns(const void *word) {
 
 int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream stream) {
     uint32_t rest_ns = weft_gpu_rest_ns(word);
-    weft_gpu_rescue_note();
     void *arguments[] = {&word, &cmp, &value, &rest_ns, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_wait, 1, 1, stream, arguments);
 }
@@ -53,7 +52,6 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
 int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream) {
-    weft_gpu_rescue_note();
     void *arguments[] = {&words, &me, &n, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_barrier, 1, weft_gpu_warps((size_t)n, BLOCK_MAX),
                            stream, arguments);
@@ -182,7 +180,6 @@ int weft_gpu_pad(enum weft_pad_op op, const struct weft_pad *pad, int peer, weft
         [WEFT_PAD_BARRIER] = WEFT_KERNEL_weftk_pad_barrier,
     };
     bool all = op == WEFT_PAD_BARRIER;
-    weft_gpu_rescue_note();
     void *arguments[] = {(void *)pad, all ? NULL : &peer, NULL};
     return weft_gpu_launch(kernels[op], 1, all ? weft_gpu_warps((size_t)pad->n, BLOCK_MAX) : 1,
                            stream, arguments);
