@@ -14,11 +14,17 @@ WEFT_DEVICE uint64_t weft_channel_epoch_begin(const uint64_t *word) {
     return weft_gpu_epoch_after(weft_ld_relaxed_sys(word));
 }
 
-/* By all threads of the block, which have all begun then. The kernel's end orders the store. */
-WEFT_DEVICE void weft_channel_epoch_end(uint64_t *word, uint64_t epoch) {
-    weft_block_sync();
+/* Counts the call, by the block's first thread, behind a sync that all have come to with their
+ * epoch in hand. The kernel's end orders the store. */
+WEFT_DEVICE void weft_channel_epoch_store(uint64_t *word, uint64_t epoch) {
     if (weft_block_thread() == 0)
         weft_st_relaxed_sys(word, epoch);
+}
+
+/* The same with the sync. */
+WEFT_DEVICE void weft_channel_epoch_end(uint64_t *word, uint64_t epoch) {
+    weft_block_sync();
+    weft_channel_epoch_store(word, epoch);
 }
 
 #endif

@@ -27,7 +27,15 @@
     X(weftk_pad_put) /* transport/pad.cu: PyTorch's signal pads */                    \
     X(weftk_pad_wait)                                                                 \
     X(weftk_pad_barrier)                                                              \
-    X(weftk_meet) /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */         \
+    X(weftk_meet)        /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */  \
+    X(weftk_ll_exchange) /* coll/ll.cu: small collectives by packets */               \
+    X(weftk_ll_broadcast)                                                             \
+    X(weftk_ll_sum_f32)                                                               \
+    X(weftk_ll_sum_f64)                                                               \
+    X(weftk_ll_sum_bf16)                                                              \
+    X(weftk_ll_sum_f16)                                                               \
+    X(weftk_ll_sum_u32)                                                               \
+    X(weftk_ll_sum_u64)                                                               \
     X(weftk_fold) /* coll/fold.cu: reduces members' arrays, all types and operations */
 
 enum weft_gpu_kernel {

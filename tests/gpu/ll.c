@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: small collectives by packets, launched directly: all-gather, all-to-all, all-reduce,
+ * reduce-scatter of every number that they take, and broadcast, at sizes around their limits, at
+ * any address, in place, of several teams, mixed, in graphs that are replayed, and while the flags
+ * of packets come round. Bits are the host's. PEs: 2 3 5 */
+#include <shmemx.h>
+#include "inside.h"
+#include "graph.h"
+#include "coll/elements.h"
+#include "coll/ll.h"
+#include <math.h>
+
+enum { ROOM = 4 << 20, AROUND = 64, MEMBERS = 16 };
+
+static char *dests, *sources; /* ROOM bytes of the device heap */
+
+/* A team's channels, as this member has them. */
+struct side {
+    const char *name;
+    struct weft_gpu_channels all, directed;
+};
+enum { SIDES = 3 };
+static struct side sides[SIDES]; /* without channels where this PE is no member */
+
+static void side_fill(struct side *side, const char *name, shmem_team_t handle) {
+    const struct weft_team *team = weft_team_find(handle);
+    side->name = name;
+    if (handle == SHMEM_TEAM_INVALID || team->npes < 2)
+        return;
+    INSIDE(weft_device_channels(&side->all, team, WEFT_FORM_LL));
+    INSIDE(weft_device_channels(&side->directed, team, WEFT_FORM_DIRECTED));
+}
+
+static void sides_make(void) {
+    shmem_team_t strided, list = SHMEM_TEAM_INVALID;
+    int pes[3] = {npes - 1, 0, npes / 2}, count = npes < 3 ? npes : 3;
+    side_fill(&sides[0], "all", SHMEM_TEAM_WORLD);
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 1, 2, npes / 2, NULL, 0, &strided);
+    side_fill(&sides[1], "every second", strided);
+    if (me == pes[0] || me == pes[1] || (count > 2 && me == pes[2]))
+        shmemx_team_create(pes, count, 0, &list);
+    side_fill(&sides[2], "a list", list);
+}
+
+/* --- Calls ------------------------------------------------------------------------------------ */
+
+/* The key of what member i has for member k. */
+static uint64_t key_of(uint64_t key, int i, int k) {
+    return (key * MEMBERS + (uint64_t)i) * MEMBERS + (uint64_t)k;
+}
+
+/* Offsets of both arrays: like the words' in one call of two. */
+static char *place(char *array, uint64_t key) {
+    return array + AROUND + (gpu_draw(key, 2) ? gpu_draw(key + 1, 16) : 0);
+}
+
+static void expect_around(const char *dest, size_t bytes) {
+    gpu_expect_poison(dest - AROUND, AROUND, "before the destination");
+    gpu_expect_poison(dest + bytes, AROUND, "behind the destination");
+}
+
+/* All-gather, or all-to-all. */
+static void exchange(const struct side *side, size_t bytes, bool same, uint64_t key) {
+    int own = side->all.me, n = side->all.n;
+    size_t all = bytes * (size_t)n;
+    char *dest = place(dests, key * 4), *source = place(sources, key * 4 + 2);
+    gpu_poison(dest - AROUND, all + 2 * AROUND);
+    if (gpu_draw(key * 4 + 3, 3) == 0) /* in place */
+        source = dest + (same ? bytes * (size_t)own : 0);
+    for (int k = 0; k < (same ? 1 : n); k++)
+        gpu_write(source + bytes * (size_t)k, gpu_data(bytes, key_of(key, own, k)), bytes);
+    struct weft_gpu_collective task = {.source = source,
+                                       .dest = dest,
+                                       .bytes = bytes,
+                                       .source_step = same ? 0 : bytes,
+                                       .dest_step = bytes};
+    INSIDE(weft_ll_exchange(&side->all, &task, gpu_stream));
+    gpu_drain(gpu_stream);
+    for (int i = 0; i < n; i++)
+        gpu_expect(dest + bytes * (size_t)i, gpu_data(bytes, key_of(key, i, same ? 0 : own)), bytes,
+                   "%s of %s, %zu bytes of %d", same ? "all-gather" : "all-to-all", side->name,
+                   bytes, i);
+    expect_around(dest, all);
+}
+
+static void broadcast(const struct side *side, size_t bytes, uint64_t key) {
+    int root = (int)gpu_draw(key * 4 + 3, (uint64_t)side->all.n);
+    char *dest = place(dests, key * 4), *source = place(sources, key * 4 + 2);
+    gpu_poison(dest - AROUND, bytes + 2 * AROUND);
+    gpu_write(source, gpu_data(bytes, key_of(key, side->all.me, 0)), bytes);
+    struct weft_gpu_collective task = {
+        .source = source, .dest = dest, .bytes = bytes, .root = root};
+    INSIDE(weft_ll_broadcast(&side->directed, &task, gpu_stream));
+    gpu_drain(gpu_stream);
+    gpu_expect(dest, gpu_data(bytes, key_of(key, root, 0)), bytes, "broadcast in %s of %zu bytes",
+               side->name, bytes);
+    expect_around(dest, bytes);
+}
+
+/* --- Reductions ------------------------------------------------------------------------------- */
+
+struct number {
+    const char *name;
+    enum weft_number number;
+    weft_dtype dtype;
+    size_t bytes;
+};
+static const struct number numbers[] = {
+    {"f32", WEFT_NUMBER_FLOAT, WEFT_F32, 4},  {"f64", WEFT_NUMBER_DOUBLE, WEFT_F64, 8},
+    {"bf16", WEFT_NUMBER_BF16, WEFT_BF16, 2}, {"f16", WEFT_NUMBER_F16, WEFT_F16, 2},
+    {"i32", WEFT_NUMBER_I32, WEFT_I32, 4},    {"i64", WEFT_NUMBER_I64, WEFT_I64, 8},
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+/* Numbers of very different sizes, so that another order gives other bits. */
+static void fill_numbers(void *to, const struct number *it, size_t nelems, uint64_t key) {
+    gpu_fill(to, nelems * it->bytes, key);
+    float *wide = malloc(nelems * sizeof *wide + 1);
+    for (size_t i = 0; i < nelems; i++) {
+        uint64_t bits = gpu_mix(gpu_seed ^ (key * 65536 + i));
+        wide[i] = ldexpf((float)(int32_t)bits, (int)(bits >> 40) % 14 - 36);
+        if (it->number == WEFT_NUMBER_DOUBLE)
+            ((double *)to)[i] = ldexp((double)(int64_t)bits, (int)(bits >> 3) % 50 - 63);
+    }
+    if (it->number == WEFT_NUMBER_FLOAT || it->bytes == 2)
+        weft_elements_narrow(to, it->dtype, wide, nelems);
+    free(wide);
+}
+
+/* Of what all members have for member k. */
+static void fold_on_host(void *to, const struct side *side, const struct number *it, size_t nelems,
+                         weft_op op, uint64_t key, int k) {
+    int n = side->all.n;
+    weft_matrix of[MEMBERS], dest = {to, 1, nelems, nelems, it->dtype};
+    for (int i = 0; i < n; i++) {
+        of[i] = dest;
+        of[i].data = malloc(nelems * it->bytes + 1);
+        fill_numbers(of[i].data, it, nelems, key_of(key, i, k));
+    }
+    weft_elements_reduce(&dest, of, n, op);
+    for (int i = 0; i < n; i++)
+        free(of[i].data);
+}
+
+/* All-reduce, or reduce-scatter. */
+static void reduce(const struct side *side, const struct number *it, size_t nelems, bool same,
+                   uint64_t key) {
+    static const weft_op ops[] = {WEFT_SUM, WEFT_AVG};
+    int own = side->all.me, n = side->all.n;
+    bool real = it->number != WEFT_NUMBER_I32 && it->number != WEFT_NUMBER_I64;
+    weft_op op = ops[real ? gpu_draw(key * 4 + 3, 2) : 0];
+    size_t bytes = nelems * it->bytes;
+    char *dest = place(dests, key * 4), *source = place(sources, key * 4 + 2);
+    char *expected = malloc(bytes + 1), *data = malloc(bytes + 1);
+    gpu_poison(dest - AROUND, bytes + 2 * AROUND);
+    bool in_place = gpu_draw(key * 4 + 1, 3) == 0;
+    for (int k = 0; k < (same ? 1 : n); k++) {
+        fill_numbers(data, it, nelems, key_of(key, own, k));
+        gpu_write(source + bytes * (size_t)k, data, bytes);
+    }
+    struct weft_gpu_collective task = {.source = source,
+                                       .dest = in_place ? source + (same ? 0 : bytes * (size_t)own)
+                                                        : dest,
+                                       .bytes = bytes,
+                                       .source_step = same ? 0 : bytes,
+                                       .op = WEFT_FOLD_SUM,
+                                       .number = it->number,
+                                       .divisor = op == WEFT_AVG ? n : 0};
+    INSIDE(weft_ll_reduce(&side->all, &task, gpu_stream));
+    gpu_drain(gpu_stream);
+    fold_on_host(expected, side, it, nelems, op, key, same ? 0 : own);
+    gpu_expect(task.dest, expected, bytes, "%s of %s, %zu %s",
+               same ? "all-reduce" : "reduce-scatter", side->name, nelems, it->name);
+    if (!in_place)
+        expect_around(dest, bytes);
+    free(expected);
+    free(data);
+}
+
+/* --- Cases ------------------------------------------------------------------------------------ */
+
+/* A size of the n-th of a row of calls: all small ones, then those about the limits of a thread's,
+ * a block's and the call's. */
+static size_t size_of(const struct side *side, int call) {
+    size_t most = weft_ll_bytes_max(&side->all), slot = side->all.slot_units * (size_t)8;
+    const size_t sizes[] = {255,  256,      257,      511,      512,      513,      1024, 4095,
+                            4097, slot - 1, slot + 1, 2 * slot, most / 2, most - 7, most};
+    return call < 200 ? (size_t)call + 1 : sizes[(size_t)call % (sizeof sizes / sizeof *sizes)];
+}
+enum { SIZES = 215 };
+
+/* Calls of all teams, every so many of the row, from another one in each run. */
+static void calls(const char *name, void (*call)(const struct side *, size_t bytes, uint64_t key)) {
+    tap_case(name);
+    for (int s = 0; s < SIDES; s++) {
+        int step = gpu_rounds(1, 6) * (s == 0 ? 1 : 5);
+        if (sides[s].all.n > 0)
+            for (int i = (int)gpu_draw((uint64_t)s, (uint64_t)step); i < SIZES; i += step)
+                call(&sides[s], size_of(&sides[s], i), (uint64_t)(s * SIZES + i));
+    }
+}
+
+static void all_gather(const struct side *side, size_t bytes, uint64_t key) {
+    exchange(side, bytes, true, key);
+}
+
+static void all_to_all(const struct side *side, size_t bytes, uint64_t key) {
+    exchange(side, bytes, false, key);
+}
+
+static const struct number *number_of(uint64_t key) {
+    return &numbers[gpu_draw(key + 5, NUMBERS)];
+}
+
+static void all_reduce(const struct side *side, size_t bytes, uint64_t key) {
+    const struct number *it = number_of(key);
+    reduce(side, it, bytes < it->bytes ? 1 : bytes / it->bytes, true, key);
+}
+
+static void reduce_scatter(const struct side *side, size_t bytes, uint64_t key) {
+    const struct number *it = number_of(key);
+    reduce(side, it, bytes < it->bytes ? 1 : bytes / it->bytes, false, key);
+}
+
+/* Packets of the other class are on their way, too. */
+static void mixed(const struct side *side, size_t bytes, uint64_t key) {
+    size_t most = weft_ll_bytes_max(&side->directed);
+    broadcast(side, bytes < most ? bytes : most, key);
+    if (gpu_draw(key, 3) == 0)
+        all_reduce(side, bytes, key);
+}
+
+int main(void) {
+    shmem_init();
+    inside_start();
+    dests = inside_malloc(ROOM);
+    sources = inside_malloc(ROOM);
+    sides_make();
+    calls("all-gather", all_gather);
+    calls("all-to-all", all_to_all);
+    calls("all-reduce", all_reduce);
+    calls("reduce-scatter", reduce_scatter);
+    calls("broadcasts of any root, and all-reduce between them", mixed);
+    return gpu_finish();
+}
