@@ -19,16 +19,23 @@ static const struct {
     {"all-to-all", {4 << 10, 1 << 20, 16 << 20, 64 << 20}}};
 
 /* A run measures one table, so that no run takes long: BENCH_TABLE names it. */
-enum table { CALLS, SMALL, LARGE, ORDINARY, TABLES };
-static const char *const table_names[TABLES] = {"calls", "small", "large", "ordinary"};
+enum table { CALLS, SMALL, LARGE, ORDINARY, WAYS, TABLES };
+static const char *const table_names[TABLES] = {"calls", "small", "large", "ordinary", "ways"};
 static const size_t SMALL_MAX = 1 << 20;
+
+/* Number k of the sizes of an operation, up to a 0: for choosing between ways, many of them. */
+static inline size_t size_number(enum table table, int operation, int k) {
+    if (table == WAYS)
+        return k <= 16 ? KIB << k : 0;
+    return operations[operation].bytes[k];
+}
 
 static inline enum table table_asked(void) {
     const char *asked = getenv("BENCH_TABLE");
     for (int table = 0; table < TABLES; table++)
         if (!asked || strcmp(asked, table_names[table]) == 0)
             return (enum table)table;
-    give_up("BENCH_TABLE", "is calls, small, large or ordinary");
+    give_up("BENCH_TABLE", "is calls, small, large, ordinary or ways");
     return CALLS;
 }
 
@@ -186,7 +193,8 @@ static inline void measure_graph(enqueue *call, const char *text, char *to, char
     meet();
 }
 
-static inline void measure_row(const struct collectives *library_has, char *to, char *from) {
+static inline void measure_row(const struct collectives *library_has, bool eagerly, char *to,
+                               char *from) {
     char text[96], eager[104];
     enqueue *call = library_has->call[args.operation];
     size_t per_pe = args.operation == REDUCE_SCATTER ? args.bytes / (size_t)npes : args.bytes;
@@ -198,7 +206,8 @@ static inline void measure_row(const struct collectives *library_has, char *to, 
     if (!call_checked(call, text, to, from))
         return;
     measure_graph(call, text, to, from);
-    row(eager, eager_us(call, eager_calls_for(args.bytes)), "us");
+    if (eagerly)
+        row(eager, eager_us(call, eager_calls_for(args.bytes)), "us");
     meet();
     call_checked(call, text, to, from);
 }
@@ -206,28 +215,29 @@ static inline void measure_row(const struct collectives *library_has, char *to, 
 /* Which rows are in a table: f32 at three sizes, in place and ordinary memory for bf16. */
 static inline bool is_wanted(enum table table, size_t size, bool f32, bool in_place) {
     bool some = size == (1 << 10) || size == (1 << 20) || size == (256 << 20);
-    if (table == ORDINARY)
+    if (table >= ORDINARY)
         return !f32 && !in_place;
     return (size <= SMALL_MAX) == (table == SMALL) && (!f32 || (some && !in_place));
 }
 
 static inline void measure_operation(const struct collectives *library_has, enum table table,
                                      char *to, char *from) {
-    for (const size_t *size = operations[args.operation].bytes; *size > 0; size++)
+    size_t size;
+    for (int k = 0; (size = size_number(table, args.operation, k)) > 0; k++)
         for (int in_place = 0; in_place <= (int)library_has->in_place[args.operation]; in_place++) {
-            args.bytes = *size, args.in_place = in_place;
-            if (is_wanted(table, *size, args.f32, in_place))
-                measure_row(library_has, to, from);
+            args.bytes = size, args.in_place = in_place;
+            if (is_wanted(table, size, args.f32, in_place))
+                measure_row(library_has, table != WAYS, to, from);
         }
 }
 
 /* Room for the largest row of a table, whose in place input lies in what is for results. */
 static inline size_t largest_of(enum table table, size_t (*bytes_of)(enum operation, size_t)) {
-    size_t most = 0;
+    size_t most = 0, size;
     for (int operation = 0; operation < OPERATIONS; operation++)
-        for (const size_t *size = operations[operation].bytes; *size > 0; size++)
-            if (is_wanted(table, *size, false, false)) {
-                size_t wanted = bytes_of((enum operation)operation, *size);
+        for (int k = 0; (size = size_number(table, operation, k)) > 0; k++)
+            if (is_wanted(table, size, false, false)) {
+                size_t wanted = bytes_of((enum operation)operation, size);
                 most = wanted > most ? wanted : most;
             }
     return most;
@@ -245,7 +255,7 @@ static inline size_t room_for_dest(enum table table) {
 /* All rows of a table. The arrays have the room that room_for_dest and room_for_source give. */
 static inline void measure_table(const struct collectives *library_has, enum table table, char *to,
                                  char *from) {
-    for (int f32 = 0; f32 <= (table != ORDINARY); f32++) {
+    for (int f32 = 0; f32 <= (table < ORDINARY); f32++) {
         args.f32 = f32;
         fill_elements(from, room_for_source(table));
         for (int operation = 0; operation < OPERATIONS; operation++) {

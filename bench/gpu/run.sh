@@ -6,13 +6,13 @@
 # Leaves JSON lines below RESULTS and prints a table with ratios. What is not installed is left out,
 # and the reason printed. Environment: ROUNDS (3); PES ("2 4", as far as there are GPUs; Weft alone is
 # measured with more PEs than GPUs); TABLES ("calls small large ordinary": collectives of up to 1 MiB, of
-# more, and on memory that is not symmetric), each of which compares all libraries; LIBRARIES ("weft
-# nvshmem nccl torch_symm_mem"); PATIENCE, seconds for one program (120); PYTHON (python3); CUDA_HOME.
-# NVLink multicast stays off everywhere.
+# more, and on memory that is not symmetric), each of which compares all libraries, and "ways", which
+# compares Weft's algorithms (WAYS); LIBRARIES ("weft nvshmem nccl torch_symm_mem"); PATIENCE, seconds for
+# one program (120); PYTHON (python3); CUDA_HOME. NVLink multicast stays off everywhere.
 set -eu
 build=$1 results=$2
 : "${ROUNDS:=3}" "${TABLES:=calls small large ordinary}" "${PATIENCE:=120}" "${PYTHON:=python3}"
-: "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}"
+: "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}" "${WAYS:=ll marked push ring meet}"
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}"
 export NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME="${NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME:-lo}"
@@ -86,6 +86,7 @@ run() { # library, PEs, round; of $BENCH_TABLE
     export BENCH_MEET
     case $1 in
     torch_symm_mem) set -- "$2" "$PYTHON" bench/gpu/torch_symm_mem.py ;;
+    weft,*) set -- "$2" env "${1#weft,}" "$bin/weft" ;;
     *) set -- "$2" "$bin/$1" ;;
     esac
     pes=$1
@@ -109,12 +110,25 @@ if [ -z "${PES:-}" ]; then
     echo "bench: there are $gpus GPUs here, and two are needed; what could be built was:$available" >&2
     exit 0
 fi
-compared_at() { # PEs; the libraries that are there and can run so
-    if [ "$1" -le "$gpus" ]; then
-        echo "$available"
-    else
-        echo "$available" | tr ' ' '\n' | grep '^weft$' || true
-    fi
+# The libraries that are there and can run on so many PEs, and Weft with other settings.
+compared_at() {
+    case $BENCH_TABLE,$available in
+    ways,*weft*)
+        echo weft
+        for way in $WAYS; do
+            echo "weft,SHMEMX_ALGORITHM=$way"
+        done
+        ;;
+    *,*weft*)
+        if [ "$1" -gt "$gpus" ]; then
+            echo weft
+        else
+            echo "$available"
+            [ "$BENCH_TABLE" != large ] || echo weft,SHMEMX_SMS=16
+        fi
+        ;;
+    *) echo "$available" ;;
+    esac
 }
 
 for BENCH_TABLE in $TABLES; do

@@ -155,7 +155,7 @@ static void measure_collectives(enum table table) {
         return;
     }
     measure_table(&symmetric, table, to, from);
-    if (table != LARGE || is_crowded()) /* small ones take no engine */
+    if (table != LARGE || is_crowded() || strcmp(library, "Weft") != 0)
         return;
     engine(SHMEMX_ENGINE_SM, "Weft, multiprocessors");
     measure_table(&symmetric, table, to, from);
@@ -163,11 +163,21 @@ static void measure_collectives(enum table table) {
     measure_table(&symmetric, table, to, from);
 }
 
+/* Other settings than a user's make a library of their own in the tables. */
+static const char *name_by_settings(void) {
+    static char name[64];
+    const char *algorithm = getenv("SHMEMX_ALGORITHM"), *sms = getenv("SHMEMX_SMS");
+    if (!algorithm && !sms)
+        return "Weft";
+    snprintf(name, sizeof name, "Weft, %s%s", algorithm ? algorithm : sms, algorithm ? "" : " SMs");
+    return name;
+}
+
 int main(void) {
     begin();
     shmem_init();
     peer = (me + 1) % npes;
-    library = "Weft";
+    library = name_by_settings();
     enum table table = table_asked();
     if (table == CALLS)
         measure_calls();

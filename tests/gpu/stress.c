@@ -365,6 +365,7 @@ static void run_collectives(void) {
              : phase.wraps ? " around the wrap"
                            : "",
              phase.least, phase.most, us);
+    tap_close_case();
     free_arrays();
 }
 
@@ -434,6 +435,7 @@ static void run_torn(uint64_t wanted, int width) {
              "%.3g packets of %d lanes' 16 bytes to the next PE, the link full: "
              "none torn, %.1f s",
              (double)torn.seen / width, width, seconds);
+    tap_close_case();
     shmem_barrier_all();
     shmem_free(packets.to);
     shmem_free(packets.acknowledged);
