@@ -47,11 +47,11 @@ WEFT_DEVICE void weft_copy_flight(Word *to, const Word *from, const Word *end, u
     WEFT_UNROLL
     for (int k = 0; k < flight; k++, next += step)
         if (all || next < end)
-            words[k] = *next;
+            words[k] = weft_ld_weak(next);
     WEFT_UNROLL
     for (int k = 0; k < flight; k++, from += step, to += step)
         if (all || from < end)
-            *to = words[k];
+            weft_st_weak(to, words[k]);
 }
 
 template <int flight, class Word>
@@ -67,7 +67,7 @@ WEFT_DEVICE void weft_copy_words(Word *to, const Word *from, size_t nwords,
 }
 
 template <class Word> WEFT_DEVICE void weft_copy_one(char *to, const char *from) {
-    *(Word *)to = *(const Word *)from;
+    weft_st_weak((Word *)to, weft_ld_weak((const Word *)from));
 }
 
 /* Less than a word at either end, in pieces as large as alignment and length allow. */

@@ -2,6 +2,7 @@
 /* PyTorch's signal pads, word for word as its kernels and Helion's use them: put takes the peer's
  * word for me from 0 to 1, wait takes mine from the peer from 1 to 0. All words are 0 again at the
  * end, so that graphs replay. */
+#include <stdio.h>
 #include "base/pad.h"
 #include "transport/gpu_spin.cuh"
 

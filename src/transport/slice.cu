@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies and signals whose numbers lie in memory: they are read when the kernel runs, so that a
  * graph may be replayed with other ones. */
+#include <stdio.h>
 #include "transport/gpu_copy.cuh"
 #include "transport/gpu_slice.h"
 #include "transport/gpu_spin.cuh"

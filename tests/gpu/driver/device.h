@@ -45,9 +45,55 @@
 #define gridDim   (kernel_place->blocks)
 
 static inline void __syncthreads() {
-    kernel_block_sync();
+    kernel_block_sync(false);
 }
-#define WEFT_HOST_YIELD() kernel_yield()
+static inline int __syncthreads_or(int mine) {
+    return kernel_block_sync(mine != 0);
+}
+
+/* Memory, which WEFT_FAKE_WEAK=1 makes weak. An access is of 1, 2, 4 or 8 bytes, or of two times 8,
+ * which arrive one by one. */
+#define WEFT_HOST_MEMORY
+template <class T> static inline T weft_host_load(const T *word, int order) {
+    T value = kernel_is_weak ? (T)kernel_load(word, sizeof *word) : __atomic_load_n(word, order);
+    return value;
+}
+template <class T> static inline void weft_host_store(T *word, T value, int order) {
+    if (kernel_is_weak)
+        kernel_store(word, value, sizeof *word, order);
+    else
+        __atomic_store_n(word, value, order);
+}
+static inline void weft_host_order(const void *word, int order) {
+    if (kernel_is_weak)
+        kernel_order(word, order);
+}
+
+template <class T> static inline T weft_host_load_weak(const T *from) {
+    if (!kernel_is_weak)
+        return *from;
+    union {
+        uint64_t words[(sizeof(T) + 7) / 8];
+        T value;
+    } loaded;
+    for (size_t at = 0; at < sizeof(T); at += 8)
+        loaded.words[at / 8] = kernel_load((const char *)from + at, sizeof(T) < 8 ? sizeof(T) : 8);
+    return loaded.value;
+}
+template <class T> static inline void weft_host_store_weak(T *to, T value) {
+    if (!kernel_is_weak) {
+        *to = value;
+        return;
+    }
+    union {
+        uint64_t words[(sizeof(T) + 7) / 8];
+        T value;
+    } stored = {};
+    stored.value = value;
+    for (size_t at = 0; at < sizeof(T); at += 8)
+        kernel_store((char *)to + at, stored.words[at / 8], sizeof(T) < 8 ? sizeof(T) : 8,
+                     __ATOMIC_RELAXED);
+}
 static inline void __nanosleep(unsigned ns) {
     struct timespec pause = {0, (long)ns};
     nanosleep(&pause, NULL);

@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "grid.h"
+#include "buffer.h"
 #include "fibre.h"
 #include "gpu.h"
+#include "space.h"
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* Turns of all threads without any progress before the host thread sleeps between them. */
-enum { SHARED_ALIGNMENT = 16, EAGER_TURNS = 64, NAP_NS = 50000 };
+/* Turns of all threads without any progress before the host thread sleeps between them. With weak
+ * memory: one access in so many lets another thread run first, and one in so many, or a turn, lets
+ * one store in so many arrive. */
+enum {
+    SHARED_ALIGNMENT = 16,
+    EAGER_TURNS = 64,
+    NAP_NS = 50000,
+    PREEMPT_IN = 8,
+    DRAIN_IN = 16,
+    ARRIVE_IN = 4
+};
 
 struct shared {
     const void *site; /* where it is declared */
@@ -21,13 +32,16 @@ struct block {
     unsigned alive, arrived; /* threads: not ended, and of them at the barrier */
     struct shared *shared;
     struct thread *threads;
+    uint32_t any; /* of the barrier that is open, and of the next one */
+    uint32_t next_any;
+    struct buffer buffer;
 };
 
 struct thread {
     struct kernel_place place; /* first: what kernel_place points to */
     struct fibre fibre;
     struct block *block;
-    enum { RUNS, POLLS, AT_BARRIER, ENDED } state;
+    enum { RUNS, POLLS, AT_BARRIER, ENDED } state; /* RUNS: another one was to have its turn */
 };
 
 struct grid {
@@ -40,21 +54,17 @@ struct grid {
     struct thread **runnable;
     size_t nrunnable;
     uint64_t random;
-    size_t polls; /* since somebody has last got ahead */
-    bool trapped;
+    size_t polls, turns; /* of this turn; turns since somebody has last got ahead */
+    bool trapped, weak;
 };
 
 static const struct kernel_place alone = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}};
 __thread const struct kernel_place *kernel_place = &alone;
+__thread bool kernel_is_weak;
 static unsigned resident[GPUS_MAX]; /* blocks of each GPU, by all streams */
 
 static struct thread *self(void) {
     return kernel_place == &alone ? NULL : (struct thread *)(uintptr_t)kernel_place;
-}
-
-static size_t draw(struct grid *grid, size_t limit) {
-    grid->random = grid->random * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (size_t)(grid->random >> 33) % limit;
 }
 
 /* --- Blocks --------------------------------------------------------------------------------------
@@ -81,7 +91,8 @@ static bool take_place(int gpu) {
 
 static void begin_block(struct grid *grid) {
     struct block *block = malloc(sizeof *block);
-    *block = (struct block){grid, grid->nthreads, 0, NULL, NULL};
+    *block = (struct block){.grid = grid, .alive = grid->nthreads};
+    block->buffer.random = &grid->random;
     block->threads = calloc(grid->nthreads, sizeof *block->threads);
     for (unsigned i = 0; i < grid->nthreads; i++) {
         struct thread *thread = &block->threads[i];
@@ -109,12 +120,22 @@ static void end_block(struct block *block) {
     free(block);
 }
 
+static bool is_own(const void *at, int gpu) {
+    pthread_mutex_lock(&driver_lock);
+    int owner = space_owner((uintptr_t)at);
+    pthread_mutex_unlock(&driver_lock);
+    return owner == gpu;
+}
+
 /* A thread that has ended is not waited for. */
 static void open_barrier(struct block *block) {
     struct grid *grid = block->grid;
     if (block->alive == 0 || block->arrived < block->alive)
         return;
     block->arrived = 0;
+    block->any = block->next_any;
+    block->next_any = 0;
+    buffer_publish(&block->buffer, is_own, grid->gpu);
     for (unsigned i = 0; i < grid->nthreads; i++)
         if (block->threads[i].state == AT_BARRIER) {
             block->threads[i].state = RUNS;
@@ -125,29 +146,36 @@ static void open_barrier(struct block *block) {
 /* --- The scheduler -------------------------------------------------------------------------------
  */
 
-static void end_thread(struct thread *thread) {
-    struct block *block = thread->block;
-    fibre_drop(&thread->fibre);
-    if (--block->alive == 0)
-        end_block(block);
-    else
-        open_barrier(block);
-}
-
-static void step(struct grid *grid) {
-    size_t i = draw(grid, grid->nrunnable);
-    struct thread *thread = grid->runnable[i];
+static void run_on(struct thread *thread) {
     if (!thread->fibre.stack)
         fibre_begin(&thread->fibre, run_thread, thread);
     thread->state = RUNS;
     kernel_place = &thread->place;
+    kernel_is_weak = thread->block->grid->weak;
     fibre_enter(&thread->fibre);
     kernel_place = &alone;
-    if (thread->state == POLLS) {
+    kernel_is_weak = false;
+}
+
+/* A block whose stores have not arrived goes on without threads. */
+static void end_thread(struct thread *thread) {
+    struct block *block = thread->block;
+    fibre_drop(&thread->fibre);
+    if (--block->alive > 0)
+        open_barrier(block);
+    else if (block->buffer.n == 0)
+        end_block(block);
+}
+
+static void step(struct grid *grid) {
+    size_t i = buffer_draw(&grid->random, grid->nrunnable);
+    struct thread *thread = grid->runnable[i];
+    run_on(thread);
+    if (thread->state == POLLS)
         grid->polls++;
+    if (thread->state == POLLS || thread->state == RUNS)
         return;
-    }
-    grid->polls = 0;
+    grid->polls = grid->turns = 0;
     grid->runnable[i] = grid->runnable[--grid->nrunnable];
     if (thread->state == ENDED)
         end_thread(thread);
@@ -155,17 +183,27 @@ static void step(struct grid *grid) {
         open_barrier(thread->block);
 }
 
-/* Where all threads wait, others shall run: other PEs, and other streams. */
-static void rest(const struct grid *grid) {
-    const struct timespec nap = {0, NAP_NS};
-    if (grid->nrunnable == 0 || grid->polls >= EAGER_TURNS * grid->nrunnable)
-        nanosleep(&nap, NULL);
-    else
-        sched_yield();
+static void let_arrive(struct grid *grid) {
+    for (unsigned b = 0; b < grid->begun; b++) {
+        struct block *block = grid->blocks[b];
+        if (!block || block->buffer.n == 0)
+            continue;
+        buffer_drain(&block->buffer, ARRIVE_IN);
+        if (block->alive == 0 && block->buffer.n == 0)
+            end_block(block);
+    }
 }
 
-static bool turn_is_over(const struct grid *grid) {
-    return grid->nrunnable == 0 || (grid->polls > 0 && grid->polls % grid->nrunnable == 0);
+/* All threads wait: others shall run, of other PEs and of other streams. */
+static void end_turn(struct grid *grid) {
+    const struct timespec nap = {0, NAP_NS};
+    grid->polls = 0;
+    if (grid->weak)
+        let_arrive(grid);
+    if (grid->turns++ < EAGER_TURNS)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
 }
 
 static void run_all(struct grid *grid) {
@@ -174,8 +212,8 @@ static void run_all(struct grid *grid) {
             begin_block(grid);
         if (grid->nrunnable > 0)
             step(grid);
-        if (turn_is_over(grid))
-            rest(grid);
+        if (grid->polls >= grid->nrunnable)
+            end_turn(grid);
     }
 }
 
@@ -199,6 +237,7 @@ bool grid_run(const struct kernel *kernel, const void *packed, int gpu, unsigned
         .kernel = kernel, .packed = packed, .gpu = gpu, .nblocks = nblocks, .nthreads = nthreads};
     grid.random = ((uint64_t)call_setting("WEFT_FAKE_SEED", 0) * 1000003 + (uint64_t)gpu) * 257;
     grid.random += launch;
+    grid.weak = call_setting("WEFT_FAKE_WEAK", 0) != 0;
     grid.blocks = calloc(nblocks, sizeof(struct block *));
     grid.runnable = calloc(most * nthreads, sizeof(struct thread *));
     run_all(&grid);
@@ -211,13 +250,15 @@ bool grid_run(const struct kernel *kernel, const void *packed, int gpu, unsigned
 /* --- What threads call ---------------------------------------------------------------------------
  */
 
-void kernel_block_sync(void) {
+bool kernel_block_sync(bool mine) {
     struct thread *thread = self();
     if (!thread)
-        return;
+        return mine;
     thread->state = AT_BARRIER;
     thread->block->arrived++;
+    thread->block->next_any |= mine;
     fibre_leave(&thread->fibre, false);
+    return thread->block->any;
 }
 
 void kernel_yield(void) {
@@ -248,6 +289,47 @@ void *kernel_shared(void *site, size_t bytes) {
     thread->block->shared = shared;
     return shared->memory;
 }
+
+/* --- Weak memory ---------------------------------------------------------------------------------
+ */
+
+/* Anything may happen before an access. */
+static struct thread *before_access(void) {
+    struct thread *thread = self();
+    struct grid *grid = thread->block->grid;
+    if (buffer_draw(&grid->random, DRAIN_IN) == 0)
+        buffer_drain(&thread->block->buffer, ARRIVE_IN);
+    if (buffer_draw(&grid->random, PREEMPT_IN) == 0)
+        fibre_leave(&thread->fibre, false);
+    return thread;
+}
+
+static bool releases(int order) {
+    return order != __ATOMIC_RELAXED && order != __ATOMIC_ACQUIRE;
+}
+
+uint64_t kernel_load(const void *at, unsigned bytes) {
+    struct thread *thread = before_access();
+    return buffer_load(&thread->block->buffer, at, bytes, (int)thread->place.thread.x);
+}
+
+void kernel_store(void *at, uint64_t value, unsigned bytes, int order) {
+    struct thread *thread = before_access();
+    int number = (int)thread->place.thread.x;
+    if (releases(order))
+        buffer_release(&thread->block->buffer, number, NULL);
+    buffer_add(&thread->block->buffer, (struct buffer_store){at, value, bytes, number});
+}
+
+void kernel_order(const void *word, int order) {
+    struct thread *thread = before_access();
+    if (releases(order) || word)
+        buffer_release(&thread->block->buffer, (int)thread->place.thread.x,
+                       releases(order) ? NULL : word);
+}
+
+/* --- The end -------------------------------------------------------------------------------------
+ */
 
 void grid_trap(void) {
     struct thread *thread = self();

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
 #ifdef __cplusplus
@@ -33,9 +34,18 @@ struct kernel_place {
 };
 extern __thread const struct kernel_place *kernel_place;
 
-/* Lets other threads of the kernel run: until all of the block are here, or for a while. */
-void kernel_block_sync(void);
+/* Lets other threads of the kernel run: until all of the block are here, of which it returns
+ * whether any came with true; or for a while. */
+bool kernel_block_sync(bool mine);
 void kernel_yield(void);
+
+/* Set while a thread runs whose stores may be late (buffer.h): then it has its memory by these.
+ * `order`: as C++ has it, __ATOMIC_*; kernel_order is a fence, or what comes before an atomic on
+ * `word`. */
+extern __thread bool kernel_is_weak;
+uint64_t kernel_load(const void *at, unsigned bytes);
+void kernel_store(void *at, uint64_t value, unsigned bytes, int order);
+void kernel_order(const void *word, int order);
 
 /* The block's own memory, of what is declared at `site`. */
 void *kernel_shared(void *site, size_t bytes);

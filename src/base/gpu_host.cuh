@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions of base/device.cuh for a C++ compiler of the host: kernels are functions that one
+ * thread of a processor runs. That is how they are tested where there is no GPU.
+ *
+ * Whoever pretends a GPU may run all threads of a launch (WEFT_HOST_THREADS), and have a memory of
+ * its own kind (WEFT_HOST_MEMORY). */
+#ifndef WEFT_BASE_GPU_HOST_CUH
+#define WEFT_BASE_GPU_HOST_CUH
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "base/device.cuh"
+
+#ifndef __CUDACC__
+
+#define WEFT_UNROLL
+#ifndef __global__
+#define __global__
+#endif
+#ifndef __device__
+#define __device__
+#endif
+#ifndef __launch_bounds__
+#define __launch_bounds__(...)
+#endif
+
+/* --- Memory --------------------------------------------------------------------------------------
+ */
+
+/* Whether atomics on a word are none. */
+#ifndef WEFT_HOST_TORN
+#define WEFT_HOST_TORN(word) false
+#endif
+
+/* `order`: one of __ATOMIC_*. A fence, or an atomic on `word`, begins with weft_host_order. */
+#ifndef WEFT_HOST_MEMORY
+template <class T> WEFT_DEVICE T weft_host_load(const T *word, int order) {
+    return __atomic_load_n(word, order);
+}
+template <class T> WEFT_DEVICE void weft_host_store(T *word, T value, int order) {
+    __atomic_store_n(word, value, order);
+}
+WEFT_DEVICE void weft_host_order(const void *word, int order) {
+    (void)word, (void)order;
+}
+template <class T> WEFT_DEVICE T weft_host_load_weak(const T *from) {
+    return *from;
+}
+template <class T> WEFT_DEVICE void weft_host_store_weak(T *to, T value) {
+    *to = value;
+}
+#endif
+
+/* What `after` makes of `before`, atomically; or else as two accesses of which each is. */
+#define WEFT_HOST_CHANGE(T, suffix, name, order, after, atomically) \
+    WEFT_DEVICE T weft_##name##_sys_##suffix(T *word, T value) {    \
+        weft_host_order(word, order);                               \
+        if (!WEFT_HOST_TORN(word))                                  \
+            return atomically;                                      \
+        T before = __atomic_load_n(word, __ATOMIC_SEQ_CST);         \
+        sched_yield();                                              \
+        __atomic_store_n(word, after, __ATOMIC_SEQ_CST);            \
+        return before;                                              \
+    }
+#define WEFT_HOST_CAS(T, suffix, name, order)                                    \
+    WEFT_DEVICE T weft_atom_##name##_sys_##suffix(T *word, T cond, T value) {    \
+        weft_host_order(word, order);                                            \
+        if (WEFT_HOST_TORN(word)) {                                              \
+            T before = __atomic_load_n(word, __ATOMIC_SEQ_CST);                  \
+            sched_yield();                                                       \
+            if (before == cond)                                                  \
+                __atomic_store_n(word, value, __ATOMIC_SEQ_CST);                 \
+            return before;                                                       \
+        }                                                                        \
+        __atomic_compare_exchange_n(word, &cond, value, false, __ATOMIC_ACQ_REL, \
+                                    __ATOMIC_ACQUIRE);                           \
+        return cond;                                                             \
+    }
+
+#define WEFT_HOST_WORD(T, suffix)                                                 \
+    WEFT_DEVICE T weft_ld_relaxed_sys_##suffix(const T *word) {                   \
+        return weft_host_load(word, __ATOMIC_RELAXED);                            \
+    }                                                                             \
+    WEFT_DEVICE T weft_ld_acquire_sys_##suffix(const T *word) {                   \
+        return weft_host_load(word, __ATOMIC_ACQUIRE);                            \
+    }                                                                             \
+    WEFT_DEVICE void weft_st_relaxed_sys_##suffix(T *word, T value) {             \
+        weft_host_store(word, value, __ATOMIC_RELAXED);                           \
+    }                                                                             \
+    WEFT_DEVICE void weft_st_release_sys_##suffix(T *word, T value) {             \
+        weft_host_store(word, value, __ATOMIC_RELEASE);                           \
+    }                                                                             \
+    WEFT_HOST_CHANGE(T, suffix, atom_add, __ATOMIC_ACQ_REL, (T)(before + value),  \
+                     __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL))           \
+    WEFT_HOST_CHANGE(T, suffix, atom_and, __ATOMIC_ACQ_REL, (T)(value & before),  \
+                     __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL))           \
+    WEFT_HOST_CHANGE(T, suffix, atom_or, __ATOMIC_ACQ_REL, value | before,        \
+                     __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL))            \
+    WEFT_HOST_CHANGE(T, suffix, atom_xor, __ATOMIC_ACQ_REL, value ^ before,       \
+                     __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL))           \
+    WEFT_HOST_CHANGE(T, suffix, atom_exch, __ATOMIC_ACQ_REL, value,               \
+                     __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL))          \
+    WEFT_HOST_CHANGE(T, suffix, red_added, __ATOMIC_RELEASE, (T)(before + value), \
+                     __atomic_fetch_add(word, value, __ATOMIC_RELEASE))           \
+    WEFT_DEVICE void weft_red_add_sys_##suffix(T *word, T value) {                \
+        weft_red_added_sys_##suffix(word, value);                                 \
+    }                                                                             \
+    WEFT_HOST_CAS(T, suffix, cas, __ATOMIC_ACQ_REL)                               \
+    WEFT_HOST_CAS(T, suffix, cas_acquire, __ATOMIC_ACQUIRE)                       \
+    WEFT_HOST_CAS(T, suffix, cas_release, __ATOMIC_RELEASE)
+WEFT_HOST_WORD(uint32_t, u32)
+WEFT_HOST_WORD(uint64_t, u64)
+#undef WEFT_HOST_WORD
+#undef WEFT_HOST_CAS
+#undef WEFT_HOST_CHANGE
+
+WEFT_DEVICE struct weft_quad weft_ld_relaxed_sys_quad(const struct weft_quad *quad) {
+    struct weft_quad value;
+    const uint64_t *from = (const uint64_t *)quad;
+    uint64_t halves[2] = {weft_ld_relaxed_sys_u64(&from[0]), weft_ld_relaxed_sys_u64(&from[1])};
+    memcpy(&value, halves, sizeof value);
+    return value;
+}
+WEFT_DEVICE void weft_st_relaxed_sys_quad(struct weft_quad *quad, struct weft_quad value) {
+    uint64_t halves[2], *to = (uint64_t *)quad;
+    memcpy(halves, &value, sizeof value);
+    weft_st_relaxed_sys_u64(&to[0], halves[0]);
+    weft_st_relaxed_sys_u64(&to[1], halves[1]);
+}
+
+WEFT_DEVICE void weft_fence_sys(void) {
+    weft_host_order(NULL, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* --- Time, the end, the block --------------------------------------------------------------------
+ */
+
+WEFT_DEVICE uint64_t weft_globaltimer(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+WEFT_DEVICE void weft_spin_yield(void) {
+#ifdef WEFT_HOST_THREADS
+    kernel_yield();
+#else
+    sched_yield();
+#endif
+}
+
+/* Whoever tests waits may count their rests. */
+#ifndef WEFT_HOST_REST
+#define WEFT_HOST_REST(ns) ((void)(ns), weft_spin_yield())
+#endif
+WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
+    WEFT_HOST_REST(ns);
+}
+
+WEFT_DEVICE void weft_trap(void) {
+    abort();
+}
+
+#ifdef WEFT_HOST_THREADS
+
+WEFT_DEVICE uint32_t weft_block_index(void) {
+    return blockIdx.x;
+}
+WEFT_DEVICE uint32_t weft_block_count(void) {
+    return gridDim.x;
+}
+WEFT_DEVICE uint32_t weft_block_thread(void) {
+    return threadIdx.x;
+}
+WEFT_DEVICE uint32_t weft_block_threads(void) {
+    return blockDim.x;
+}
+WEFT_DEVICE void weft_block_sync(void) {
+    __syncthreads();
+}
+WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
+    return (uint32_t)__syncthreads_or((int)mine);
+}
+
+#else
+
+#define WEFT_SHARED(type, name, count) static thread_local type name[count]
+
+WEFT_DEVICE uint32_t weft_block_index(void) {
+    return 0;
+}
+WEFT_DEVICE uint32_t weft_block_count(void) {
+    return 1;
+}
+WEFT_DEVICE uint32_t weft_block_thread(void) {
+    return 0;
+}
+WEFT_DEVICE uint32_t weft_block_threads(void) {
+    return 1;
+}
+WEFT_DEVICE void weft_block_sync(void) {}
+WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
+    return mine != 0;
+}
+
+#endif
+
+#endif
+
+#endif
