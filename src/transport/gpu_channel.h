@@ -103,20 +103,28 @@ WEFT_ADDR int weft_gpu_form_fill(enum weft_gpu_form form) {
     return form == WEFT_FORM_MARKED ? 0xff : 0;
 }
 
+/* Slots of a channel: one for each member and parity. Marked words have them of the other members
+ * alone, and a third of each (coll/marked.cuh). */
+WEFT_ADDR uint32_t weft_gpu_channel_slots(enum weft_gpu_form form, int n) {
+    return form == WEFT_FORM_MARKED && n > 1 ? 3 * ((uint32_t)n - 1) : 2 * (uint32_t)n;
+}
+
 /* Units of a slot, whole lines of 128 bytes. Slots of larger teams are smaller: the inboxes of all
- * forms together take 30 MiB of a team of four, and little more of any other. */
+ * forms together take 31 MiB of a team of four, and little more of any other. */
 WEFT_ADDR uint32_t weft_gpu_slot_units(enum weft_gpu_form form, int n) {
     enum { KIB = 64 };
     uint32_t of_four = form == WEFT_FORM_LL         ? 8 * KIB
                        : form == WEFT_FORM_DIRECTED ? 4 * KIB
                        : form == WEFT_FORM_MARKED   ? 16 * KIB
                                                     : 32 * KIB;
-    uint32_t units = 4 * of_four / (uint32_t)n / 8 * 8;
+    uint32_t all = weft_gpu_channel_slots(form, 4) * of_four;
+    uint32_t units = all / weft_gpu_channel_slots(form, n) / 8 * 8;
     return units > 8 ? units : 8;
 }
 
 WEFT_ADDR size_t weft_gpu_inbox_bytes(enum weft_gpu_form form, int n) {
-    return (size_t)WEFT_GPU_CHANNELS * 2 * (size_t)n * weft_gpu_slot_units(form, n) * 16;
+    size_t slots = WEFT_GPU_CHANNELS * (size_t)weft_gpu_channel_slots(form, n);
+    return slots * weft_gpu_slot_units(form, n) * 16;
 }
 
 /* Bytes in front of a form's inbox. */

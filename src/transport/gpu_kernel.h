@@ -36,6 +36,12 @@
     X(weftk_ll_sum_f16)                                                               \
     X(weftk_ll_sum_u32)                                                               \
     X(weftk_ll_sum_u64)                                                               \
+    X(weftk_marked_reduce_bf16)                                                       \
+    X(weftk_marked_reduce_f16)                                                        \
+    X(weftk_marked_reduce_f32) /* coll/marked.cu: sums of floats by marked words */   \
+    X(weftk_marked_all_reduce_bf16)                                                   \
+    X(weftk_marked_all_reduce_f16)                                                    \
+    X(weftk_marked_all_reduce_f32)                                                    \
     X(weftk_fold) /* coll/fold.cu: reduces members' arrays, all types and operations */
 
 enum weft_gpu_kernel {

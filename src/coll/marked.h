@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums of floats of middle sizes on a stream, in one kernel, by marked words.
+ *
+ * All bits of an inbox are set before anybody writes there. A member sends words of numbers, of
+ * which none has all bits set, so the receiver sees of each word whether it has come; and sets all
+ * bits again once it has read it. 0xffffffff, which is a NaN or two, becomes 0x7fffffff, which is
+ * as well. So words need no flags, and stores no order; but they cannot be of any other type.
+ *
+ * One shot: everybody sends to each what that one needs, and folds what comes. Two shots, of an
+ * all-reduce: each folds a chunk, and sends what becomes of it to all. */
+#ifndef WEFT_COLL_MARKED_H
+#define WEFT_COLL_MARKED_H
+
+#include "transport/gpu_channel.h"
+#include "transport/gpu_kernel.h"
+#include "coll/number.h"
+
+/* Whether words of these numbers can be marked, and kernels fold them so. */
+bool weft_marked_takes(int op, int number);
+
+/* The largest `bytes` of a task. */
+size_t weft_marked_reduce_max(const struct weft_gpu_channels *channels);
+size_t weft_marked_all_reduce_max(const struct weft_gpu_channels *channels);
+
+/* One shot: an all-reduce where the task's source_step is 0, else a reduce-scatter. Two shots: an
+ * all-reduce. `dest` may be the source, or the own block of it. `channels` are of WEFT_FORM_MARKED.
+ * Not for empty tasks. */
+int weft_marked_reduce(const struct weft_gpu_channels *channels,
+                       const struct weft_gpu_collective *task, weft_cu_stream stream);
+int weft_marked_all_reduce(const struct weft_gpu_channels *channels,
+                           const struct weft_gpu_collective *task, weft_cu_stream stream);
+
+/* How a call is cut, the same on all members: each folds `chunk` units of 16 bytes, and the blocks
+ * of its kernel `part` units each; the last has one at least. Shared with kernels. */
+struct weft_marked_cut {
+    uint32_t chunk, part;
+};
+
+#endif
