@@ -6,6 +6,8 @@
  * Where only this member's source is out of the kernel's reach, it is copied within reach first. */
 #include "coll/on_stream.h"
 #include <errno.h>
+#include "transport/gpu_rescue.h"
+#include "coll/ll.h"
 #include "coll/on_stream_meet.h"
 #include "coll/stream_choice.h"
 
@@ -52,15 +54,27 @@ static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_s
 
 /* --- By one kernel ---------------------------------------------------------------------------- */
 
-/* What a family of kernels can, and how it is launched. */
-static const struct family {
+/* What a family of kernels can do, and how it is launched. */
+struct family {
     enum weft_gpu_form form;
-    /* Whether it folds such numbers; NULL: it folds none, and is for what moves. */
-    bool (*takes)(int op, int number);
-    size_t (*bytes_max)(const struct weft_gpu_channels *channels);
+    bool (*takes)(enum weft_fold_op op, enum weft_number number);  /* NULL: any */
+    size_t (*bytes_max)(const struct weft_gpu_channels *channels); /* of a block; NULL: any */
     int (*launch)(const struct weft_gpu_channels *channels, const struct weft_gpu_collective *task,
                   weft_cu_stream stream);
-} families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {{{WEFT_FORM_LL}}};
+};
+
+static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
+    [WEFT_STREAM_ALL_GATHER] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, NULL, weft_ll_bytes_max,
+                                                 weft_ll_exchange}},
+    [WEFT_STREAM_ALL_TO_ALL] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, NULL, weft_ll_bytes_max,
+                                                 weft_ll_exchange}},
+    [WEFT_STREAM_BROADCAST] = {[WEFT_WAY_LL] = {WEFT_FORM_DIRECTED, NULL, weft_ll_bytes_max,
+                                                weft_ll_broadcast}},
+    [WEFT_STREAM_REDUCE_SCATTER] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
+                                                     weft_ll_reduce}},
+    [WEFT_STREAM_ALL_REDUCE] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
+                                                 weft_ll_reduce}},
+};
 
 /* The first way that can carry the call, with its channels; NULL: it is WEFT_WAY_MEET. */
 static int choose_family(const struct family **chosen, struct weft_gpu_channels *channels,
@@ -73,7 +87,7 @@ static int choose_family(const struct family **chosen, struct weft_gpu_channels 
         if (!family->launch || (family->takes && !family->takes(call->op, call->number)))
             continue;
         rc = weft_device_channels(channels, on->team, family->form);
-        if (rc == 0 && call->bytes <= family->bytes_max(channels))
+        if (rc == 0 && (!family->bytes_max || call->bytes <= family->bytes_max(channels)))
             *chosen = family;
         rc = rc == -ENOTSUP ? 0 : rc;
     }
@@ -105,6 +119,7 @@ static int go_by_kernel(bool *done, const struct weft_on_stream *on,
         return rc;
     *done = true;
     rc = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
+    weft_gpu_rescue_note();
     return rc ? rc : family->launch(&channels, task, on->stream);
 }
 

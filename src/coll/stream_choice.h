@@ -32,9 +32,10 @@ enum weft_stream_way {
 /* What the choice is made from. */
 struct weft_stream_call {
     enum weft_stream_operation operation;
-    int op, number; /* of a reduction: enum weft_fold_op, enum weft_number */
-    int n;          /* members */
-    size_t bytes;   /* of a block: of what a member sends to another, or reduces */
+    enum weft_fold_op op; /* of a reduction */
+    enum weft_number number;
+    int n;        /* members */
+    size_t bytes; /* of a block: of what a member sends to another, or reduces */
 };
 
 /* The ways to try, in this order; how many. Which of them takes the numbers and has room for the
