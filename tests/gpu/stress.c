@@ -2,7 +2,7 @@
 /* Description: collectives on a stream by the million, of sizes, types, teams and places drawn at
  * random, eager and in graphs; data come from a generator on the GPU, which also checks each
  * result. And packets of 16 bytes by the thousand million, of which none may come in parts while
- * the link is full. PEs: none (make check-gpu-all runs it)
+ * the link is full. A few of each; make check-gpu-all asks for many. PEs: 2 3
  *
  *   oshrun -n 2 build/tests/gpu/stress [WHAT:CALLS[:LEAST:MOST]]...
  *
@@ -494,8 +494,8 @@ static void make_teams(void) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const few[] = {"mixed:2000:4:16K", "mixed_graphs:2000:4:64K",
-                                      "mixed:200:4:1M", "torn:1000"};
+    static const char *const few[] = {"mixed:384:4:16K", "mixed_graphs:384:4:16K",
+                                      "mixed_wrap:512:4:2K", "mixed:64:4:256K", "torn:100"};
     shmem_init();
     gpu_start();
     find_kernels();
@@ -504,7 +504,7 @@ int main(int argc, char **argv) {
     found = device_memory(sizeof *found);
     for (int i = 1; i < argc; i++)
         run_asked(argv[i]);
-    for (int i = 0; i < 4 && argc == 1; i++)
+    for (int i = 0; i < 5 && argc == 1; i++)
         run_asked(few[i]);
     return gpu_finish();
 }
