@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: the pretended driver runs the blocks and threads of kernels that ask for it: each
  * has its number, a block's memory is its own, barriers hold all of a block, threads that poll let
- * others run, no more blocks are resident than the GPU has multiprocessors, and a trap of one
- * thread ends them all. PEs: 1 */
+ * others run, no more blocks are resident than the GPU has multiprocessors, stores come late if
+ * that is wanted, and a trap of one thread ends them all. PEs: 1 */
 #include "gpu.h"
 #include "own_memory.h"
 #include <time.h>
@@ -83,6 +83,32 @@ static void no_progress(void) {
     EXPECT(!ended, "%d blocks have met", SMS + 1);
 }
 
+/* In memory of the host: what a GPU has stored into its own, its block sees behind a barrier. */
+static void weak_memory(void) {
+    tap_case("weak stores come late and torn, but what is released behind a barrier is all there");
+    static struct {
+        uint32_t data[64], flag[2], missing, torn;
+        _Alignas(16) uint32_t quad[4];
+    } host;
+    gpu_enter();
+    GPU(cuMemHostRegister(&host, sizeof host, 0));
+    gpu_leave();
+    void *data = host.data, *flag = host.flag, *missing = &host.missing;
+    void *quad = host.quad, *torn = &host.torn;
+    for (uint32_t weak = 0; weak < 2; weak++)
+        for (uint32_t released = 0; released < 2; released++) {
+            setenv("WEFT_FAKE_WEAK", weak ? "1" : "0", 1);
+            memset(&host, 0, sizeof host);
+            launch("probe_message", 2, 64, (void *[]){&data, &flag, &released, &missing});
+            launch("probe_torn", 2, 1, (void *[]){&quad, &torn});
+            gpu_drain(gpu_stream);
+            EXPECT((host.missing > 0) == (weak && !released), "%u words missing%s%s", host.missing,
+                   weak ? ", weak" : "", released ? ", released" : "");
+            EXPECT((host.torn > 0) == weak, "%u quads torn%s", host.torn, weak ? ", weak" : "");
+        }
+    unsetenv("WEFT_FAKE_WEAK");
+}
+
 static void trap(void) {
     tap_case("a trap of one thread ends the kernel, and the context is of no more use");
     void *word = words;
@@ -121,6 +147,7 @@ int main(void) {
     crowd();
     resident();
     no_progress();
+    weak_memory();
     trap();
     return tap_finish();
 }

@@ -33,6 +33,49 @@ extern "C" __global__ void probe_resident(uint32_t *now, uint32_t *most) {
         weft_atom_add_sys(now, (uint32_t)-1);
 }
 
+/* How often a flag finds less than all of its data there. The first block's threads store a word
+ * each and, behind a barrier of theirs, one of them the flag; the second block reads. */
+extern "C" __global__ void probe_message(uint32_t *data, uint32_t *flag, uint32_t released,
+                                         uint32_t *missing) {
+    uint32_t me = weft_block_thread();
+    for (uint32_t round = 1; round <= 50; round++) {
+        if (weft_block_index() == 0) {
+            weft_st_relaxed_sys(&data[me], round);
+            weft_block_sync();
+            if (me == 0 && released)
+                weft_st_release_sys(flag, round);
+            else if (me == 0)
+                weft_st_relaxed_sys(flag, round);
+            while (weft_ld_acquire_sys(flag + 1) < round)
+                weft_spin_yield();
+            weft_block_sync();
+        } else {
+            while (weft_ld_acquire_sys(flag) < round)
+                weft_spin_yield();
+            if (weft_ld_relaxed_sys(&data[me]) != round)
+                weft_atom_add_sys(missing, 1u);
+            if (weft_block_sync_any(0) == 0 && me == 0)
+                weft_st_release_sys(flag + 1, round);
+        }
+    }
+}
+
+/* Two halves of a quad that do not belong together. */
+extern "C" __global__ void probe_torn(struct weft_quad *quad, uint32_t *torn) {
+    for (uint32_t round = 1; round <= 200; round++)
+        if (weft_block_index() == 0) {
+            weft_st_relaxed_sys(quad, {round, round, round, round});
+            weft_spin_yield();
+        } else {
+            struct weft_quad seen = weft_ld_relaxed_sys(quad);
+            if (seen.a != seen.b || seen.c != seen.d)
+                weft_trap();
+            if (seen.a != seen.c)
+                weft_atom_add_sys(torn, 1u);
+            weft_spin_yield();
+        }
+}
+
 /* The last thread traps while the others wait. */
 extern "C" __global__ void probe_trap_one(const uint32_t *word) {
     if (weft_thread_index() == weft_thread_count() - 1)
