@@ -55,8 +55,9 @@ PACKAGES := $(addprefix $(BUILD)/lib/,pkgconfig/weft.pc cmake/Weft/WeftConfig.cm
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-# GPUs: kernels are compiled where nvcc is, once for all build folders, and lie in a library of their
-# own, which is opened when a GPU is used. Machine code for each kind, and PTX for kinds to come.
+# GPUs: kernels are compiled where nvcc is, once for all build folders, each file to an image of its
+# own: machine code for each kind, and PTX for kinds to come. They lie in a library of their own, which
+# is opened when a GPU is used.
 NVCC    := $(if $(filter undefined,$(origin NVCC)),$(firstword \
              $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc)),$(NVCC))
 ifneq ($(NO_GPU),)
@@ -66,7 +67,7 @@ CUDA_BUILD := build/cuda
 CUDA_SRC := $(wildcard src/*/*.cu)
 CUDA_SMS  = 80 90a $(filter 100,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
 CUDA_FLAGS = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated-gpu-targets \
-             --threads 0 -gencode arch=compute_90,code=compute_90 \
+             -gencode arch=compute_90,code=compute_90 \
              $(foreach sm,$(CUDA_SMS),-gencode arch=compute_$(sm),code=sm_$(sm))
 KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
 
@@ -98,15 +99,15 @@ $(ARCHIVE): $(ONE_OBJ)
 	@rm -f $@
 	$(call quiet,AR,$@)$(AR) rcs $@ $^
 
-$(CUDA_BUILD)/kernels.fatbin: $(CUDA_SRC)
+$(CUDA_BUILD)/%.fatbin: src/%.cu
 	@mkdir -p $(@D)
-	@printf '#include "%s"\n' $(CUDA_SRC:src/%=%) > $(@D)/kernels.cu
-	$(call quiet,NVCC,$@)$(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $(@:fatbin=d) -fatbin $(@D)/kernels.cu -o $@
+	$(call quiet,NVCC,$<)$(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $(@:fatbin=d) -fatbin $< -o $@
 
-$(BUILD)/lib/libweft_cuda.so: src/transport/gpu_image.S $(CUDA_BUILD)/kernels.fatbin
+comma := ,
+$(BUILD)/lib/libweft_cuda.so: src/transport/gpu_image.S $(CUDA_SRC:src/%.cu=$(CUDA_BUILD)/%.fatbin)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared -nostdlib -Wl,-soname,libweft_cuda.so \
-	    -DFATBIN='"$(CUDA_BUILD)/kernels.fatbin"' -o $@ $<
+	    -DFATBINS='$(patsubst %,"%"$(comma),$(filter %.fatbin,$^))' -o $@ $<
 
 without-gpu:
 	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no nvcc here (NVCC=...)): GPU support is left out'
@@ -189,24 +190,26 @@ $(BUILD)/tests/gpu/%.fatbin: tests/gpu/%/kernels.cu
 # CUDA compiler has made any. Kernels are compiled for the host, and made known to the driver.
 DRIVER_DIR := $(BUILD)/tests/gpu/driver
 DRIVER     := $(DRIVER_DIR)/libcuda.so.1 $(DRIVER_DIR)/libweft_cuda.so
+DRIVER_INCLUDES := -I. -Isrc -Itests -Itests/gpu/driver
 DRIVER_CU  := $(wildcard src/*/*.cu tests/gpu/driver/*.cu tests/gpu/*/kernels.cu)
 DRIVER_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/gpu/driver/*.c)) \
               $(DRIVER_CU:%.cu=$(BUILD)/obj/tests/gpu/driver/%.o)
 tests: $(if $(NO_GPU),,$(if $(filter * gpu,$(TEST_ROOMS)),$(DRIVER)))
-$(BUILD)/obj/tests/gpu/driver/%.cc: %.cu Makefile
+$(BUILD)/obj/tests/gpu/driver/%.cc: %.cu src/transport/gpu_fold.h Makefile
 	@mkdir -p $(@D)
-	@{ printf '#include "%s"\n' device.h $< kernel.h; \
-	   tr '\n' ' ' < $< | sed 's/__launch_bounds__([^)]*)//g' | \
-	   grep -o '__global__ *void *\w*' | sed 's/.* \(\w*\)/KERNEL(\1)/'; } > $@
+	@printf '#include "%s"\n' device.h $< > $@
+	@$(CXX) $(filter-out -MMD -MP,$(ALL_CXXFLAGS)) $(DRIVER_INCLUDES) -D__global__=KERNEL -E -P $@ | \
+	    tr '\n' ' ' | grep -o 'KERNEL *void *\w*' | \
+	    sed -e '1i #include "kernel.h"' -e 's/.* \(\w*\)/KERNEL(\1)/' >> $@
 $(BUILD)/obj/tests/gpu/driver/%.o: $(BUILD)/obj/tests/gpu/driver/%.cc
 	$(call quiet,CXX,$<)$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -fvisibility=hidden -ffp-contract=off \
-	    -I. -Isrc -Itests -Itests/gpu/driver -c $< -o $@
+	    $(DRIVER_INCLUDES) -c $< -o $@
 $(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CXX) -shared $(SANFLAGS) -Wl,-soname,libcuda.so.1 $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
-$(DRIVER_DIR)/libweft_cuda.so:
+$(DRIVER_DIR)/libweft_cuda.so: Makefile
 	@mkdir -p $(@D)
-	$(call quiet,CC,$@)echo 'const char weft_cuda_image[] = "pretended";' | $(CC) -shared -fPIC -x c - -o $@
+	$(call quiet,CC,$@)echo 'const long weft_cuda_images[] = {16, 0, 0};' | $(CC) -shared -fPIC -x c - -o $@
 
 # The Python package, in place: PYTHONPATH=$(BUILD)/python. One binary serves every Python from 3.11
 # on (the limited API), so any interpreter that has its headers will do for the build. 3.10, whose

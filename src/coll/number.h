@@ -45,8 +45,8 @@ struct weft_reduction {
     bool average; /* a sum, divided by how many it is of: of real and complex numbers */
 };
 
-/* What kernel weft_fold does: element i of all destinations becomes the fold of element i of all
- * sources, in their order. A destination may be one of the sources, all of it. */
+/* What the kernels weftk_fold_* do: element i of all destinations becomes the fold of element i of
+ * all sources, in their order. A destination may be one of the sources, all of it. */
 struct weft_fold_task {
     struct weft_array sources, dests;
     size_t nelems;

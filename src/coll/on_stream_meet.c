@@ -6,8 +6,8 @@
  * itself, by a kernel of the driver's, goes on beside it, and nobody else waits for that. */
 #include "coll/on_stream_meet.h"
 #include <errno.h>
-#include "transport/gpu_kernel.h"
 #include "transport/gpu_rescue.h"
+#include "coll/on_stream_fold.h"
 #include "coll/split.h"
 
 /* --- Meeting --------------------------------------------------------------------------------- */
@@ -123,26 +123,13 @@ int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_pla
 
 /* --- Folding --------------------------------------------------------------------------------- */
 
-static int launch_fold(const struct weft_on_stream *on, struct weft_fold_task *task,
-                       size_t elem_bytes) {
-    size_t vectors = task->nelems * elem_bytes / 16 + 1;
-    size_t blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
-    size_t most = 2 * (size_t)weft_device.gpu->sms;
-    void *arguments[] = {task, NULL};
-    if (task->nelems == 0)
-        return 0;
-    return weft_gpu_launch(WEFT_KERNEL_weftk_fold, (unsigned)(blocks < most ? blocks : most),
-                           WEFT_FOLD_THREADS, on->stream, arguments);
-}
-
-static int fold_between(const struct weft_on_stream *on, struct weft_fold_task *task,
-                        size_t elem_bytes) {
+static int fold_between(const struct weft_on_stream *on, const struct weft_fold_task *task) {
     if (!weft_device_reaches(task->sources.first) || !weft_device_reaches(task->dests.first))
         return weft_fail(-ENOTSUP,
                          "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
                          weft_device.gpu->name);
     int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
-    rc = rc ? rc : launch_fold(on, task, elem_bytes);
+    rc = rc ? rc : weft_fold_launch(task, on->stream);
     return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
 }
 
@@ -193,7 +180,7 @@ static int fold_staged(const struct weft_on_stream *on, const struct weft_stream
         task.dests = (struct weft_array){.first = dest + first * elem};
         rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
         rc = rc ? rc : weft_stream_sync(on->team, on->stream);
-        rc = rc ? rc : launch_fold(on, &task, elem);
+        rc = rc ? rc : weft_fold_launch(&task, on->stream);
     }
     return rc ? rc : weft_stream_sync(on->team, on->stream);
 }
@@ -222,5 +209,5 @@ int weft_stream_meet_fold(const struct weft_on_stream *on,
         return fold_staged(on, reduced);
     struct weft_fold_task task = task_of(on, reduced);
     take_share(&task, on, reduced);
-    return fold_between(on, &task, reduced->elem_bytes);
+    return fold_between(on, &task);
 }

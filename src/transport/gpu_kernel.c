@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libweft_cuda.so is data: one symbol, the image that the driver loads. */
+/* libweft_cuda.so is data (gpu_image.S): one symbol, the images that the driver loads, all of them
+ * at once. */
 #include "transport/gpu_kernel.h"
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -11,13 +13,16 @@
 struct weft_gpu_abort weft_gpu_abort;
 bool weft_gpu_waits;
 
-/* The loaded images, one a context, in the order of their loading. They change under the lock.
- * Readers take none: an entry is complete before it is in the list. */
+enum { IMAGES_MAX = 32 };
+
+/* What is loaded, one a context, in the order of loading. Changes are made under the lock. Readers
+ * take none: an entry is complete before it is in the list. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct loaded {
     weft_cu_context context;
     unsigned holders;
-    weft_cu_module module;
+    int nmodules;
+    weft_cu_module modules[IMAGES_MAX];
     weft_cu_function functions[WEFT_KERNELS];
     struct loaded *_Atomic next;
 } * _Atomic first_loaded;
@@ -28,81 +33,104 @@ static const char *const names[WEFT_KERNELS] = {
 #undef NAME
 };
 
+/* Kernels of one image follow each other in the table: the image that had the last one is asked
+ * first. */
+static int function_find(struct loaded *loaded, int kernel, int *image) {
+    int error = -1;
+    for (int tries = 0; tries < loaded->nmodules && error != WEFT_CU_SUCCESS; tries++) {
+        if (tries > 0)
+            *image = (*image + 1) % loaded->nmodules;
+        error = weft_cuda.cuModuleGetFunction(&loaded->functions[kernel], loaded->modules[*image],
+                                              names[kernel]);
+    }
+    return error;
+}
+
 /* Loaded for good: a kernel that is loaded when it is first launched waits for all that the GPU has
  * under way, which may be a kernel that waits for what this one brings. */
-static int image_find_functions(struct loaded *loaded) {
+static int functions_load(struct loaded *loaded) {
+    int image = 0;
     for (int kernel = 0; kernel < WEFT_KERNELS; kernel++) {
-        weft_cu_function *function = &loaded->functions[kernel];
-        int error = weft_cuda.cuModuleGetFunction(function, loaded->module, names[kernel]);
+        int error = function_find(loaded, kernel, &image);
         if (error == WEFT_CU_SUCCESS)
-            error = weft_cuda.cuFuncLoad(*function);
+            error = weft_cuda.cuFuncLoad(loaded->functions[kernel]);
         if (error != WEFT_CU_SUCCESS)
             return weft_cuda_check(error, names[kernel]);
     }
     return 0;
 }
 
+static int images_load(struct loaded *loaded, const int64_t *images) {
+    for (int i = 0; images[i]; i++) {
+        const void *image = (const char *)images + images[i];
+        assert(i < IMAGES_MAX);
+        int error = weft_cuda.cuModuleLoadData(&loaded->modules[i], image);
+        if (error != WEFT_CU_SUCCESS)
+            return weft_cuda_check(error, "libweft_cuda.so");
+        loaded->nmodules++;
+    }
+    return functions_load(loaded);
+}
+
 /* The GPU's context is current. */
-static int image_load(struct loaded *loaded) {
+static int library_load(struct loaded *loaded) {
     void *library = weft_library_open_beside("libweft_cuda.so");
-    const void *image = library ? dlsym(library, "weft_cuda_image") : NULL;
-    if (!image)
+    const int64_t *images = library ? dlsym(library, "weft_cuda_images") : NULL;
+    if (!images)
         return weft_fail_bare(-ENOSYS,
                               "libweft_cuda.so, which holds Weft's kernels, is not there: build "
                               "Weft where nvcc is (%s)",
                               dlerror());
-    int error =
-        weft_cuda_check(weft_cuda.cuModuleLoadData(&loaded->module, image), "libweft_cuda.so");
-    return error ? error : image_find_functions(loaded);
+    return images_load(loaded, images);
 }
 
 /* The GPU's context is current. */
-static void image_drop(struct loaded *loaded) {
-    if (loaded->module)
-        weft_cuda.cuModuleUnload(loaded->module);
+static void loaded_drop(struct loaded *loaded) {
+    for (int i = 0; i < loaded->nmodules; i++)
+        weft_cuda.cuModuleUnload(loaded->modules[i]);
     free(loaded);
 }
 
 /* --- Holders, under the lock ------------------------------------------------------------------ */
 
-/* Where the image of a context is, or would be, in the list. */
-static struct loaded *_Atomic *image_place(weft_cu_context context) {
+/* Where what a context has is in the list, or would be. */
+static struct loaded *_Atomic *loaded_place(weft_cu_context context) {
     struct loaded *_Atomic *at = &first_loaded, *loaded;
     while ((loaded = atomic_load(at)) && loaded->context != context)
         at = &loaded->next;
     return at;
 }
 
-static int image_add(struct loaded *_Atomic *at, weft_cu_context context) {
+static int loaded_add(struct loaded *_Atomic *at, weft_cu_context context) {
     struct loaded *loaded = calloc(1, sizeof *loaded);
     if (!loaded)
         return weft_fail_bare(-ENOMEM, "no memory for the names of kernels");
     loaded->context = context;
     loaded->holders = 1;
-    int error = image_load(loaded);
+    int error = library_load(loaded);
     if (error)
-        image_drop(loaded);
+        loaded_drop(loaded);
     else
         atomic_store(at, loaded);
     return error;
 }
 
-static int image_hold(const struct weft_gpu *gpu) {
-    struct loaded *_Atomic *at = image_place(gpu->context);
+static int loaded_hold(const struct weft_gpu *gpu) {
+    struct loaded *_Atomic *at = loaded_place(gpu->context);
     struct loaded *loaded = atomic_load(at);
     if (!loaded)
-        return image_add(at, gpu->context);
+        return loaded_add(at, gpu->context);
     loaded->holders++;
     return 0;
 }
 
-static void image_let_go(const struct weft_gpu *gpu) {
-    struct loaded *_Atomic *at = image_place(gpu->context);
+static void loaded_let_go(const struct weft_gpu *gpu) {
+    struct loaded *_Atomic *at = loaded_place(gpu->context);
     struct loaded *loaded = atomic_load(at);
     if (--loaded->holders > 0)
         return;
     atomic_store(at, atomic_load(&loaded->next));
-    image_drop(loaded);
+    loaded_drop(loaded);
 }
 
 int weft_gpu_kernels_open(struct weft_gpu **gpu, int ordinal) {
@@ -112,7 +140,7 @@ int weft_gpu_kernels_open(struct weft_gpu **gpu, int ordinal) {
         return error;
     struct weft_gpu_scope scope = weft_gpu_enter(opened);
     pthread_mutex_lock(&loading);
-    error = image_hold(opened);
+    error = loaded_hold(opened);
     pthread_mutex_unlock(&loading);
     weft_gpu_leave(scope);
     if (error)
@@ -125,14 +153,14 @@ int weft_gpu_kernels_open(struct weft_gpu **gpu, int ordinal) {
 void weft_gpu_kernels_close(struct weft_gpu *gpu) {
     struct weft_gpu_scope scope = weft_gpu_enter(gpu);
     pthread_mutex_lock(&loading);
-    image_let_go(gpu);
+    loaded_let_go(gpu);
     pthread_mutex_unlock(&loading);
     weft_gpu_leave(scope);
     weft_gpu_close(gpu);
 }
 
 /* The driver is not asked where there is one context only. */
-static const struct loaded *image_current(void) {
+static const struct loaded *loaded_current(void) {
     struct loaded *first = atomic_load_explicit(&first_loaded, memory_order_acquire),
                   *loaded = first;
     weft_cu_context context = NULL;
@@ -166,7 +194,7 @@ int weft_gpu_launch(enum weft_gpu_kernel kernel, unsigned blocks, unsigned threa
         all[i + 1] = arguments[i];
     if (!ends_alone[kernel])
         __atomic_store_n(&weft_gpu_waits, true, __ATOMIC_RELAXED);
-    return weft_cuda_check(weft_cuda.cuLaunchKernel(image_current()->functions[kernel], blocks, 1,
+    return weft_cuda_check(weft_cuda.cuLaunchKernel(loaded_current()->functions[kernel], blocks, 1,
                                                     1, threads, 1, 1, 0, stream, all, NULL),
                            names[kernel]);
 }

@@ -9,6 +9,7 @@
 #define WEFT_TRANSPORT_GPU_KERNEL_H
 
 #include "transport/gpu.h"
+#include "transport/gpu_fold.h"
 
 /* X(name): everything that can be launched. */
 #define WEFT_GPU_KERNELS(X)                                                           \
@@ -42,7 +43,7 @@
     X(weftk_marked_all_reduce_bf16)                                                   \
     X(weftk_marked_all_reduce_f16)                                                    \
     X(weftk_marked_all_reduce_f32)                                                    \
-    X(weftk_fold) /* coll/fold.cu: reduces members' arrays, all types and operations */
+    WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 
 enum weft_gpu_kernel {
 #define WEFT_GPU_KERNEL_NUMBER(name) WEFT_KERNEL_##name,

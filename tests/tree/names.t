@@ -27,7 +27,7 @@ for names in (
     DEVICE |= {"weft_" + name for name in names.split()}
 
 PROTOTYPE = re.compile(r"\b((?:shmemx?|weft)_\w+) ?\(")
-KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(")
+KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)[\s\\]*)?([\w#]+)\(")
 STRUCTURE = re.compile(r"^(?:static |typedef |__extension__ )*(?:struct|union)\s+(?:__attribute__\(.*?\)\)\s*)?(\w+)\s*\{",
                        re.M)
 FUNCTION = re.compile(r"^(?:[\w*]+[ *]+)+\*?(weft_\w+)\(", re.M)

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions of many arrays into one, as coll/fold.h has them: sources in their order.
+/* Reductions of many arrays into one by a kernel, as coll/fold.h has them: sources in their order.
  *
  * A thread loads its elements of several sources before it folds them; 16 bytes at once where all
  * arrays begin alike within 16 bytes. An element is read from all sources, and then written to all
- * destinations, by the same thread: so a destination may be a source. */
-#include "coll/fold.cuh"
-#include "transport/gpu_kernel.h"
+ * destinations, by the same thread: so a destination may be a source.
+ *
+ * A file for each operation makes its kernels by WEFT_FOLD_KERNEL. */
+#ifndef WEFT_COLL_FOLD_KERNEL_CUH
+#define WEFT_COLL_FOLD_KERNEL_CUH
 
-/* Not unrolled: there are sixty of these loops, and none is short of work. */
+#include "transport/gpu_kernel.h"
+#include "coll/fold.cuh"
+
+/* Not unrolled: no loop is short of work. */
 #ifdef __CUDACC__
 #define ROLLED _Pragma("unroll 1")
 #else
@@ -58,65 +63,27 @@ template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold
         fold_at<Operation, T, T>(task, (i < before ? i : i + vectors * in_vector) * sizeof(T));
 }
 
-/* --- By operation and number ----------------------------------------------------------------- */
+/* --- Kernels --------------------------------------------------------------------------------- */
 
-/* clang-format off */
-#define FOLD_AS(NUMBER, T) case WEFT_NUMBER_##NUMBER: return fold<Operation, T>(task);
+typedef uint8_t number_u8;
+typedef uint16_t number_u16;
+typedef uint32_t number_u32;
+typedef uint64_t number_u64;
+typedef int8_t number_i8;
+typedef int16_t number_i16;
+typedef int32_t number_i32;
+typedef int64_t number_i64;
+typedef float number_f32;
+typedef double number_f64;
+typedef weft_bf16 number_bf16;
+typedef weft_f16 number_f16;
+typedef weft_complex<float> number_c64;
+typedef weft_complex<double> number_c128;
 
-template <class Operation> WEFT_DEVICE void fold_bits(const struct weft_fold_task &task) {
-    switch (task.number) {
-        FOLD_AS(I8, uint8_t)   FOLD_AS(U8, uint8_t)
-        FOLD_AS(I16, uint16_t) FOLD_AS(U16, uint16_t)
-        FOLD_AS(I32, uint32_t) FOLD_AS(U32, uint32_t)
-        FOLD_AS(I64, uint64_t) FOLD_AS(U64, uint64_t)
+#define WEFT_FOLD_KERNEL(X, family, op, number, OP, NUMBER)                             \
+    extern "C" __global__ void __launch_bounds__(WEFT_FOLD_THREADS)                     \
+        weftk_fold_##op##_##number(struct weft_gpu_abort, struct weft_fold_task task) { \
+        fold<fold_##op, number_##number>(task);                                         \
     }
-}
 
-template <class Operation> WEFT_DEVICE void fold_reals(const struct weft_fold_task &task) {
-    switch (task.number) {
-        FOLD_AS(FLOAT, float)    FOLD_AS(DOUBLE, double)
-        FOLD_AS(BF16, weft_bf16) FOLD_AS(F16, weft_f16)
-    default:
-        return fold_bits<Operation>(task);
-    }
-}
-
-template <class Operation> WEFT_DEVICE void fold_ordered(const struct weft_fold_task &task) {
-    switch (task.number) {
-        FOLD_AS(I8, int8_t)   FOLD_AS(I16, int16_t)
-        FOLD_AS(I32, int32_t) FOLD_AS(I64, int64_t)
-    default:
-        return fold_reals<Operation>(task);
-    }
-}
-
-/* Of integers, sums and products have the same bits whether they are signed or not. */
-template <class Operation> WEFT_DEVICE void fold_arithmetic(const struct weft_fold_task &task) {
-    switch (task.number) {
-        FOLD_AS(COMPLEXF, weft_complex<float>) FOLD_AS(COMPLEXD, weft_complex<double>)
-    default:
-        return fold_reals<Operation>(task);
-    }
-}
-#undef FOLD_AS
-/* clang-format on */
-
-extern "C" __global__ void __launch_bounds__(WEFT_FOLD_THREADS)
-    weftk_fold(struct weft_gpu_abort, struct weft_fold_task task) {
-    switch (task.op) {
-    case WEFT_FOLD_AND:
-        return fold_bits<fold_and>(task);
-    case WEFT_FOLD_OR:
-        return fold_bits<fold_or>(task);
-    case WEFT_FOLD_XOR:
-        return fold_bits<fold_xor>(task);
-    case WEFT_FOLD_MAX:
-        return fold_ordered<fold_max>(task);
-    case WEFT_FOLD_MIN:
-        return fold_ordered<fold_min>(task);
-    case WEFT_FOLD_SUM:
-        return fold_arithmetic<fold_sum>(task);
-    case WEFT_FOLD_PROD:
-        return fold_arithmetic<fold_prod>(task);
-    }
-}
+#endif

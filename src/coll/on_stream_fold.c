@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/on_stream_fold.h"
+#include "device/device.h"
+
+/* By operation and number. No kernel is number 0, which is weftk_copy. */
+#define KERNEL_OF(X, family, op, number, OP, NUMBER) \
+    [WEFT_FOLD_##OP][WEFT_NUMBER_##NUMBER] = WEFT_KERNEL_##family##_##op##_##number,
+static const enum weft_gpu_kernel kernels[WEFT_FOLD_OPS][WEFT_NUMBERS] = {
+    WEFT_GPU_FOLDS(KERNEL_OF, , weftk_fold)};
+#undef KERNEL_OF
+
+/* Integers that have no kernel of their own are folded by that of those without a sign. */
+static enum weft_gpu_kernel kernel_of(int op, int number) {
+    bool has_own = kernels[op][number] != 0 || number > WEFT_NUMBER_I64;
+    return kernels[op][has_own ? number : number - WEFT_NUMBER_I8 + WEFT_NUMBER_U8];
+}
+
+int weft_fold_launch(const struct weft_fold_task *task, weft_cu_stream stream) {
+    size_t elem_bytes = weft_folds[task->op][task->number].elem_bytes;
+    size_t vectors = task->nelems * elem_bytes / 16 + 1;
+    size_t blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
+    size_t most = 2 * (size_t)weft_device.gpu->sms;
+    void *arguments[] = {(void *)task, NULL};
+    if (task->nelems == 0)
+        return 0;
+    return weft_gpu_launch(kernel_of(task->op, task->number),
+                           (unsigned)(blocks < most ? blocks : most), WEFT_FOLD_THREADS, stream,
+                           arguments);
+}
