@@ -8,7 +8,6 @@
 #define WEFT_COLL_LL_CUH
 
 #include "transport/gpu_channel.cuh"
-#include "transport/gpu_spin.cuh"
 
 /* A block's slots of a call, and its flag. Where the slots lie but for the parity can be computed
  * before the epoch is there. */

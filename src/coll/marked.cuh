@@ -9,7 +9,6 @@
 #define WEFT_COLL_MARKED_CUH
 
 #include "transport/gpu_channel.cuh"
-#include "transport/gpu_spin.cuh"
 
 enum { WEFT_MARKED_ANSWER = 2, WEFT_MARKED_SLOTS = 3 };
 

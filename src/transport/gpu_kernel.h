@@ -37,6 +37,7 @@
     X(weftk_ll_sum_f16)                                                               \
     X(weftk_ll_sum_u32)                                                               \
     X(weftk_ll_sum_u64)                                                               \
+    X(weftk_push_exchange) /* coll/push.cu: blocks, between two meetings */           \
     X(weftk_marked_reduce_bf16)                                                       \
     X(weftk_marked_reduce_f16)                                                        \
     X(weftk_marked_reduce_f32) /* coll/marked.cu: sums of floats by marked words */   \
