@@ -6,6 +6,7 @@
 
 enum {
     UNIT_BYTES = 8,
+    PACKET_BYTES = 16,
     BLOCK_UNITS = 64, /* as many as a block should have before there are more blocks */
     BLOCKS_MAX = WEFT_GPU_CHANNELS,
 };
@@ -26,19 +27,49 @@ static uint32_t tile_shift_for(uint32_t share, int n) {
     return shift;
 }
 
-static int launch(enum weft_gpu_kernel kernel, const struct weft_gpu_channels *channels,
-                  const struct weft_gpu_collective *task, weft_cu_stream stream) {
-    uint32_t units = (uint32_t)((task->bytes + UNIT_BYTES - 1) / UNIT_BYTES);
-    uint32_t blocks = (units + BLOCK_UNITS - 1) / BLOCK_UNITS, most = blocks_max(channels);
+/* Units of the blocks of both arrays that are whole words at aligned addresses: all but the last,
+ * or none. */
+static uint32_t words_of(const struct weft_gpu_collective *task) {
+    uintptr_t addresses =
+        (uintptr_t)task->source | (uintptr_t)task->dest | task->source_step | task->dest_step;
+    return addresses % UNIT_BYTES == 0 ? (uint32_t)(task->bytes / UNIT_BYTES) : 0;
+}
+
+static struct weft_ll_work make_work(const struct weft_gpu_channels *channels,
+                                     const struct weft_gpu_collective *task) {
+    uint32_t slot_bytes = channels->slot_units * PACKET_BYTES;
+    return (struct weft_ll_work){
+        .source = task->source,
+        .dest = task->dest,
+        .source_step = task->source_step,
+        .dest_step = task->dest_step,
+        .epoch = &weft_gpu_channel_head(channels, channels->me, 0)->packets,
+        .out = weft_gpu_channel_slot(channels, 0, 0, 0, channels->me),
+        .out_step = (size_t)channels->inbox.step,
+        .in = weft_gpu_channel_slot(channels, channels->me, 0, 0, 0),
+        .head_bytes = (uint32_t)weft_gpu_channel_bytes(channels->n),
+        .slot_bytes = slot_bytes,
+        .half_bytes = slot_bytes * (uint32_t)channels->n,
+        .bytes = (uint32_t)task->bytes,
+        .units = (uint32_t)((task->bytes + UNIT_BYTES - 1) / UNIT_BYTES),
+        .words = words_of(task),
+        .me = channels->me,
+        .n = channels->n,
+        .root = task->root,
+        .divisor = task->divisor,
+    };
+}
+
+static int launch(enum weft_gpu_kernel kernel, struct weft_ll_work *work,
+                  const struct weft_gpu_channels *channels, weft_cu_stream stream) {
+    uint32_t blocks = (work->units + BLOCK_UNITS - 1) / BLOCK_UNITS, most = blocks_max(channels);
     blocks = blocks < most ? blocks : most;
-    uint32_t share = (units + blocks - 1) / blocks, slot = channels->slot_units;
-    share = share < slot ? share : slot;
-    struct weft_ll_shape shape = {share, tile_shift_for(share, channels->n)};
-    unsigned threads = (unsigned)channels->n << shape.tile_shift;
-    struct weft_gpu_channels with = *channels;
-    struct weft_gpu_collective what = *task;
-    void *arguments[] = {&with, &what, &shape, NULL};
-    return weft_gpu_launch(kernel, (units + share - 1) / share,
+    uint32_t share = (work->units + blocks - 1) / blocks, slot = channels->slot_units;
+    work->share = share < slot ? share : slot;
+    work->tile_shift = tile_shift_for(work->share, work->n);
+    unsigned threads = (unsigned)work->n << work->tile_shift;
+    void *arguments[] = {work, NULL};
+    return weft_gpu_launch(kernel, (work->units + work->share - 1) / work->share,
                            threads < WEFT_GPU_CHANNEL_THREADS ? threads : WEFT_GPU_CHANNEL_THREADS,
                            stream, arguments);
 }
@@ -61,15 +92,21 @@ bool weft_ll_takes(enum weft_fold_op op, enum weft_number number) {
 
 int weft_ll_exchange(const struct weft_gpu_channels *channels,
                      const struct weft_gpu_collective *task, weft_cu_stream stream) {
-    return launch(WEFT_KERNEL_weftk_ll_exchange, channels, task, stream);
+    struct weft_ll_work work = make_work(channels, task);
+    return launch(WEFT_KERNEL_weftk_ll_exchange, &work, channels, stream);
 }
 
 int weft_ll_reduce(const struct weft_gpu_channels *channels, const struct weft_gpu_collective *task,
                    weft_cu_stream stream) {
-    return launch(reductions[task->op][task->number], channels, task, stream);
+    struct weft_ll_work work = make_work(channels, task);
+    return launch(reductions[task->op][task->number], &work, channels, stream);
 }
 
 int weft_ll_broadcast(const struct weft_gpu_channels *channels,
                       const struct weft_gpu_collective *task, weft_cu_stream stream) {
-    return launch(WEFT_KERNEL_weftk_ll_broadcast, channels, task, stream);
+    struct weft_ll_work work = make_work(channels, task);
+    uint64_t *started = weft_gpu_channel_row(channels, task->root, 0, WEFT_GPU_CHANNEL_STARTED);
+    work.epoch = &weft_gpu_channel_head(channels, channels->me, 0)->directed;
+    work.started = channels->me == task->root ? started : started + channels->me;
+    return launch(WEFT_KERNEL_weftk_ll_broadcast, &work, channels, stream);
 }

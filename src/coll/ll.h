@@ -11,12 +11,25 @@
 #include "transport/gpu_channel.h"
 #include "coll/number.h"
 
-/* How a block's threads share its work, the same on all members, as are the numbers of blocks and
- * threads. Shared with kernels. */
-struct weft_ll_shape {
-    uint32_t share;      /* units of 8 bytes of a block, one behind the other */
-    uint32_t tile_shift; /* a tile of 2^tile_shift units has a thread for each unit and, as far as
-                            there are as many, member */
+/* What a kernel gets: whatever can be computed before it is launched. The units of a member's
+ * block, of 8 bytes each, are cut into shares, one for each block of threads. A share is cut into
+ * tiles of 2^tile_shift units, which have a thread for each unit and, as far as there are as many,
+ * each member. Addresses are those of channel 0 and of even epochs. Shared with kernels. */
+struct weft_ll_work {
+    const char *source;
+    char *dest;
+    size_t source_step, dest_step;
+    uint64_t *epoch; /* this member's word */
+    uint64_t
+        *started;    /* of a broadcast: the root's row; elsewhere this member's word at the root */
+    char *out;       /* the slot for this member's packets in the inbox of member 0 */
+    size_t out_step; /* from a member's inbox to the next one's */
+    char *in;        /* the slot of member 0 in this member's inbox */
+    uint32_t head_bytes, slot_bytes, half_bytes; /* from a channel's words, a slot, a parity on */
+    uint32_t bytes, units;                       /* of a block */
+    uint32_t words; /* the units before this one are 8 bytes at aligned addresses, everywhere */
+    uint32_t share, tile_shift;
+    int me, n, root, divisor;
 };
 
 /* The largest block of these channels. */
