@@ -9,6 +9,7 @@
 #include "coll/elements.h"
 #include "coll/ll.h"
 #include <math.h>
+#include <unistd.h>
 
 enum { ROOM = 4 << 20, AROUND = 64, MEMBERS = 16 };
 
@@ -230,6 +231,103 @@ static void mixed(const struct side *side, size_t bytes, uint64_t key) {
         all_reduce(side, bytes, key);
 }
 
+/* --- Flags come round ------------------------------------------------------------------------- */
+
+/* Of all channels, as after so many calls. */
+static void set_epochs(const struct side *side, uint64_t epoch) {
+    shmem_barrier_all();
+    for (uint32_t channel = 0; channel < WEFT_GPU_CHANNELS; channel++) {
+        struct weft_gpu_channel_head *head =
+            weft_gpu_channel_head(&side->all, side->all.me, channel);
+        gpu_write(&head->packets, &epoch, sizeof epoch);
+        gpu_write(&head->directed, &epoch, sizeof epoch);
+    }
+    shmem_barrier_all();
+}
+
+/* The last PE comes late, so the others look at what is in their inboxes. */
+static void exchange_late(const struct side *side, size_t bytes, uint64_t key) {
+    enum { LATE_US = 20000 };
+    if (me == npes - 1)
+        usleep(LATE_US);
+    all_to_all(side, bytes, key);
+    shmem_barrier_all();
+    if (me == npes - 1)
+        usleep(LATE_US);
+    broadcast(side, bytes, key);
+    shmem_barrier_all();
+}
+
+/* Large calls leave packets with the flags 3 and 4. When these flags come again all calls between
+ * have been too small to write there. */
+static void come_round(void) {
+    enum { LARGE = 500, SMALL = 8, CALLS = 2 };
+    static const uint64_t round = UINT64_C(1) << 32;
+    const struct side *side = &sides[0];
+    tap_case("flags come round");
+    set_epochs(side, 5 * round + 2);
+    for (uint64_t i = 0; i < CALLS; i++)
+        exchange_late(side, LARGE, 30000 + i);
+    set_epochs(side, 6 * round - 4);
+    for (uint64_t i = 0; i < 4; i++) {
+        all_to_all(side, SMALL, 31000 + i);
+        broadcast(side, SMALL, 31000 + i);
+    }
+    for (uint64_t i = 0; i < CALLS; i++)
+        exchange_late(side, LARGE, 32000 + i);
+    uint64_t epoch;
+    gpu_copy(&epoch, &weft_gpu_channel_head(&side->all, me, 0)->packets, sizeof epoch);
+    EXPECT(epoch == 6 * round + 4, "%llx", (unsigned long long)epoch);
+    set_epochs(side, 6 * round + 100); /* on all channels alike again */
+}
+
+/* --- Graphs ----------------------------------------------------------------------------------- */
+
+static size_t captured_bytes;
+
+static void enqueue_some(void) {
+    const struct side *side = &sides[0];
+    size_t all = captured_bytes * (size_t)npes;
+    struct weft_gpu_collective task = {
+        .source = sources, .dest = dests, .bytes = captured_bytes, .dest_step = captured_bytes};
+    INSIDE(weft_ll_exchange(&side->all, &task, gpu_stream));
+    task.dest_step = 0, task.dest += all, task.op = WEFT_FOLD_SUM, task.number = WEFT_NUMBER_I32;
+    INSIDE(weft_ll_reduce(&side->all, &task, gpu_stream));
+    task.dest += captured_bytes, task.root = npes - 1;
+    INSIDE(weft_ll_broadcast(&side->directed, &task, gpu_stream));
+}
+
+static void replays(void) {
+    enum { GRAPHS = 2, REPLAYS = 6 };
+    static const size_t bytes[GRAPHS] = {40, 4000};
+    weft_cu_graph_exec graphs[GRAPHS];
+    tap_case("graphs of different sizes in turns");
+    for (int g = 0; g < GRAPHS; g++) {
+        captured_bytes = bytes[g];
+        graphs[g] = graph_capture(gpu_stream, enqueue_some);
+    }
+    for (int i = 0; i < REPLAYS; i++) {
+        uint64_t key = (uint64_t)(40000 + i);
+        size_t each = bytes[i % GRAPHS], all = each * (size_t)npes;
+        int32_t *sums = calloc(each / 4, 4);
+        gpu_write(sources, gpu_data(each, key_of(key, me, 0)), each);
+        graph_replay(graphs[i % GRAPHS], gpu_stream);
+        gpu_drain(gpu_stream);
+        for (int k = 0; k < npes; k++) {
+            const uint32_t *of_k = gpu_data(each, key_of(key, k, 0));
+            gpu_expect(dests + each * (size_t)k, of_k, each, "replay %d, of %d", i, k);
+            for (size_t e = 0; e < each / 4; e++)
+                sums[e] = (int32_t)((uint32_t)sums[e] + of_k[e]);
+        }
+        gpu_expect(dests + all, sums, each, "replay %d, sums", i);
+        gpu_expect(dests + all + each, gpu_data(each, key_of(key, npes - 1, 0)), each,
+                   "replay %d, broadcast", i);
+        free(sums);
+    }
+    for (int g = 0; g < GRAPHS; g++)
+        graph_drop(graphs[g]);
+}
+
 int main(void) {
     shmem_init();
     inside_start();
@@ -241,5 +339,7 @@ int main(void) {
     calls("all-reduce", all_reduce);
     calls("reduce-scatter", reduce_scatter);
     calls("broadcasts of any root, and all-reduce between them", mixed);
+    come_round();
+    replays();
     return gpu_finish();
 }
