@@ -11,7 +11,7 @@ static uint32_t quotient_up(uint32_t a, uint32_t b) {
     return (a + b - 1) / b;
 }
 
-bool weft_marked_takes(int op, int number) {
+bool weft_marked_takes(enum weft_fold_op op, enum weft_number number) {
     return op == WEFT_FOLD_SUM &&
            (number == WEFT_NUMBER_FLOAT || number == WEFT_NUMBER_BF16 || number == WEFT_NUMBER_F16);
 }

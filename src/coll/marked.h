@@ -16,7 +16,7 @@
 #include "coll/number.h"
 
 /* Whether words of these numbers can be marked, and kernels fold them so. */
-bool weft_marked_takes(int op, int number);
+bool weft_marked_takes(enum weft_fold_op op, enum weft_number number);
 
 /* The largest `bytes` of a task. */
 size_t weft_marked_reduce_max(const struct weft_gpu_channels *channels);

@@ -6,8 +6,8 @@
  * Where only this member's source is out of the kernel's reach, it is copied within reach first. */
 #include "coll/on_stream.h"
 #include <errno.h>
-#include "transport/gpu_rescue.h"
 #include "coll/ll.h"
+#include "coll/marked.h"
 #include "coll/on_stream_meet.h"
 #include "coll/stream_choice.h"
 
@@ -71,9 +71,17 @@ static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
     [WEFT_STREAM_BROADCAST] = {[WEFT_WAY_LL] = {WEFT_FORM_DIRECTED, NULL, weft_ll_bytes_max,
                                                 weft_ll_broadcast}},
     [WEFT_STREAM_REDUCE_SCATTER] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
-                                                     weft_ll_reduce}},
+                                                     weft_ll_reduce},
+                                    [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes,
+                                                         weft_marked_reduce_max,
+                                                         weft_marked_reduce}},
     [WEFT_STREAM_ALL_REDUCE] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
-                                                 weft_ll_reduce}},
+                                                 weft_ll_reduce},
+                                [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes,
+                                                     weft_marked_reduce_max, weft_marked_reduce},
+                                [WEFT_WAY_MARKED_TWICE] = {WEFT_FORM_MARKED, weft_marked_takes,
+                                                           weft_marked_all_reduce_max,
+                                                           weft_marked_all_reduce}},
 };
 
 /* The first way that can carry the call, with its channels; NULL: it is WEFT_WAY_MEET. */
@@ -119,7 +127,6 @@ static int go_by_kernel(bool *done, const struct weft_on_stream *on,
         return rc;
     *done = true;
     rc = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
-    weft_gpu_rescue_note();
     return rc ? rc : family->launch(&channels, task, on->stream);
 }
 
