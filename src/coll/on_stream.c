@@ -9,6 +9,7 @@
 #include "coll/ll.h"
 #include "coll/marked.h"
 #include "coll/on_stream_meet.h"
+#include "coll/push.h"
 #include "coll/stream_choice.h"
 
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
@@ -65,11 +66,14 @@ struct family {
 
 static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
     [WEFT_STREAM_ALL_GATHER] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, NULL, weft_ll_bytes_max,
-                                                 weft_ll_exchange}},
+                                                 weft_ll_exchange},
+                                [WEFT_WAY_PUSH] = {WEFT_FORM_LL, NULL, NULL, weft_push_exchange}},
     [WEFT_STREAM_ALL_TO_ALL] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, NULL, weft_ll_bytes_max,
-                                                 weft_ll_exchange}},
+                                                 weft_ll_exchange},
+                                [WEFT_WAY_PUSH] = {WEFT_FORM_LL, NULL, NULL, weft_push_exchange}},
     [WEFT_STREAM_BROADCAST] = {[WEFT_WAY_LL] = {WEFT_FORM_DIRECTED, NULL, weft_ll_bytes_max,
-                                                weft_ll_broadcast}},
+                                                weft_ll_broadcast},
+                               [WEFT_WAY_PUSH] = {WEFT_FORM_LL, NULL, NULL, weft_push_exchange}},
     [WEFT_STREAM_REDUCE_SCATTER] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
                                                      weft_ll_reduce},
                                     [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes,
