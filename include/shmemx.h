@@ -171,8 +171,10 @@ void *shmemx_share_ptr(shmemx_share_t share, int member);
 /* A cudaStream_t or CUstream; NULL is CUDA's default stream. Each call enqueues work and returns;
  * it may be captured into a graph. PEs are numbers in WORLD. Symmetric arguments may lie in any
  * space; a source or destination of this PE may be any memory that CUDA can copy. Teams' calls are
- * made in the same order by all members. 0 or a negative errno; nothing has been enqueued then,
- * unless it is the driver that fails. */
+ * made in the same order by all members, and run in that order, also on different streams; what a
+ * capture has of them the program orders, within it and against other calls: work of one team never
+ * runs side by side. 0 or a negative errno; nothing has been enqueued then, unless it is the driver
+ * that fails. */
 typedef struct CUstream_st *shmemx_stream_t;
 
 int shmemx_putmem_on_stream(void *dest, const void *source, size_t nelems, int pe,

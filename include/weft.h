@@ -16,7 +16,9 @@
  *    are all-reduce, reduce-scatter, all-gather, broadcast and all-to-all; the others say -ENOTSUP.
  *    dest is symmetric, and so is what is reduced, in memory of GPUs or of the host; other sources
  *    are any that CUDA copies. What is wrong then is an error of this member alone, which has
- *    enqueued nothing, and the others wait. All members pass streams, or none does.
+ *    enqueued nothing, and the others wait. All members pass streams, or none does. Calls of a team
+ *    run in the order in which they are made, also on different streams; what a capture has of them
+ *    the program orders, within it and against other calls.
  *  - Reductions run in PE order with float accumulation for 16-bit types: the same bits on every
  *    PE and in every run. */
 #ifndef WEFT_H

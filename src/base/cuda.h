@@ -49,6 +49,9 @@ enum {
     WEFT_CU_PAIR_ATOMICS = 3,
 };
 
+/* The default stream by a handle of its own; NULL is the same. */
+#define WEFT_CU_STREAM_LEGACY ((weft_cu_stream)1)
+
 /* Flags and kinds. */
 enum {
     WEFT_CU_MEMORY_PINNED = 1,
@@ -177,6 +180,7 @@ union weft_cu_word_op {
     X(cuStreamQuery, "cuStreamQuery", (weft_cu_stream stream))                                    \
     X(cuStreamWaitEvent, "cuStreamWaitEvent",                                                     \
       (weft_cu_stream stream, weft_cu_event event, unsigned flags))                               \
+    X(cuStreamGetId, "cuStreamGetId", (weft_cu_stream stream, uint64_t * id))                     \
     X(cuStreamIsCapturing, "cuStreamIsCapturing", (weft_cu_stream stream, int *status))           \
     X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *mode))        \
     X(cuStreamWriteValue32, "cuStreamWriteValue32_v2",                                            \

@@ -17,14 +17,19 @@ int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     if (!on->team)
         return weft_team_refuse(team);
     int rc = weft_stream_begin(on->team);
-    if (rc == 0)
-        on->scope = weft_gpu_enter(weft_device.gpu);
+    if (rc)
+        return rc;
+    on->scope = weft_gpu_enter(weft_device.gpu);
+    rc = weft_device_turn_begin(on->team, on->stream);
+    if (rc)
+        weft_gpu_leave(on->scope);
     return rc;
 }
 
 int weft_on_stream_end(const struct weft_on_stream *on, int rc) {
+    int ended = weft_device_turn_end(on->team, on->stream);
     weft_gpu_leave(on->scope);
-    return rc;
+    return rc ? rc : ended;
 }
 
 /* --- Arrays ----------------------------------------------------------------------------------- */

@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include "coll/stream_call.h"
 
-/* A team's call: between begin, which finds the team, and end, which returns what the call did. */
+/* A team's call: between begin, which finds the team and comes behind its last call, and end, which
+ * returns what the call did. `stream` is set before. */
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team);
 int weft_on_stream_end(const struct weft_on_stream *on, int rc);
 

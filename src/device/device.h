@@ -260,6 +260,20 @@ void weft_device_free(struct weft_arena *arena, void *p);
 int weft_device_heap_open(void);
 void weft_device_heap_close(void);
 
+/* --- turns.c: calls of a team that come on different streams
+ * -------------------------------------- A team has one set of words on each GPU, so its calls must
+ * not run side by side: they run in the order in which this PE makes them. In a capture nothing is
+ * waited for: there the program has to order them. Between weft_gpu_enter and _leave. */
+
+/* Brackets of a team's call on a stream: its work waits for that of the team's last call, if that
+ * was on another stream. 0 or -errno with text. */
+int weft_device_turn_begin(const struct weft_team *team, weft_cu_stream stream);
+int weft_device_turn_end(const struct weft_team *team, weft_cu_stream stream);
+
+/* The team ends. */
+void weft_device_turns_end(const struct weft_team *team);
+void weft_device_turns_close(void);
+
 /* --- words.c: the words that GPUs synchronise teams with -------------------------------------- */
 
 /* Resets them and puts them in place: in GPU memory, or in memory of the host where some GPUs do

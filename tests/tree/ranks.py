@@ -19,7 +19,7 @@ RANKS = {
     "device": [
         {"device", "queue"},
         {"begin", "gpus", "extent", "links", "stage"},
-        {"heap", "words", "rma", "share"},
+        {"heap", "turns", "words", "rma", "share"},
         {"channels"},
         {"open", "word"},
         {"stream", "put_signal"},

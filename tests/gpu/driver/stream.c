@@ -107,12 +107,13 @@ static bool start_thread(struct CUstream_st *stream) {
 struct CUstream_st *stream_new(struct CUctx_st *context, bool blocking) {
     static uint64_t count;
     struct CUstream_st *stream = calloc(1, sizeof *stream);
+    stream->id = ++count;
     stream->context = context;
     stream->blocking = blocking;
     stream->holds = 2; /* whose handle it is, and the thread */
     stream->last = &stream->first;
     stream->random =
-        (uint64_t)call_setting("WEFT_FAKE_SEED", 0) * 1000003 + (uint64_t)getpid() * 257 + count++;
+        (uint64_t)call_setting("WEFT_FAKE_SEED", 0) * 1000003 + (uint64_t)getpid() * 257 + count;
     pthread_cond_init(&stream->arrival, NULL);
     if (start_thread(stream))
         return stream;
@@ -164,7 +165,7 @@ static struct CUstream_st *legacy_stream(struct CUctx_st *context) {
 }
 
 struct CUstream_st *stream_of(weft_cu_stream handle) {
-    if (!handle || handle == (weft_cu_stream)(uintptr_t)1) /* CU_STREAM_LEGACY */
+    if (!handle || handle == WEFT_CU_STREAM_LEGACY)
         return legacy_stream(context_current());
     struct CUctx_st *context;
     for (int gpu = 0; (context = context_of(gpu)); gpu++)
@@ -199,6 +200,12 @@ static int destroy(struct CUstream_st *stream) {
     *slot = stream->next;
     stream_close(stream);
     return 0;
+}
+
+int cuStreamGetId(weft_cu_stream handle, uint64_t *id) {
+    struct CUstream_st *stream;
+    CALL(CONTEXT,
+         !(stream = stream_of(handle)) ? CUDA_ERROR_INVALID_HANDLE : (*id = stream->id, 0));
 }
 
 int cuStreamDestroy(weft_cu_stream stream) {

@@ -21,6 +21,7 @@ struct CUstream_st {
     bool blocking; /* with the default stream */
     bool closing;
     unsigned holds; /* handle, thread, works and events of others */
+    uint64_t id;    /* never used again */
     uint64_t pushed, done;
     struct item *first, **last;
     pthread_cond_t arrival;

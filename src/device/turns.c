@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the last call of each team went, and an event behind it.
+ *
+ * The event is recorded behind every call, not on the last one's stream when another stream comes:
+ * the program may have destroyed that by then, with the call still under way, and its handle may be
+ * another stream's. Numbers of streams are never used again. The default stream is never destroyed,
+ * so it costs nothing as long as no other stream comes. */
+#include "device/device.h"
+
+#define DEFAULT_STREAM UINT64_MAX /* in place of its number */
+
+/* By the team's slot; only one thread of a PE is at a team at a time. */
+static struct turn {
+    bool taken;      /* there has been a call */
+    bool records;    /* the call that is being made is to have an event behind it */
+    uint64_t stream; /* number of the last call's */
+    weft_cu_event
+        event; /* behind it, unless that is the default stream; NULL: none has been made */
+} turns[WEFT_TEAMS_MAX];
+
+static bool is_default(weft_cu_stream stream) {
+    return !stream || stream == WEFT_CU_STREAM_LEGACY;
+}
+
+static int event_record(struct turn *turn, weft_cu_stream stream) {
+    int error = 0;
+    if (!turn->event)
+        error = weft_cuda.cuEventCreate(&turn->event, WEFT_CU_EVENT_NO_TIMING);
+    return error ? error : weft_cuda.cuEventRecord(turn->event, stream);
+}
+
+static int last_call_await(struct turn *turn, weft_cu_stream stream) {
+    int error = turn->stream == DEFAULT_STREAM ? event_record(turn, NULL) : 0;
+    if (error == 0)
+        error = weft_cuda.cuStreamWaitEvent(stream, turn->event, 0);
+    return weft_cuda_check(error, "a wait for the team's last call, which is on another stream");
+}
+
+int weft_device_turn_begin(const struct weft_team *team, weft_cu_stream stream) {
+    struct turn *turn = &turns[team->slot];
+    uint64_t number = DEFAULT_STREAM;
+    int error = 0;
+    turn->records = false;
+    if (team->npes == 1 || (turn->stream == DEFAULT_STREAM && is_default(stream)))
+        return 0;
+    if (!is_default(stream)) {
+        if (weft_gpu_capturing(stream))
+            return 0;
+        error = weft_cuda_check(weft_cuda.cuStreamGetId(stream, &number), "cuStreamGetId");
+    }
+    if (error == 0 && turn->taken && turn->stream != number)
+        error = last_call_await(turn, stream);
+    if (error)
+        return error;
+    turn->taken = true;
+    turn->records = !is_default(stream);
+    turn->stream = number;
+    return 0;
+}
+
+int weft_device_turn_end(const struct weft_team *team, weft_cu_stream stream) {
+    struct turn *turn = &turns[team->slot];
+    return turn->records ? weft_cuda_check(event_record(turn, stream), "cuEventRecord") : 0;
+}
+
+static void turn_forget(struct turn *turn) {
+    if (turn->event)
+        weft_cuda.cuEventDestroy(turn->event);
+    *turn = (struct turn){.taken = false};
+}
+
+void weft_device_turns_end(const struct weft_team *team) {
+    struct turn *turn = &turns[team->slot];
+    if (!turn->taken)
+        return;
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
+    turn_forget(turn);
+    weft_gpu_leave(scope);
+}
+
+void weft_device_turns_close(void) {
+    for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++)
+        turn_forget(&turns[slot]);
+}

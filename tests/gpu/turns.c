@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: calls of one team on several streams run one behind the other, in the order in which
+ * they are made: also when the first stream has been destroyed meanwhile, with the default stream,
+ * and around captures. PEs: 2 3 */
+#include "graph.h"
+#include "on_stream.h"
+#include <unistd.h>
+
+enum { CALLS = 60, NELEMS = 1000, HELD_US = 5000 };
+
+static int me, npes;
+static weft_cu_stream a, b, letting;
+static uint64_t *word; /* device heap */
+static int *source, *dest;
+
+static bool is_done(weft_cu_stream stream) {
+    gpu_enter();
+    int error = gpu.cuStreamQuery(stream);
+    gpu_leave();
+    return error == WEFT_CU_SUCCESS;
+}
+
+/* PE 0's part of a barrier on the first stream comes late, and it has none of its own between that
+ * and the barrier on the second: nobody may get by either before. */
+static void hold_first(weft_cu_stream first, bool destroyed, const char *name) {
+    tap_case(name);
+    static uint64_t turn;
+    turn++;
+    if (me == 0)
+        ON(signal_wait_until_on_stream(word, SHMEM_CMP_GE, turn, first));
+    ON(barrier_on_stream(SHMEM_TEAM_WORLD, first));
+    if (destroyed) {
+        gpu_enter();
+        GPU(cuStreamDestroy(first));
+        gpu_leave();
+    }
+    weft_cu_stream second = destroyed ? gpu_stream_new() : b;
+    ON(sync_on_stream(SHMEM_TEAM_WORLD, second));
+    usleep(HELD_US);
+    EXPECT(!is_done(second), "the second call did not wait for the first");
+    shmem_barrier_all();
+    if (me == 0)
+        ON(signal_op_on_stream(word, turn, SHMEM_SIGNAL_SET, 0, letting));
+    gpu_drain(second);
+    if (!destroyed)
+        gpu_drain(first);
+    shmem_barrier_all();
+}
+
+/* Call `call` sums into a part of dest of its own. */
+static void sum(int call, weft_cu_stream stream) {
+    ON(int_sum_reduce_on_stream(SHMEM_TEAM_WORLD, dest + call * NELEMS, source + call * NELEMS,
+                                NELEMS, stream));
+}
+
+static void check_sums(void) {
+    static int expected[NELEMS];
+    for (int call = 0; call < CALLS; call++) {
+        for (int i = 0; i < NELEMS; i++)
+            expected[i] = npes * (npes + 1) / 2 * (call * 7 + i);
+        gpu_expect(dest + call * NELEMS, expected, sizeof expected, "call %d", call);
+    }
+    shmem_barrier_all();
+    gpu_poison(dest, sizeof(int) * CALLS * NELEMS);
+    shmem_barrier_all();
+}
+
+static void mixed(void) {
+    tap_case("many calls on streams that are drawn, the default stream among them");
+    weft_cu_stream streams[] = {a, b, letting, NULL};
+    for (int call = 0; call < CALLS; call++)
+        sum(call, streams[gpu_draw((uint64_t)call, 4)]);
+    for (int i = 0; i < 4; i++)
+        gpu_drain(streams[i]);
+    check_sums();
+}
+
+static void first_half(void) {
+    for (int call = 0; call < CALLS / 2; call++)
+        sum(call, a);
+}
+
+static void captured(void) {
+    tap_case("a capture is not disturbed by a call elsewhere, nor a call by a capture");
+    weft_cu_graph_exec graph = graph_capture(a, first_half);
+    gpu_poison(dest, sizeof(int) * CALLS * NELEMS);
+    shmem_barrier_all();
+    for (int call = CALLS / 2; call < CALLS; call++)
+        sum(call, call % 2 ? b : NULL);
+    gpu_drain(b);
+    gpu_drain(NULL);
+    graph_replay(graph, a);
+    gpu_drain(a);
+    check_sums();
+    graph_drop(graph);
+}
+
+int main(void) {
+    static int fill[CALLS * NELEMS];
+    shmem_init();
+    gpu_start();
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    word = allocated(shmemx_calloc(SHMEMX_SPACE_DEVICE, 1, sizeof *word));
+    source = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, sizeof fill));
+    dest = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, sizeof fill));
+    a = gpu_stream_new();
+    b = gpu_stream_new();
+    letting = gpu_stream_new();
+    for (int i = 0; i < CALLS * NELEMS; i++)
+        fill[i] = (me + 1) * (i / NELEMS * 7 + i % NELEMS);
+    gpu_write(source, fill, sizeof fill);
+    shmem_barrier_all();
+    hold_first(a, false, "a call waits for the team's last one, on another stream");
+    hold_first(gpu_stream_new(), true, "and for one on a stream that is no more");
+    hold_first(NULL, false, "and for one on the default stream");
+    mixed();
+    captured();
+    return gpu_finish();
+}
