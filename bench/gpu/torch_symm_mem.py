@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """PyTorch's symmetric memory: the rows of gpu.h that it has calls for. Run under oshrun, or torchrun."""
+import itertools
 import json
 import os
 import statistics
@@ -158,8 +159,9 @@ def expected(operation, nelems, dtype):
     return total if operation == "all-reduce" else total.chunk(NPES)[ME]
 
 
-def is_wanted(size, kind):
-    return (size <= MIB) == (TABLE == "small") and (kind == "bf16" or size in (KIB, MIB, 256 * MIB))
+def is_wanted(size, kind, in_place):
+    some = size in (KIB, MIB, 256 * MIB) and not in_place
+    return (size <= MIB) == (TABLE == "small") and (kind == "bf16" or some)
 
 
 def measure_row(operation, size, kind, way):
@@ -184,18 +186,22 @@ def measure_row(operation, size, kind, way):
     meet()
 
 
+def measure_or_tell(operation, size, kind, way):
+    try:
+        measure_row(operation, size, kind, way)
+    except (RuntimeError, NotImplementedError) as error:
+        print(f"# {operation} {size_name(size)} {kind}{way[0]}: {error}"[:200], flush=True)
+        meet()
+
+
 def collectives():
     global GROUP
     GROUP = dist.group.WORLD.group_name
     for kind in TYPES:
         for operation, sizes in ROWS.items():
-            for size in filter(lambda size: is_wanted(size, kind), sizes):
-                for way in WAYS[operation]:
-                    try:
-                        measure_row(operation, size, kind, way)
-                    except (RuntimeError, NotImplementedError) as error:
-                        print(f"# {operation} {size_name(size)} {kind}{way[0]}: {error}"[:200], flush=True)
-                        meet()
+            for size, way in itertools.product(sizes, WAYS[operation]):
+                if is_wanted(size, kind, way[2]):
+                    measure_or_tell(operation, size, kind, way)
 
 
 def data_of(pe, size):

@@ -18,7 +18,7 @@
 #include "gpu/stress/task.h"
 #include "device/device.h"
 
-enum { BATCH = 64, GRAPHS = 8, TEAMS = 3, BLOCKS = 64, THREADS = 256, AROUND = 64 };
+enum { BATCH = 64, GRAPHS = 8, TEAMS = 4, BLOCKS = 64, THREADS = 256, AROUND = 64 };
 
 static const char *const operation_names[STRESS_OPERATIONS] = {
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"};
@@ -481,11 +481,14 @@ static void run_asked(const char *asked) {
     }
 }
 
-/* The world, its twin, and from three PEs on all but the last. */
+/* The world, its twin, its members the other way round, and from three PEs on all but the last. */
 static void make_teams(void) {
-    int n = shmem_n_pes();
+    int n = shmem_n_pes(), backwards[n];
+    for (int pe = 0; pe < n; pe++)
+        backwards[pe] = n - 1 - pe;
     teams[nteams++] = SHMEM_TEAM_WORLD;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n, NULL, 0, &teams[nteams++]);
+    EXPECT(shmemx_team_create(backwards, n, 0, &teams[nteams++]) == 0, "%s", weft_last_error());
     if (n > 2)
         shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n - 1, NULL, 0, &teams[nteams++]);
 }
