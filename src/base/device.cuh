@@ -140,6 +140,22 @@ WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
     __asm__ volatile("nanosleep.u32 %0;" ::"r"(ns));
 }
 
+/* A word for the threads of a warp that are here together, loaded by one of them: in memory of the
+ * host each load goes over the bus, some tens a microsecond. */
+WEFT_DEVICE uint32_t weft_warp_ld_relaxed_sys_u32(const uint32_t *word) {
+    uint32_t together, lane, last, value = 0;
+    __asm__ volatile("activemask.b32 %0;" : "=r"(together));
+    __asm__("mov.u32 %0, %%laneid;" : "=r"(lane));
+    __asm__("bfind.u32 %0, %1;" : "=r"(last) : "r"(together));
+    if (lane == last)
+        value = weft_ld_relaxed_sys_u32(word);
+    __asm__ volatile("shfl.sync.idx.b32 %0, %0, %1, 31, %2;"
+                     : "+r"(value)
+                     : "r"(last), "r"(together)
+                     : "memory");
+    return value;
+}
+
 WEFT_DEVICE void weft_trap(void) {
     __asm__ volatile("trap;");
 }

@@ -160,6 +160,10 @@ WEFT_DEVICE void weft_nanosleep(uint32_t ns) {
     WEFT_HOST_REST(ns);
 }
 
+WEFT_DEVICE uint32_t weft_warp_ld_relaxed_sys_u32(const uint32_t *word) {
+    return weft_ld_relaxed_sys_u32(word);
+}
+
 WEFT_DEVICE void weft_trap(void) {
     abort();
 }

@@ -53,7 +53,7 @@ enum weft_gpu_kernel {
         WEFT_KERNELS
 };
 
-/* The words that a waiting kernel looks at every 20 us or so, and by which it says that it gave up;
+/* The words that a waiting kernel looks at every millisecond, and by which it says that it gave up;
  * and how it waits. Shared with kernels. */
 struct weft_gpu_abort {
     const uint32_t *word; /* not 0: the job is over. Registered host memory, or NULL */
