@@ -207,6 +207,7 @@ $(BUILD)/obj/tests/gpu/driver/%.o: $(BUILD)/obj/tests/gpu/driver/%.cc
 $(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CXX) -shared $(SANFLAGS) -Wl,-soname,libcuda.so.1 $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
+	@echo $^ > $(@D)/objects # for tests/gpu/mutations.t
 $(DRIVER_DIR)/libweft_cuda.so: Makefile
 	@mkdir -p $(@D)
 	$(call quiet,CC,$@)echo 'const long weft_cuda_images[] = {16, 0, 0};' | $(CC) -shared -fPIC -x c - -o $@

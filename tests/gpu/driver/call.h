@@ -11,6 +11,7 @@
  *   WEFT_FAKE_DELAY_US=0       up to so much delay before a stream's operation, at random
  *   WEFT_FAKE_SEED=0           of these delays, and of the order of a kernel's threads
  *   WEFT_FAKE_WEAK=1           stores of a kernel's threads arrive late, in any order (buffer.h)
+ *   WEFT_FAKE_HANG_MS=0        a kernel traps whose threads have all polled for so long (0: never)
  *   WEFT_FAKE_SMS=132          multiprocessors of each, and resident blocks of its kernels
  *   WEFT_FAKE_TRAPS=FILE       gets a line for each trap of a kernel: the GPU, and when, in ns of
  *                              the clock that the kernel has read

@@ -5,6 +5,7 @@
 #include "gpu.h"
 #include "space.h"
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -55,6 +56,7 @@ struct grid {
     size_t nrunnable;
     uint64_t random;
     size_t polls, turns; /* of this turn; turns since somebody has last got ahead */
+    struct timespec idle_since;
     bool trapped, weak;
 };
 
@@ -194,9 +196,26 @@ static void let_arrive(struct grid *grid) {
     }
 }
 
+/* A kernel that waits in vain traps, if that is wanted. */
+static void look_for_hang(struct grid *grid) {
+    long most_ms = call_setting("WEFT_FAKE_HANG_MS", 0);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (grid->turns == 0)
+        grid->idle_since = now;
+    long ms = (now.tv_sec - grid->idle_since.tv_sec) * 1000 +
+              (now.tv_nsec - grid->idle_since.tv_nsec) / 1000000;
+    if (most_ms == 0 || ms < most_ms)
+        return;
+    grid->trapped = true;
+    fprintf(stderr, "pretended GPU %d: %zu threads of %s have polled for %ld ms in vain\n",
+            grid->gpu, grid->nrunnable, grid->kernel->name, ms);
+}
+
 /* All threads wait: others shall run, of other PEs and of other streams. */
 static void end_turn(struct grid *grid) {
     const struct timespec nap = {0, NAP_NS};
+    look_for_hang(grid);
     grid->polls = 0;
     if (grid->weak)
         let_arrive(grid);
@@ -316,6 +335,7 @@ uint64_t kernel_load(const void *at, unsigned bytes) {
 void kernel_store(void *at, uint64_t value, unsigned bytes, int order) {
     struct thread *thread = before_access();
     int number = (int)thread->place.thread.x;
+    thread->block->grid->polls = thread->block->grid->turns = 0;
     if (releases(order))
         buffer_release(&thread->block->buffer, number, NULL);
     buffer_add(&thread->block->buffer, (struct buffer_store){at, value, bytes, number});

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What holds the kernels of collectives together is needed: with one flag, order, epoch or barrier taken out of
+their sources, their tests fail on the pretended driver, which runs all threads in an order drawn at random and lets
+stores arrive late. So the tests would notice.
+
+Each mutation is compiled into a driver of its own. With WEFT_TEST_LONG=1 all are tried, else some.
+"""
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
+DRIVER = BUILD / "tests/gpu/driver"
+LONG = bool(os.environ.get("WEFT_TEST_LONG"))
+SEEDS, NPES, HANG_MS = 12 if LONG else 6, 3, 3000
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+# For each kernel and its test what is missing, a file, what stands there (an expression that is there once) and what
+# stands there then. The short form tries the first of each.
+UNCOUNTED = ("src/transport/gpu_channel.cuh", r"weft_st_relaxed_sys\(word, epoch\);", ";")
+LL = [
+    ("half of a packet's flags is not looked at", "src/coll/ll.cuh",
+     r"(\w+)\.b != (\w+) \|\| \1\.d != \2", r"\1.b != \2"),
+    ("packets of all calls have one slot", "src/coll/ll.cu", r"\S+ & 1 \? [\w.]+ : 0", "0"),
+    ("a broadcast does not wait until the others have started", "src/coll/ll.cu",
+     r"weft_ld_relaxed_sys\(&started\[i\]\) < epoch - 1", "false"),
+    ("nobody says that it has started a broadcast", "src/coll/ll.cu", r"weft_st_relaxed_sys\([^;]*started[^;]*;", ";"),
+    ("calls by packets are not counted", *UNCOUNTED),
+    ("an exchange is counted before all threads have its epoch", "src/coll/ll.cu",
+     r"(weftk_ll_exchange\([^}]*?)weft_block_sync\(\);", r"\1"),
+    ("threads fold before the others have received", "src/coll/ll.cu", r"weft_block_sync\(\);(\s+if \(folds\))", r"\1"),
+]
+PUSH = [
+    ("the word behind pushed data is no release", "src/transport/gpu_channel.cuh",
+     r"weft_st_release_sys(\([^;]*CHANNEL_DONE)", r"weft_st_relaxed_sys\1"),
+    ("the word behind pushed data does not wait for the block's other threads", "src/transport/gpu_channel.cuh",
+     r"(tell_done\([^}]*?)weft_block_sync\(\);", r"\1"),
+    ("data is pushed to members that have not come to the call", "src/coll/push.cu",
+     r"!weft_channel_await\([^;]*CHANNEL_READY, *epoch\)", "false"),
+    ("a member does not wait for what is pushed to it", "src/coll/push.cu",
+     r"weft_channel_await\([^;]*CHANNEL_DONE, *epoch\)", "true"),
+    ("exchanges are not counted", *UNCOUNTED),
+]
+KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH)]
+
+
+def compile_variant(folder, kernel, file, old, new):
+    """A driver with this kernel's source changed, in the folder."""
+    text, found = re.subn(old, new, (ROOT / file).read_text())
+    if found != 1:
+        raise LookupError(f"{file} has {found} times {old}: the table needs a new line")
+    changed = folder / file
+    changed.parent.mkdir(parents=True, exist_ok=True)
+    changed.write_text(text)
+    source = (BUILD / "obj/tests/gpu/driver" / kernel).with_suffix(".cc").read_text()
+    if file == kernel:
+        source = source.replace(f'"{kernel}"', f'"{changed}"')
+    object_ = folder / "kernel.o"
+    cxx = os.environ.get("CXX", "g++")
+    subprocess.run([cxx, "-std=c++17", "-O1", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-w",
+                    f"-I{folder}/src", "-Iinclude", "-I.", "-Isrc", "-Itests/gpu/driver", "-x", "c++", "-c", "-",
+                    "-o", object_], input=source, text=True, cwd=ROOT, check=True)
+    own = str((BUILD / "obj/tests/gpu/driver" / kernel).with_suffix(".o").relative_to(ROOT))
+    objects = (DRIVER / "objects").read_text().split()
+    assert own in objects, f"{own} is none of the driver's objects"
+    subprocess.run([cxx, "-shared", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1",
+                    *(name for name in objects if name != own), object_, "-ldl", "-lpthread", "-lm"],
+                   cwd=ROOT, check=True)
+    shutil.copy(DRIVER / "libweft_cuda.so", folder)
+
+
+def run(driver, test, seed):
+    """None if the test passes, or what was seen first: a wrong result, or a kernel that waits in vain."""
+    env = dict(os.environ, LD_LIBRARY_PATH=str(driver), GPU_REQUIRED="1", GPU_SEED=str(seed), WEFT_FAKE_GPUS=str(NPES),
+               WEFT_FAKE_WEAK="1", WEFT_FAKE_SEED=str(seed), WEFT_FAKE_HANG_MS=str(HANG_MS))
+    job = subprocess.Popen([BUILD / "bin/oshrun", "-n", str(NPES), BUILD / "tests" / test], env=env, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines = []
+    for line in job.stdout:
+        lines.append(line)
+        if re.search(r": expected |in vain", line):
+            job.terminate()
+            job.communicate()
+            return line.strip()
+    if job.wait():
+        raise OSError(f"tests/{test} came to {job.returncode}: {''.join(lines[-5:])}")
+    return None
+
+
+def check_mutation(problems, kernel, test, file, old, new):
+    with tempfile.TemporaryDirectory() as folder:
+        compile_variant(pathlib.Path(folder), kernel, file, old, new)
+        for seed in range(SEEDS):
+            seen = run(folder, test, seed)
+            if seen:
+                print(f"# seed {seed}: {seen}")
+                return
+    problems.append(f"{SEEDS} runs of tests/{test} have not noticed")
+
+
+def check_original(problems, test):
+    seen = [run(DRIVER.resolve(), test, seed) for seed in range(3 if LONG else 1)]
+    problems.extend(filter(None, seen))
+
+
+def cases():
+    for kernel, test, mutations in KERNELS:
+        yield f"tests/{test} passes", functools.partial(check_original, test=test)
+        for name, *change in mutations if LONG else mutations[:1]:
+            yield name, lambda problems, of=(kernel, test, *change): check_mutation(problems, *of)
+
+
+tap.run(list(cases()))
