@@ -2,18 +2,24 @@
 /* One half of a meeting, as weft_gpu_meet makes it of stream memory operations and on the same
  * words: a member that meets by the one meets those who do by the other. Everybody writes 1 into
  * its own word at every member, waits for a 1 from each, and takes it back. */
+#include "transport/gpu_call.cuh"
 #include "transport/gpu_spin.cuh"
-#include "transport/gpu_word.h"
 
 /* `words`: the members' arrays of the half. */
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
-    weftk_meet(struct weft_gpu_abort abort, struct weft_array words, int me, int n) {
+    weftk_meet(struct weft_gpu_abort abort, struct weft_array words, int me, int n,
+               struct weft_gpu_call call) {
     if (weft_block_index() != 0)
         return;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
+    /* The fence is the release of all stores, and takes its time together with the load. */
+    uint32_t generation = weft_ld_relaxed_sys(&call.mine->generation);
+    weft_fence_sys();
+    if (!weft_call_holds(abort, &call, generation))
+        return;
     for (int i = id; i < n; i += count) {
         uint32_t *member = (uint32_t *)weft_array_of(&words, i);
-        weft_st_release_sys(&member[me], 1u);
+        weft_st_relaxed_sys(&member[me], 1u);
     }
     uint32_t *mine = (uint32_t *)weft_array_of(&words, me);
     struct weft_spin spin = {};

@@ -13,10 +13,8 @@
 /* --- Meeting --------------------------------------------------------------------------------- */
 
 static int meet_by_kernel(const struct weft_on_stream *on, struct weft_array words) {
-    int me = on->team->my_pe, n = on->team->npes;
-    void *arguments[] = {&words, &me, &n, NULL};
-    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1,
-                           weft_gpu_warps((size_t)n, WEFT_GPU_MEMBERS_MAX), on->stream, arguments);
+    return weft_gpu_meet_by_kernel(words, on->team->my_pe, on->team->npes,
+                                   weft_device_call(on->team), on->stream);
 }
 
 /* Stream memory operations do not see the end of the job: their words are registered. */

@@ -28,6 +28,7 @@ enum { COPIES_MAX = 48, COPY_BYTES_MIN = 1 << 20 };
 struct team_channels {
     struct region regions[WEFT_FORMS];
     uint32_t blocks_max; /* what the members have agreed on; 0: they have not yet */
+    bool kept;           /* until the job ends: a graph may use them */
     struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may have the others */
     int ncopies;
 };
@@ -240,6 +241,7 @@ void weft_device_channels_end(const struct weft_team *team) {
         channels_free(&taken);
         return;
     }
+    taken.kept = weft_device_turns_captured(team);
     one->channels = taken;
     pthread_mutex_lock(&ending);
     one->next = all_ended;
@@ -247,11 +249,24 @@ void weft_device_channels_end(const struct weft_team *team) {
     pthread_mutex_unlock(&ending);
 }
 
-void weft_device_channels_sweep(void) {
+/* Takes out of the list what can be freed now, or at the end of the job all of it. */
+static struct ended *ended_take(bool all) {
+    struct ended *taken = NULL;
     pthread_mutex_lock(&ending);
-    struct ended *list = all_ended;
-    all_ended = NULL;
+    for (struct ended **at = &all_ended, *one = *at; one; one = *at) {
+        if (one->channels.kept && !all) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        one->next = taken;
+        taken = one;
+    }
     pthread_mutex_unlock(&ending);
+    return taken;
+}
+
+static void ended_free(struct ended *list) {
     for (struct ended *next; list; list = next) {
         next = list->next;
         channels_free(&list->channels);
@@ -259,8 +274,12 @@ void weft_device_channels_sweep(void) {
     }
 }
 
+void weft_device_channels_sweep(void) {
+    ended_free(ended_take(false));
+}
+
 void weft_device_channels_close(void) {
-    weft_device_channels_sweep();
+    ended_free(ended_take(true));
     for (int slot = 0; slot < WEFT_TEAMS_MAX; slot++) {
         struct team_channels taken = channels_take(slot);
         channels_free(&taken);

@@ -260,15 +260,21 @@ void weft_device_free(struct weft_arena *arena, void *p);
 int weft_device_heap_open(void);
 void weft_device_heap_close(void);
 
-/* --- turns.c: calls of a team that come on different streams
- * -------------------------------------- A team has one set of words on each GPU, so its calls must
- * not run side by side: they run in the order in which this PE makes them. In a capture nothing is
- * waited for: there the program has to order them. Between weft_gpu_enter and _leave. */
+/* --- turns.c: calls of a team that come on different streams ------------------------------------
+ */
+
+/* A team has one set of words on each GPU, so its calls must not run side by side: they run in the
+ * order in which this PE makes them. In a capture nothing is waited for: there the program orders
+ * them. Checked mode finds those that run side by side all the same. Between weft_gpu_enter and
+ * _leave. */
 
 /* Brackets of a team's call on a stream: its work waits for that of the team's last call, if that
  * was on another stream. 0 or -errno with text. */
 int weft_device_turn_begin(const struct weft_team *team, weft_cu_stream stream);
 int weft_device_turn_end(const struct weft_team *team, weft_cu_stream stream);
+
+/* Whether a capture has been given calls of the team. */
+bool weft_device_turns_captured(const struct weft_team *team);
 
 /* The team ends. */
 void weft_device_turns_end(const struct weft_team *team);
@@ -285,6 +291,9 @@ void weft_device_words_close(void);
  * GPU the list. Local; 0 or -errno with text; between weft_gpu_enter and _leave. */
 int weft_device_words(struct weft_array *words, const struct weft_team *team);
 
+/* What kernels of the team's calls are told of it. */
+struct weft_gpu_call weft_device_call(const struct weft_team *team);
+
 /* Memory of the host of a team's members, whole pages that the GPUs of all of them reach: what
  * passes through where GPUs do not reach each other's memory (weft_device.staged). The first call
  * of a team registers it. As weft_device_words. */
@@ -294,8 +303,9 @@ struct weft_device_area {
 };
 int weft_device_area(struct weft_device_area *area, const struct weft_team *team);
 
-/* The team ends: its words are 0 again for the next one in its slot. Before the members part;
- * their streams have done with it. Local; nothing where there is no device. */
+/* The team ends: its words are 0 again, and of another generation, for the next one in its slot.
+ * Before the members part; their streams have done with it. Local; nothing where there is no
+ * device. */
 void weft_device_words_reset(const struct weft_team *team);
 
 /* --- rma.c: put and get where a GPU's memory is on one side or both, as core/route.h has them ----

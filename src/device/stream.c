@@ -229,7 +229,8 @@ int weft_stream_sync(const struct weft_team *team, weft_cu_stream stream) {
         return 0;
     struct weft_array words;
     int error = weft_device_words(&words, team);
-    return error ? error : weft_gpu_barrier(words, team->my_pe, team->npes, stream);
+    return error ? error
+                 : weft_gpu_barrier(words, team->my_pe, team->npes, weft_device_call(team), stream);
 }
 
 int weft_stream_barrier(const struct weft_team *team, weft_cu_stream stream) {

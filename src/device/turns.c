@@ -11,11 +11,11 @@
 
 /* By the team's slot; only one thread of a PE is at a team at a time. */
 static struct turn {
-    bool taken;      /* there has been a call */
-    bool records;    /* the call that is being made is to have an event behind it */
-    uint64_t stream; /* number of the last call's */
-    weft_cu_event
-        event; /* behind it, unless that is the default stream; NULL: none has been made */
+    bool taken;          /* there has been a call */
+    bool records;        /* the call that is being made is to have an event behind it */
+    bool captured;       /* a graph may have calls of the team */
+    uint64_t stream;     /* number of the last call's */
+    weft_cu_event event; /* behind it, if it is not the default stream; NULL: there is none yet */
 } turns[WEFT_TEAMS_MAX];
 
 static bool is_default(weft_cu_stream stream) {
@@ -36,16 +36,17 @@ static int last_call_await(struct turn *turn, weft_cu_stream stream) {
     return weft_cuda_check(error, "a wait for the team's last call, which is on another stream");
 }
 
-int weft_device_turn_begin(const struct weft_team *team, weft_cu_stream stream) {
-    struct turn *turn = &turns[team->slot];
+static int turn_take(struct turn *turn, weft_cu_stream stream) {
     uint64_t number = DEFAULT_STREAM;
     int error = 0;
     turn->records = false;
-    if (team->npes == 1 || (turn->stream == DEFAULT_STREAM && is_default(stream)))
+    if (turn->stream == DEFAULT_STREAM && is_default(stream))
         return 0;
     if (!is_default(stream)) {
-        if (weft_gpu_capturing(stream))
+        if (weft_gpu_capturing(stream)) {
+            turn->captured = true;
             return 0;
+        }
         error = weft_cuda_check(weft_cuda.cuStreamGetId(stream, &number), "cuStreamGetId");
     }
     if (error == 0 && turn->taken && turn->stream != number)
@@ -58,9 +59,25 @@ int weft_device_turn_begin(const struct weft_team *team, weft_cu_stream stream) 
     return 0;
 }
 
+int weft_device_turn_begin(const struct weft_team *team, weft_cu_stream stream) {
+    int error = team->npes == 1 ? 0 : turn_take(&turns[team->slot], stream);
+    if (error == 0 && team->npes > 1 && weft_job.checked)
+        error = weft_gpu_mark_call(weft_device_call(team), true, stream);
+    return error;
+}
+
 int weft_device_turn_end(const struct weft_team *team, weft_cu_stream stream) {
     struct turn *turn = &turns[team->slot];
-    return turn->records ? weft_cuda_check(event_record(turn, stream), "cuEventRecord") : 0;
+    int error = 0;
+    if (team->npes > 1 && weft_job.checked)
+        error = weft_gpu_mark_call(weft_device_call(team), false, stream);
+    if (error == 0 && turn->records)
+        error = weft_cuda_check(event_record(turn, stream), "cuEventRecord");
+    return error;
+}
+
+bool weft_device_turns_captured(const struct weft_team *team) {
+    return turns[team->slot].captured;
 }
 
 static void turn_forget(struct turn *turn) {
@@ -71,8 +88,10 @@ static void turn_forget(struct turn *turn) {
 
 void weft_device_turns_end(const struct weft_team *team) {
     struct turn *turn = &turns[team->slot];
-    if (!turn->taken)
+    if (!turn->event) {
+        *turn = (struct turn){.taken = false};
         return;
+    }
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     turn_forget(turn);
     weft_gpu_leave(scope);

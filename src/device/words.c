@@ -20,6 +20,7 @@ static struct weft_segment host_words;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 static bool *registered;            /* by slot and team */
 static bool listed[WEFT_TEAMS_MAX]; /* the GPU has been shown who the members are */
+static uint32_t generations[WEFT_TEAMS_MAX];
 
 /* --- In memory of the host -------------------------------------------------------------------- */
 
@@ -121,6 +122,7 @@ int weft_device_words_open(void) {
 
 void weft_device_words_close(void) {
     memset(listed, 0, sizeof listed);
+    memset(generations, 0, sizeof generations);
     host_words_close();
     weft_gpu_window_free(&weft_device.words);
 }
@@ -167,6 +169,10 @@ int weft_device_words(struct weft_array *words, const struct weft_team *team) {
     return list_show(team);
 }
 
+struct weft_gpu_call weft_device_call(const struct weft_team *team) {
+    return (struct weft_gpu_call){team_words(team), (uint32_t)team->slot, generations[team->slot]};
+}
+
 int weft_device_area(struct weft_device_area *area, const struct weft_team *team) {
     const struct weft_window *window = &host_words.window;
     char *own = area_at(host_words.mine, team->slot);
@@ -189,13 +195,17 @@ void weft_device_words_reset(const struct weft_team *team) {
     if (weft_window_bytes(&weft_device.words.window) == 0)
         return;
     struct weft_gpu_team_words *words = team_words(team);
+    uint32_t generation = ++generations[team->slot];
     listed[team->slot] = false;
     if (weft_device.staged) {
         memset(words, 0, sizeof *words);
+        words->generation = generation;
         atomic_thread_fence(memory_order_seq_cst);
         return;
     }
     struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
     weft_device_clear(words, sizeof *words);
+    weft_device_must(
+        weft_gpu_memory_copy(weft_device.gpu, &words->generation, &generation, sizeof generation));
     weft_gpu_leave(scope);
 }

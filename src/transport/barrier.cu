@@ -4,19 +4,23 @@
  *
  * Epochs only grow, and 64 bits never wrap, so a member that is ahead does no harm, and a graph may
  * replay it. */
+#include "transport/gpu_call.cuh"
 #include "transport/gpu_spin.cuh"
-#include "transport/gpu_word.h"
 
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
-    weftk_barrier(struct weft_gpu_abort abort, struct weft_array words, int me, int n) {
+    weftk_barrier(struct weft_gpu_abort abort, struct weft_array words, int me, int n,
+                  struct weft_gpu_call call) {
     if (weft_block_index() != 0)
         return;
-    struct weft_gpu_team_words *mine = (struct weft_gpu_team_words *)weft_array_of(&words, me);
+    struct weft_gpu_team_words *mine = call.mine;
     int id = (int)weft_block_thread(), count = (int)weft_block_threads();
-    /* The fence is the release of all stores; behind the load, so that both take their time
+    /* The fence is the release of all stores; behind the loads, so that all take their time
      * together. */
     uint64_t epoch = weft_ld_relaxed_sys(&mine->epoch);
+    uint32_t generation = weft_ld_relaxed_sys(&mine->generation);
     weft_fence_sys();
+    if (!weft_call_holds(abort, &call, generation))
+        return;
     epoch++;
     for (int i = id; i < n; i += count) {
         char *member = weft_array_of(&words, i);

@@ -21,7 +21,9 @@
     X(weftk_try_atomics) /* transport/trial.cu: whether those of a link are atomic */ \
     X(weftk_put_signal)  /* transport/copy.cu: a small copy, and the signal */        \
     X(weftk_barrier)     /* transport/barrier.cu: of a team */                        \
-    X(weftk_copy_slice)  /* transport/slice.cu: numbers that the GPU reads */         \
+    X(weftk_call_begin)  /* transport/call.cu: of a team, in checked mode */          \
+    X(weftk_call_end)                                                                 \
+    X(weftk_copy_slice) /* transport/slice.cu: numbers that the GPU reads */          \
     X(weftk_put_slice_signal)                                                         \
     X(weftk_signal32)                                                                 \
     X(weftk_wait32)                                                                   \
@@ -66,7 +68,19 @@ enum { WEFT_GPU_REST_NS = 500 };
 /* gave_up[0]: of all kernels that gave up. gave_up[1]: of one that was to wait for so long and no
  * longer; it traps then, and the context runs nothing any more. The host sets gave_up[2] and [3]:
  * this PE is that one, from 0 on, of so many PEs that take turns to trap on its GPU. */
-enum { WEFT_GPU_GAVE_UP, WEFT_GPU_TIMED_OUT, WEFT_GPU_TRAP_TURN, WEFT_GPU_TRAP_TURNS };
+enum {
+    WEFT_GPU_GAVE_UP,
+    WEFT_GPU_TIMED_OUT,
+    WEFT_GPU_TRAP_TURN,
+    WEFT_GPU_TRAP_TURNS,
+    WEFT_GPU_FAULT, /* enum weft_gpu_fault: a kernel has found that it must not run; the host */
+    WEFT_GPU_FAULT_TEAM, /* then ends the job. In which slot the kernel's team was */
+};
+enum weft_gpu_fault {
+    WEFT_GPU_NO_FAULT,
+    WEFT_GPU_STALE, /* it is part of a call of a team that is no more */
+    WEFT_GPU_BUSY,  /* another call of its team is under way */
+};
 extern struct weft_gpu_abort weft_gpu_abort;
 
 /* Work that may wait for a peer has been enqueued or captured: a kernel, of which weft_gpu_launch

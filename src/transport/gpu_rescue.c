@@ -11,6 +11,7 @@
 #include "base/futex.h"
 #include "base/size.h"
 #include "base/thread.h"
+#include "boot/control.h"
 #include "boot/end.h"
 #include "transport/gpu_kernel.h"
 
@@ -125,11 +126,33 @@ static void process_save(void) {
 
 /* --- Watching --------------------------------------------------------------------------------- */
 
+/* Ends the job where a kernel has found that it must not run. */
+static void fault_report(void) {
+    static const char *const reasons[] = {
+        [WEFT_GPU_STALE] =
+            "a graph has launched a call of a team that was destroyed: destroy graphs "
+            "before the teams whose calls they have",
+        [WEFT_GPU_BUSY] = "two calls of one team were under way at once on the GPU of this PE: put "
+                          "calls in a capture, and launches of graphs, one behind the other",
+    };
+    const uint32_t *words = weft_gpu_abort.gave_up;
+    uint32_t fault = words ? __atomic_load_n(&words[WEFT_GPU_FAULT], __ATOMIC_ACQUIRE) : 0;
+    if (fault == WEFT_GPU_NO_FAULT)
+        return;
+    weft_log("%s (team slot %u)", reasons[fault], words[WEFT_GPU_FAULT_TEAM]);
+    weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    _exit(WEFT_STATUS_ERROR);
+}
+
 static void *rescue_watch_main(void *unused) {
-    while (!rescue.stopping && *rescue.abort == 0)
+    while (!rescue.stopping && *rescue.abort == 0) {
         weft_futex_sleep(rescue.abort, 0, WEFT_FUTEX_ALL, LOOK_MS);
+        fault_report();
+    }
     if (*rescue.abort != 0)
         process_save();
+    else
+        fault_report();
     return unused;
 }
 

@@ -51,9 +51,23 @@ int weft_gpu_wait(const uint64_t *word, int cmp, uint64_t value, weft_cu_stream 
 
 /* --- Teams ------------------------------------------------------------------------------------ */
 
-int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream) {
-    void *arguments[] = {&words, &me, &n, NULL};
+int weft_gpu_barrier(struct weft_array words, int me, int n, struct weft_gpu_call call,
+                     weft_cu_stream stream) {
+    void *arguments[] = {&words, &me, &n, &call, NULL};
     return weft_gpu_launch(WEFT_KERNEL_weftk_barrier, 1, weft_gpu_warps((size_t)n, BLOCK_MAX),
+                           stream, arguments);
+}
+
+int weft_gpu_meet_by_kernel(struct weft_array words, int me, int n, struct weft_gpu_call call,
+                            weft_cu_stream stream) {
+    void *arguments[] = {&words, &me, &n, &call, NULL};
+    return weft_gpu_launch(WEFT_KERNEL_weftk_meet, 1, weft_gpu_warps((size_t)n, BLOCK_MAX), stream,
+                           arguments);
+}
+
+int weft_gpu_mark_call(struct weft_gpu_call call, bool begins, weft_cu_stream stream) {
+    void *arguments[] = {&call, NULL};
+    return weft_gpu_launch(begins ? WEFT_KERNEL_weftk_call_begin : WEFT_KERNEL_weftk_call_end, 1, 1,
                            stream, arguments);
 }
 

@@ -43,15 +43,34 @@ uint32_t weft_gpu_rest_ns(const void *word);
  * before it is visible behind it. `words` are those of the members. */
 #define WEFT_GPU_MEMBERS_MAX 1024
 struct weft_gpu_team_words {
-    uint64_t epoch; /* of the barrier; this GPU's own, kept in its memory so
-                       that captured graphs replay; never wraps */
-    uint64_t pad[15];
+    uint64_t epoch;      /* of the barrier; this GPU's own, kept in its memory so
+                            that captured graphs replay; never wraps */
+    uint32_t generation; /* of this slot's teams; this GPU's own */
+    uint32_t busy;       /* in checked mode: a call is under way */
+    uint64_t pad[14];
     uint64_t arrived[WEFT_GPU_MEMBERS_MAX]; /* set by member i: the epoch it has come to */
     uint32_t ready[WEFT_GPU_MEMBERS_MAX];   /* 1: member i has begun its call; reset by the owner */
     uint32_t done[WEFT_GPU_MEMBERS_MAX];    /* 1: member i has ended its part */
     uint16_t places[WEFT_GPU_MEMBERS_MAX];  /* where arrays need them; this GPU's own */
 };
-int weft_gpu_barrier(struct weft_array words, int me, int n, weft_cu_stream stream);
+
+/* What a kernel is told of the team whose call it is part of. A graph may replay it when that team
+ * is no more, and another one has its words: then the generation there is another, too, and the
+ * kernel leaves them alone and says so (WEFT_GPU_STALE). */
+struct weft_gpu_call {
+    struct weft_gpu_team_words *mine;
+    uint32_t slot, generation;
+};
+int weft_gpu_barrier(struct weft_array words, int me, int n, struct weft_gpu_call call,
+                     weft_cu_stream stream);
+
+/* One half of a meeting, as weft_gpu_meet makes it, by a kernel; `words` are those of the half. */
+int weft_gpu_meet_by_kernel(struct weft_array words, int me, int n, struct weft_gpu_call call,
+                            weft_cu_stream stream);
+
+/* Marks in checked mode that a call of the team begins or ends: two that are under way at once are
+ * found (WEFT_GPU_BUSY), and one of a team that is no more. */
+int weft_gpu_mark_call(struct weft_gpu_call call, bool begins, weft_cu_stream stream);
 
 /* The same without a multiprocessor, in two halves that make a pair in every call: stream memory
  * operations write 1 to all members' words, wait for 1 from all, and reset. words[i]: where member

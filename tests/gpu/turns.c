@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: calls of one team on several streams run one behind the other, in the order in which
  * they are made: also when the first stream has been destroyed meanwhile, with the default stream,
- * and around captures. PEs: 2 3 */
+ * and around captures. Channels of a team that a graph has outlive the team. PEs: 2 3 */
 #include "graph.h"
 #include "on_stream.h"
 #include <unistd.h>
@@ -95,6 +95,32 @@ static void captured(void) {
     graph_drop(graph);
 }
 
+static shmem_team_t team;
+
+static void sum_of_team(void) {
+    ON(int_sum_reduce_on_stream(team, dest, source, NELEMS, a));
+}
+
+/* All members launch it, so it is right again: nothing of the team's has been given away. */
+static void outlived(void) {
+    tap_case("a graph of collectives by one kernel may outlive its team");
+    static int expected[NELEMS];
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
+    weft_cu_graph_exec graph = graph_capture(a, sum_of_team);
+    shmem_team_destroy(team);
+    shmem_barrier_all();
+    gpu_poison(dest, sizeof expected);
+    shmem_barrier_all();
+    for (int launch = 0; launch < 3; launch++)
+        graph_replay(graph, a);
+    gpu_drain(a);
+    for (int i = 0; i < NELEMS; i++)
+        expected[i] = npes * (npes + 1) / 2 * i;
+    gpu_expect(dest, expected, sizeof expected, "the sum");
+    shmem_barrier_all();
+    graph_drop(graph);
+}
+
 int main(void) {
     static int fill[CALLS * NELEMS];
     shmem_init();
@@ -116,5 +142,6 @@ int main(void) {
     hold_first(NULL, false, "and for one on the default stream");
     mixed();
     captured();
+    outlived();
     return gpu_finish();
 }

@@ -234,6 +234,7 @@ static void chain(void) {
  * The count is in GPU memory, so that a replay shows another one. */
 static struct {
     struct weft_array words;
+    struct weft_gpu_call call;
     uint64_t *count, *board, *snapshot;
     bool meets;
 } team;
@@ -247,7 +248,7 @@ static void come_together(enum weft_gpu_half half) {
     if (team.meets)
         INSIDE(weft_gpu_meet(weft_device.gpu, words, me, npes, streams[0]));
     else
-        INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0]));
+        INSIDE(weft_gpu_barrier(team.words, me, npes, team.call, streams[0]));
 }
 
 static void team_round(void) {
@@ -311,14 +312,14 @@ static void far_behind(struct weft_gpu_team_words *mine) {
         gpu_write(mine, &words, sizeof words);
         shmem_barrier_all();
         if (me == 0) {
-            INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0]));
+            INSIDE(weft_gpu_barrier(team.words, me, npes, team.call, streams[0]));
             usleep(1000);
             EXPECT(npes == 1 || !is_done(streams[0]), "passed epoch %llu alone",
                    (unsigned long long)epochs[i]);
         }
         shmem_barrier_all();
         if (me != 0)
-            INSIDE(weft_gpu_barrier(team.words, me, npes, streams[0]));
+            INSIDE(weft_gpu_barrier(team.words, me, npes, team.call, streams[0]));
         inside_synchronize(streams[0]);
         shmem_barrier_all();
     }
@@ -326,6 +327,7 @@ static void far_behind(struct weft_gpu_team_words *mine) {
 
 static void teams(void) {
     struct weft_gpu_team_words *mine = inside_malloc(sizeof *mine);
+    team.call.mine = mine;
     team.words.first = weft_device_near(mine, 1, 0);
     team.words.step =
         npes < 2 ? 0 : (char *)weft_device_near(mine, 1, 1) - (char *)team.words.first;

@@ -19,7 +19,8 @@ RANKS = {
     "device": [
         {"device", "queue"},
         {"begin", "gpus", "extent", "links", "stage"},
-        {"heap", "turns", "words", "rma", "share"},
+        {"heap", "words", "rma", "share"},
+        {"turns"},
         {"channels"},
         {"open", "word"},
         {"stream", "put_signal"},

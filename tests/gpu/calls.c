@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: calls of teams in graphs that must not be, each a scene that is named by the
+ * argument. For calls.t; no test of its own. PEs: none */
+#include "graph.h"
+#include "on_stream.h"
+
+enum { BYTES = 1000, LAUNCHES = 200 };
+
+static weft_cu_stream a, b;
+static shmem_team_t team;
+static char *host_source, *host_dest;
+
+static void barrier(void) {
+    ON(barrier_on_stream(team, a));
+}
+
+/* In memory of the host, which no kernel of channels takes: a meeting by kernels. */
+static void gather(void) {
+    shmemx_set_engine(SHMEMX_ENGINE_SM);
+    ON(fcollectmem_on_stream(team, host_dest, host_source, BYTES, a));
+}
+
+static shmem_team_t everybody(void) {
+    shmem_team_t made = SHMEM_TEAM_INVALID;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), NULL, 0, &made);
+    return made;
+}
+
+/* The team is gone, and another one in its place. */
+static void launch_stale(void (*enqueue)(void)) {
+    team = everybody();
+    weft_cu_graph_exec graph = graph_capture(a, enqueue);
+    graph_replay(graph, a);
+    gpu_drain(a);
+    shmem_team_destroy(team);
+    team = everybody();
+    ON(barrier_on_stream(team, a));
+    graph_replay(graph, a);
+    gpu_drain(a);
+}
+
+static void order(weft_cu_stream later, weft_cu_stream earlier) {
+    weft_cu_event event;
+    gpu_enter();
+    GPU(cuEventCreate(&event, WEFT_CU_EVENT_NO_TIMING));
+    GPU(cuEventRecord(event, earlier));
+    GPU(cuStreamWaitEvent(later, event, 0));
+    GPU(cuEventDestroy(event));
+    gpu_leave();
+}
+
+static void fork_barriers(void) {
+    order(b, a);
+    ON(barrier_on_stream(SHMEM_TEAM_WORLD, a));
+    ON(barrier_on_stream(SHMEM_TEAM_WORLD, b));
+    order(a, b);
+}
+
+static void branches(void) {
+    weft_cu_graph_exec graph = graph_capture(a, fork_barriers);
+    for (int i = 0; i < LAUNCHES; i++)
+        graph_replay(graph, a);
+    gpu_drain(a);
+}
+
+static void beside(void) {
+    team = SHMEM_TEAM_WORLD;
+    weft_cu_graph_exec graph = graph_capture(a, barrier);
+    for (int i = 0; i < LAUNCHES; i++) {
+        graph_replay(graph, a);
+        ON(barrier_on_stream(team, b));
+    }
+    gpu_drain(a);
+    gpu_drain(b);
+}
+
+/* What is allowed: one behind the other. */
+static void ordered(void) {
+    team = SHMEM_TEAM_WORLD;
+    weft_cu_graph_exec graph = graph_capture(a, barrier);
+    for (int i = 0; i < LAUNCHES; i++) {
+        graph_replay(graph, a);
+        order(b, a);
+        ON(barrier_on_stream(team, b));
+        order(a, b);
+    }
+    gpu_drain(a);
+    graph_drop(graph);
+}
+
+int main(int argc, char **argv) {
+    const char *scene = argc > 1 ? argv[1] : "";
+    shmem_init();
+    gpu_start();
+    host_source = allocated(shmem_malloc(BYTES));
+    host_dest = allocated(shmem_malloc((size_t)shmem_n_pes() * BYTES));
+    a = gpu_stream_new();
+    b = gpu_stream_new();
+    ON(barrier_all_on_stream(a));
+    if (strcmp(scene, "stale_barrier") == 0)
+        launch_stale(barrier);
+    else if (strcmp(scene, "stale_meeting") == 0)
+        launch_stale(gather);
+    else if (strcmp(scene, "branches") == 0)
+        branches();
+    else if (strcmp(scene, "beside") == 0)
+        beside();
+    else
+        ordered();
+    shmem_barrier_all();
+    return gpu_finish();
+}

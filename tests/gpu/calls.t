@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls of teams in graphs that must not be end the job, with one line that says why: of a team that was
+destroyed, always; beside another call of the team, in checked mode. On the pretended driver.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
+STATUS_ERROR = 71
+NPES = 2
+
+STALE = "a graph has launched a call of a team that was destroyed"
+BUSY = "two calls of one team were under way at once"
+
+# scene, in checked mode, what is said
+SCENES = [
+    ("stale_barrier", False, STALE),
+    ("stale_meeting", False, STALE),
+    ("stale_barrier", True, STALE),
+    ("branches", True, BUSY),
+    ("beside", True, BUSY),
+    ("ordered", False, None),
+    ("ordered", True, None),
+]
+
+
+def run(scene, checked):
+    environment = dict(os.environ, LD_LIBRARY_PATH=str((BUILD / "tests/gpu/driver").resolve()), GPU_REQUIRED="1",
+                       WEFT_FAKE_DELAY_US="100", **({"SHMEM_DEBUG": "1"} if checked else {}))
+    try:
+        return subprocess.run([str(BUILD / "bin/oshrun"), "-n", str(NPES), str(BUILD / "tests/gpu/calls"), scene],
+                              capture_output=True, text=True, timeout=30, env=environment)
+    except subprocess.TimeoutExpired as error:
+        return subprocess.CompletedProcess(error.cmd, -1, "", f"the job hangs\n{error.stderr}")
+
+
+if not (BUILD / "tests/gpu/driver/libcuda.so.1").exists():
+    print("1..0 # SKIP the pretended driver is not built")
+    sys.exit(0)
+failed = 0
+for number, (scene, checked, line) in enumerate(SCENES, 1):
+    result = run(scene, checked)
+    said = [text for text in result.stderr.splitlines()
+            if text.startswith("weft:") and not text.endswith("; leaving") and " heap slots of " not in text]
+    right = result.returncode == (STATUS_ERROR if line else 0) and (
+        any(line in text for text in said) if line else not said)
+    failed += not right
+    print(f"{'ok' if right else 'not ok'} {number} - {scene}{', checked' if checked else ''}", flush=True)
+    if not right:
+        print(f"status {result.returncode}: {result.stderr}", file=sys.stderr)
+print(f"1..{len(SCENES)}")
+sys.exit(failed > 0)
