@@ -5,11 +5,12 @@
  * arrays begin alike within 16 bytes. An element is read from all sources, and then written to all
  * destinations, by the same thread: so a destination may be a source.
  *
- * A file for each operation makes its kernels by WEFT_FOLD_KERNEL. */
+ * Members meet in the kernel, by the words of their channels, before and behind it. A file for each
+ * operation makes its kernels by WEFT_FOLD_KERNEL. */
 #ifndef WEFT_COLL_FOLD_KERNEL_CUH
 #define WEFT_COLL_FOLD_KERNEL_CUH
 
-#include "transport/gpu_kernel.h"
+#include "transport/gpu_channel.cuh"
 #include "coll/fold.cuh"
 
 /* Not unrolled: no loop is short of work. */
@@ -21,14 +22,13 @@
 
 /* --- The loop -------------------------------------------------------------------------------- */
 
-/* The word `at` bytes into all arrays. */
+/* The word `at` bytes into all arrays. The first source is loaded with those behind it. */
 template <class Operation, class T, class Word>
 WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
     enum { AHEAD = 4 };
-    weft_unpacked<T, Word> so_far =
-        unpack<T>(*(const Word *)(weft_array_of(&task.sources, 0) + at));
+    weft_unpacked<T, Word> so_far;
     ROLLED
-    for (int s = 1; s < task.nsources; s += AHEAD) {
+    for (int s = 0; s < task.nsources; s += AHEAD) {
         Word next[AHEAD];
         WEFT_UNROLL
         for (int k = 0; k < AHEAD; k++)
@@ -36,7 +36,9 @@ WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
                 next[k] = *(const Word *)(weft_array_of(&task.sources, s + k) + at);
         WEFT_UNROLL
         for (int k = 0; k < AHEAD; k++)
-            if (s + k < task.nsources)
+            if (s + k == 0)
+                so_far = unpack<T>(next[0]);
+            else if (s + k < task.nsources)
                 fold_word<Operation>(&so_far, next[k]);
     }
     Word folded = pack<Operation>(so_far, task.divisor);
@@ -80,10 +82,48 @@ typedef weft_f16 number_f16;
 typedef weft_complex<float> number_c64;
 typedef weft_complex<double> number_c128;
 
-#define WEFT_FOLD_KERNEL(X, family, op, number, OP, NUMBER)                             \
-    extern "C" __global__ void __launch_bounds__(WEFT_FOLD_THREADS)                     \
-        weftk_fold_##op##_##number(struct weft_gpu_abort, struct weft_fold_task task) { \
-        fold<fold_##op, number_##number>(task);                                         \
+/* Block b of a member's kernel meets block b of the others'. */
+WEFT_DEVICE uint64_t *fold_epoch_word(const struct weft_gpu_channels &channels) {
+    return &weft_gpu_channel_head(&channels, channels.me, weft_block_index())->epoch;
+}
+
+/* Before: all members have come, and what their streams have stored can be read. False if the job
+ * is over. */
+WEFT_DEVICE bool fold_meet_before(struct weft_gpu_abort abort,
+                                  const struct weft_gpu_channels &channels, uint64_t epoch) {
+    if ((int)weft_block_thread() < channels.n)
+        weft_fence_sys();
+    weft_channel_tell_ready(&channels, weft_block_index(), epoch);
+    return weft_channel_await(abort, &channels, weft_block_index(), WEFT_GPU_CHANNEL_READY, epoch);
+}
+
+/* Behind it: what this member has folded is where it belongs, and so is what the others have. */
+WEFT_DEVICE void fold_meet_behind(struct weft_gpu_abort abort,
+                                  const struct weft_gpu_channels &channels, uint64_t epoch) {
+    uint32_t channel = weft_block_index();
+    weft_channel_tell_done(&channels, channel, epoch);
+    if (weft_channel_await(abort, &channels, channel, WEFT_GPU_CHANNEL_DONE, epoch))
+        weft_channel_epoch_end(fold_epoch_word(channels), epoch);
+}
+
+/* Channels of no members: there is nobody to meet. */
+template <class Operation, class T>
+WEFT_DEVICE void fold_call(struct weft_gpu_abort abort, const struct weft_gpu_channels &channels,
+                           const struct weft_fold_task &task) {
+    bool meets = channels.n > 0;
+    uint64_t epoch = meets ? weft_channel_epoch_begin(fold_epoch_word(channels)) : 0;
+    if (meets && !fold_meet_before(abort, channels, epoch))
+        return;
+    fold<Operation, T>(task);
+    if (meets)
+        fold_meet_behind(abort, channels, epoch);
+}
+
+#define WEFT_FOLD_KERNEL(X, family, op, number, OP, NUMBER)                                        \
+    extern "C" __global__ void __launch_bounds__(WEFT_FOLD_THREADS, 1)                             \
+        weftk_fold_##op##_##number(struct weft_gpu_abort abort, struct weft_gpu_channels channels, \
+                                   struct weft_fold_task task) {                                   \
+        fold_call<fold_##op, number_##number>(abort, channels, task);                              \
     }
 
 #endif

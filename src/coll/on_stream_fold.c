@@ -15,15 +15,21 @@ static enum weft_gpu_kernel kernel_of(int op, int number) {
     return kernels[op][has_own ? number : number - WEFT_NUMBER_I8 + WEFT_NUMBER_U8];
 }
 
-int weft_fold_launch(const struct weft_fold_task *task, weft_cu_stream stream) {
-    size_t elem_bytes = weft_folds[task->op][task->number].elem_bytes;
-    size_t vectors = task->nelems * elem_bytes / 16 + 1;
-    size_t blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
-    size_t most = 2 * (size_t)weft_device.gpu->sms;
-    void *arguments[] = {(void *)task, NULL};
-    if (task->nelems == 0)
+/* A vector a thread, until the multiprocessors have all that helps. */
+static unsigned block_count(const struct weft_gpu_channels *channels, size_t bytes) {
+    size_t vectors = bytes / 16 + 1, blocks = (vectors + WEFT_FOLD_THREADS - 1) / WEFT_FOLD_THREADS;
+    size_t most = channels ? channels->blocks_max : 2 * (size_t)weft_device.gpu->sms;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+int weft_fold_launch(const struct weft_gpu_channels *channels, const struct weft_fold_task *task,
+                     size_t most, weft_cu_stream stream) {
+    struct weft_gpu_channels nobody = {.n = 0};
+    void *arguments[] = {channels ? (void *)channels : &nobody, (void *)task, NULL};
+    size_t nelems = channels ? most : task->nelems;
+    if (nelems == 0)
         return 0;
-    return weft_gpu_launch(kernel_of(task->op, task->number),
-                           (unsigned)(blocks < most ? blocks : most), WEFT_FOLD_THREADS, stream,
-                           arguments);
+    size_t bytes = nelems * weft_folds[task->op][task->number].elem_bytes;
+    return weft_gpu_launch(kernel_of(task->op, task->number), block_count(channels, bytes),
+                           WEFT_FOLD_THREADS, stream, arguments);
 }

@@ -121,13 +121,23 @@ int weft_stream_meet_copy(const struct weft_on_stream *on, const struct weft_pla
 
 /* --- Folding --------------------------------------------------------------------------------- */
 
-static int fold_between(const struct weft_on_stream *on, const struct weft_fold_task *task) {
+/* The members meet in the kernel where they have channels, else before it and behind it. `most`: as
+ * many elements as a member's task has. */
+static int fold_between(const struct weft_on_stream *on, const struct weft_fold_task *task,
+                        size_t most) {
+    struct weft_gpu_channels channels;
+    bool alone = on->team->npes == 1;
     if (!weft_device_reaches(task->sources.first) || !weft_device_reaches(task->dests.first))
         return weft_fail(-ENOTSUP,
                          "%s does not reach memory of the host: use arrays of SHMEMX_SPACE_DEVICE",
                          weft_device.gpu->name);
-    int rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
-    rc = rc ? rc : weft_fold_launch(task, on->stream);
+    int rc = alone ? 0 : weft_device_channels(&channels, on->team, WEFT_FORM_LL);
+    if (rc == 0)
+        return weft_fold_launch(alone ? NULL : &channels, task, most, on->stream);
+    if (rc != -ENOTSUP)
+        return rc;
+    rc = meet_members(on, WEFT_GPU_READY, WEFT_ENGINE_SM);
+    rc = rc ? rc : weft_fold_launch(NULL, task, most, on->stream);
     return rc ? rc : meet_members(on, WEFT_GPU_DONE, WEFT_ENGINE_SM);
 }
 
@@ -178,15 +188,15 @@ static int fold_staged(const struct weft_on_stream *on, const struct weft_stream
         task.dests = (struct weft_array){.first = dest + first * elem};
         rc = bring_piece(on, reduced, own + turn % 2 * half, block, first, task.nelems);
         rc = rc ? rc : weft_stream_sync(on->team, on->stream);
-        rc = rc ? rc : weft_fold_launch(&task, on->stream);
+        rc = rc ? rc : weft_fold_launch(NULL, &task, task.nelems, on->stream);
     }
     return rc ? rc : weft_stream_sync(on->team, on->stream);
 }
 
 /* This member's share of all members' arrays: a chunk that it folds for all, or what it alone gets.
- */
-static void take_share(struct weft_fold_task *task, const struct weft_on_stream *on,
-                       const struct weft_stream_reduced *reduced) {
+ * How many elements the largest share has. */
+static size_t take_share(struct weft_fold_task *task, const struct weft_on_stream *on,
+                         const struct weft_stream_reduced *reduced) {
     size_t elem = reduced->elem_bytes, nelems = reduced->nelems, grain = weft_split_grain(elem);
     int me = on->team->my_pe, npes = on->team->npes;
     bool scatter = reduced->times > 1;
@@ -195,10 +205,11 @@ static void take_share(struct weft_fold_task *task, const struct weft_on_stream 
     if (scatter) {
         task->dests = (struct weft_array){.first = weft_stream_array_of(on, &reduced->to.all, me)};
         task->ndests = 1;
-    } else {
-        task->dests.first += first * elem;
-        task->nelems = weft_split_begin(nelems, grain, me + 1, npes) - first;
+        return nelems;
     }
+    task->dests.first += first * elem;
+    task->nelems = weft_split_begin(nelems, grain, me + 1, npes) - first;
+    return weft_split_most(nelems, grain, npes);
 }
 
 int weft_stream_meet_fold(const struct weft_on_stream *on,
@@ -206,6 +217,6 @@ int weft_stream_meet_fold(const struct weft_on_stream *on,
     if (reduced->to.staged || reduced->from.staged)
         return fold_staged(on, reduced);
     struct weft_fold_task task = task_of(on, reduced);
-    take_share(&task, on, reduced);
-    return fold_between(on, &task);
+    size_t most = take_share(&task, on, reduced);
+    return fold_between(on, &task, most);
 }

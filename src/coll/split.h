@@ -21,4 +21,10 @@ static inline size_t weft_split_begin(size_t total, size_t grain, int member, in
     return begin < total ? begin : total;
 }
 
+/* No share is larger. */
+static inline size_t weft_split_most(size_t total, size_t grain, int npes) {
+    size_t grains = total / grain + (total % grain != 0);
+    return (grains + (size_t)npes - 1) / (size_t)npes * grain;
+}
+
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: collectives in the order of a stream, on all PEs, on a team with a stride, on one of
  * the last PEs and on a list. Broadcast, fcollect and all-to-all by either engine; every reduction
- * of every type, and reduce-scatter, with the same bits as the host's; in place; in device and host
- * memory; at odd sizes and offsets. PEs: 1 2 3 4, also staged
+ * of every type, and reduce-scatter, by one kernel, with the same bits as the host's; in place; in
+ * device and host memory; at odd sizes and offsets. PEs: 1 2 3 4, also staged
  */
 #include <errno.h>
 #include <math.h>
 #include "on_stream.h"
+#include "device/device.h"
 
 enum { LARGEST = 300000, MEMBERS = 8, ROOM = LARGEST * MEMBERS, AROUND = 64 };
 
@@ -227,6 +228,17 @@ static void fill_numbers(void *to, size_t bytes, enum kind kind, uint64_t key) {
     free(bits);
 }
 
+static int launches; /* of kernels, by the library */
+
+static int count_launch(weft_cu_function function, unsigned grid_x, unsigned grid_y,
+                        unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                        unsigned shared_bytes, weft_cu_stream stream, void **arguments,
+                        void **extra) {
+    launches++;
+    return gpu.cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                              shared_bytes, stream, arguments, extra);
+}
+
 /* One reduction by the host and on the stream. `blocks`: how many of nelems source has. */
 static void reduce_one(const struct reduction *it, shmem_team_t team, uint64_t key, bool scatter) {
     static _Alignas(16) unsigned char data[ROOM], *host_dest, *host_source;
@@ -252,8 +264,10 @@ static void reduce_one(const struct reduction *it, shmem_team_t team, uint64_t k
     gpu_write(source, data, all);
     int rc = it->host(team, host_dest, host_source, all / it->elem_bytes);
     EXPECT(rc == 0, "%s: the host's: %d", it->name, rc);
+    launches = 0;
     rc = (scatter ? it->scatter : it->reduce)(team, dest, source, nelems, gpu_stream);
     EXPECT(rc == 0, "%s: %d: %s", it->name, rc, weft_last_error());
+    EXPECT(launches == 1 || weft_device.staged, "%s: %d kernels", it->name, launches);
     gpu_drain(gpu_stream);
     gpu_expect(dest, host_dest + (scatter ? bytes * (size_t)me : 0), bytes,
                "%s%s of %zu + %zu from %zu, %s%s", it->name, scatter ? " reducescatter" : "",
@@ -337,6 +351,7 @@ int main(void) {
         dests[space] = allocated(shmemx_malloc((shmemx_space_t)!space, ROOM));
         sources[space] = allocated(shmemx_malloc((shmemx_space_t)!space, ROOM));
     }
+    weft_cuda.cuLaunchKernel = count_launch;
     make_teams();
     move("broadcast", broadcast, 1000);
     move("fcollect", fcollect, 2000);
