@@ -147,7 +147,7 @@ WEFT_DEVICE bool gather_unit(const struct weft_ll_work &work, const struct ll_pl
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_exchange(struct weft_gpu_abort abort, struct weft_ll_work work) {
     struct ll_place place = send_all(work);
     uint32_t unit = place.first;
@@ -197,7 +197,7 @@ WEFT_DEVICE void take(const struct weft_ll_work &work, const struct ll_place &pl
             store(work, 0, unit, data);
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_broadcast(struct weft_gpu_abort abort, struct weft_ll_work work) {
     struct ll_place place = place_in(work);
     begin(&place, work, weft_ld_relaxed_sys(place.word));
@@ -277,32 +277,32 @@ WEFT_DEVICE void reduce(struct weft_gpu_abort abort, const struct weft_ll_work &
     end(work, place);
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_sum_f32(struct weft_gpu_abort abort, struct weft_ll_work work) {
     reduce<fold_sum, float>(abort, work);
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_sum_f64(struct weft_gpu_abort abort, struct weft_ll_work work) {
     reduce<fold_sum, double>(abort, work);
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_sum_bf16(struct weft_gpu_abort abort, struct weft_ll_work work) {
     reduce<fold_sum, weft_bf16>(abort, work);
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_sum_f16(struct weft_gpu_abort abort, struct weft_ll_work work) {
     reduce<fold_sum, weft_f16>(abort, work);
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_sum_u32(struct weft_gpu_abort abort, struct weft_ll_work work) {
     reduce<fold_sum, uint32_t>(abort, work);
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
     weftk_ll_sum_u64(struct weft_gpu_abort abort, struct weft_ll_work work) {
     reduce<fold_sum, uint64_t>(abort, work);
 }
