@@ -209,9 +209,22 @@ static unsigned blocks_for(const struct stress_task *a, const struct stress_task
     return blocks < 1 ? 1 : blocks > 8 * BLOCKS ? 8 * BLOCKS : (unsigned)blocks;
 }
 
-static void enqueue_between(struct stress_task *before, struct stress_task *behind) {
+static void launch_between(struct stress_task *before, struct stress_task *behind) {
     void *arguments[] = {before, behind, &counter, &found};
     launch(between, blocks_for(before, behind), THREADS, gpu_stream, arguments);
+}
+
+/* One kernel checks and fills: two calls in a row use different arrays, unless calls between them
+ * are of a team that this PE is not in. */
+static void enqueue_between(struct stress_task *before, struct stress_task *behind) {
+    struct stress_task none = {.operation = STRESS_NONE};
+    bool same_arrays = before->operation != STRESS_NONE && before->call % 2 == behind->call % 2;
+    if (same_arrays && behind->operation != STRESS_NONE) {
+        launch_between(before, &none);
+        launch_between(&none, behind);
+        return;
+    }
+    launch_between(before, behind);
 }
 
 /* A batch is whole in itself: it begins with data, ends with a check, and counts. */
