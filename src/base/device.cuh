@@ -24,6 +24,7 @@ struct __attribute__((aligned(16))) weft_quad {
 #if defined(__CUDACC__) || defined(__NVPTX__) /* else base/gpu_host.cuh has them */
 
 #define WEFT_UNROLL _Pragma("unroll")
+#define WEFT_ROLLED _Pragma("unroll 1")
 
 /* --- Loads and stores: weft_<instruction>_<order>_sys_<type> -------------------------------------
  */
@@ -190,6 +191,15 @@ WEFT_DEVICE void weft_block_sync(void) {
 #else
     __asm__ volatile("bar.sync 0;" ::: "memory");
 #endif
+}
+
+/* Barriers of some of a block's threads, in whole warps: number 1 to 15, of so many. Who arrives
+ * goes on; who syncs waits until as many have done the one or the other. */
+WEFT_DEVICE void weft_barrier_sync(uint32_t barrier, uint32_t threads) {
+    __asm__ volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+WEFT_DEVICE void weft_barrier_arrive(uint32_t barrier, uint32_t threads) {
+    __asm__ volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
 /* The same; tells all threads whether one of them has brought anything but 0. */

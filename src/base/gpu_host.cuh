@@ -16,6 +16,7 @@
 #ifndef __CUDACC__
 
 #define WEFT_UNROLL
+#define WEFT_ROLLED
 #ifndef __global__
 #define __global__
 #endif
@@ -187,6 +188,13 @@ WEFT_DEVICE void weft_block_sync(void) {
 }
 WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
     return (uint32_t)__syncthreads_or((int)mine);
+}
+
+WEFT_DEVICE void weft_barrier_sync(uint32_t barrier, uint32_t threads) {
+    kernel_barrier(barrier, threads, true);
+}
+WEFT_DEVICE void weft_barrier_arrive(uint32_t barrier, uint32_t threads) {
+    kernel_barrier(barrier, threads, false);
 }
 
 #else

@@ -9,13 +9,6 @@
 
 #include "transport/gpu_channel.cuh"
 
-/* Of loops that most calls go through once, and of what is rare. */
-#ifdef __CUDACC__
-#define WEFT_ROLLED _Pragma("unroll 1")
-#else
-#define WEFT_ROLLED
-#endif
-
 /* --- Packets --------------------------------------------------------------------------------- */
 
 WEFT_DEVICE void weft_ll_put(char *packet, uint64_t data, uint32_t flag) {

@@ -6,7 +6,7 @@
  * met. Stores are aligned; loads take a block as it lies. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_channel.cuh"
-#include "transport/gpu_copy.cuh"
+#include "coll/unit.cuh"
 
 enum { UNITS = 2, MEMBERS = 4 }; /* under way in a thread */
 
@@ -17,7 +17,7 @@ struct exchange {
     int members; /* to whom: those after this one, then itself */
     size_t nunits;
     uint32_t head, tail; /* bytes */
-    size_t from_aligned; /* all blocks' units, as a power of two up to 16 */
+    bool from_aligned;   /* all blocks' units */
 };
 
 /* Where the loop is: at units `unit`, unit + all threads, ... for members from so far away on. */
@@ -63,26 +63,13 @@ WEFT_DEVICE struct exchange push_of(const struct weft_gpu_channels *channels,
         push.head = (uint32_t)task->bytes;
     push.nunits = push.members ? (task->bytes - push.head) / 16 : 0;
     push.tail = (uint32_t)(task->bytes - push.head) % 16;
-    size_t places = ((uintptr_t)task->source + push.head) | task->source_step | 16;
-    push.from_aligned = places & -places;
+    push.from_aligned = (((uintptr_t)task->source + push.head) | task->source_step) % 16 == 0;
     return push;
 }
 
 /* --- Units ----------------------------------------------------------------------------------- */
 
-template <class Piece> WEFT_DEVICE weft_bytes16 unit_of(const char *from) {
-    enum { PIECES = sizeof(weft_bytes16) / sizeof(Piece) };
-    Piece pieces[PIECES];
-    weft_bytes16 unit;
-    WEFT_UNROLL
-    for (int i = 0; i < PIECES; i++)
-        pieces[i] = weft_ld_weak((const Piece *)from + i);
-    memcpy(&unit, pieces, sizeof unit);
-    return unit;
-}
-
-template <class Piece>
-WEFT_DEVICE void load_pieces(struct push_flight *flight, const struct exchange &push,
+WEFT_DEVICE void load_flight(struct push_flight *flight, const struct exchange &push,
                              struct push_place at) {
     WEFT_UNROLL
     for (int i = 0; i < MEMBERS; i++) {
@@ -93,19 +80,11 @@ WEFT_DEVICE void load_pieces(struct push_flight *flight, const struct exchange &
         for (int k = 0; k < UNITS; k++) {
             size_t unit = at.unit + k * weft_thread_count();
             if (unit < push.nunits)
-                flight->of[k][i] = unit_of<Piece>(from + unit * 16);
+                flight->of[k][i] = push.from_aligned
+                                       ? weft_ld_weak((const weft_bytes16 *)(from + unit * 16))
+                                       : weft_unit_of_words(from + unit * 16);
         }
     }
-}
-
-WEFT_DEVICE void load_flight(struct push_flight *flight, const struct exchange &push,
-                             struct push_place at) {
-    if (push.from_aligned == 16)
-        load_pieces<weft_bytes16>(flight, push, at);
-    else if (push.from_aligned >= 4)
-        load_pieces<weft_bytes4>(flight, push, at);
-    else
-        load_pieces<weft_bytes1>(flight, push, at);
 }
 
 WEFT_DEVICE void store_flight(const struct push_flight &flight, const struct exchange &push,

@@ -28,6 +28,8 @@ struct shared {
     struct shared *next;
 };
 
+enum { BARRIERS = 16 };
+
 struct block {
     struct grid *grid;
     unsigned alive, arrived; /* threads: not ended, and of them at the barrier */
@@ -35,6 +37,9 @@ struct block {
     struct thread *threads;
     uint32_t any; /* of the barrier that is open, and of the next one */
     uint32_t next_any;
+    struct {
+        unsigned arrived, turn; /* turns: how often all have come */
+    } barriers[BARRIERS];
     struct buffer buffer;
 };
 
@@ -278,6 +283,18 @@ bool kernel_block_sync(bool mine) {
     thread->block->next_any |= mine;
     fibre_leave(&thread->fibre, false);
     return thread->block->any;
+}
+
+void kernel_barrier(unsigned barrier, unsigned threads, bool waits) {
+    struct block *block = self()->block;
+    unsigned turn = block->barriers[barrier].turn;
+    if (++block->barriers[barrier].arrived == threads) {
+        block->barriers[barrier].arrived = 0;
+        block->barriers[barrier].turn++;
+        block->grid->turns = 0;
+    }
+    while (waits && block->barriers[barrier].turn == turn)
+        kernel_yield();
 }
 
 void kernel_yield(void) {

@@ -37,6 +37,9 @@ extern __thread const struct kernel_place *kernel_place;
 /* Lets other threads of the kernel run: until all of the block are here, of which it returns
  * whether any came with true; or for a while. */
 bool kernel_block_sync(bool mine);
+/* Comes to one of the block's 16 barriers of so many threads, and waits until they have all come.
+ */
+void kernel_barrier(unsigned barrier, unsigned threads, bool waits);
 void kernel_yield(void);
 
 /* Set while a thread runs whose stores may be late (buffer.h): then it has its memory by these.
