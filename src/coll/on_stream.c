@@ -10,6 +10,7 @@
 #include "coll/marked.h"
 #include "coll/on_stream_meet.h"
 #include "coll/push.h"
+#include "coll/ring.h"
 #include "coll/stream_choice.h"
 
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
@@ -79,18 +80,20 @@ static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
     [WEFT_STREAM_BROADCAST] = {[WEFT_WAY_LL] = {WEFT_FORM_DIRECTED, NULL, weft_ll_bytes_max,
                                                 weft_ll_broadcast},
                                [WEFT_WAY_PUSH] = {WEFT_FORM_LL, NULL, NULL, weft_push_exchange}},
-    [WEFT_STREAM_REDUCE_SCATTER] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
-                                                     weft_ll_reduce},
-                                    [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes,
-                                                         weft_marked_reduce_max,
-                                                         weft_marked_reduce}},
+    [WEFT_STREAM_REDUCE_SCATTER] =
+        {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max, weft_ll_reduce},
+         [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes, weft_marked_reduce_max,
+                              weft_marked_reduce},
+         [WEFT_WAY_RING] = {WEFT_FORM_RING, weft_ring_takes, NULL, weft_ring_reduce}},
     [WEFT_STREAM_ALL_REDUCE] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
                                                  weft_ll_reduce},
                                 [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes,
                                                      weft_marked_reduce_max, weft_marked_reduce},
                                 [WEFT_WAY_MARKED_TWICE] = {WEFT_FORM_MARKED, weft_marked_takes,
                                                            weft_marked_all_reduce_max,
-                                                           weft_marked_all_reduce}},
+                                                           weft_marked_all_reduce},
+                                [WEFT_WAY_RING] = {WEFT_FORM_RING, weft_ring_takes,
+                                                   NULL, weft_ring_reduce}},
 };
 
 /* The first way that can carry the call, with its channels; NULL: it is WEFT_WAY_MEET. */

@@ -5,7 +5,7 @@
  * Every member has in its GPU's memory, for each channel, the words below, and behind them inboxes
  * of packets, which the others write:
  *
- *   words   [channel]: head, then ready[n], done[n], started[n]
+ *   words   [channel]: head, then ready[n], done[n], started[n], tiles[n], credit[n]
  *   inbox   [channel][parity of the epoch][source][unit]      units of 16 bytes, `slot_units` a
  * slot
  *
@@ -30,7 +30,8 @@ struct weft_gpu_channel_head {
     uint64_t epoch;    /* of calls in which everybody hears of everybody */
     uint64_t packets;  /* of those that send packets */
     uint64_t directed; /* of the others, broadcasts: these have inboxes of their own */
-    uint64_t pad[13];
+    uint64_t tiles;    /* that have gone through each of the channel's rings */
+    uint64_t pad[12];
 };
 
 /* The next epoch. Packets carry the low half, which is never 0, as in an empty slot; parities
@@ -59,11 +60,15 @@ struct weft_gpu_channels {
 enum weft_gpu_channel_row {
     WEFT_GPU_CHANNEL_READY,
     WEFT_GPU_CHANNEL_DONE,
-    WEFT_GPU_CHANNEL_STARTED
+    WEFT_GPU_CHANNEL_STARTED,
+    WEFT_GPU_CHANNEL_TILES,  /* of a ring: how many the member has sent */
+    WEFT_GPU_CHANNEL_CREDIT, /* and how many of those sent to it, it has folded */
+    WEFT_GPU_CHANNEL_ROWS
 };
 
 WEFT_ADDR size_t weft_gpu_channel_bytes(int n) {
-    size_t bytes = sizeof(struct weft_gpu_channel_head) + 3 * (size_t)n * sizeof(uint64_t);
+    size_t bytes =
+        sizeof(struct weft_gpu_channel_head) + WEFT_GPU_CHANNEL_ROWS * (size_t)n * sizeof(uint64_t);
     return (bytes + 127) / 128 * 128;
 }
 

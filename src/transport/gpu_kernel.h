@@ -40,6 +40,10 @@
     X(weftk_ll_sum_u32)                                                               \
     X(weftk_ll_sum_u64)                                                               \
     X(weftk_push_exchange) /* coll/push.cu: blocks, between two meetings */           \
+    X(weftk_ring_sum_f32)                                                             \
+    X(weftk_ring_sum_f64)                                                             \
+    X(weftk_ring_sum_bf16)                                                            \
+    X(weftk_ring_sum_f16)                                                             \
     X(weftk_marked_reduce_bf16)                                                       \
     X(weftk_marked_reduce_f16)                                                        \
     X(weftk_marked_reduce_f32) /* coll/marked.cu: sums of floats by marked words */   \

@@ -85,11 +85,13 @@ void buffer_release(struct buffer *buffer, int thread, const char *at) {
     }
 }
 
-void buffer_publish(struct buffer *buffer, bool (*is_own)(const void *at, int gpu), int gpu) {
+void buffer_publish(struct buffer *buffer, int thread, bool (*is_own)(const void *at, int gpu),
+                    int gpu) {
     for (unsigned i = 0; i < buffer->n; i++)
-        buffer->stores[i].thread = BUFFER_ALL;
+        if (thread == BUFFER_ALL || buffer->stores[i].thread == thread)
+            buffer->stores[i].thread = BUFFER_ALL;
     for (unsigned i = 0; i < buffer->n;)
-        if (is_own(buffer->stores[i].at, gpu))
+        if (buffer->stores[i].thread == BUFFER_ALL && is_own(buffer->stores[i].at, gpu))
             arrive(buffer, i);
         else
             i++;

@@ -40,8 +40,10 @@ uint64_t buffer_load(const struct buffer *buffer, const char *at, unsigned bytes
 /* All that a thread sees arrives; of the word around `at` alone, if that is not NULL. */
 void buffer_release(struct buffer *buffer, int thread, const char *at);
 
-/* A barrier: all threads see all stores. Those to memory of the GPU itself arrive. */
-void buffer_publish(struct buffer *buffer, bool (*is_own)(const void *at, int gpu), int gpu);
+/* A barrier: all threads see what a thread has stored, or what all have (BUFFER_ALL). Stores to
+ * memory of the GPU itself arrive. */
+void buffer_publish(struct buffer *buffer, int thread, bool (*is_own)(const void *at, int gpu),
+                    int gpu);
 
 /* One store in `of` arrives, at random. */
 void buffer_drain(struct buffer *buffer, size_t of);

@@ -142,7 +142,7 @@ static void open_barrier(struct block *block) {
     block->arrived = 0;
     block->any = block->next_any;
     block->next_any = 0;
-    buffer_publish(&block->buffer, is_own, grid->gpu);
+    buffer_publish(&block->buffer, BUFFER_ALL, is_own, grid->gpu);
     for (unsigned i = 0; i < grid->nthreads; i++)
         if (block->threads[i].state == AT_BARRIER) {
             block->threads[i].state = RUNS;
@@ -286,8 +286,10 @@ bool kernel_block_sync(bool mine) {
 }
 
 void kernel_barrier(unsigned barrier, unsigned threads, bool waits) {
-    struct block *block = self()->block;
+    struct thread *thread = self();
+    struct block *block = thread->block;
     unsigned turn = block->barriers[barrier].turn;
+    buffer_publish(&block->buffer, (int)thread->place.thread.x, is_own, block->grid->gpu);
     if (++block->barriers[barrier].arrived == threads) {
         block->barriers[barrier].arrived = 0;
         block->barriers[barrier].turn++;
