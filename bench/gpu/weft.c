@@ -169,7 +169,7 @@ static const char *name_by_settings(void) {
     const char *algorithm = getenv("SHMEMX_ALGORITHM"), *sms = getenv("SHMEMX_SMS");
     if (!algorithm && !sms)
         return "Weft";
-    snprintf(name, sizeof name, "Weft, %s%s", algorithm ? algorithm : sms, algorithm ? "" : " SMs");
+    snprintf(name, sizeof name, "Weft, %s%s", algorithm ? "" : "SMS=", algorithm ? algorithm : sms);
     return name;
 }
 
