@@ -163,8 +163,8 @@ int weft_scaled_matmul_reduce_scatter(shmem_team_t team, const weft_matrix *a,
 int weft_matmul_all_reduce(shmem_team_t team, const weft_matrix *a, const weft_matrix *b,
                            weft_op op, weft_matrix *c, weft_stream stream);
 
-/* Commits `bytes` of the team's workspace ahead of time, so that no later call has to. Collective.
- */
+/* Commits `bytes` of the team's workspace ahead of time, and makes what its collectives on streams
+ * work with, where GPUs are up: so that no later call has to. Collective. */
 int weft_reserve(shmem_team_t team, size_t bytes);
 
 /* What the calling thread spent waiting for peers inside weft_ operators since its last call of

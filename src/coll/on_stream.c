@@ -142,6 +142,19 @@ static int go_by_kernel(bool *done, const struct weft_on_stream *on,
     return rc ? rc : family->launch(&channels, task, on->stream);
 }
 
+/* Forms that no GPU has, or that have no room, are for no call. */
+int weft_on_stream_reserve(const struct weft_team *team) {
+    struct weft_gpu_channels channels;
+    int rc = 0;
+    if (!weft_device.open || team->npes == 1 || team->npes > WEFT_GPU_MEMBERS_MAX)
+        return 0;
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
+    for (int form = 0; form < WEFT_FORMS && (rc == 0 || rc == -ENOTSUP); form++)
+        rc = weft_device_channels(&channels, team, (enum weft_gpu_form)form);
+    weft_gpu_leave(scope);
+    return rc == -ENOTSUP ? 0 : rc;
+}
+
 /* --- What moves ------------------------------------------------------------------------------- */
 
 static enum weft_stream_operation operation_of(const struct weft_plan *plan) {

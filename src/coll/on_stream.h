@@ -37,4 +37,8 @@ struct weft_stream_folding {
 int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void *source,
                         const struct weft_stream_folding *folding);
 
+/* Makes what calls of the team would make at their first use, where the GPUs are up. Collective
+ * over the team, on the host. */
+int weft_on_stream_reserve(const struct weft_team *team);
+
 #endif

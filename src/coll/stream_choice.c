@@ -41,30 +41,22 @@ static const struct {
 
 /* --- Settings --------------------------------------------------------------------------------- */
 
-static bool is_setting(const char *text) {
+/* What is none of these is auto. Said once. */
+static void check_setting(void) {
+    static _Atomic bool checked;
+    bool known = strcmp(weft_env.algorithm, "auto") == 0;
+    if (atomic_load_explicit(&checked, memory_order_relaxed) || atomic_exchange(&checked, true))
+        return;
     for (int way = 0; way < WEFT_WAYS; way++)
-        if (strcmp(text, ways[way].setting) == 0)
-            return true;
-    return strcmp(text, "auto") == 0;
-}
-
-/* Looked at once. */
-static const char *setting(void) {
-    static const char *_Atomic known;
-    const char *text = atomic_load_explicit(&known, memory_order_relaxed);
-    if (text)
-        return text;
-    text = is_setting(weft_env.algorithm) ? weft_env.algorithm : "auto";
-    if (text != weft_env.algorithm)
+        known |= strcmp(weft_env.algorithm, ways[way].setting) == 0;
+    if (!known)
         weft_log("SHMEMX_ALGORITHM is '%s': it should be auto, ll, marked, push, ring or meet, and "
                  "auto is used",
                  weft_env.algorithm);
-    atomic_store_explicit(&known, text, memory_order_relaxed);
-    return text;
 }
 
 static bool is_named(int way) {
-    return strcmp(ways[way].setting, setting()) == 0;
+    return strcmp(ways[way].setting, weft_env.algorithm) == 0;
 }
 
 /* Copy engines take what only moves; reductions need multiprocessors in any case. */
@@ -93,6 +85,7 @@ static int add_named(enum weft_stream_way *tries, const struct weft_stream_call 
 
 int weft_stream_ways(const struct weft_stream_call *call, enum weft_stream_way *tries) {
     enum weft_engine engine = engine_for(call->operation);
+    check_setting();
     if (engine == WEFT_ENGINE_COPY || is_named(WEFT_WAY_MEET))
         return 0;
     int count = add_named(tries, call);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft_reserve: the workspace of a team, ahead of time. */
+/* weft_reserve: what a team's calls work with, ahead of time. */
 #include <weft.h>
 #include "coll/meeting.h"
+#include "coll/on_stream.h"
 
 int weft_reserve(shmem_team_t team, size_t bytes) {
     WEFT_IN_CALL(__func__);
@@ -12,5 +13,6 @@ int weft_reserve(shmem_team_t team, size_t bytes) {
     weft_meeting_commit(&meeting, bytes);
     weft_meeting_post(&meeting);
     error = weft_meeting_agree(&meeting);
+    error = error ? error : weft_on_stream_reserve(meeting.team);
     return weft_meeting_close(&meeting, error);
 }

@@ -89,6 +89,10 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
     return weft_space_missing();
 }
 
+int weft_on_stream_reserve(const struct weft_team *team) {
+    return 0;
+}
+
 /* --- The GPU ---------------------------------------------------------------------------------- */
 
 ANSWER(shmemx_device, int *device)

@@ -5,7 +5,7 @@
  * PEs: 1 2 3, also staged */
 #include "on_stream.h"
 
-enum { ROUNDS = 3, SMALL_MB = 16 };
+enum { ROUNDS = 3, SMALL_MB = 24 };
 
 static long word;
 static int me, npes, right;
@@ -58,7 +58,7 @@ int main(void) {
         right = (me + 1) % npes;
         if (round == 1) {
             if (me == npes - 1)
-                setenv("WEFT_FAKE_MEMORY_MB", "16", 1); /* SMALL_MB */
+                setenv("WEFT_FAKE_MEMORY_MB", "24", 1); /* SMALL_MB */
             gpu_start();
         }
         tap_case("a round");
