@@ -25,16 +25,18 @@ static const struct {
 };
 
 /* Up to how many bytes of a block, with four members, each way goes; 0: never. On four H200s an
- * all-reduce of 32 KiB took 3.4 us by packets; of 128 KiB 4.9 by marked words in one shot and 5.7
- * in two; of 256 KiB 6.1 and 6.0. */
+ * all-reduce of 128 KiB took 4.9 us by marked words in one shot and 5.7 in two, of 256 KiB 6.1 and
+ * 6.0. On two an all-gather of 256 KiB took 4.6 by packets and 5.2 by pushes, of 512 KiB 6.6 and
+ * 6.0; of 32 MiB 103 by pushes and 113 by engines, of 64 MiB 203 and 200. An all-reduce of 128 KiB
+ * took 3.5 by packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3. */
 static const struct {
     const char *name;
     size_t bytes_max[WEFT_WAY_MEET];
 } table[WEFT_STREAM_OPERATIONS] = {
     /*                                       ll        marked     twice    push      ring */
-    [WEFT_STREAM_ALL_GATHER] = {"all-gather", {64 * KIB, 0, 0, 16 * MIB, 0}},
-    [WEFT_STREAM_ALL_TO_ALL] = {"all-to-all", {64 * KIB, 0, 0, 16 * MIB, 0}},
-    [WEFT_STREAM_BROADCAST] = {"broadcast", {64 * KIB, 0, 0, 16 * MIB, 0}},
+    [WEFT_STREAM_ALL_GATHER] = {"all-gather", {128 * KIB, 0, 0, 16 * MIB, 0}},
+    [WEFT_STREAM_ALL_TO_ALL] = {"all-to-all", {128 * KIB, 0, 0, 16 * MIB, 0}},
+    [WEFT_STREAM_BROADCAST] = {"broadcast", {128 * KIB, 0, 0, 16 * MIB, 0}},
     [WEFT_STREAM_REDUCE_SCATTER] = {"reduce-scatter", {64 * KIB, 512 * KIB, 0, 0, ALL}},
     [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 2 * MIB, 0, ALL}},
 };
@@ -66,7 +68,8 @@ static enum weft_engine engine_for(enum weft_stream_operation operation) {
 
 /* --- The choice ------------------------------------------------------------------------------- */
 
-static size_t bytes_max(enum weft_stream_operation operation, int way, int n) {
+size_t weft_stream_bytes_max(enum weft_stream_operation operation, enum weft_stream_way way,
+                             int n) {
     size_t most = table[operation].bytes_max[way];
     return ways[way].grows && most < ALL ? most * 4 / (size_t)n : most;
 }
@@ -76,7 +79,7 @@ static int add_named(enum weft_stream_way *tries, const struct weft_stream_call 
     int count = 0;
     for (int way = 0; way < WEFT_WAY_MEET; way++) {
         bool last = strcmp(ways[way].setting, ways[way + 1].setting) != 0;
-        size_t most = bytes_max(call->operation, way, call->n);
+        size_t most = weft_stream_bytes_max(call->operation, way, call->n);
         if (is_named(way) && most > 0 && (last || call->bytes <= most))
             tries[count++] = (enum weft_stream_way)way;
     }
@@ -90,7 +93,7 @@ int weft_stream_ways(const struct weft_stream_call *call, enum weft_stream_way *
         return 0;
     int count = add_named(tries, call);
     for (int way = 0; way < WEFT_WAY_MEET; way++)
-        if (call->bytes <= bytes_max(call->operation, way, call->n))
+        if (call->bytes <= weft_stream_bytes_max(call->operation, way, call->n))
             tries[count++] = (enum weft_stream_way)way;
     if (engine == WEFT_ENGINE_SM)
         tries[count++] = WEFT_WAY_PUSH;
@@ -100,7 +103,7 @@ int weft_stream_ways(const struct weft_stream_call *call, enum weft_stream_way *
 int weft_stream_describe(char *text, size_t bytes, enum weft_stream_operation operation, int n) {
     int length = snprintf(text, bytes, "%-15s", table[operation].name);
     for (int way = 0; way < WEFT_WAY_MEET; way++) {
-        size_t most = bytes_max(operation, way, n);
+        size_t most = weft_stream_bytes_max(operation, way, n);
         if (most > 0 && most < ALL && length < (int)bytes)
             length += snprintf(text + length, bytes - (size_t)length, "up to %s: %s; ",
                                weft_size(most).text, ways[way].name);

@@ -43,6 +43,9 @@ struct weft_stream_call {
 int weft_stream_ways(const struct weft_stream_call *call, enum weft_stream_way *tries);
 enum { WEFT_STREAM_TRIES_MAX = 2 * WEFT_WAYS };
 
+/* The largest block that sizes alone send this way; 0: none. */
+size_t weft_stream_bytes_max(enum weft_stream_operation operation, enum weft_stream_way way, int n);
+
 /* Writes the line of an operation for people to read: "all-gather  up to 64 KiB: packets; ...".
  * Returns what snprintf does. */
 int weft_stream_describe(char *text, size_t bytes, enum weft_stream_operation operation, int n);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include "on_stream.h"
+#include "coll/stream_choice.h"
 #include "device/device.h"
 
 enum { LARGEST = 300000, MEMBERS = 8, ROOM = LARGEST * MEMBERS, AROUND = 64 };
@@ -239,6 +240,15 @@ static int count_launch(weft_cu_function function, unsigned grid_x, unsigned gri
                               shared_bytes, stream, arguments, extra);
 }
 
+/* 16-bit floats of the same kind: the upper halves of floats. */
+static void fill_halves(uint16_t *to, size_t nelems, uint64_t key) {
+    float *numbers = malloc(nelems * sizeof *numbers);
+    fill_numbers(numbers, nelems * sizeof *numbers, FLOAT, key);
+    for (size_t i = 0; i < nelems; i++)
+        memcpy(&to[i], (char *)&numbers[i] + 2, sizeof *to);
+    free(numbers);
+}
+
 /* One reduction by the host and on the stream. `blocks`: how many of nelems source has. */
 static void reduce_one(const struct reduction *it, shmem_team_t team, uint64_t key, bool scatter) {
     static _Alignas(16) unsigned char data[ROOM], *host_dest, *host_source;
@@ -291,6 +301,82 @@ static void reduce_all(void) {
             }
         shmem_barrier_all();
     }
+}
+
+/* --- Where the way changes -------------------------------------------------------------------- */
+
+/* The elements of the largest block that goes some way, and one more. */
+struct around {
+    enum weft_stream_operation operation;
+    size_t counts[2];
+};
+
+static bool find_around(struct around *around, int operation, int way, size_t elem_bytes) {
+    enum { MOST = 2 << 20 };
+    enum weft_stream_operation of = (enum weft_stream_operation)operation;
+    size_t bytes = weft_stream_bytes_max(of, (enum weft_stream_way)way, shmem_n_pes());
+    *around = (struct around){of, {bytes / elem_bytes, bytes / elem_bytes + 1}};
+    return bytes > 0 && bytes <= MOST;
+}
+
+static void move_around(const struct around *around, uint64_t key) {
+    static void (*const calls[])(const struct draw *) = {
+        [WEFT_STREAM_ALL_GATHER] = fcollect,
+        [WEFT_STREAM_ALL_TO_ALL] = alltoall,
+        [WEFT_STREAM_BROADCAST] = broadcast,
+    };
+    for (int i = 0; i < 2; i++) {
+        struct draw it = {.team = SHMEM_TEAM_WORLD,
+                          .me = shmem_my_pe(),
+                          .n = shmem_n_pes(),
+                          .bytes = around->counts[i],
+                          .dest = AROUND,
+                          .source = (size_t)i,
+                          .key = key + (uint64_t)i};
+        calls[around->operation](&it);
+    }
+}
+
+/* Of 16-bit floats by weft_'s calls, with the host's bits: average of these, too. */
+static void fold_around(const struct around *around, uint64_t key) {
+    static uint16_t numbers[ROOM / 2];
+    bool scatter = around->operation == WEFT_STREAM_REDUCE_SCATTER;
+    size_t blocks = scatter ? (size_t)shmem_n_pes() : 1;
+    int (*call)(shmem_team_t, void *, const void *, size_t, weft_dtype, weft_op, weft_stream) =
+        scatter ? weft_reduce_scatter : weft_all_reduce;
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = around->counts[i] * 2, all = bytes * blocks;
+        weft_op op = i == 0 ? WEFT_SUM : WEFT_AVG;
+        unsigned char *source = sources[0] + 2 * (size_t)i;
+        fill_halves(numbers, all / 2, key + (uint64_t)(2 * i + shmem_my_pe() * 100));
+        memcpy(sources[1], numbers, all);
+        gpu_write(source, numbers, all);
+        gpu_poison(dests[0], bytes + AROUND);
+        int rc = call(SHMEM_TEAM_WORLD, dests[1], sources[1], around->counts[i], WEFT_BF16, op,
+                      WEFT_STREAM_HOST);
+        EXPECT(rc == 0, "the host's: %d: %s", rc, weft_last_error());
+        rc = call(SHMEM_TEAM_WORLD, dests[0], source, around->counts[i], WEFT_BF16, op,
+                  (weft_stream)gpu_stream);
+        EXPECT(rc == 0, "%d: %s", rc, weft_last_error());
+        gpu_drain(gpu_stream);
+        gpu_expect(dests[0], dests[1], bytes, "operation %d of %zu", (int)around->operation,
+                   around->counts[i]);
+        gpu_expect_poison(dests[0] + bytes, AROUND, "behind the destination");
+    }
+}
+
+/* Three members are as good as any number. */
+static void around_thresholds(void) {
+    tap_case("around the sizes at which the way changes");
+    for (int operation = 0; operation < WEFT_STREAM_OPERATIONS && shmem_n_pes() == 3; operation++)
+        for (int way = 0; way < WEFT_WAY_MEET; way++) {
+            bool folds = operation >= WEFT_STREAM_REDUCE_SCATTER;
+            struct around around;
+            uint64_t key = (uint64_t)(7000000 + 1000 * (operation * WEFT_WAYS + way));
+            if (find_around(&around, operation, way, folds ? 2 : 1))
+                (folds ? fold_around : move_around)(&around, key);
+        }
+    shmem_barrier_all();
 }
 
 /* A NaN anywhere is in the result, of the smallest as of the largest. */
@@ -358,6 +444,7 @@ int main(void) {
     move("alltoall", alltoall, 3000);
     back_to_back();
     reduce_all();
+    around_thresholds();
     nans();
     infinities();
     empty();
