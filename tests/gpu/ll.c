@@ -231,6 +231,40 @@ static void mixed(const struct side *side, size_t bytes, uint64_t key) {
         all_reduce(side, bytes, key);
 }
 
+/* --- In a row --------------------------------------------------------------------------------- */
+
+/* Streams work on while hosts have gone on: a root is done with a call before the others have begun
+ * it. The last PE comes late. */
+static void in_a_row(void) {
+    enum { ROW = 8, BYTES = 1000, STEP = 1024, LATE_US = 20000 };
+    const struct side *side = &sides[0];
+    tap_case("calls in a row, without the host in between");
+    for (int root = 0; root < npes; root++) {
+        uint64_t key = (uint64_t)(20000 + root);
+        for (int i = 0; i < ROW; i++)
+            gpu_write(sources + i * STEP, gpu_data(BYTES, key_of(key, me, i)), BYTES);
+        gpu_poison(dests, ROW * STEP * (size_t)(npes + 1));
+        if (me == npes - 1)
+            usleep(LATE_US);
+        for (int i = 0; i < ROW; i++) {
+            struct weft_gpu_collective task = {.source = sources + i * STEP,
+                                               .dest = dests + i * STEP * (npes + 1),
+                                               .bytes = BYTES,
+                                               .root = root};
+            INSIDE(weft_ll_broadcast(&side->directed, &task, gpu_stream));
+            task.dest += STEP, task.dest_step = STEP;
+            if (root == npes - 1)
+                INSIDE(weft_ll_exchange(&side->all, &task, gpu_stream));
+        }
+        gpu_drain(gpu_stream);
+        for (int i = 0; i < ROW; i++)
+            for (int k = -1; k < (root == npes - 1 ? npes : 0); k++)
+                gpu_expect(dests + (i * (npes + 1) + k + 1) * STEP,
+                           gpu_data(BYTES, key_of(key, k < 0 ? root : k, i)), BYTES,
+                           "call %d of root %d, block %d", i, root, k);
+    }
+}
+
 /* --- Flags come round ------------------------------------------------------------------------- */
 
 /* Of all channels, as after so many calls. */
@@ -339,6 +373,7 @@ int main(void) {
     calls("all-reduce", all_reduce);
     calls("reduce-scatter", reduce_scatter);
     calls("broadcasts of any root, and all-reduce between them", mixed);
+    in_a_row();
     come_round();
     replays();
     return gpu_finish();
