@@ -68,6 +68,8 @@ static int launch(enum weft_gpu_kernel kernel, struct weft_ll_work *work,
     work->share = share < slot ? share : slot;
     work->tile_shift = tile_shift_for(work->share, work->n);
     unsigned threads = (unsigned)work->n << work->tile_shift;
+    work->single = threads <= WEFT_GPU_CHANNEL_THREADS && work->share <= UINT32_C(1)
+                                                                             << work->tile_shift;
     void *arguments[] = {work, NULL};
     return weft_gpu_launch(kernel, (work->units + work->share - 1) / work->share,
                            threads < WEFT_GPU_CHANNEL_THREADS ? threads : WEFT_GPU_CHANNEL_THREADS,

@@ -96,38 +96,57 @@ WEFT_DEVICE bool obtain(uint64_t *data, const struct weft_ll_work &work,
 
 /* --- Sending --------------------------------------------------------------------------------- */
 
-/* This thread's packets of a unit, from that for the d-th member behind this one on. */
-WEFT_DEVICE void send_rest(const struct weft_ll_work &work, const struct ll_place &place,
-                           uint32_t unit, uint32_t d) {
+/* This thread's packets of a unit. */
+WEFT_DEVICE void send_unit(const struct weft_ll_work &work, const struct ll_place &place,
+                           uint32_t unit) {
     WEFT_ROLLED
-    for (; d < (uint32_t)work.n; d += place.groups) {
+    for (uint32_t d = 1 + place.group; d < (uint32_t)work.n; d += place.groups) {
         uint32_t member = member_at(work, d);
         send(work, place, member, unit, load(work, member, unit));
     }
 }
 
-/* Begins a call, and sends all that this thread has to. The loads of the epoch and of the first
- * data are under way together, and for most calls there is no more. */
-WEFT_DEVICE struct ll_place send_all(const struct weft_ll_work &work) {
-    struct ll_place place = place_in(work);
-    uint32_t unit = place.first, d = 1 + place.group, member = member_at(work, d);
-    bool sends = unit < place.end && d < (uint32_t)work.n;
-    uint64_t data = sends ? load(work, member, unit) : 0;
-    begin(&place, work, weft_ld_relaxed_sys(place.word));
-    if (!sends)
-        return place;
-    send(work, place, member, unit, data);
-    send_rest(work, place, unit, d + place.groups);
+/* Begins a call, and sends all that this thread has to. */
+WEFT_DEVICE void send_all(struct ll_place *place, const struct weft_ll_work &work) {
+    begin(place, work, weft_ld_relaxed_sys(place->word));
     WEFT_ROLLED
-    while ((unit += place.tile) < place.end)
-        send_rest(work, place, unit, d);
-    return place;
+    for (uint32_t unit = place->first; unit < place->end; unit += place->tile)
+        send_unit(work, *place, unit);
 }
 
 /* Behind a sync at which the block has received everything. */
 WEFT_DEVICE void end(const struct weft_ll_work &work, const struct ll_place &place) {
     weft_ll_end(work.in + place.slots, work.half_bytes, place.epoch);
     weft_channel_epoch_store(place.word, place.epoch);
+}
+
+/* --- One round ---------------------------------------------------------------------------------
+ */
+
+/* Where there is a thread for each unit and member, it sends one packet and receives one; those of
+ * the last group move this member's own unit. All addresses are known before the epoch is: it comes
+ * by a load whose address depends on the thread, as far as the compiler knows, because it would
+ * move what is the same for all threads to uniform registers, and wait there, before source is
+ * loaded. */
+struct ll_single {
+    uint32_t member, unit;
+    bool moves; /* there is such a unit, and it has come */
+    uint64_t data;
+};
+
+WEFT_DEVICE struct ll_single pass(struct ll_place *place, const struct weft_ll_work &work,
+                                  struct weft_gpu_abort abort) {
+    uint64_t before = weft_ld_relaxed_sys(place->word + weft_block_thread() * work.zero);
+    struct ll_single it = {member_at(work, 1 + place->group), place->first,
+                           place->first < place->end, 0};
+    if (it.moves)
+        it.data = load(work, it.member, it.unit);
+    begin(place, work, before);
+    if (it.moves && it.member != (uint32_t)work.me) {
+        send(work, *place, it.member, it.unit, it.data);
+        it.moves = receive(&it.data, work, *place, it.member, it.unit, abort);
+    }
+    return it;
 }
 
 /* --- Exchange -------------------------------------------------------------------------------- */
@@ -147,12 +166,24 @@ WEFT_DEVICE bool gather_unit(const struct weft_ll_work &work, const struct ll_pl
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
-    weftk_ll_exchange(struct weft_gpu_abort abort, struct weft_ll_work work) {
-    struct ll_place place = send_all(work);
+WEFT_DEVICE void gather(const struct weft_ll_work &work, const struct ll_place &place,
+                        struct weft_gpu_abort abort) {
     uint32_t unit = place.first;
     while (unit < place.end && gather_unit(work, place, unit, abort))
         unit += place.tile;
+}
+
+extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
+    weftk_ll_exchange(struct weft_gpu_abort abort, struct weft_ll_work work) {
+    struct ll_place place = place_in(work);
+    if (work.single) {
+        struct ll_single it = pass(&place, work, abort);
+        if (it.moves)
+            store(work, it.member, it.unit, it.data);
+    } else {
+        send_all(&place, work);
+        gather(work, place, abort);
+    }
     weft_block_sync();
     end(work, place);
 }
@@ -217,8 +248,7 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
 
 enum { FOLD_AHEAD = 4 };
 
-/* The units of `count` members, a tile apart; `first`: member 0 is the first of them. Those behind
- * the last are there, too, but nothing. */
+/* The units of `count` members, a tile apart; `first`: member 0 is the first of them. */
 template <class Operation, class T>
 WEFT_DEVICE void fold_round(weft_unpacked<T, uint64_t> *so_far, const uint64_t *units,
                             uint32_t tile, uint32_t count, bool first) {
@@ -227,7 +257,7 @@ WEFT_DEVICE void fold_round(weft_unpacked<T, uint64_t> *so_far, const uint64_t *
         uint64_t next[FOLD_AHEAD];
         WEFT_UNROLL
         for (uint32_t i = 0; i < FOLD_AHEAD; i++)
-            next[i] = units[(k + i) * tile];
+            next[i] = units[(k + i < count ? k + i : k) * tile];
         WEFT_UNROLL
         for (uint32_t i = 0; i < FOLD_AHEAD; i++)
             if (first && k + i == 0)
@@ -237,22 +267,34 @@ WEFT_DEVICE void fold_round(weft_unpacked<T, uint64_t> *so_far, const uint64_t *
     }
 }
 
+/* The threads of the first group fold what all have received. */
+template <class Operation, class T>
+WEFT_DEVICE void fold_single(const struct weft_ll_work &work, const struct ll_place &place,
+                             uint64_t *received, const struct ll_single &it) {
+    uint32_t unit = it.unit - place.begin;
+    received[(it.member << work.tile_shift) + unit] = it.data;
+    weft_block_sync();
+    if (place.group != 0 || it.unit >= place.end)
+        return;
+    weft_unpacked<T, uint64_t> so_far = {};
+    fold_round<Operation>(&so_far, received + unit, place.tile, (uint32_t)work.n, true);
+    store(work, 0, it.unit, pack<Operation, T, uint64_t>(so_far, work.divisor));
+}
+
 /* The threads of a tile's first group fold what the groups have received, in the members' order: a
  * round of as many members as there are groups at a time, through one half of the block's memory
  * and then the other. */
 template <class Operation, class T>
-WEFT_DEVICE void fold(const struct weft_ll_work &work, const struct ll_place &place,
-                      struct weft_gpu_abort abort) {
-    WEFT_SHARED(uint64_t, received, (2 + FOLD_AHEAD) * WEFT_GPU_CHANNEL_THREADS);
+WEFT_DEVICE void fold_rounds(const struct weft_ll_work &work, const struct ll_place &place,
+                             uint64_t *received, struct weft_gpu_abort abort) {
     uint32_t half = 0, n = (uint32_t)work.n, id = weft_block_thread();
     WEFT_ROLLED
-    for (uint32_t unit = place.first; unit - (place.first - place.begin) < place.end;
-         unit += place.tile) {
+    for (uint32_t tile = place.begin; tile < place.end; tile += place.tile) {
+        uint32_t unit = tile + (place.first - place.begin);
         bool folds = place.group == 0 && unit < place.end;
         weft_unpacked<T, uint64_t> so_far = {};
         WEFT_ROLLED
-        for (uint32_t first = 0; first < n;
-             first += place.groups, half ^= WEFT_GPU_CHANNEL_THREADS) {
+        for (uint32_t first = 0; first < n; first += place.groups) {
             uint32_t source = first + place.group, left = n - first;
             uint64_t *round = received + half, data = 0;
             if (unit < place.end && source < n) {
@@ -263,6 +305,7 @@ WEFT_DEVICE void fold(const struct weft_ll_work &work, const struct ll_place &pl
             if (folds)
                 fold_round<Operation>(&so_far, round + id, place.tile,
                                       left < place.groups ? left : place.groups, first == 0);
+            half ^= WEFT_GPU_CHANNEL_THREADS;
         }
         if (folds)
             store(work, 0, unit, pack<Operation, T, uint64_t>(so_far, work.divisor));
@@ -272,8 +315,14 @@ WEFT_DEVICE void fold(const struct weft_ll_work &work, const struct ll_place &pl
 /* All have received what they have to when the last round is folded. */
 template <class Operation, class T>
 WEFT_DEVICE void reduce(struct weft_gpu_abort abort, const struct weft_ll_work &work) {
-    struct ll_place place = send_all(work);
-    fold<Operation, T>(work, place, abort);
+    WEFT_SHARED(uint64_t, received, 2 * WEFT_GPU_CHANNEL_THREADS);
+    struct ll_place place = place_in(work);
+    if (work.single) {
+        fold_single<Operation, T>(work, place, received, pass(&place, work, abort));
+    } else {
+        send_all(&place, work);
+        fold_rounds<Operation, T>(work, place, received, abort);
+    }
     end(work, place);
 }
 

@@ -29,6 +29,8 @@ struct weft_ll_work {
     uint32_t bytes, units;                       /* of a block */
     uint32_t words; /* the units before this one are 8 bytes at aligned addresses, everywhere */
     uint32_t share, tile_shift;
+    uint32_t single; /* a share is one tile, which has threads for all members */
+    uint32_t zero;   /* is 0, and no compiler knows it */
     int me, n, root, divisor;
 };
 
