@@ -13,6 +13,7 @@
 
 enum {
     BYTES = 100000,
+    FEW = 64,
     LET_THEM_IN_US = 50000,
     MANY = 200,
     FLOOD = 5000,
@@ -107,6 +108,30 @@ static void fcollect_by_kernels(void) {
     fcollect();
 }
 
+/* One kernel each, which waits for packets of the victim's. */
+static void enqueue_packets(void) {
+    must(shmemx_float_sum_reduce_on_stream(SHMEM_TEAM_WORLD, sums, numbers, FEW, stream));
+    must(shmemx_fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, FEW, stream));
+}
+
+static void packets(void) {
+    enqueue_packets();
+    synchronize();
+}
+
+/* The root waits until the victim has begun the second but last. */
+static void enqueue_broadcasts(void) {
+    enum { ROW = 3 };
+    int root = (victim + 1) % npes;
+    for (int i = 0; i < ROW; i++)
+        must(shmemx_broadcastmem_on_stream(SHMEM_TEAM_WORLD, dest, source, FEW, root, stream));
+}
+
+static void broadcasts(void) {
+    enqueue_broadcasts();
+    synchronize();
+}
+
 /* One release is not enough for what lies in the queue. */
 static void many_by_engine(void) {
     must(shmemx_set_engine(SHMEMX_ENGINE_COPY));
@@ -147,6 +172,10 @@ static void replay(void (*enqueue)(void)) {
 
 static void replay_kernels(void) {
     replay(enqueue_barrier);
+}
+
+static void replay_packets(void) {
+    replay(enqueue_packets);
 }
 
 static void replay_engine(void) {
@@ -217,10 +246,13 @@ static const struct scene {
     {"barrier", barrier, false},
     {"fcollect_by_engine", fcollect_by_engine, false},
     {"fcollect_by_kernels", fcollect_by_kernels, false},
+    {"packets", packets, false},
+    {"broadcasts", broadcasts, false},
     {"many_by_engine", many_by_engine, false},
     {"flood", flood, false},
     {"stream_destroyed", stream_destroyed, false},
     {"replay_kernels", replay_kernels, true},
+    {"replay_packets", replay_packets, true},
     {"replay_engine", replay_engine, true},
     {"host_wait", host_wait, false},
     {"host_collective", host_collective, false},
@@ -241,7 +273,9 @@ static void set_up(void) {
     host_word = shmem_calloc(1, sizeof *host_word);
     must(!source || !dest || !numbers || !sums || !device_word || !host_word);
     stream = gpu_stream_new();
-    enqueue_barrier(); /* what is slow the first time */
+    enqueue_barrier(); /* what is slow the first time, or on the host */
+    enqueue_packets();
+    enqueue_broadcasts();
     gpu_drain(stream);
 }
 
