@@ -35,8 +35,12 @@ LL = [
     ("nobody says that it has started a broadcast", "src/coll/ll.cu", r"weft_st_relaxed_sys\([^;]*started[^;]*;", ";"),
     ("calls by packets are not counted", *UNCOUNTED),
     ("an exchange is counted before all threads have its epoch", "src/coll/ll.cu",
-     r"(weftk_ll_exchange\([^}]*?)weft_block_sync\(\);", r"\1"),
-    ("threads fold before the others have received", "src/coll/ll.cu", r"weft_block_sync\(\);(\s+if \(folds\))", r"\1"),
+     r"(gather\(work, place, abort\);\s+\}\s+)weft_block_sync\(\);", r"\1"),
+    ("threads fold before the others have received", "src/coll/ll.cu",
+     r"weft_block_sync\(\);(\s+if \(place\.group)", r"\1"),
+    ("threads of large calls fold before the others have received", "src/coll/ll.cu",
+     r"weft_block_sync\(\);(\s+if \(folds\))", r"\1"),
+    ("inboxes keep what has flags that come round", "src/coll/ll.cuh", r"!weft_gpu_epoch_is_last\(epoch\)", "true"),
 ]
 PUSH = [
     ("the word behind pushed data is no release", "src/transport/gpu_channel.cuh",
