@@ -43,41 +43,71 @@ WEFT_DEVICE struct weft_quad *weft_marked_at(const struct weft_gpu_channels &cha
            (size_t)number * channels.slot_units;
 }
 
-/* Unit `at` of the own inbox, of members first, first + 1, ... of n, but the own one: all are asked
- * for together until each has come. False when the job is over. */
-template <int BATCH>
-WEFT_DEVICE bool weft_marked_take(struct weft_quad (&units)[BATCH],
-                                  const struct weft_gpu_channels &channels, uint32_t slot,
-                                  int first, uint32_t at, struct weft_gpu_abort abort) {
-    struct weft_quad *from =
-        weft_marked_at(channels, channels.me, weft_block_index(), slot, 0) + at;
-    struct weft_quad *places[BATCH];
-    uint32_t missing = 0;
+/* What a thread has under way together: units of its block, from number `at` on, `step` apart;
+ * those in the set. */
+struct weft_marked_round {
+    uint32_t at, step, set;
+};
+
+template <int UNITS>
+WEFT_DEVICE struct weft_marked_round weft_marked_round_at(uint32_t at, uint32_t count) {
+    struct weft_marked_round round = {at, weft_block_threads(), 0};
     WEFT_UNROLL
-    for (int k = 0; k < BATCH; k++) {
-        int member = first + k;
-        places[k] = from + (size_t)(member - (member > channels.me)) * channels.slot_units;
-        missing |= (uint32_t)(member < channels.n && member != channels.me) << k;
+    for (int u = 0; u < UNITS; u++)
+        round.set |= (uint32_t)(at + (uint32_t)u * round.step < count) << u;
+    return round;
+}
+
+/* The pairs of a round's units and MEMBERS members from `first` on, as the set of all u * MEMBERS +
+ * m of which unit u is in `set`, and first + m is another member. */
+template <int UNITS, int MEMBERS>
+WEFT_DEVICE uint32_t weft_marked_set(const struct weft_gpu_channels &channels, int first,
+                                     uint32_t set) {
+    uint32_t pairs = 0;
+    WEFT_UNROLL
+    for (int k = 0; k < UNITS * MEMBERS; k++) {
+        int member = first + k % MEMBERS;
+        bool is_other = member < channels.n && member != channels.me;
+        pairs |= (is_other ? set >> k / MEMBERS & 1 : 0) << k;
     }
-    uint32_t wanted = missing;
+    return pairs;
+}
+
+/* Takes the units of such pairs from the own inbox: all are asked for until they have come. False
+ * when the job is over. */
+template <int UNITS, int MEMBERS>
+WEFT_DEVICE bool weft_marked_take(struct weft_quad (&units)[UNITS * MEMBERS],
+                                  const struct weft_gpu_channels &channels, uint32_t slot,
+                                  int first, const struct weft_marked_round &round,
+                                  struct weft_gpu_abort abort) {
+    enum { PAIRS = UNITS * MEMBERS };
+    struct weft_quad *own = weft_marked_at(channels, channels.me, weft_block_index(), slot, 0);
+    struct weft_quad *places[MEMBERS];
+    WEFT_UNROLL
+    for (int m = 0; m < MEMBERS; m++)
+        places[m] =
+            own + (size_t)(first + m - (first + m > channels.me)) * channels.slot_units + round.at;
+    uint32_t wanted = weft_marked_set<UNITS, MEMBERS>(channels, first, round.set), missing = wanted;
     struct weft_spin spin = {};
     ROLLED
     while (missing) {
         WEFT_UNROLL
-        for (int k = 0; k < BATCH; k++)
+        for (int k = 0; k < PAIRS; k++)
             if (missing >> k & 1)
-                units[k] = weft_ld_relaxed_sys(places[k]);
+                units[k] =
+                    weft_ld_relaxed_sys(places[k % MEMBERS] + (uint32_t)(k / MEMBERS) * round.step);
         WEFT_UNROLL
-        for (int k = 0; k < BATCH; k++)
+        for (int k = 0; k < PAIRS; k++)
             if ((missing >> k & 1) && !weft_is_marked(units[k]))
                 missing &= ~(1u << k);
         if (missing && !weft_spin(&spin, abort))
             return false;
     }
     WEFT_UNROLL
-    for (int k = 0; k < BATCH; k++)
+    for (int k = 0; k < PAIRS; k++)
         if (wanted >> k & 1)
-            weft_st_relaxed_sys(places[k], {WEFT_MARK, WEFT_MARK, WEFT_MARK, WEFT_MARK});
+            weft_st_relaxed_sys(places[k % MEMBERS] + (uint32_t)(k / MEMBERS) * round.step,
+                                {WEFT_MARK, WEFT_MARK, WEFT_MARK, WEFT_MARK});
     return true;
 }
 

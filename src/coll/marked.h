@@ -23,8 +23,8 @@ size_t weft_marked_reduce_max(const struct weft_gpu_channels *channels);
 size_t weft_marked_all_reduce_max(const struct weft_gpu_channels *channels);
 
 /* One shot: an all-reduce where the task's source_step is 0, else a reduce-scatter. Two shots: an
- * all-reduce. `dest` may be the source, or the own block of it. `channels` are of WEFT_FORM_MARKED.
- * Not for empty tasks. */
+ * all-reduce; of two members it takes one as long as that has room. `dest` may be the source, or
+ * the own block of it. `channels` are of WEFT_FORM_MARKED. Not for empty tasks. */
 int weft_marked_reduce(const struct weft_gpu_channels *channels,
                        const struct weft_gpu_collective *task, weft_cu_stream stream);
 int weft_marked_all_reduce(const struct weft_gpu_channels *channels,

@@ -11,6 +11,14 @@
 #include "transport/gpu.h"
 #include "transport/gpu_fold.h"
 
+/* coll/marked.cu: sums of floats by marked words, for so many members at a time. */
+/* clang-format off */
+#define WEFT_GPU_MARKED(X, name)                       \
+    X(name##_f32_2)  X(name##_f32_4)  X(name##_f32_8)  \
+    X(name##_bf16_2) X(name##_bf16_4) X(name##_bf16_8) \
+    X(name##_f16_2)  X(name##_f16_4)  X(name##_f16_8)
+/* clang-format on */
+
 /* X(name): everything that can be launched. */
 #define WEFT_GPU_KERNELS(X)                                                           \
     X(weftk_copy)        /* transport/copy.cu: bytes, any alignment */                \
@@ -44,12 +52,8 @@
     X(weftk_ring_sum_f64)                                                             \
     X(weftk_ring_sum_bf16)                                                            \
     X(weftk_ring_sum_f16)                                                             \
-    X(weftk_marked_reduce_bf16)                                                       \
-    X(weftk_marked_reduce_f16)                                                        \
-    X(weftk_marked_reduce_f32) /* coll/marked.cu: sums of floats by marked words */   \
-    X(weftk_marked_all_reduce_bf16)                                                   \
-    X(weftk_marked_all_reduce_f16)                                                    \
-    X(weftk_marked_all_reduce_f32)                                                    \
+    WEFT_GPU_MARKED(X, weftk_marked_reduce)                                           \
+    WEFT_GPU_MARKED(X, weftk_marked_all_reduce)                                       \
     WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 
 enum weft_gpu_kernel {

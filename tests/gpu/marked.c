@@ -270,7 +270,7 @@ static void largest(void) {
     tap_case("the largest");
     int one = (int)gpu_draw(500000, WAYS);
     for (int way = 0; way < WAYS; way++)
-        if ((way == one && npes < 4) || gpu_rounds(2, 1) == 2)
+        if ((way == (npes == 2 ? TWO_SHOTS : one) && npes < 4) || gpu_rounds(2, 1) == 2)
             call_once(&sides[0], (enum way)way, bytes_max(&sides[0], (enum way)way),
                       500001 + (uint64_t)way);
 }
