@@ -335,7 +335,9 @@ static void teams(void) {
     team.board = inside_malloc((size_t)npes * 8);
     team.snapshot = inside_malloc((size_t)npes * 8);
     team_rounds(false, "barriers of kernels");
-    team_rounds(true, "meetings of stream memory operations");
+    team_rounds(true, weft_device.gpu->unordered_writes
+                          ? "meetings of stream memory operations, with one fence each"
+                          : "meetings of stream memory operations, whose writes all have fences");
     team_rounds(false, "barriers again");
     far_behind(mine);
 }
