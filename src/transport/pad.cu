@@ -53,9 +53,11 @@ WEFT_DEVICE void pad_put(const struct weft_pad *pad, int peer, struct weft_gpu_a
             return;
 }
 
-WEFT_DEVICE void pad_wait(const struct weft_pad *pad, int peer, struct weft_gpu_abort abort) {
+/* `own`: this rank's pad. */
+WEFT_DEVICE void pad_wait(const struct weft_pad *pad, uint32_t *own, int peer,
+                          struct weft_gpu_abort abort) {
     struct weft_spin spin = {};
-    uint32_t *word = &pad->pads[pad->me][pad->n * pad->channel + peer];
+    uint32_t *word = &own[pad->n * pad->channel + peer];
     while (weft_atom_cas_acquire_sys(word, 1u, 0u) != 1)
         if (!pad_turn(pad, peer, "has heard nothing from", &spin, abort))
             return;
@@ -70,15 +72,16 @@ extern "C" __global__ void weftk_pad_put(struct weft_gpu_abort abort, struct wef
 extern "C" __global__ void weftk_pad_wait(struct weft_gpu_abort abort, struct weft_pad pad,
                                           int peer) {
     if (weft_thread_index() == 0)
-        pad_wait(&pad, peer, abort);
+        pad_wait(&pad, pad.pads[pad.me], peer, abort);
 }
 
 extern "C" __global__ void weftk_pad_barrier(struct weft_gpu_abort abort, struct weft_pad pad) {
     int id = (int)weft_thread_index(), count = (int)weft_thread_count();
+    uint32_t *own = pad.pads[pad.me]; /* under way together with the address of the first peer's */
     for (int i = id; i < pad.n; i += count)
         if (i != pad.me)
             pad_put(&pad, i, abort);
     for (int i = id; i < pad.n; i += count)
         if (i != pad.me)
-            pad_wait(&pad, i, abort);
+            pad_wait(&pad, own, i, abort);
 }
