@@ -508,9 +508,9 @@ static void make_teams(void) {
 
 /* What is large takes pretended GPUs long. */
 static void run_few(void) {
-    run_asked("mixed:128:4:16K");
-    run_asked("mixed_graphs:192:4:16K");
-    run_asked("mixed_wrap:512:4:2K");
+    run_asked("mixed:128:4:4K");
+    run_asked("mixed_graphs:192:4:4K");
+    run_asked("mixed_wrap:512:4:1K");
     run_asked("torn:100");
     if (!gpu_is_pretended())
         run_asked("mixed:384:4:16M");
