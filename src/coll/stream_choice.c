@@ -12,33 +12,40 @@
 #define MIB (1024 * KIB)
 #define ALL SIZE_MAX
 
+/* How the largest block changes with the number of members: where each sends its whole array to
+ * all, twice the members have half the bytes; where each works on a chunk, twice. */
+enum scale { AS_IT_IS, BY_ALL, BY_CHUNK };
+
 static const struct {
     const char *setting, *name;
-    bool grows; /* a member sends its whole array to each: twice the members, half the bytes */
+    enum scale scale;
 } ways[WEFT_WAYS] = {
-    [WEFT_WAY_LL] = {"ll", "packets", true},
-    [WEFT_WAY_MARKED] = {"marked", "marked words, one shot", true},
-    [WEFT_WAY_MARKED_TWICE] = {"marked", "marked words, two shots", false},
-    [WEFT_WAY_PUSH] = {"push", "pushes in one kernel", true},
-    [WEFT_WAY_RING] = {"ring", "pieces pushed to who folds them", false},
-    [WEFT_WAY_MEET] = {"meet", "engines between two meetings", false},
+    [WEFT_WAY_LL] = {"ll", "packets", BY_ALL},
+    [WEFT_WAY_MARKED] = {"marked", "marked words, one shot", BY_ALL},
+    [WEFT_WAY_MARKED_TWICE] = {"marked", "marked words, two shots", BY_CHUNK},
+    [WEFT_WAY_PUSH] = {"push", "pushes in one kernel", BY_ALL},
+    [WEFT_WAY_FOLD] = {"meet", "loads of chunks", AS_IT_IS},
+    [WEFT_WAY_RING] = {"ring", "pieces pushed to who folds them", AS_IT_IS},
+    [WEFT_WAY_MEET] = {"meet", "engines between two meetings", AS_IT_IS},
 };
 
 /* Up to how many bytes of a block, with four members, each way goes; 0: never. On four H200s an
  * all-reduce of 128 KiB took 4.9 us by marked words in one shot and 5.7 in two, of 256 KiB 6.1 and
  * 6.0. On two an all-gather of 256 KiB took 4.6 by packets and 5.2 by pushes, of 512 KiB 6.6 and
  * 6.0; of 32 MiB 103 by pushes and 113 by engines, of 64 MiB 203 and 200. An all-reduce of 128 KiB
- * took 3.5 by packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3. */
+ * took 3.5 by packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3; of 512 KiB 6.5 by these and
+ * 7.6 by loads, of 1 MiB 10.8 and 8.9. Rings have not been faster than loads there: 267 us and 226
+ * for 64 MiB; so they go where the setting says so. */
 static const struct {
     const char *name;
     size_t bytes_max[WEFT_WAY_MEET];
 } table[WEFT_STREAM_OPERATIONS] = {
-    /*                                       ll        marked     twice    push      ring */
-    [WEFT_STREAM_ALL_GATHER] = {"all-gather", {128 * KIB, 0, 0, 16 * MIB, 0}},
-    [WEFT_STREAM_ALL_TO_ALL] = {"all-to-all", {128 * KIB, 0, 0, 16 * MIB, 0}},
-    [WEFT_STREAM_BROADCAST] = {"broadcast", {128 * KIB, 0, 0, 16 * MIB, 0}},
-    [WEFT_STREAM_REDUCE_SCATTER] = {"reduce-scatter", {64 * KIB, 512 * KIB, 0, 0, ALL}},
-    [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 2 * MIB, 0, ALL}},
+    /*                          ll         marked     twice    push      fold  ring */
+    [WEFT_STREAM_ALL_GATHER] = {"all-gather", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
+    [WEFT_STREAM_ALL_TO_ALL] = {"all-to-all", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
+    [WEFT_STREAM_BROADCAST] = {"broadcast", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
+    [WEFT_STREAM_REDUCE_SCATTER] = {"reduce-scatter", {64 * KIB, 512 * KIB, 0, 0, ALL, ALL}},
+    [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 1536 * KIB, 0, ALL, ALL}},
 };
 
 /* --- Settings --------------------------------------------------------------------------------- */
@@ -70,8 +77,10 @@ static enum weft_engine engine_for(enum weft_stream_operation operation) {
 
 size_t weft_stream_bytes_max(enum weft_stream_operation operation, enum weft_stream_way way,
                              int n) {
-    size_t most = table[operation].bytes_max[way];
-    return ways[way].grows && most < ALL ? most * 4 / (size_t)n : most;
+    size_t most = table[operation].bytes_max[way], members = (size_t)n;
+    if (most == ALL || ways[way].scale == AS_IT_IS)
+        return most;
+    return ways[way].scale == BY_ALL ? most * 4 / members : most / 4 * members;
 }
 
 /* The ways of the name that is set, the last of them for all that is too large for the others. */
@@ -92,9 +101,13 @@ int weft_stream_ways(const struct weft_stream_call *call, enum weft_stream_way *
     if (engine == WEFT_ENGINE_COPY || is_named(WEFT_WAY_MEET))
         return 0;
     int count = add_named(tries, call);
-    for (int way = 0; way < WEFT_WAY_MEET; way++)
-        if (call->bytes <= weft_stream_bytes_max(call->operation, way, call->n))
-            tries[count++] = (enum weft_stream_way)way;
+    for (int way = 0; way < WEFT_WAY_MEET; way++) {
+        if (call->bytes > weft_stream_bytes_max(call->operation, way, call->n))
+            continue;
+        if (way == WEFT_WAY_FOLD)
+            return count;
+        tries[count++] = (enum weft_stream_way)way;
+    }
     if (engine == WEFT_ENGINE_SM)
         tries[count++] = WEFT_WAY_PUSH;
     return count;
@@ -108,9 +121,9 @@ int weft_stream_describe(char *text, size_t bytes, enum weft_stream_operation op
             length += snprintf(text + length, bytes - (size_t)length, "up to %s: %s; ",
                                weft_size(most).text, ways[way].name);
     }
-    bool rings = table[operation].bytes_max[WEFT_WAY_RING] > 0;
+    bool folds = table[operation].bytes_max[WEFT_WAY_FOLD] > 0;
     if (length < (int)bytes)
         length += snprintf(text + length, bytes - (size_t)length, "else: %s",
-                           ways[rings ? WEFT_WAY_RING : WEFT_WAY_MEET].name);
+                           ways[folds ? WEFT_WAY_FOLD : WEFT_WAY_MEET].name);
     return length;
 }

@@ -8,6 +8,7 @@
 #include "inside.h"
 #include "graph.h"
 #include "on_stream.h"
+#include "coll/stream_choice.h"
 
 enum { NELEMS = 40000, FEW = 300, REPLAYS = 2 };
 
@@ -192,6 +193,50 @@ static void few_multiprocessors(void) {
     shmem_free(p);
 }
 
+static void all_gather(size_t bytes) {
+    char *from = shmemx_malloc(SHMEMX_SPACE_DEVICE, bytes);
+    char *to = shmemx_malloc(SHMEMX_SPACE_DEVICE, bytes * (size_t)npes);
+    gpu_write(from, gpu_data(bytes, (uint64_t)me), bytes);
+    ON(fcollectmem_on_stream(SHMEM_TEAM_WORLD, to, from, bytes, gpu_stream));
+    gpu_drain(gpu_stream);
+    for (int pe = 0; pe < npes; pe++)
+        gpu_expect(to + bytes * (size_t)pe, gpu_data(bytes, (uint64_t)pe), bytes, "%zu bytes of %d",
+                   bytes, pe);
+    shmem_free(to);
+    shmem_free(from);
+}
+
+/* Sums of floats go as it says, where it has a way for them. */
+static void algorithms(void) {
+    static const struct {
+        const char *name;
+        enum weft_stream_way few; /* where sums of FEW go first; WEFT_WAYS: nowhere */
+    } settings[] = {{"marked", WEFT_WAY_MARKED},
+                    {"ring", WEFT_WAY_RING},
+                    {"meet", WEFT_WAYS},
+                    {"any", WEFT_WAY_LL}};
+    tap_case("SHMEMX_ALGORITHM says how calls go");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        void *p = start_with("SHMEMX_ALGORITHM", settings[i].name);
+        struct weft_stream_call call = {.operation = WEFT_STREAM_ALL_REDUCE,
+                                        .op = WEFT_FOLD_SUM,
+                                        .number = WEFT_NUMBER_FLOAT,
+                                        .n = npes,
+                                        .bytes = FEW * sizeof(float)};
+        enum weft_stream_way tries[WEFT_STREAM_TRIES_MAX] = {WEFT_WAYS};
+        int count = weft_stream_ways(&call, tries);
+        EXPECT((count ? tries[0] : WEFT_WAYS) == settings[i].few, "%s: way %d", settings[i].name,
+               (int)tries[0]);
+        source = inside_malloc(NELEMS * sizeof *source);
+        dest = inside_malloc(NELEMS * sizeof *dest);
+        team = SHMEM_TEAM_WORLD;
+        sum(1);
+        sum(2);
+        all_gather(5000);
+        shmem_free(p);
+    }
+}
+
 static void settings_that_differ(void) {
     tap_case("a setting that differs is an error that names PEs, values and variable");
     char expected[128];
@@ -214,6 +259,7 @@ int main(void) {
     no_memory();
     pageable();
     few_multiprocessors();
+    algorithms();
     settings_that_differ();
     return gpu_finish();
 }
