@@ -8,7 +8,7 @@
 # head, or 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular
 # expression on room/name. A test of GPUs whose line says "also staged" is run once more, on 2 PEs
 # where the two GPUs do not reach each other's memory; of the first build also on 3 PEs, and each test
-# of GPUs on 2 PEs with delays. Scripts (tests/*/*.t) run once,
+# of GPUs on 2 PEs with delays and late stores. Scripts (tests/*/*.t) run once,
 # for the first build only. With WEFT_TEST_LONG=1 in the environment tests take their long forms:
 # more time, and 5 and 8 PEs where the head names none; WEFT_TEST_PART=2/4 runs the second of four parts
 # (tests/parts.py). As many tests run at once as there are
@@ -50,7 +50,7 @@ add() {
 }
 add_gpu() {
     pretended="env LD_LIBRARY_PATH=$(realpath "$build")/tests/gpu/driver GPU_REQUIRED=1"
-    delays="WEFT_FAKE_DELAY_US=200 WEFT_FAKE_SEED=$$"
+    delays="WEFT_FAKE_DELAY_US=200 WEFT_FAKE_WEAK=1 WEFT_FAKE_SEED=$$"
     staged=$(sed -n 's/^.*PEs: .*also staged.*$/yes/p;15q' "$source" | head -n 1)
     if [ -n "$real_gpu" ]; then
         add ''

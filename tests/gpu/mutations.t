@@ -53,7 +53,16 @@ PUSH = [
      r"weft_channel_await\([^;]*CHANNEL_DONE, *epoch\)", "true"),
     ("exchanges are not counted", *UNCOUNTED),
 ]
-KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH)]
+MARKED = [
+    ("one word of a marked unit is looked at", "src/coll/marked.cuh", r"(unit\.a == WEFT_MARK) \|\|[^;]*;", r"\1;"),
+    ("a marked word is not put back", "src/coll/marked.cuh",
+     r"weft_st_relaxed_sys\([^;]*\{WEFT_MARK, WEFT_MARK, WEFT_MARK, WEFT_MARK\}\);", ";"),
+    ("a number that is a mark is sent as it is", "src/coll/marked.cuh", r"word == WEFT_MARK \? WEFT_UNMARKED : word", "word"),
+    ("marked words of all calls have one slot", "src/coll/marked.cu", r"\(uint32_t\)\(epoch & 1\)", "0"),
+    ("sums by marked words are not counted", *UNCOUNTED),
+]
+KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
+           ("src/coll/marked.cu", "gpu/marked", MARKED)]
 
 
 def compile_variant(folder, kernel, file, old, new):

@@ -57,8 +57,8 @@ static inline int __syncthreads_or(int mine) {
  * which arrive one by one. */
 #define WEFT_HOST_MEMORY
 template <class T> static inline T weft_host_load(const T *word, int order) {
-    T value = kernel_is_weak ? (T)kernel_load(word, sizeof *word) : __atomic_load_n(word, order);
-    return value;
+    return kernel_is_weak ? (T)kernel_load(word, sizeof *word, order)
+                          : __atomic_load_n(word, order);
 }
 template <class T> static inline void weft_host_store(T *word, T value, int order) {
     if (kernel_is_weak)
@@ -79,7 +79,8 @@ template <class T> static inline T weft_host_load_weak(const T *from) {
         T value;
     } loaded;
     for (size_t at = 0; at < sizeof(T); at += 8)
-        loaded.words[at / 8] = kernel_load((const char *)from + at, sizeof(T) < 8 ? sizeof(T) : 8);
+        loaded.words[at / 8] =
+            kernel_load((const char *)from + at, sizeof(T) < 8 ? sizeof(T) : 8, KERNEL_WEAK);
     return loaded.value;
 }
 template <class T> static inline void weft_host_store_weak(T *to, T value) {
@@ -94,7 +95,7 @@ template <class T> static inline void weft_host_store_weak(T *to, T value) {
     stored.value = value;
     for (size_t at = 0; at < sizeof(T); at += 8)
         kernel_store((char *)to + at, stored.words[at / 8], sizeof(T) < 8 ? sizeof(T) : 8,
-                     __ATOMIC_RELAXED);
+                     KERNEL_WEAK);
 }
 static inline void __nanosleep(unsigned ns) {
     struct timespec pause = {0, (long)ns};

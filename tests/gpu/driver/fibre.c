@@ -9,11 +9,21 @@
 #include <ucontext.h>
 #endif
 
-#ifdef __SANITIZE_ADDRESS__
+#ifndef __has_feature /* clang's way to say it; gcc before 14 has macros alone */
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define TELL_ASAN
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define TELL_TSAN
+#endif
+
+#ifdef TELL_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef TELL_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -51,8 +61,8 @@ static void run_body(struct fibre_stack *stack);
 #ifdef __x86_64__
 /* Saves what a callee keeps, and the stack pointer; takes the other side's. The first entry has
  * the stack in rbx. */
-__attribute__((naked, noinline)) static void switch_sides(place *from, place *to) {
-    (void)from, (void)to;
+__attribute__((naked, noinline)) static void switch_sides(place *from __attribute__((unused)),
+                                                          place *to __attribute__((unused))) {
     __asm__("push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n\t"
             "mov %rsp, (%rdi); mov (%rsi), %rsp\n\t"
             "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\n\t"
@@ -98,36 +108,36 @@ static void prepare(struct fibre_stack *stack) {
 
 static void tell_entering(struct fibre_stack *stack) {
     (void)stack;
-#ifdef __SANITIZE_THREAD__
+#ifdef TELL_TSAN
     stack->thread_outside = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(stack->thread, 0);
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TELL_ASAN
     __sanitizer_start_switch_fiber(&stack->fake_outside, stack, STACK_BYTES);
 #endif
 }
 
 static void tell_entered(struct fibre_stack *stack) {
     (void)stack;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TELL_ASAN
     __sanitizer_finish_switch_fiber(stack->fake, &stack->bottom_outside, &stack->bytes_outside);
 #endif
 }
 
 static void tell_leaving(struct fibre_stack *stack, bool ends) {
     (void)stack, (void)ends;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TELL_ASAN
     __sanitizer_start_switch_fiber(ends ? NULL : &stack->fake, stack->bottom_outside,
                                    stack->bytes_outside);
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef TELL_TSAN
     __tsan_switch_to_fiber(stack->thread_outside, 0);
 #endif
 }
 
 static void tell_left(struct fibre_stack *stack) {
     (void)stack;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TELL_ASAN
     __sanitizer_finish_switch_fiber(stack->fake_outside, NULL, NULL);
 #endif
 }
@@ -165,7 +175,7 @@ void fibre_drop(struct fibre *fibre) {
     if (!stack)
         return;
     fibre->stack = NULL;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TELL_ASAN
     __asan_unpoison_memory_region(stack, STACK_BYTES);
 #endif
     pthread_mutex_lock(&pool_lock);
@@ -189,7 +199,7 @@ void fibre_begin(struct fibre *fibre, void (*body)(void *argument), void *argume
     stack->body = body;
     stack->argument = argument;
     stack->fake = NULL;
-#ifdef __SANITIZE_THREAD__
+#ifdef TELL_TSAN
     if (!stack->thread)
         stack->thread = __tsan_create_fiber(0);
 #endif

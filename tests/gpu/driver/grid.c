@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "grid.h"
 #include "buffer.h"
+#include "cache.h"
 #include "fibre.h"
 #include "gpu.h"
 #include "space.h"
@@ -39,14 +40,17 @@ struct block {
     uint32_t next_any;
     struct {
         unsigned arrived, turn; /* turns: how often all have come */
+        uint64_t acquired;      /* by those that have come */
     } barriers[BARRIERS];
     struct buffer buffer;
+    struct cache cache;
 };
 
 struct thread {
     struct kernel_place place; /* first: what kernel_place points to */
     struct fibre fibre;
     struct block *block;
+    uint64_t acquired;                             /* as the block's cache has it */
     enum { RUNS, POLLS, AT_BARRIER, ENDED } state; /* RUNS: another one was to have its turn */
 };
 
@@ -143,9 +147,14 @@ static void open_barrier(struct block *block) {
     block->any = block->next_any;
     block->next_any = 0;
     buffer_publish(&block->buffer, BUFFER_ALL, is_own, grid->gpu);
+    uint64_t acquired = 0;
+    for (unsigned i = 0; i < grid->nthreads; i++)
+        if (block->threads[i].acquired > acquired)
+            acquired = block->threads[i].acquired;
     for (unsigned i = 0; i < grid->nthreads; i++)
         if (block->threads[i].state == AT_BARRIER) {
             block->threads[i].state = RUNS;
+            block->threads[i].acquired = acquired;
             grid->runnable[grid->nrunnable++] = &block->threads[i];
         }
 }
@@ -289,7 +298,10 @@ void kernel_barrier(unsigned barrier, unsigned threads, bool waits) {
     struct thread *thread = self();
     struct block *block = thread->block;
     unsigned turn = block->barriers[barrier].turn;
+    uint64_t *acquired = &block->barriers[barrier].acquired;
     buffer_publish(&block->buffer, (int)thread->place.thread.x, is_own, block->grid->gpu);
+    if (thread->acquired > *acquired)
+        *acquired = thread->acquired;
     if (++block->barriers[barrier].arrived == threads) {
         block->barriers[barrier].arrived = 0;
         block->barriers[barrier].turn++;
@@ -297,6 +309,8 @@ void kernel_barrier(unsigned barrier, unsigned threads, bool waits) {
     }
     while (waits && block->barriers[barrier].turn == turn)
         kernel_yield();
+    if (waits && thread->acquired < *acquired)
+        thread->acquired = *acquired;
 }
 
 void kernel_yield(void) {
@@ -343,28 +357,49 @@ static struct thread *before_access(void) {
 }
 
 static bool releases(int order) {
-    return order != __ATOMIC_RELAXED && order != __ATOMIC_ACQUIRE;
+    return order != KERNEL_WEAK && order != __ATOMIC_RELAXED && order != __ATOMIC_ACQUIRE;
 }
 
-uint64_t kernel_load(const void *at, unsigned bytes) {
+static bool acquires(int order) {
+    return order != KERNEL_WEAK && order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE;
+}
+
+uint64_t kernel_load(const void *at, unsigned bytes, int order) {
     struct thread *thread = before_access();
-    return buffer_load(&thread->block->buffer, at, bytes, (int)thread->place.thread.x);
+    struct block *block = thread->block;
+    uint64_t value;
+    if (order == KERNEL_WEAK && cache_find(&block->cache, at, bytes, thread->acquired, &value))
+        return value;
+    value = buffer_load(&block->buffer, at, bytes, (int)thread->place.thread.x);
+    if (order == KERNEL_WEAK)
+        cache_keep(&block->cache, at, bytes, value);
+    else
+        cache_forget(&block->cache, at);
+    if (acquires(order))
+        thread->acquired = cache_acquire(&block->cache);
+    return value;
 }
 
 void kernel_store(void *at, uint64_t value, unsigned bytes, int order) {
     struct thread *thread = before_access();
+    struct block *block = thread->block;
     int number = (int)thread->place.thread.x;
-    thread->block->grid->polls = thread->block->grid->turns = 0;
+    block->grid->polls = block->grid->turns = 0;
     if (releases(order))
-        buffer_release(&thread->block->buffer, number, NULL);
-    buffer_add(&thread->block->buffer, (struct buffer_store){at, value, bytes, number});
+        buffer_release(&block->buffer, number, NULL);
+    cache_forget(&block->cache, at);
+    buffer_add(&block->buffer, (struct buffer_store){at, value, bytes, number});
 }
 
 void kernel_order(const void *word, int order) {
     struct thread *thread = before_access();
+    struct block *block = thread->block;
     if (releases(order) || word)
-        buffer_release(&thread->block->buffer, (int)thread->place.thread.x,
-                       releases(order) ? NULL : word);
+        buffer_release(&block->buffer, (int)thread->place.thread.x, releases(order) ? NULL : word);
+    if (word)
+        cache_forget(&block->cache, word);
+    if (acquires(order))
+        thread->acquired = cache_acquire(&block->cache);
 }
 
 /* --- The end -------------------------------------------------------------------------------------

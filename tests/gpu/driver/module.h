@@ -42,11 +42,12 @@ bool kernel_block_sync(bool mine);
 void kernel_barrier(unsigned barrier, unsigned threads, bool waits);
 void kernel_yield(void);
 
-/* Set while a thread runs whose stores may be late (buffer.h): then it has its memory by these.
- * `order`: as C++ has it, __ATOMIC_*; kernel_order is a fence, or what comes before an atomic on
- * `word`. */
+/* Set while a thread runs whose stores may be late (buffer.h) and loads early (cache.h): then it
+ * has its memory by these. `order`: as C++ has it, __ATOMIC_*, or KERNEL_WEAK; kernel_order is a
+ * fence, or what comes before an atomic on `word`. */
 extern __thread bool kernel_is_weak;
-uint64_t kernel_load(const void *at, unsigned bytes);
+enum { KERNEL_WEAK = -1 };
+uint64_t kernel_load(const void *at, unsigned bytes, int order);
 void kernel_store(void *at, uint64_t value, unsigned bytes, int order);
 void kernel_order(const void *word, int order);
 

@@ -60,6 +60,28 @@ extern "C" __global__ void probe_message(uint32_t *data, uint32_t *flag, uint32_
     }
 }
 
+/* How often a weak load finds what an earlier one found, though a flag has been seen that was
+ * released behind the newer data: by a thread that looks at it itself, or at a barrier behind. */
+extern "C" __global__ void probe_stale(uint64_t *data, uint32_t *flag, uint32_t acquired,
+                                       uint32_t *stale) {
+    uint32_t me = weft_block_thread();
+    for (uint32_t round = 1; round <= 50; round++) {
+        if (weft_block_index() == 0) {
+            weft_st_weak(&data[me], (uint64_t)round);
+            weft_block_sync();
+            if (me == 0)
+                weft_st_release_sys(flag, round);
+        } else {
+            while (me == 0 &&
+                   (acquired ? weft_ld_acquire_sys(flag) : weft_ld_relaxed_sys(flag)) < round)
+                weft_spin_yield();
+            weft_block_sync();
+            if (weft_ld_weak(&data[me]) < round)
+                weft_atom_add_sys(&stale[me], 1u);
+        }
+    }
+}
+
 /* Two halves of a quad that do not belong together. */
 extern "C" __global__ void probe_torn(struct weft_quad *quad, uint32_t *torn) {
     for (uint32_t round = 1; round <= 200; round++)
