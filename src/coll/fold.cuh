@@ -173,6 +173,22 @@ struct fold_sum {
     }
 };
 
+/* By the names that tables of kernels have for them. */
+typedef uint8_t number_u8;
+typedef uint16_t number_u16;
+typedef uint32_t number_u32;
+typedef uint64_t number_u64;
+typedef int8_t number_i8;
+typedef int16_t number_i16;
+typedef int32_t number_i32;
+typedef int64_t number_i64;
+typedef float number_f32;
+typedef double number_f64;
+typedef weft_bf16 number_bf16;
+typedef weft_f16 number_f16;
+typedef weft_complex<float> number_c64;
+typedef weft_complex<double> number_c128;
+
 /* --- Words of numbers ------------------------------------------------------------------------ */
 
 struct __attribute__((aligned(16), may_alias)) number_vector {

@@ -67,21 +67,6 @@ template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold
 
 /* --- Kernels --------------------------------------------------------------------------------- */
 
-typedef uint8_t number_u8;
-typedef uint16_t number_u16;
-typedef uint32_t number_u32;
-typedef uint64_t number_u64;
-typedef int8_t number_i8;
-typedef int16_t number_i16;
-typedef int32_t number_i32;
-typedef int64_t number_i64;
-typedef float number_f32;
-typedef double number_f64;
-typedef weft_bf16 number_bf16;
-typedef weft_f16 number_f16;
-typedef weft_complex<float> number_c64;
-typedef weft_complex<double> number_c128;
-
 /* Block b of a member's kernel meets block b of the others'. */
 WEFT_DEVICE uint64_t *fold_epoch_word(const struct weft_gpu_channels &channels) {
     return &weft_gpu_channel_head(&channels, channels.me, weft_block_index())->epoch;

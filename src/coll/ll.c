@@ -76,20 +76,24 @@ static int launch(enum weft_gpu_kernel kernel, struct weft_ll_work *work,
                            stream, arguments);
 }
 
-/* Sums wrap around, so signs do not matter. No kernel is number 0, which is weftk_copy. */
+/* No kernel is number 0, which is weftk_copy. */
+#define OWN(X, family, op, number, OP, NUMBER) \
+    [WEFT_FOLD_##OP][WEFT_NUMBER_##NUMBER] = WEFT_KERNEL_weftk_ll_##op##_##number,
+#define ANY(X, family, op, number, OP, NUMBER) \
+    [WEFT_FOLD_##OP][WEFT_NUMBER_##NUMBER] = WEFT_KERNEL_weftk_ll_fold,
 static const enum weft_gpu_kernel reductions[WEFT_FOLD_OPS][WEFT_NUMBERS] = {
-    [WEFT_FOLD_SUM] = {[WEFT_NUMBER_FLOAT] = WEFT_KERNEL_weftk_ll_sum_f32,
-                       [WEFT_NUMBER_DOUBLE] = WEFT_KERNEL_weftk_ll_sum_f64,
-                       [WEFT_NUMBER_BF16] = WEFT_KERNEL_weftk_ll_sum_bf16,
-                       [WEFT_NUMBER_F16] = WEFT_KERNEL_weftk_ll_sum_f16,
-                       [WEFT_NUMBER_I32] = WEFT_KERNEL_weftk_ll_sum_u32,
-                       [WEFT_NUMBER_U32] = WEFT_KERNEL_weftk_ll_sum_u32,
-                       [WEFT_NUMBER_I64] = WEFT_KERNEL_weftk_ll_sum_u64,
-                       [WEFT_NUMBER_U64] = WEFT_KERNEL_weftk_ll_sum_u64},
-};
+    WEFT_LL_SUMS(OWN, , ) WEFT_LL_FOLDS(ANY, , )};
+#undef OWN
+#undef ANY
+
+/* Where integers have the same bits with a sign and without, those without have the kernel. */
+static enum weft_number number_for(enum weft_fold_op op, enum weft_number number) {
+    bool has_own = reductions[op][number] != 0 || number > WEFT_NUMBER_I64;
+    return has_own ? number : number - WEFT_NUMBER_I8 + WEFT_NUMBER_U8;
+}
 
 bool weft_ll_takes(enum weft_fold_op op, enum weft_number number) {
-    return reductions[op][number] != 0;
+    return reductions[op][number_for(op, number)] != 0;
 }
 
 int weft_ll_exchange(const struct weft_gpu_channels *channels,
@@ -101,7 +105,9 @@ int weft_ll_exchange(const struct weft_gpu_channels *channels,
 int weft_ll_reduce(const struct weft_gpu_channels *channels, const struct weft_gpu_collective *task,
                    weft_cu_stream stream) {
     struct weft_ll_work work = make_work(channels, task);
-    return launch(reductions[task->op][task->number], &work, channels, stream);
+    work.op = task->op;
+    work.number = (int)number_for((enum weft_fold_op)task->op, (enum weft_number)task->number);
+    return launch(reductions[work.op][work.number], &work, channels, stream);
 }
 
 int weft_ll_broadcast(const struct weft_gpu_channels *channels,

@@ -248,27 +248,63 @@ extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
 
 enum { FOLD_AHEAD = 4 };
 
-/* The units of `count` members, a tile apart; `first`: member 0 is the first of them. */
-template <class Operation, class T>
-WEFT_DEVICE void fold_round(weft_unpacked<T, uint64_t> *so_far, const uint64_t *units,
-                            uint32_t tile, uint32_t count, bool first) {
-    WEFT_ROLLED
-    for (uint32_t k = 0; k < count; k += FOLD_AHEAD) {
-        uint64_t next[FOLD_AHEAD];
-        WEFT_UNROLL
-        for (uint32_t i = 0; i < FOLD_AHEAD; i++)
-            next[i] = units[(k + i < count ? k + i : k) * tile];
-        WEFT_UNROLL
-        for (uint32_t i = 0; i < FOLD_AHEAD; i++)
-            if (first && k + i == 0)
-                *so_far = unpack<T>(next[i]);
-            else if (k + i < count)
-                fold_word<Operation>(so_far, next[i]);
+/* The units of `count` members, a tile apart, into what has been folded so far; `first`: member 0
+ * is the first of them. */
+template <class Operation, class T> struct ll_fold {
+    typedef weft_unpacked<T, uint64_t> folded;
+
+    WEFT_DEVICE void round(folded *so_far, const struct weft_ll_work &, const uint64_t *units,
+                           uint32_t tile, uint32_t count, bool first) {
+        WEFT_ROLLED
+        for (uint32_t k = 0; k < count; k += FOLD_AHEAD) {
+            uint64_t next[FOLD_AHEAD];
+            WEFT_UNROLL
+            for (uint32_t i = 0; i < FOLD_AHEAD; i++)
+                next[i] = units[(k + i < count ? k + i : k) * tile];
+            WEFT_UNROLL
+            for (uint32_t i = 0; i < FOLD_AHEAD; i++)
+                if (first && k + i == 0)
+                    *so_far = unpack<T>(next[i]);
+                else if (k + i < count)
+                    fold_word<Operation>(so_far, next[i]);
+        }
     }
+    WEFT_DEVICE uint64_t end(const struct weft_ll_work &work, folded so_far) {
+        return pack<Operation, T, uint64_t>(so_far, work.divisor);
+    }
+};
+
+template <class Operation, class T> WEFT_DEVICE uint64_t fold_two(uint64_t a, uint64_t b) {
+    weft_unpacked<T, uint64_t> so_far = unpack<T>(a);
+    fold_word<Operation>(&so_far, b);
+    return pack<Operation, T, uint64_t>(so_far, 0);
 }
 
+#define CASE(X, family, op, number, OP, NUMBER)               \
+    case WEFT_NUMBERS *WEFT_FOLD_##OP + WEFT_NUMBER_##NUMBER: \
+        return fold_two<fold_##op, number_##number>(a, b);
+WEFT_DEVICE uint64_t fold_by(const struct weft_ll_work &work, uint64_t a, uint64_t b) {
+    switch (WEFT_NUMBERS * work.op + work.number) { WEFT_LL_FOLDS(CASE, , ) }
+    return a;
+}
+#undef CASE
+
+/* By the operation and number that the call says. None of these has to wait with its rounding until
+ * all members are in. */
+struct ll_fold_any {
+    typedef uint64_t folded;
+
+    WEFT_DEVICE void round(folded *so_far, const struct weft_ll_work &work, const uint64_t *units,
+                           uint32_t tile, uint32_t count, bool first) {
+        WEFT_ROLLED
+        for (uint32_t k = 0; k < count; k++)
+            *so_far = first && k == 0 ? units[0] : fold_by(work, *so_far, units[k * tile]);
+    }
+    WEFT_DEVICE uint64_t end(const struct weft_ll_work &, folded so_far) { return so_far; }
+};
+
 /* The threads of the first group fold what all have received. */
-template <class Operation, class T>
+template <class Fold>
 WEFT_DEVICE void fold_single(const struct weft_ll_work &work, const struct ll_place &place,
                              uint64_t *received, const struct ll_single &it) {
     uint32_t unit = it.unit - place.begin;
@@ -276,15 +312,15 @@ WEFT_DEVICE void fold_single(const struct weft_ll_work &work, const struct ll_pl
     weft_block_sync();
     if (place.group != 0 || it.unit >= place.end)
         return;
-    weft_unpacked<T, uint64_t> so_far = {};
-    fold_round<Operation>(&so_far, received + unit, place.tile, (uint32_t)work.n, true);
-    store(work, 0, it.unit, pack<Operation, T, uint64_t>(so_far, work.divisor));
+    typename Fold::folded so_far = {};
+    Fold::round(&so_far, work, received + unit, place.tile, (uint32_t)work.n, true);
+    store(work, 0, it.unit, Fold::end(work, so_far));
 }
 
 /* The threads of a tile's first group fold what the groups have received, in the members' order: a
  * round of as many members as there are groups at a time, through one half of the block's memory
  * and then the other. */
-template <class Operation, class T>
+template <class Fold>
 WEFT_DEVICE void fold_rounds(const struct weft_ll_work &work, const struct ll_place &place,
                              uint64_t *received, struct weft_gpu_abort abort) {
     uint32_t half = 0, n = (uint32_t)work.n, id = weft_block_thread();
@@ -292,7 +328,7 @@ WEFT_DEVICE void fold_rounds(const struct weft_ll_work &work, const struct ll_pl
     for (uint32_t tile = place.begin; tile < place.end; tile += place.tile) {
         uint32_t unit = tile + (place.first - place.begin);
         bool folds = place.group == 0 && unit < place.end;
-        weft_unpacked<T, uint64_t> so_far = {};
+        typename Fold::folded so_far = {};
         WEFT_ROLLED
         for (uint32_t first = 0; first < n; first += place.groups) {
             uint32_t source = first + place.group, left = n - first;
@@ -303,55 +339,39 @@ WEFT_DEVICE void fold_rounds(const struct weft_ll_work &work, const struct ll_pl
             }
             weft_block_sync();
             if (folds)
-                fold_round<Operation>(&so_far, round + id, place.tile,
-                                      left < place.groups ? left : place.groups, first == 0);
+                Fold::round(&so_far, work, round + id, place.tile,
+                            left < place.groups ? left : place.groups, first == 0);
             half ^= WEFT_GPU_CHANNEL_THREADS;
         }
         if (folds)
-            store(work, 0, unit, pack<Operation, T, uint64_t>(so_far, work.divisor));
+            store(work, 0, unit, Fold::end(work, so_far));
     }
 }
 
 /* All have received what they have to when the last round is folded. */
-template <class Operation, class T>
+template <class Fold>
 WEFT_DEVICE void reduce(struct weft_gpu_abort abort, const struct weft_ll_work &work) {
     WEFT_SHARED(uint64_t, received, 2 * WEFT_GPU_CHANNEL_THREADS);
     struct ll_place place = place_in(work);
     if (work.single) {
-        fold_single<Operation, T>(work, place, received, pass(&place, work, abort));
+        struct ll_single it = pass(&place, work, abort);
+        fold_single<Fold>(work, place, received, it);
     } else {
         send_all(&place, work);
-        fold_rounds<Operation, T>(work, place, received, abort);
+        fold_rounds<Fold>(work, place, received, abort);
     }
     end(work, place);
 }
 
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
-    weftk_ll_sum_f32(struct weft_gpu_abort abort, struct weft_ll_work work) {
-    reduce<fold_sum, float>(abort, work);
-}
+#define SUM(X, family, op, number, OP, NUMBER)                                            \
+    extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)             \
+        weftk_ll_##op##_##number(struct weft_gpu_abort abort, struct weft_ll_work work) { \
+        reduce<ll_fold<fold_##op, number_##number>>(abort, work);                         \
+    }
+WEFT_LL_SUMS(SUM, , )
+#undef SUM
 
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
-    weftk_ll_sum_f64(struct weft_gpu_abort abort, struct weft_ll_work work) {
-    reduce<fold_sum, double>(abort, work);
-}
-
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
-    weftk_ll_sum_bf16(struct weft_gpu_abort abort, struct weft_ll_work work) {
-    reduce<fold_sum, weft_bf16>(abort, work);
-}
-
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
-    weftk_ll_sum_f16(struct weft_gpu_abort abort, struct weft_ll_work work) {
-    reduce<fold_sum, weft_f16>(abort, work);
-}
-
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
-    weftk_ll_sum_u32(struct weft_gpu_abort abort, struct weft_ll_work work) {
-    reduce<fold_sum, uint32_t>(abort, work);
-}
-
-extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)
-    weftk_ll_sum_u64(struct weft_gpu_abort abort, struct weft_ll_work work) {
-    reduce<fold_sum, uint64_t>(abort, work);
+    weftk_ll_fold(struct weft_gpu_abort abort, struct weft_ll_work work) {
+    reduce<ll_fold_any>(abort, work);
 }

@@ -9,7 +9,25 @@
 
 #include "base/cuda.h"
 #include "transport/gpu_channel.h"
+#include "transport/gpu_fold.h"
 #include "coll/number.h"
+
+/* Sums of numbers of 32 and 64 bits, and of 16-bit floats, have a kernel each: they are frequent,
+ * and sums of 16-bit floats are floats until they are complete. Another kernel has all the rest but
+ * products of 16-bit floats and complex numbers. Lists as transport/gpu_fold.h has them. */
+/* clang-format off */
+#define WEFT_LL_SUMS(Y, X, family)                                                                 \
+    Y(X, family, sum, u32, SUM, U32)   Y(X, family, sum, u64, SUM, U64)                            \
+    Y(X, family, sum, f32, SUM, FLOAT) Y(X, family, sum, f64, SUM, DOUBLE)                         \
+    Y(X, family, sum, bf16, SUM, BF16) Y(X, family, sum, f16, SUM, F16)
+#define WEFT_LL_FOLDS(Y, X, family)                                                                \
+    WEFT_GPU_FOLDS_AND(Y, X, family) WEFT_GPU_FOLDS_OR(Y, X, family)                               \
+    WEFT_GPU_FOLDS_XOR(Y, X, family)                                                               \
+    WEFT_GPU_FOLDS_MAX(Y, X, family) WEFT_GPU_FOLDS_MIN(Y, X, family)                              \
+    Y(X, family, sum, u8, SUM, U8)     Y(X, family, sum, u16, SUM, U16)                            \
+    WEFT_GPU_FOLDS_UNSIGNED(Y, X, family, prod, PROD)                                              \
+    Y(X, family, prod, f32, PROD, FLOAT) Y(X, family, prod, f64, PROD, DOUBLE)
+/* clang-format on */
 
 /* What a kernel gets: whatever can be computed before it is launched. The units of a member's
  * block, of 8 bytes each, are cut into shares, one for each block of threads. A share is cut into
@@ -32,6 +50,7 @@ struct weft_ll_work {
     uint32_t single; /* a share is one tile, which has threads for all members */
     uint32_t zero;   /* is 0, and no compiler knows it */
     int me, n, root, divisor;
+    int op, number; /* of a reduction that has no kernel of its own */
 };
 
 /* The largest block of these channels. */

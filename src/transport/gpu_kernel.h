@@ -40,6 +40,7 @@
     X(weftk_pad_barrier)                                                              \
     X(weftk_meet)        /* coll/meet.cu: one half of a meeting, as weft_gpu_meet */  \
     X(weftk_ll_exchange) /* coll/ll.cu: small collectives by packets */               \
+    X(weftk_ll_fold)                                                                  \
     X(weftk_ll_broadcast)                                                             \
     X(weftk_ll_sum_f32)                                                               \
     X(weftk_ll_sum_f64)                                                               \

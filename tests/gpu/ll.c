@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: small collectives by packets, launched directly: all-gather, all-to-all, all-reduce,
- * reduce-scatter of every number that they take, and broadcast, at sizes around their limits, at
- * any address, in place, of several teams, mixed, in graphs that are replayed, and while the flags
- * of packets come round. Bits are the host's. PEs: 2 3 5 */
+ * reduce-scatter by every operation on every number that they take, and broadcast, at sizes around
+ * their limits, at any address, in place, of several teams, mixed, in graphs that are replayed, and
+ * while the flags of packets come round. Bits are the host's. PEs: 2 3 5 */
 #include <shmemx.h>
 #include "inside.h"
 #include "graph.h"
 #include "coll/elements.h"
+#include "coll/fold.h"
 #include "coll/ll.h"
 #include <math.h>
 #include <unistd.h>
@@ -107,13 +108,23 @@ struct number {
     size_t bytes;
 };
 static const struct number numbers[] = {
-    {"f32", WEFT_NUMBER_FLOAT, WEFT_F32, 4},  {"f64", WEFT_NUMBER_DOUBLE, WEFT_F64, 8},
-    {"bf16", WEFT_NUMBER_BF16, WEFT_BF16, 2}, {"f16", WEFT_NUMBER_F16, WEFT_F16, 2},
-    {"i32", WEFT_NUMBER_I32, WEFT_I32, 4},    {"i64", WEFT_NUMBER_I64, WEFT_I64, 8},
+    {"f32", WEFT_NUMBER_FLOAT, WEFT_F32, 4},
+    {"f64", WEFT_NUMBER_DOUBLE, WEFT_F64, 8},
+    {"bf16", WEFT_NUMBER_BF16, WEFT_BF16, 2},
+    {"f16", WEFT_NUMBER_F16, WEFT_F16, 2},
+    {"i8", WEFT_NUMBER_I8, 0, 1},
+    {"u8", WEFT_NUMBER_U8, 0, 1},
+    {"i16", WEFT_NUMBER_I16, 0, 2},
+    {"u16", WEFT_NUMBER_U16, 0, 2},
+    {"i32", WEFT_NUMBER_I32, 0, 4},
+    {"u32", WEFT_NUMBER_U32, 0, 4},
+    {"i64", WEFT_NUMBER_I64, 0, 8},
+    {"u64", WEFT_NUMBER_U64, 0, 8},
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
+static const char *const op_names[] = {"and", "or", "xor", "max", "min", "sum", "prod"};
 
-/* Numbers of very different sizes, so that another order gives other bits. */
+/* Numbers of very different sizes, so that another order gives other bits; products are finite. */
 static void fill_numbers(void *to, const struct number *it, size_t nelems, uint64_t key) {
     gpu_fill(to, nelems * it->bytes, key);
     float *wide = malloc(nelems * sizeof *wide + 1);
@@ -123,33 +134,56 @@ static void fill_numbers(void *to, const struct number *it, size_t nelems, uint6
         if (it->number == WEFT_NUMBER_DOUBLE)
             ((double *)to)[i] = ldexp((double)(int64_t)bits, (int)(bits >> 3) % 50 - 63);
     }
-    if (it->number == WEFT_NUMBER_FLOAT || it->bytes == 2)
+    if (it->dtype && it->number != WEFT_NUMBER_DOUBLE)
         weft_elements_narrow(to, it->dtype, wide, nelems);
     free(wide);
 }
 
+/* Averages, and floats of 16 bits, as tensors; the rest as arrays of the standard's types. */
+static void fold_arrays(void *to, void *const *of, int n, const struct number *it, size_t nelems,
+                        enum weft_fold_op op, bool average) {
+    if (!it->dtype || (it->bytes > 2 && !average)) {
+        weft_fold_all(
+            &weft_folds[op][it->number], to,
+            &(struct weft_chunk){.sources = (const void *const *)of, .n = n, .nelems = nelems});
+        return;
+    }
+    weft_matrix sources[MEMBERS], dest = {to, 1, nelems, nelems, it->dtype};
+    weft_op tensor_op = op == WEFT_FOLD_MAX   ? WEFT_MAX
+                        : op == WEFT_FOLD_MIN ? WEFT_MIN
+                        : average             ? WEFT_AVG
+                                              : WEFT_SUM;
+    for (int i = 0; i < n; i++)
+        sources[i] = dest, sources[i].data = of[i];
+    weft_elements_reduce(&dest, sources, n, tensor_op);
+}
+
 /* Of what all members have for member k. */
 static void fold_on_host(void *to, const struct side *side, const struct number *it, size_t nelems,
-                         weft_op op, uint64_t key, int k) {
+                         enum weft_fold_op op, bool average, uint64_t key, int k) {
     int n = side->all.n;
-    weft_matrix of[MEMBERS], dest = {to, 1, nelems, nelems, it->dtype};
+    void *of[MEMBERS];
     for (int i = 0; i < n; i++) {
-        of[i] = dest;
-        of[i].data = malloc(nelems * it->bytes + 1);
-        fill_numbers(of[i].data, it, nelems, key_of(key, i, k));
+        of[i] = malloc(nelems * it->bytes + 1);
+        fill_numbers(of[i], it, nelems, key_of(key, i, k));
     }
-    weft_elements_reduce(&dest, of, n, op);
+    fold_arrays(to, of, n, it, nelems, op, average);
     for (int i = 0; i < n; i++)
-        free(of[i].data);
+        free(of[i]);
+}
+
+/* Half of them sums. */
+static enum weft_fold_op op_of(const struct number *it, uint64_t key) {
+    enum weft_fold_op op = (enum weft_fold_op)gpu_draw(key + 7, 2 * WEFT_FOLD_OPS);
+    return op < WEFT_FOLD_OPS && weft_ll_takes(op, it->number) ? op : WEFT_FOLD_SUM;
 }
 
 /* All-reduce, or reduce-scatter. */
 static void reduce(const struct side *side, const struct number *it, size_t nelems, bool same,
                    uint64_t key) {
-    static const weft_op ops[] = {WEFT_SUM, WEFT_AVG};
     int own = side->all.me, n = side->all.n;
-    bool real = it->number != WEFT_NUMBER_I32 && it->number != WEFT_NUMBER_I64;
-    weft_op op = ops[real ? gpu_draw(key * 4 + 3, 2) : 0];
+    enum weft_fold_op op = op_of(it, key);
+    bool average = op == WEFT_FOLD_SUM && it->dtype && gpu_draw(key * 4 + 3, 2);
     size_t bytes = nelems * it->bytes;
     char *dest = place(dests, key * 4), *source = place(sources, key * 4 + 2);
     char *expected = malloc(bytes + 1), *data = malloc(bytes + 1);
@@ -164,14 +198,14 @@ static void reduce(const struct side *side, const struct number *it, size_t nele
                                                         : dest,
                                        .bytes = bytes,
                                        .source_step = same ? 0 : bytes,
-                                       .op = WEFT_FOLD_SUM,
+                                       .op = op,
                                        .number = it->number,
-                                       .divisor = op == WEFT_AVG ? n : 0};
+                                       .divisor = average ? n : 0};
     INSIDE(weft_ll_reduce(&side->all, &task, gpu_stream));
     gpu_drain(gpu_stream);
-    fold_on_host(expected, side, it, nelems, op, key, same ? 0 : own);
-    gpu_expect(task.dest, expected, bytes, "%s of %s, %zu %s",
-               same ? "all-reduce" : "reduce-scatter", side->name, nelems, it->name);
+    fold_on_host(expected, side, it, nelems, op, average, key, same ? 0 : own);
+    gpu_expect(task.dest, expected, bytes, "%s of %s, %s of %zu %s",
+               same ? "all-reduce" : "reduce-scatter", side->name, op_names[op], nelems, it->name);
     if (!in_place)
         expect_around(dest, bytes);
     free(expected);
