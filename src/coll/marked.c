@@ -37,25 +37,56 @@ static uint32_t blocks_of(const struct weft_gpu_channels *channels, size_t bytes
     return blocks < channels->blocks_max ? blocks : channels->blocks_max;
 }
 
-/* `first`: the kernel of floats for two members. */
-static int launch(enum weft_gpu_kernel first, const struct weft_gpu_channels *channels,
-                  const struct weft_gpu_collective *task, size_t bytes, uint32_t chunk,
-                  weft_cu_stream stream) {
-    uint32_t part = quotient_up(chunk, blocks_of(channels, bytes, chunk));
-    struct weft_marked_cut cut = {.chunk = chunk, .part = part};
-    void *arguments[] = {(void *)channels, (void *)task, &cut, NULL};
+static struct weft_marked_array array_of(const char *first, size_t bytes, size_t step) {
+    bool aligned = ((uintptr_t)first | step) % UNIT == 0;
+    return (struct weft_marked_array){.first = (char *)first,
+                                      .step = (ptrdiff_t)step,
+                                      .bytes = (ptrdiff_t)bytes,
+                                      .whole = aligned ? (uint32_t)(bytes / UNIT) : 0};
+}
+
+/* The chunks of one array as blocks. */
+static struct weft_marked_array chunks_of(const char *first, size_t bytes, uint32_t chunk) {
+    struct weft_marked_array array = array_of(first, bytes, (size_t)chunk * UNIT);
+    array.less = chunk;
+    return array;
+}
+
+/* `bytes`: of all blocks of the source. */
+static int launch(struct weft_marked_work *work, const struct weft_gpu_channels *channels,
+                  const struct weft_gpu_collective *task, size_t bytes, weft_cu_stream stream) {
+    static const enum weft_gpu_kernel kernels[][3] = {
+        {WEFT_KERNEL_weftk_marked_f32_2, WEFT_KERNEL_weftk_marked_f32_4,
+         WEFT_KERNEL_weftk_marked_f32_8},
+        {WEFT_KERNEL_weftk_marked_bf16_2, WEFT_KERNEL_weftk_marked_bf16_4,
+         WEFT_KERNEL_weftk_marked_bf16_8},
+        {WEFT_KERNEL_weftk_marked_f16_2, WEFT_KERNEL_weftk_marked_f16_4,
+         WEFT_KERNEL_weftk_marked_f16_8},
+    };
     int number = task->number == WEFT_NUMBER_FLOAT ? 0 : task->number == WEFT_NUMBER_BF16 ? 1 : 2;
-    int members = channels->n <= 2 ? 0 : channels->n <= 4 ? 1 : 2;
-    return weft_gpu_launch((enum weft_gpu_kernel)((int)first + number * 3 + members),
-                           quotient_up(chunk, part), weft_gpu_warps(part, WEFT_GPU_CHANNEL_THREADS),
-                           stream, arguments);
+    int me = channels->me, n = channels->n;
+    work->epochs = (char *)&weft_gpu_channel_head(channels, me, 0)->epoch;
+    work->epoch_step = (uint32_t)weft_gpu_channel_bytes(n);
+    work->inboxes = weft_array_at(&channels->inbox, 0);
+    work->inbox_step = channels->inbox.step;
+    work->slot_units = channels->slot_units;
+    work->me = me, work->n = n, work->divisor = task->divisor;
+    work->part = quotient_up(work->chunk, blocks_of(channels, bytes, work->chunk));
+    void *arguments[] = {work, NULL};
+    return weft_gpu_launch(kernels[number][n <= 2   ? 0
+                                           : n <= 4 ? 1
+                                                    : 2],
+                           quotient_up(work->chunk, work->part),
+                           weft_gpu_warps(work->part, WEFT_GPU_CHANNEL_THREADS), stream, arguments);
 }
 
 int weft_marked_reduce(const struct weft_gpu_channels *channels,
                        const struct weft_gpu_collective *task, weft_cu_stream stream) {
-    size_t bytes = task->bytes * (task->source_step ? (size_t)channels->n : 1);
-    return launch(WEFT_KERNEL_weftk_marked_reduce_f32_2, channels, task, bytes,
-                  units_of(task->bytes), stream);
+    struct weft_marked_work work = {.from = array_of(task->source, task->bytes, task->source_step),
+                                    .to = array_of(task->dest, task->bytes, 0),
+                                    .chunk = units_of(task->bytes)};
+    size_t blocks = task->source_step ? (size_t)channels->n : 1;
+    return launch(&work, channels, task, blocks * task->bytes, stream);
 }
 
 /* Of two members each sends as much in one shot. */
@@ -64,6 +95,8 @@ int weft_marked_all_reduce(const struct weft_gpu_channels *channels,
     if (channels->n == 2 && task->bytes <= weft_marked_reduce_max(channels))
         return weft_marked_reduce(channels, task, stream);
     uint32_t chunk = quotient_up(units_of(task->bytes), (uint32_t)channels->n);
-    return launch(WEFT_KERNEL_weftk_marked_all_reduce_f32_2, channels, task, task->bytes, chunk,
-                  stream);
+    struct weft_marked_work work = {.from = chunks_of(task->source, task->bytes, chunk),
+                                    .to = chunks_of(task->dest, task->bytes, chunk),
+                                    .chunk = chunk};
+    return launch(&work, channels, task, task->bytes, stream);
 }

@@ -13,227 +13,241 @@
 
 /* --- Units of arrays ------------------------------------------------------------------------- */
 
-/* The blocks of an array, for each member one: that for member m lies m * step behind the first,
- * and has m * less bytes less. */
-struct marked_blocks {
+/* A round's units in a member's block of an array: number u of them lies u * step bytes behind the
+ * first; `whole` are those that are 16 aligned bytes. */
+struct marked_units {
     char *first;
-    size_t step;
-    ptrdiff_t bytes, less;
+    uint32_t step, set, whole;
+    ptrdiff_t left; /* bytes of the array, from the first unit on */
 };
 
-/* A place in an array, and how many bytes of it are left there: none where that is below 1. */
-struct marked_place {
-    char *at;
-    ptrdiff_t left;
-};
-
-WEFT_DEVICE bool is_whole(struct marked_place place) {
-    return place.left >= 16 && (uintptr_t)place.at % 16 == 0;
+template <int UNITS>
+WEFT_DEVICE struct marked_units units_in(const struct weft_marked_array &array, int member,
+                                         uint32_t begin, const struct weft_marked_round &round) {
+    uint32_t less = (uint32_t)member * array.less, unit = begin + round.at;
+    uint32_t whole = array.whole > less ? array.whole - less : 0;
+    struct marked_units units = {array.first + (ptrdiff_t)member * array.step + (size_t)unit * 16,
+                                 round.step * 16, round.set, 0,
+                                 array.bytes - (ptrdiff_t)less * 16 - (ptrdiff_t)unit * 16};
+    WEFT_UNROLL
+    for (int u = 0; u < UNITS; u++)
+        units.whole |= (uint32_t)(unit + (uint32_t)u * round.step < whole) << u;
+    units.whole &= round.set;
+    return units;
 }
 
-WEFT_DEVICE struct weft_quad load_whole(struct marked_place place) {
+WEFT_DEVICE struct weft_quad load_whole(const char *at) {
     struct weft_quad unit;
-    number_vector whole = *(const number_vector *)place.at;
+    number_vector whole = *(const number_vector *)at;
     memcpy(&unit, &whole, sizeof unit);
     return unit;
 }
 
-WEFT_DEVICE void store_whole(struct marked_place place, struct weft_quad unit) {
+WEFT_DEVICE void store_whole(char *at, struct weft_quad unit) {
     number_vector whole;
     memcpy(&whole, &unit, sizeof whole);
-    *(number_vector *)place.at = whole;
+    *(number_vector *)at = whole;
 }
 
 /* By numbers of so many bytes; zeros behind the end. */
-template <int BYTES> WEFT_DEVICE struct weft_quad load_partial(struct marked_place place) {
+template <int BYTES> WEFT_DEVICE struct weft_quad load_partial(const char *from, ptrdiff_t left) {
     uint32_t words[4] = {0, 0, 0, 0};
     WEFT_UNROLL
     for (int at = 0; at < 16; at += BYTES)
-        if (at < place.left)
-            words[at / 4] |= (BYTES == 4 ? *(const uint32_t *)(place.at + at)
-                                         : *(const uint16_t *)(place.at + at))
-                             << at % 4 * 8;
+        if (at < left)
+            words[at / 4] |=
+                (BYTES == 4 ? *(const uint32_t *)(from + at) : *(const uint16_t *)(from + at))
+                << at % 4 * 8;
     return {words[0], words[1], words[2], words[3]};
 }
 
 template <int BYTES>
-WEFT_DEVICE void store_partial(struct marked_place place, struct weft_quad unit) {
+WEFT_DEVICE void store_partial(char *to, ptrdiff_t left, struct weft_quad unit) {
     const uint32_t words[4] = {unit.a, unit.b, unit.c, unit.d};
     WEFT_UNROLL
     for (int at = 0; at < 16; at += BYTES)
-        if (at < place.left && BYTES == 4)
-            *(uint32_t *)(place.at + at) = words[at / 4];
-        else if (at < place.left)
-            *(uint16_t *)(place.at + at) = (uint16_t)(words[at / 4] >> at % 4 * 8);
+        if (at < left && BYTES == 4)
+            *(uint32_t *)(to + at) = words[at / 4];
+        else if (at < left)
+            *(uint16_t *)(to + at) = (uint16_t)(words[at / 4] >> at % 4 * 8);
 }
 
-/* Units i of the set from place_of(i): the whole ones together, and then those by numbers T. */
-template <class T, int N, class Places>
-WEFT_DEVICE void load(struct weft_quad (&units)[N], uint32_t set, Places place_of) {
-    uint32_t partial = 0;
+/* Quad u * OTHERS + m is unit u of the block for member_of(m): those of the members whose bits are
+ * set are loaded, the whole ones together, and then others by numbers T. */
+template <class T, int UNITS, int OTHERS, class Member>
+WEFT_DEVICE void load(struct weft_quad (&quads)[UNITS * OTHERS],
+                      const struct weft_marked_array &array, uint32_t begin,
+                      const struct weft_marked_round &round, uint32_t members, Member member_of) {
+    uint32_t partial = weft_marked_pairs<UNITS, OTHERS>(round.set, members);
     WEFT_UNROLL
-    for (int k = 0; k < N; k++)
-        if ((set >> k & 1) && is_whole(place_of(k)))
-            units[k] = load_whole(place_of(k));
-        else
-            partial |= set & 1u << k;
+    for (int m = 0; m < OTHERS; m++) {
+        struct marked_units units = units_in<UNITS>(array, member_of(m), begin, round);
+        WEFT_UNROLL
+        for (int u = 0; u < UNITS; u++)
+            if (members >> m & units.whole >> u & 1) {
+                quads[u * OTHERS + m] = load_whole(units.first + (size_t)u * units.step);
+                partial &= ~(1u << (u * OTHERS + m));
+            }
+    }
     ROLLED
     for (int i = 0; partial >> i; i++)
         if (partial >> i & 1) {
-            struct weft_quad unit = load_partial<sizeof(T)>(place_of(i));
+            struct marked_units units = units_in<1>(array, member_of(i % OTHERS), begin, round);
+            ptrdiff_t offset = (ptrdiff_t)(i / OTHERS) * units.step;
+            struct weft_quad quad =
+                load_partial<sizeof(T)>(units.first + offset, units.left - offset);
             WEFT_UNROLL
-            for (int k = 0; k < N; k++)
+            for (int k = 0; k < UNITS * OTHERS; k++)
                 if (k == i)
-                    units[k] = unit;
+                    quads[k] = quad;
         }
 }
 
-template <class T, int N, class Places>
-WEFT_DEVICE void store(const struct weft_quad (&units)[N], uint32_t set, Places place_of) {
-    uint32_t partial = 0;
+/* The other way round. */
+template <class T, int UNITS, int OTHERS, class Member>
+WEFT_DEVICE void store(const struct weft_quad (&quads)[UNITS * OTHERS],
+                       const struct weft_marked_array &array, uint32_t begin,
+                       const struct weft_marked_round &round, uint32_t members, Member member_of) {
+    uint32_t partial = weft_marked_pairs<UNITS, OTHERS>(round.set, members);
     WEFT_UNROLL
-    for (int k = 0; k < N; k++)
-        if ((set >> k & 1) && is_whole(place_of(k)))
-            store_whole(place_of(k), units[k]);
-        else
-            partial |= set & 1u << k;
+    for (int m = 0; m < OTHERS; m++) {
+        struct marked_units units = units_in<UNITS>(array, member_of(m), begin, round);
+        WEFT_UNROLL
+        for (int u = 0; u < UNITS; u++)
+            if (members >> m & units.whole >> u & 1) {
+                store_whole(units.first + (size_t)u * units.step, quads[u * OTHERS + m]);
+                partial &= ~(1u << (u * OTHERS + m));
+            }
+    }
     ROLLED
     for (int i = 0; partial >> i; i++)
         if (partial >> i & 1) {
-            struct weft_quad unit = units[0];
+            struct marked_units units = units_in<1>(array, member_of(i % OTHERS), begin, round);
+            ptrdiff_t offset = (ptrdiff_t)(i / OTHERS) * units.step;
+            struct weft_quad quad = quads[0];
             WEFT_UNROLL
-            for (int k = 1; k < N; k++)
+            for (int k = 1; k < UNITS * OTHERS; k++)
                 if (k == i)
-                    unit = units[k];
-            store_partial<sizeof(T)>(place_of(i), unit);
+                    quad = quads[k];
+            store_partial<sizeof(T)>(units.first + offset, units.left - offset, quad);
         }
 }
 
 /* --- Rounds ---------------------------------------------------------------------------------- */
 
-/* What a block of a kernel works on: units of all blocks of arrays, from number `first` on. */
-struct marked_work {
-    const struct weft_gpu_channels &channels;
+/* What a block does in this call. */
+struct marked_call {
+    const struct weft_marked_work &work;
     struct weft_gpu_abort abort;
-    struct marked_blocks from, to;
-    uint32_t slot; /* by the epoch's parity */
-    uint32_t first, count;
-    int divisor;
+    uint32_t slot;         /* by the epoch's parity */
+    uint32_t begin, count; /* of the units of each block of arrays */
 };
 
-WEFT_DEVICE struct marked_place place_in(const struct marked_work &work,
-                                         const struct marked_blocks &blocks, int member,
-                                         const struct weft_marked_round &round, int u) {
-    size_t offset = (size_t)(work.first + round.at + (uint32_t)u * round.step) * 16;
-    return {blocks.first + (size_t)member * blocks.step + offset,
-            blocks.bytes - member * blocks.less - (ptrdiff_t)offset};
+/* Kernels for few members take all of them together, as they have no more; the last one loops. */
+enum { MEMBERS_MANY = 8 };
+template <int OTHERS> WEFT_DEVICE int others_end(const struct weft_marked_work &work) {
+    return OTHERS + 1 < MEMBERS_MANY ? 1 : work.n - 1;
 }
 
-WEFT_DEVICE int member_after(const struct weft_gpu_channels &channels, int distance) {
-    int member = channels.me + distance;
-    return member < channels.n ? member : member - channels.n;
-}
-
-/* Where this member's units of a round go, to the member at a distance. */
-WEFT_DEVICE struct weft_quad *place_at(const struct marked_work &work, int distance, uint32_t slot,
-                                       const struct weft_marked_round &round) {
-    int member = member_after(work.channels, distance);
-    return weft_marked_at(work.channels, member, weft_block_index(), slot, work.channels.me) +
-           round.at;
+WEFT_DEVICE int member_after(const struct weft_marked_work &work, int distance) {
+    int member = work.me + distance;
+    return member < work.n ? member : member - work.n;
 }
 
 template <int UNITS>
-WEFT_DEVICE void send_to_all(const struct marked_work &work, uint32_t slot,
+WEFT_DEVICE void send_to_all(const struct marked_call &call, uint32_t slot,
                              const struct weft_marked_round &round,
-                             const struct weft_quad (&units)[UNITS]) {
+                             const struct weft_quad (&quads)[UNITS]) {
     ROLLED
-    for (int distance = 1; distance < work.channels.n; distance++) {
-        struct weft_quad *to = place_at(work, distance, slot, round);
+    for (int distance = 1; distance < call.work.n; distance++) {
+        int member = member_after(call.work, distance);
+        struct weft_quad *to = weft_marked_place(call.work, member, slot, round.at);
         WEFT_UNROLL
         for (int u = 0; u < UNITS; u++)
             if (round.set >> u & 1)
-                weft_st_relaxed_sys(to + (uint32_t)u * round.step, units[u]);
+                weft_st_relaxed_sys(to + (uint32_t)u * round.step, quads[u]);
     }
 }
 
 /* To each member its own, those of some members together. */
 template <class T, int UNITS, int OTHERS>
-WEFT_DEVICE void send_to_each(const struct marked_work &work,
+WEFT_DEVICE void send_to_each(const struct marked_call &call,
                               const struct weft_marked_round &round) {
-    const struct weft_gpu_channels &channels = work.channels;
+    const struct weft_marked_work &work = call.work;
     ROLLED
-    for (int distance = 1; distance < channels.n; distance += OTHERS) {
-        struct weft_quad units[UNITS * OTHERS];
-        uint32_t set = 0;
+    for (int distance = 1; distance <= others_end<OTHERS>(work); distance += OTHERS) {
+        struct weft_quad quads[UNITS * OTHERS];
+        uint32_t members = weft_marked_others<OTHERS>(work, distance - 1);
+        load<T, UNITS, OTHERS>(quads, work.from, call.begin, round, members,
+                               [&](int m) { return member_after(work, distance + m); });
         WEFT_UNROLL
-        for (int k = 0; k < UNITS * OTHERS; k++)
-            set |= (distance + k % OTHERS < channels.n ? round.set >> k / OTHERS & 1 : 0) << k;
-        load<T>(units, set, [&](int k) {
-            return place_in(work, work.from, member_after(channels, distance + k % OTHERS), round,
-                            k / OTHERS);
-        });
-        WEFT_UNROLL
-        for (int k = 0; k < UNITS * OTHERS; k++)
-            if (set >> k & 1)
-                weft_st_relaxed_sys(place_at(work, distance + k % OTHERS, work.slot, round) +
-                                        (uint32_t)(k / OTHERS) * round.step,
-                                    weft_unmark(units[k]));
+        for (int m = 0; m < OTHERS; m++) {
+            int member = member_after(work, distance + m);
+            struct weft_quad *to = weft_marked_place(work, member, call.slot, round.at);
+            WEFT_UNROLL
+            for (int u = 0; u < UNITS; u++)
+                if (members >> m & round.set >> u & 1)
+                    weft_st_relaxed_sys(to + (uint32_t)u * round.step,
+                                        weft_unmark(quads[u * OTHERS + m]));
+        }
     }
 }
 
-/* This member's own block, or the one for all. */
+/* The own block for this member, or the one for all. */
 template <class T, int UNITS>
-WEFT_DEVICE void load_own(struct weft_quad (&units)[UNITS], const struct marked_work &work,
+WEFT_DEVICE void load_own(struct weft_quad (&own)[UNITS], const struct marked_call &call,
                           const struct weft_marked_round &round) {
-    load<T>(units, round.set,
-            [&](int u) { return place_in(work, work.from, work.channels.me, round, u); });
+    load<T, UNITS, 1>(own, call.work.from, call.begin, round, 1, [&](int) { return call.work.me; });
     WEFT_UNROLL
     for (int u = 0; u < UNITS; u++)
-        units[u] = weft_unmark(units[u]);
+        own[u] = weft_unmark(own[u]);
 }
 
-template <class T, int UNITS, int MEMBERS>
-WEFT_DEVICE void send_round(const struct marked_work &work, const struct weft_marked_round &round) {
-    if (work.from.step != 0)
-        return send_to_each<T, UNITS, MEMBERS - 1>(work, round);
+template <class T, int UNITS, int OTHERS>
+WEFT_DEVICE void send_round(const struct marked_call &call, const struct weft_marked_round &round) {
+    if (call.work.from.step != 0)
+        return send_to_each<T, UNITS, OTHERS>(call, round);
     struct weft_quad own[UNITS];
-    load_own<T>(own, work, round);
-    send_to_all(work, work.slot, round, own);
+    load_own<T, UNITS>(own, call, round);
+    send_to_all(call, call.slot, round, own);
 }
 
-/* This member's units of a round, as those of the pairs that weft_marked_take leaves out. */
-template <class T, int UNITS, int MEMBERS>
-WEFT_DEVICE void join_own(struct weft_quad (&units)[UNITS * MEMBERS],
-                          const struct marked_work &work, int first,
-                          const struct weft_marked_round &round) {
-    uint32_t set = 0;
+/* Those of other number m. */
+template <class T, int UNITS, int OTHERS>
+WEFT_DEVICE void add_units(weft_unpacked<T, struct weft_quad> (&sums)[UNITS],
+                           const struct weft_quad (&quads)[UNITS * OTHERS], int m) {
     WEFT_UNROLL
-    for (int k = 0; k < UNITS * MEMBERS; k++)
-        set |= (first + k % MEMBERS == work.channels.me ? round.set >> k / MEMBERS & 1 : 0) << k;
-    load<T>(units, set,
-            [&](int k) { return place_in(work, work.from, work.channels.me, round, k / MEMBERS); });
+    for (int u = 0; u < UNITS; u++)
+        fold_word<fold_sum>(&sums[u], quads[u * OTHERS + m]);
 }
 
-/* Of all members, in their order. -0 leaves all bits of what is added to it. */
-template <class T, int UNITS, int MEMBERS>
-WEFT_DEVICE bool fold_round(struct weft_quad (&folded)[UNITS], const struct marked_work &work,
+/* Of all members, in their order: the own one before the other of its number, or last. -0 leaves
+ * all bits of what is added to it. */
+template <class T, int UNITS, int OTHERS>
+WEFT_DEVICE bool fold_round(struct weft_quad (&folded)[UNITS], const struct marked_call &call,
                             const struct weft_marked_round &round) {
-    const struct weft_gpu_channels &channels = work.channels;
+    const struct weft_marked_work &work = call.work;
+    struct weft_quad own[UNITS], quads[UNITS * OTHERS];
     weft_unpacked<T, struct weft_quad> sums[UNITS];
+    load_own<T, UNITS>(own, call, round);
     WEFT_UNROLL
     for (int k = 0; k < UNITS * sums->N; k++)
         sums[k / sums->N].of[k % sums->N] = -0.0f;
+    int own_before = work.me < work.n - 1 ? work.me : -1;
     ROLLED
-    for (int first = 0; first < channels.n; first += MEMBERS) {
-        struct weft_quad units[UNITS * MEMBERS];
-        join_own<T, UNITS, MEMBERS>(units, work, first, round);
-        if (!weft_marked_take<UNITS, MEMBERS>(units, channels, work.slot, first, round, work.abort))
+    for (int first = 0; first < others_end<OTHERS>(work); first += OTHERS) {
+        if (!weft_marked_take<UNITS, OTHERS>(quads, work, call.slot, first, round, call.abort))
             return false;
         WEFT_UNROLL
-        for (int k = 0; k < UNITS * MEMBERS; k++)
-            if (first + k % MEMBERS < channels.n)
-                fold_word<fold_sum>(&sums[k / MEMBERS], weft_unmark(units[k]));
+        for (int m = 0; m < OTHERS; m++) {
+            if (first + m == own_before)
+                add_units<T, UNITS, 1>(sums, own, 0);
+            if (first + m < work.n - 1)
+                add_units<T, UNITS, OTHERS>(sums, quads, m);
+        }
     }
+    if (own_before < 0)
+        add_units<T, UNITS, 1>(sums, own, 0);
     WEFT_UNROLL
     for (int u = 0; u < UNITS; u++)
         folded[u] = pack<fold_sum>(sums[u], work.divisor);
@@ -241,115 +255,83 @@ WEFT_DEVICE bool fold_round(struct weft_quad (&folded)[UNITS], const struct mark
 }
 
 /* What is folded goes to the own block of `to`, and from there to all others' if it has several. */
-template <class T, int UNITS, int MEMBERS>
-WEFT_DEVICE bool reduce_round(const struct marked_work &work,
+template <class T, int UNITS, int OTHERS>
+WEFT_DEVICE bool reduce_round(const struct marked_call &call,
                               const struct weft_marked_round &round) {
     struct weft_quad folded[UNITS];
-    if (!fold_round<T, UNITS, MEMBERS>(folded, work, round))
+    if (!fold_round<T, UNITS, OTHERS>(folded, call, round))
         return false;
-    if (work.to.step) {
+    if (call.work.to.step) {
         WEFT_UNROLL
         for (int u = 0; u < UNITS; u++)
             folded[u] = weft_unmark(folded[u]);
-        send_to_all(work, WEFT_MARKED_ANSWER, round, folded);
+        send_to_all(call, WEFT_MARKED_ANSWER, round, folded);
     }
-    store<T>(folded, round.set,
-             [&](int u) { return place_in(work, work.to, work.channels.me, round, u); });
+    store<T, UNITS, 1>(folded, call.work.to, call.begin, round, 1,
+                       [&](int) { return call.work.me; });
     return true;
 }
 
 /* The chunks that the others have folded. */
-template <class T, int UNITS, int MEMBERS>
-WEFT_DEVICE bool take_answers(const struct marked_work &work,
+template <class T, int UNITS, int OTHERS>
+WEFT_DEVICE bool take_answers(const struct marked_call &call,
                               const struct weft_marked_round &round) {
-    const struct weft_gpu_channels &channels = work.channels;
+    const struct weft_marked_work &work = call.work;
+    struct weft_quad quads[UNITS * OTHERS];
     ROLLED
-    for (int first = 0; first < channels.n; first += MEMBERS) {
-        struct weft_quad units[UNITS * MEMBERS];
-        if (!weft_marked_take<UNITS, MEMBERS>(units, channels, WEFT_MARKED_ANSWER, first, round,
-                                              work.abort))
+    for (int first = 0; first < others_end<OTHERS>(work); first += OTHERS) {
+        if (!weft_marked_take<UNITS, OTHERS>(quads, work, WEFT_MARKED_ANSWER, first, round,
+                                             call.abort))
             return false;
-        store<T>(units, weft_marked_set<UNITS, MEMBERS>(channels, first, round.set), [&](int k) {
-            return place_in(work, work.to, first + k % MEMBERS, round, k / MEMBERS);
-        });
+        store<T, UNITS, OTHERS>(quads, work.to, call.begin, round,
+                                weft_marked_others<OTHERS>(work, first),
+                                [&](int m) { return weft_marked_other(work, first + m); });
     }
     return true;
 }
 
 /* Every thread's rounds. False when the job is over. */
-template <class T, int UNITS, int MEMBERS> WEFT_DEVICE bool reduce(const struct marked_work &work) {
+template <class T, int UNITS, int OTHERS> WEFT_DEVICE bool reduce(const struct marked_call &call) {
     uint32_t first = weft_block_thread(), step = UNITS * weft_block_threads();
     ROLLED
-    for (uint32_t at = first; at < work.count; at += step)
-        send_round<T, UNITS, MEMBERS>(work, weft_marked_round_at<UNITS>(at, work.count));
+    for (uint32_t at = first; at < call.count; at += step)
+        send_round<T, UNITS, OTHERS>(call, weft_marked_round_at<UNITS>(at, call.count));
     ROLLED
-    for (uint32_t at = first; at < work.count; at += step)
-        if (!reduce_round<T, UNITS, MEMBERS>(work, weft_marked_round_at<UNITS>(at, work.count)))
+    for (uint32_t at = first; at < call.count; at += step)
+        if (!reduce_round<T, UNITS, OTHERS>(call, weft_marked_round_at<UNITS>(at, call.count)))
             return false;
     ROLLED
-    for (uint32_t at = first; work.to.step && at < work.count; at += step)
-        if (!take_answers<T, UNITS, MEMBERS>(work, weft_marked_round_at<UNITS>(at, work.count)))
+    for (uint32_t at = first; call.work.to.step && at < call.count; at += step)
+        if (!take_answers<T, UNITS, OTHERS>(call, weft_marked_round_at<UNITS>(at, call.count)))
             return false;
     return true;
 }
 
-/* --- Kernels --------------------------------------------------------------------------------- */
-
-template <class T, int UNITS, int MEMBERS>
-WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_gpu_channels &channels,
-                     const struct weft_gpu_collective &task, struct weft_marked_cut cut,
-                     const struct marked_blocks &from, const struct marked_blocks &to) {
-    uint32_t channel = weft_block_index(), first = channel * cut.part, left = cut.chunk - first;
-    uint64_t *word = &weft_gpu_channel_head(&channels, channels.me, channel)->epoch;
+template <class T, int UNITS, int OTHERS>
+WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_marked_work &work) {
+    uint32_t channel = weft_block_index(), begin = channel * work.part, left = work.chunk - begin;
+    uint64_t *word = (uint64_t *)(work.epochs + channel * work.epoch_step);
     uint64_t epoch = weft_channel_epoch_begin(word);
-    struct marked_work work = {channels,
-                               abort,
-                               from,
-                               to,
-                               (uint32_t)(epoch & 1),
-                               first,
-                               left < cut.part ? left : cut.part,
-                               task.divisor};
-    if (reduce<T, UNITS, MEMBERS>(work))
+    struct marked_call call = {work, abort, (uint32_t)(epoch & 1), begin,
+                               left < work.part ? left : work.part};
+    if (reduce<T, UNITS, OTHERS>(call))
         weft_channel_epoch_end(word, epoch);
 }
 
-/* One shot: what a member needs is in its block, and the result has one. */
-template <class T, int UNITS, int MEMBERS>
-WEFT_DEVICE void reduce_once(struct weft_gpu_abort abort, const struct weft_gpu_channels &channels,
-                             const struct weft_gpu_collective &task, struct weft_marked_cut cut) {
-    ptrdiff_t bytes = (ptrdiff_t)task.bytes;
-    struct marked_blocks from = {(char *)task.source, task.source_step, bytes, 0};
-    struct marked_blocks to = {task.dest, 0, bytes, 0};
-    run<T, UNITS, MEMBERS>(abort, channels, task, cut, from, to);
-}
-
-/* Two shots: blocks are the chunks of one array. */
-template <class T, int UNITS, int MEMBERS>
-WEFT_DEVICE void reduce_twice(struct weft_gpu_abort abort, const struct weft_gpu_channels &channels,
-                              const struct weft_gpu_collective &task, struct weft_marked_cut cut) {
-    ptrdiff_t bytes = (ptrdiff_t)task.bytes, chunk = (ptrdiff_t)cut.chunk * 16;
-    struct marked_blocks from = {(char *)task.source, (size_t)chunk, bytes, chunk};
-    struct marked_blocks to = {task.dest, (size_t)chunk, bytes, chunk};
-    run<T, UNITS, MEMBERS>(abort, channels, task, cut, from, to);
-}
+/* --- Kernels --------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define MARKED_KERNEL(what, number, reduce, T, units, members)                              \
-    extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)                  \
-        weftk_marked_##what##_##number##_##members(                                         \
-            struct weft_gpu_abort abort, struct weft_gpu_channels channels,                 \
-            struct weft_gpu_collective task, struct weft_marked_cut cut) {                  \
-        reduce<T, units, members>(abort, channels, task, cut);                              \
+#define MARKED_KERNEL(number, T, units, members)                                             \
+    extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)                   \
+        weftk_marked_##number##_##members(struct weft_gpu_abort abort,                       \
+                                          struct weft_marked_work work) {                    \
+        run<T, units, members - 1>(abort, work);                                                 \
     }
-#define MARKED_KERNELS(what, number, reduce, T)      \
-    MARKED_KERNEL(what, number, reduce, T, 4, 2)     \
-    MARKED_KERNEL(what, number, reduce, T, 2, 4)     \
-    MARKED_KERNEL(what, number, reduce, T, 1, 8)
-MARKED_KERNELS(reduce, f32, reduce_once, float)
-MARKED_KERNELS(reduce, bf16, reduce_once, weft_bf16)
-MARKED_KERNELS(reduce, f16, reduce_once, weft_f16)
-MARKED_KERNELS(all_reduce, f32, reduce_twice, float)
-MARKED_KERNELS(all_reduce, bf16, reduce_twice, weft_bf16)
-MARKED_KERNELS(all_reduce, f16, reduce_twice, weft_f16)
+#define MARKED_KERNELS(number, T)      \
+    MARKED_KERNEL(number, T, 4, 2)     \
+    MARKED_KERNEL(number, T, 2, 4)     \
+    MARKED_KERNEL(number, T, 1, 8)
+MARKED_KERNELS(f32, float)
+MARKED_KERNELS(bf16, weft_bf16)
+MARKED_KERNELS(f16, weft_f16)
 /* clang-format on */

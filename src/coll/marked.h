@@ -30,10 +30,24 @@ int weft_marked_reduce(const struct weft_gpu_channels *channels,
 int weft_marked_all_reduce(const struct weft_gpu_channels *channels,
                            const struct weft_gpu_collective *task, weft_cu_stream stream);
 
-/* How a call is cut, the same on all members: each folds `chunk` units of 16 bytes, and the blocks
- * of its kernel `part` units each; the last has one at least. Shared with kernels. */
-struct weft_marked_cut {
-    uint32_t chunk, part;
+/* An array as blocks, for each member one: that for member m lies m * step behind the first, and
+ * has m * less units of 16 bytes less than that. Shared with kernels. */
+struct weft_marked_array {
+    char *first;
+    ptrdiff_t step, bytes;
+    uint32_t less, whole; /* units of the first that are 16 aligned bytes */
+};
+
+/* What a kernel gets. Each member folds its own block of `from` of all members into that of `to`;
+ * `to` has one block, or all of which all members need. A block's `chunk` units are cut into parts
+ * for the blocks of the kernel, the same on all members; the last has one unit at least. */
+struct weft_marked_work {
+    struct weft_marked_array from, to;
+    char *epochs; /* this member's, of the first channel, `epoch_step` apart */
+    char *inboxes;
+    ptrdiff_t inbox_step; /* between the members' */
+    int me, n, divisor;
+    uint32_t epoch_step, slot_units, chunk, part;
 };
 
 #endif

@@ -53,8 +53,7 @@
     X(weftk_ring_sum_f64)                                                             \
     X(weftk_ring_sum_bf16)                                                            \
     X(weftk_ring_sum_f16)                                                             \
-    WEFT_GPU_MARKED(X, weftk_marked_reduce)                                           \
-    WEFT_GPU_MARKED(X, weftk_marked_all_reduce)                                       \
+    WEFT_GPU_MARKED(X, weftk_marked)                                                  \
     WEFT_GPU_FOLDS(WEFT_GPU_FOLD_NAME, X, weftk_fold) /* coll/fold_*.cu: reductions */
 
 enum weft_gpu_kernel {

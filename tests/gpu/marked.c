@@ -101,6 +101,15 @@ static bool is_nan(const void *numbers_at, const struct number *it, size_t i) {
     return isnan(wide);
 }
 
+/* A processor's sum of two NaNs has the bits of either, as its compiler likes; a GPU's has always
+ * the same. */
+static void settle_nans(void *found, const void *expected, const struct number *it, size_t nelems) {
+    for (size_t i = 0; i < nelems && gpu_is_pretended(); i++)
+        if (is_nan(found, it, i) && is_nan(expected, it, i))
+            memcpy((char *)found + i * it->bytes, (const char *)expected + i * it->bytes,
+                   it->bytes);
+}
+
 /* The same bits, but for those of NaNs. */
 static void expect_numbers(const void *found, const void *expected, const struct number *it,
                            size_t nelems, const char *what) {
@@ -220,6 +229,7 @@ static void check(const struct side *side, const struct call *call) {
                  call->way == SCATTER ? side->marked.me : 0);
     gpu_copy(found, call->task.dest, bytes);
     expect_numbers(found, expected, call->it, call->nelems, what);
+    settle_nans(found, expected, call->it, call->nelems);
     if (call->way != SCATTER)
         expect_same(side, found, bytes, what);
     if (!call->in_place) {
