@@ -57,12 +57,27 @@ MARKED = [
     ("one word of a marked unit is looked at", "src/coll/marked.cuh", r"(unit\.a == WEFT_MARK) \|\|[^;]*;", r"\1;"),
     ("a marked word is not put back", "src/coll/marked.cuh",
      r"weft_st_relaxed_sys\([^;]*\{WEFT_MARK, WEFT_MARK, WEFT_MARK, WEFT_MARK\}\);", ";"),
-    ("a number that is a mark is sent as it is", "src/coll/marked.cuh", r"word == WEFT_MARK \? WEFT_UNMARKED : word", "word"),
+    ("a number that is a mark is sent as it is", "src/coll/marked.cuh",
+     r"word == WEFT_MARK \? WEFT_UNMARKED : word", "word"),
     ("marked words of all calls have one slot", "src/coll/marked.cu", r"\(uint32_t\)\(epoch & 1\)", "0"),
     ("sums by marked words are not counted", *UNCOUNTED),
 ]
+RING = [
+    ("tiles are made known without a fence", "src/coll/ring.cu", r"weft_fence_sys\(\);", ";"),
+    ("tiles are read without an acquire", "src/coll/ring.cu",
+     r"weft_ld_acquire_sys\(tiles\)", "weft_ld_relaxed_sys(tiles)"),
+    ("tiles are made known before they have been pushed", "src/coll/ring.cu",
+     r"weft_barrier_sync(\(PUSHED \+ k % AHEAD, pushers)", r"weft_barrier_arrive\1"),
+    ("places are taken before they are given back", "src/coll/ring.cu",
+     r"known \+ ring->shape\.depth <= ring->first \+ k", "false"),
+    ("places are given back before all threads have read them", "src/coll/ring.cu",
+     r"(await_tiles\(ring, k\);\s+)weft_barrier_sync\(FOLDED, ring->count\);", r"\1"),
+    ("tiles are not counted", "src/coll/ring.cu", r"weft_st_relaxed_sys\(&head->tiles[^;]*;", ";"),
+    ("an all-reduce ends before the others have pushed its results", "src/coll/ring.cu",
+     r"!weft_channel_await\([^;]*CHANNEL_DONE, *epoch\)", "false"),
+]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
-           ("src/coll/marked.cu", "gpu/marked", MARKED)]
+           ("src/coll/marked.cu", "gpu/marked", MARKED), ("src/coll/ring.cu", "gpu/ring", RING)]
 
 
 def compile_variant(folder, kernel, file, old, new):
