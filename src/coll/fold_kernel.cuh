@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reductions of many arrays into one by a kernel, as coll/fold.h has them: sources in their order.
  *
- * A thread loads its elements of several sources before it folds them; 16 bytes at once where all
+ * A thread loads some words of several sources before it folds them; 16 bytes at once where all
  * arrays begin alike within 16 bytes. An element is read from all sources, and then written to all
  * destinations, by the same thread: so a destination may be a source.
  *
@@ -22,29 +22,64 @@
 
 /* --- The loop -------------------------------------------------------------------------------- */
 
-/* The word `at` bytes into all arrays. The first source is loaded with those behind it. */
-template <class Operation, class T, class Word>
-WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
+/* Words of all arrays that a thread folds together: those `at`, at + step, ... bytes into them that
+ * are before `end`. */
+struct fold_words {
+    size_t at, step, end;
+};
+
+WEFT_DEVICE bool is_word(const struct fold_words &words, int w) {
+    return words.at + w * words.step < words.end;
+}
+
+/* All words of several sources are loaded before one is folded. */
+template <class Operation, class T, class Word, int WORDS>
+WEFT_DEVICE void fold_at(const struct weft_fold_task &task, const struct fold_words &words) {
     enum { AHEAD = 4 };
-    weft_unpacked<T, Word> so_far;
+    weft_unpacked<T, Word> so_far[WORDS] = {};
     ROLLED
     for (int s = 0; s < task.nsources; s += AHEAD) {
-        Word next[AHEAD];
+        Word next[AHEAD][WORDS];
         WEFT_UNROLL
-        for (int k = 0; k < AHEAD; k++)
-            if (s + k < task.nsources)
-                next[k] = *(const Word *)(weft_array_of(&task.sources, s + k) + at);
+        for (int k = 0; k < AHEAD; k++) {
+            const char *source = weft_array_of(&task.sources, s + k < task.nsources ? s + k : 0);
+            WEFT_UNROLL
+            for (int w = 0; w < WORDS; w++)
+                if (s + k < task.nsources && is_word(words, w))
+                    next[k][w] = weft_ld_weak((const Word *)(source + words.at + w * words.step));
+        }
         WEFT_UNROLL
-        for (int k = 0; k < AHEAD; k++)
-            if (s + k == 0)
-                so_far = unpack<T>(next[0]);
-            else if (s + k < task.nsources)
-                fold_word<Operation>(&so_far, next[k]);
+        for (int k = 0; k < AHEAD; k++) {
+            WEFT_UNROLL
+            for (int w = 0; w < WORDS; w++)
+                if (s + k == 0)
+                    so_far[w] = unpack<T>(next[0][w]);
+                else if (s + k < task.nsources)
+                    fold_word<Operation>(&so_far[w], next[k][w]);
+        }
     }
-    Word folded = pack<Operation>(so_far, task.divisor);
+    Word folded[WORDS];
+    WEFT_UNROLL
+    for (int w = 0; w < WORDS; w++)
+        folded[w] = pack<Operation, T, Word>(so_far[w], task.divisor);
     ROLLED
-    for (int d = 0; d < task.ndests; d++)
-        *(Word *)(weft_array_of(&task.dests, d) + at) = folded;
+    for (int d = 0; d < task.ndests; d++) {
+        char *dest = weft_array_of(&task.dests, d) + words.at;
+        WEFT_UNROLL
+        for (int w = 0; w < WORDS; w++)
+            if (is_word(words, w))
+                weft_st_weak((Word *)(dest + w * words.step), folded[w]);
+    }
+}
+
+/* The words from `begin` to `end`, by all threads. */
+template <class Operation, class T, class Word, int WORDS>
+WEFT_DEVICE void fold_range(const struct weft_fold_task &task, size_t begin, size_t end) {
+    struct fold_words words = {begin + weft_thread_index() * sizeof(Word),
+                               weft_thread_count() * sizeof(Word), end};
+    ROLLED
+    for (; words.at < end; words.at += WORDS * words.step)
+        fold_at<Operation, T, Word, WORDS>(task, words);
 }
 
 /* Vectors, and element by element what is before the first and behind the last: all, where arrays
@@ -52,17 +87,14 @@ WEFT_DEVICE void fold_at(const struct weft_fold_task &task, size_t at) {
 template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold_task &task) {
     uintptr_t begin = (uintptr_t)task.sources.first, unlike = begin ^ (uintptr_t)task.dests.first;
     unlike |= (uintptr_t)task.sources.step | (uintptr_t)task.dests.step;
-    size_t before = (16 - begin % 16) % 16 / sizeof(T);
-    if (unlike % 16 != 0 || begin % sizeof(T) != 0 || before > task.nelems)
-        before = task.nelems;
-    size_t in_vector = 16 / sizeof(T), vectors = (task.nelems - before) / in_vector;
-    size_t single = task.nelems - vectors * in_vector;
+    size_t bytes = task.nelems * sizeof(T), before = (16 - begin % 16) % 16;
+    if (unlike % 16 != 0 || begin % sizeof(T) != 0 || before > bytes)
+        before = bytes;
+    size_t behind = before + (bytes - before) / 16 * 16;
+    fold_range<Operation, T, number_vector, 2>(task, before, behind);
     ROLLED
-    for (size_t i = weft_thread_index(); i < vectors; i += weft_thread_count())
-        fold_at<Operation, T, number_vector>(task, (before + i * in_vector) * sizeof(T));
-    ROLLED
-    for (size_t i = weft_thread_index(); i < single; i += weft_thread_count())
-        fold_at<Operation, T, T>(task, (i < before ? i : i + vectors * in_vector) * sizeof(T));
+    for (int edge = 0; edge < 2; edge++)
+        fold_range<Operation, T, T, 1>(task, edge ? behind : 0, edge ? bytes : before);
 }
 
 /* --- Kernels --------------------------------------------------------------------------------- */
