@@ -120,8 +120,7 @@ WEFT_DEVICE void end(const struct weft_ll_work &work, const struct ll_place &pla
     weft_channel_epoch_store(place.word, place.epoch);
 }
 
-/* --- One round ---------------------------------------------------------------------------------
- */
+/* --- One round ------------------------------------------------------------------------------- */
 
 /* Where there is a thread for each unit and member, it sends one packet and receives one; those of
  * the last group move this member's own unit. All addresses are known before the epoch is: it comes

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { ROOM = 4 << 20, AROUND = 64, MEMBERS = 16 };
+enum { ROOM = 4 << 20, AROUND = 64, MEMBERS = 32 };
 
 static char *dests, *sources; /* ROOM bytes of the device heap */
 
