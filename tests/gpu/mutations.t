@@ -60,6 +60,7 @@ MARKED = [
     ("a number that is a mark is sent as it is", "src/coll/marked.cuh",
      r"word == WEFT_MARK \? WEFT_UNMARKED : word", "word"),
     ("marked words of all calls have one slot", "src/coll/marked.cu", r"\(uint32_t\)\(epoch & 1\)", "0"),
+    ("answers lie where marked words are sent first", "src/coll/marked.cuh", "WEFT_MARKED_ANSWER = 2", "WEFT_MARKED_ANSWER = 0"),
     ("sums by marked words are not counted", *UNCOUNTED),
 ]
 RING = [

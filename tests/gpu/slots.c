@@ -40,14 +40,16 @@ enum rule {
     FLAG_BEHIND_TILE,  /* so is the flag of a tile */
     CREDITS,           /* a tile waits until its slot has been read */
     MARKS_PUT_BACK,    /* who has read a marked word marks it again in the same call */
+    HEARD_FIRST,       /* answers, which have one slot, go to who is heard to be in the call */
     INBOX_ZEROED,      /* before flags come round the inbox is zeroed, once for each parity */
     PACKETS_COUNTED,   /* packets have epochs of their own: no other call is to zero their inbox */
     RULES
 };
 static const char *const rule_names[RULES] = {
-    "two slots",         "classes apart", "empty packets",  "empty tiles",  "started first",
-    "slots of channels", "regions apart", "wide words",     "ready first",  "done behind data",
-    "flag behind tile",  "credits",       "marks put back", "inbox zeroed", "packets counted"};
+    "two slots",      "classes apart",     "empty packets",    "empty tiles",
+    "started first",  "slots of channels", "regions apart",    "wide words",
+    "ready first",    "done behind data",  "flag behind tile", "credits",
+    "marks put back", "heard first",       "inbox zeroed",     "packets counted"};
 static bool kept[RULES];
 
 /* --- Words ----------------------------------------------------------------------------------- */
@@ -56,6 +58,7 @@ enum region {
     PACKETS,
     DIRECTED,
     MARKED,
+    ANSWERS,
     STARTED,
     READY,
     DONE,
@@ -281,21 +284,36 @@ static void reduce_scatter(struct line *line, int chunkless) {
     send_packets(line, 0, 1, 1, chunkless);
 }
 
-/* Every word of a slot says itself that it is there, and is marked again behind the reading. */
-static void all_reduce_marked(struct line *line, int unused) {
-    int epoch = self.epochs[0] = next_epoch(self.epochs[0]);
-    int slot = kept[TWO_SLOTS] ? epoch & 1 : 0, marked = kept[MARKS_PUT_BACK] ? slot : !slot;
-    (void)unused;
+static void send_marked(struct line *line, enum region region, int slot) {
     for (int distance = 1; distance < self.npes; distance++)
         post(line,
-             word_at(peer_at(distance), MARKED, (struct place){.slot = slot, .peer = self.pe}), 1,
-             tag_of(0));
+             word_at(peer_at(distance), region, (struct place){.slot = slot, .peer = self.pe}), 1,
+             tag_of(region));
+}
+
+/* Every word of a slot says itself that it is there, and is marked again behind the reading. */
+static void take_marked(struct line *line, enum region region, int slot) {
     for (int distance = 1; distance < self.npes; distance++) {
         struct place place = {.slot = slot, .peer = peer_at(distance)};
-        step(line, POLL_MARKED, word_at(self.pe, MARKED, place), 1, tag_of(0));
-        place.slot = marked;
-        step(line, WRITE, word_at(self.pe, MARKED, place), 0, NONE);
+        step(line, POLL_MARKED, word_at(self.pe, region, place), 1, tag_of(region));
+        if (!kept[MARKS_PUT_BACK])
+            place.slot = !slot;
+        step(line, WRITE, word_at(self.pe, region, place), 0, NONE);
     }
+}
+
+/* In one shot or two. */
+static void all_reduce_marked(struct line *line, int shots) {
+    int epoch = self.epochs[0] = next_epoch(self.epochs[0]);
+    int slot = kept[TWO_SLOTS] ? epoch & 1 : 0;
+    send_marked(line, MARKED, slot);
+    if (shots == 2 && !kept[HEARD_FIRST])
+        send_marked(line, ANSWERS, 0);
+    take_marked(line, MARKED, slot);
+    if (shots == 2 && kept[HEARD_FIRST])
+        send_marked(line, ANSWERS, 0);
+    if (shots == 2)
+        take_marked(line, ANSWERS, 0);
 }
 
 /* All tell all, and wait for it. */
@@ -509,7 +527,8 @@ enum { EACH = -2 };
 static const struct kind kinds[] = {
     {"all-reduce", all_reduce, 1},
     {"all-reduce by 2 blocks", all_reduce, 2},
-    {"marked all-reduce", all_reduce_marked, 0},
+    {"marked all-reduce", all_reduce_marked, 1},
+    {"marked all-reduce in two shots", all_reduce_marked, 2},
     {"exchange", exchange, 0},
     {"ring", all_reduce_ring, 0},
     {"reduce-scatter without the chunk of", reduce_scatter, EACH},
