@@ -2,6 +2,7 @@
 /* One half of a meeting, as weft_gpu_meet makes it of stream memory operations and on the same
  * words: a member that meets by the one meets those who do by the other. Everybody writes 1 into
  * its own word at every member, waits for a 1 from each, and takes it back. */
+#define WEFT_KERNEL_THREADS
 #include "transport/gpu_call.cuh"
 #include "transport/gpu_spin.cuh"
 

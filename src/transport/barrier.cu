@@ -4,6 +4,7 @@
  *
  * Epochs only grow, and 64 bits never wrap, so a member that is ahead does no harm, and a graph may
  * replay it. */
+#define WEFT_KERNEL_THREADS
 #include "transport/gpu_call.cuh"
 #include "transport/gpu_spin.cuh"
 

@@ -77,8 +77,16 @@ RING = [
     ("an all-reduce ends before the others have pushed its results", "src/coll/ring.cu",
      r"!weft_channel_await\([^;]*CHANNEL_DONE, *epoch\)", "false"),
 ]
+BARRIER = [
+    ("a barrier's epoch is counted before all threads have it", "src/transport/barrier.cu", 
+     r"weft_block_sync\(\);", ""),
+    ("a barrier does not wait", "src/transport/barrier.cu", r"weft_ld_acquire_sys\(&mine->arrived\[i\]\) < epoch",
+     "false"),
+    ("barriers are not counted", "src/transport/barrier.cu", r"mine->epoch = epoch;", ";"),
+]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
-           ("src/coll/marked.cu", "gpu/marked", MARKED), ("src/coll/ring.cu", "gpu/ring", RING)]
+           ("src/coll/marked.cu", "gpu/marked", MARKED), ("src/coll/ring.cu", "gpu/ring", RING),
+           ("src/transport/barrier.cu", "gpu/word", BARRIER)]
 
 
 def compile_variant(folder, kernel, file, old, new):
