@@ -67,6 +67,17 @@ WEFT_DEVICE uint64_t *word_of(const struct ring &ring, int member, enum weft_gpu
     return &weft_gpu_channel_row(ring.channels, member, ring.channel, row)[of];
 }
 
+/* Units of a tile `apart` bytes apart, of which those before `bytes` are there. */
+template <int count, bool plain>
+WEFT_DEVICE void load_units(weft_bytes16 *units, const char *from, uint32_t bytes, uint32_t apart) {
+    if (!plain)
+        weft_units_load<count>(units, from, bytes, apart);
+    WEFT_UNROLL
+    for (uint32_t i = 0; i < count; i++)
+        if (plain && i * apart < bytes)
+            units[i] = weft_ld_weak((const weft_bytes16 *)(from + i * apart));
+}
+
 /* --- Pushers --------------------------------------------------------------------------------- */
 
 /* A place in a ring is free when the tile that was in it has been folded. `known`: of its owner's
@@ -80,34 +91,50 @@ WEFT_DEVICE void await_credit(struct ring *ring, const uint64_t *credit, uint64_
     }
 }
 
+/* Whether all of a tile is whole units, aligned here and where it comes from or goes to. */
+WEFT_DEVICE bool is_plain(const void *place, const struct ring_tile &tile) {
+    return ((uintptr_t)place | tile.bytes) % 16 == 0;
+}
+
 /* The first units are on their way here while the credit is, too. */
-WEFT_DEVICE void push_tile(struct ring *ring, int owner, uint32_t k) {
-    enum { UNITS = 4 };
+template <int count, bool plain>
+WEFT_DEVICE void push_units(struct ring *ring, int owner, uint32_t k,
+                            const struct ring_tile &tile) {
     int me = ring->channels->me;
-    struct ring_tile tile = tile_of(*ring, owner, k);
     const char *from = ring->task->source + tile.from;
-    weft_bytes16 units[UNITS];
-    weft_bytes16 *to = (weft_bytes16 *)(place_of(*ring, owner, k) + me * place_step(*ring));
+    char *to = place_of(*ring, owner, k) + me * place_step(*ring);
     const uint64_t *credit = word_of(*ring, me, WEFT_GPU_CHANNEL_CREDIT, owner);
     uint64_t known = weft_ld_relaxed_sys(credit);
-    uint32_t nunits = (tile.bytes + 15) / 16, step = ring->count;
-    for (uint32_t unit = ring->id; unit < nunits; unit += UNITS * step) {
-        weft_units_load<UNITS>(units, from + unit * 16, tile.bytes - unit * 16, step * 16);
-        if (unit == ring->id)
+    uint32_t apart = ring->count * 16;
+    WEFT_ROLLED
+    for (uint32_t at = ring->id * 16; at < tile.bytes; at += count * apart) {
+        weft_bytes16 units[count];
+        load_units<count, plain>(units, from + at, tile.bytes - at, apart);
+        if (at == ring->id * 16)
             await_credit(ring, credit, known, k);
         WEFT_UNROLL
-        for (uint32_t i = 0; i < UNITS; i++)
-            if (unit + i * step < nunits && !ring->over)
-                weft_st_weak(&to[unit + i * step], units[i]);
+        for (uint32_t i = 0; i < count; i++)
+            if (at + i * apart < tile.bytes && !ring->over)
+                weft_st_weak((weft_bytes16 *)(to + at + i * apart), units[i]);
     }
+}
+
+WEFT_DEVICE void push_tile(struct ring *ring, int owner, uint32_t k) {
+    struct ring_tile tile = tile_of(*ring, owner, k);
+    if (is_plain(ring->task->source + tile.from, tile))
+        push_units<8, true>(ring, owner, k, tile);
+    else
+        push_units<1, false>(ring, owner, k, tile);
 }
 
 WEFT_DEVICE void push_tiles(struct ring *ring) {
     const struct weft_gpu_channels *channels = ring->channels;
     uint32_t meeting = ring->count + WARP;
+    WEFT_ROLLED
     for (uint32_t k = 0; k < ring->shape.tiles; k++) {
         if (k >= AHEAD)
             weft_barrier_sync(KNOWN + k % AHEAD, meeting);
+        WEFT_ROLLED
         for (int distance = 1; distance < channels->n; distance++) {
             int owner = channels->me + distance;
             push_tile(ring, owner < channels->n ? owner : owner - channels->n, k);
@@ -120,6 +147,7 @@ WEFT_DEVICE void push_tiles(struct ring *ring) {
 
 WEFT_DEVICE void tell_tiles(const struct ring &ring, uint32_t pushers) {
     const struct weft_gpu_channels *channels = ring.channels;
+    WEFT_ROLLED
     for (uint32_t k = 0; k < ring.shape.tiles; k++) {
         weft_barrier_sync(PUSHED + k % AHEAD, pushers + WARP);
         if (k + AHEAD < ring.shape.tiles)
@@ -135,10 +163,11 @@ WEFT_DEVICE void tell_tiles(const struct ring &ring, uint32_t pushers) {
 /* --- Folders --------------------------------------------------------------------------------- */
 
 /* Stores what has been folded, whole numbers. */
-template <class T> WEFT_DEVICE void store_unit(char *to, number_vector unit, uint32_t bytes) {
+template <class T, bool plain>
+WEFT_DEVICE void store_unit(char *to, number_vector unit, uint32_t bytes) {
     enum { N = sizeof unit / sizeof(T) };
     T numbers[N];
-    if ((uintptr_t)to % sizeof unit == 0 && bytes >= sizeof unit)
+    if (plain)
         return weft_st_weak((number_vector *)to, unit);
     memcpy(numbers, &unit, sizeof unit);
     WEFT_UNROLL
@@ -148,57 +177,76 @@ template <class T> WEFT_DEVICE void store_unit(char *to, number_vector unit, uin
 }
 
 /* The dest of an all-reduce's result is that of all members, the next one's first. */
-template <class T>
-WEFT_DEVICE void store_result(const struct ring &ring, size_t to, number_vector unit,
-                              uint32_t bytes) {
+template <class T, int count, bool plain>
+WEFT_DEVICE void store_results(const struct ring &ring, size_t to, const number_vector *units,
+                               uint32_t bytes) {
     int me = ring.channels->me, n = ring.channels->n;
-    if (ring.task->source_step != 0)
-        return store_unit<T>(ring.task->dest + to, unit, bytes);
-    for (int distance = 1; distance <= n; distance++) {
+    uint32_t apart = ring.count * 16;
+    bool spreads = ring.task->source_step == 0;
+    WEFT_ROLLED
+    for (int distance = spreads ? 1 : n; distance <= n; distance++) {
         int member = me + distance < n ? me + distance : me + distance - n;
-        store_unit<T>(weft_array_of(&ring.task->dests, member) + to, unit, bytes);
+        char *dest = spreads ? weft_array_of(&ring.task->dests, member) : ring.task->dest;
+        WEFT_UNROLL
+        for (uint32_t i = 0; i < count; i++)
+            if (i * apart < bytes)
+                store_unit<T, plain>(dest + to + i * apart, units[i], bytes - i * apart);
     }
 }
 
-/* The members' units in their order; `own` is this member's. */
-template <class Operation, class T>
-WEFT_DEVICE number_vector fold_units(const struct ring &ring, const char *staged, size_t step,
-                                     number_vector own) {
-    enum { SOURCES = sizeof(T) == 8 ? 3 : 4 };
-    int me = ring.channels->me, n = ring.channels->n;
-    weft_unpacked<T, number_vector> so_far;
+/* The members' units in their order, those of SOURCES members under way at a time: `staged` is
+ * where member 0's first is. */
+template <class Operation, class T, int count, bool plain>
+WEFT_DEVICE void fold_units(number_vector *results, const struct ring &ring, const char *own,
+                            const char *staged, uint32_t bytes) {
+    enum { SOURCES = 2 };
+    int n = ring.channels->n;
+    weft_unpacked<T, number_vector> so_far[count] = {};
+    WEFT_ROLLED
     for (int s = 0; s < n; s += SOURCES) {
-        number_vector next[SOURCES];
+        weft_bytes16 loaded[SOURCES][count];
         WEFT_UNROLL
         for (int i = 0; i < SOURCES; i++)
             if (s + i < n)
-                next[i] =
-                    s + i == me ? own : weft_ld_weak((const number_vector *)(staged + i * step));
+                load_units<count, plain>(
+                    loaded[i],
+                    s + i == ring.channels->me ? own : staged + (s + i) * place_step(ring), bytes,
+                    ring.count * 16);
         WEFT_UNROLL
-        for (int i = 0; i < SOURCES; i++)
-            if (s + i == 0)
-                so_far = unpack<T>(next[i]);
-            else if (s + i < n)
-                fold_word<Operation>(&so_far, next[i]);
-        staged += SOURCES * step;
+        for (int i = 0; i < SOURCES * count; i++) {
+            number_vector next;
+            memcpy(&next, &loaded[i / count][i % count], sizeof next);
+            if (s + i / count == 0)
+                so_far[i % count] = unpack<T>(next);
+            else if (s + i / count < n)
+                fold_word<Operation>(&so_far[i % count], next);
+        }
     }
-    return pack<Operation>(so_far, ring.task->divisor);
+    WEFT_UNROLL
+    for (int i = 0; i < count; i++)
+        results[i] = pack<Operation>(so_far[i], ring.task->divisor);
+}
+
+template <class Operation, class T, int count, bool plain>
+WEFT_DEVICE void fold_all(const struct ring &ring, const char *staged,
+                          const struct ring_tile &tile) {
+    WEFT_ROLLED
+    for (uint32_t at = ring.id * 16; at < tile.bytes; at += count * ring.count * 16) {
+        number_vector results[count];
+        fold_units<Operation, T, count, plain>(results, ring, ring.task->source + tile.from + at,
+                                               staged + at, tile.bytes - at);
+        store_results<T, count, plain>(ring, tile.to + at, results, tile.bytes - at);
+    }
 }
 
 template <class Operation, class T>
 WEFT_DEVICE void fold_tile(const struct ring &ring, uint32_t k) {
     struct ring_tile tile = tile_of(ring, ring.channels->me, k);
     const char *staged = place_of(ring, ring.channels->me, k);
-    const char *source = ring.task->source + tile.from;
-    size_t step = place_step(ring);
-    for (uint32_t at = ring.id * 16; at < tile.bytes; at += ring.count * 16) {
-        weft_bytes16 loaded;
-        number_vector own;
-        weft_units_load<1>(&loaded, source + at, tile.bytes - at, 0);
-        memcpy(&own, &loaded, sizeof own);
-        number_vector result = fold_units<Operation, T>(ring, staged + at, step, own);
-        store_result<T>(ring, tile.to + at, result, tile.bytes - at);
-    }
+    if (is_plain(ring.task->source + tile.from, tile) && is_plain(ring.task->dest + tile.to, tile))
+        fold_all<Operation, T, sizeof(T) == 4 ? 4 : 3, true>(ring, staged, tile);
+    else
+        fold_all<Operation, T, 1, false>(ring, staged, tile);
 }
 
 /* Until the tiles k of all members are here, and seen by this thread. */
@@ -222,6 +270,7 @@ WEFT_DEVICE void give_credit(const struct ring &ring, uint32_t k) {
 
 /* The barrier before a tile stands behind the one before it, too. */
 template <class Operation, class T> WEFT_DEVICE void fold_tiles(struct ring *ring) {
+    WEFT_ROLLED
     for (uint32_t k = 0; k < ring->shape.tiles; k++) {
         await_tiles(ring, k);
         weft_barrier_sync(FOLDED, ring->count);

@@ -12,7 +12,7 @@
 #include "transport/gpu_channel.h"
 #include "coll/number.h"
 
-enum { WEFT_RING_THREADS = 768 };
+enum { WEFT_RING_THREADS = 512 };
 
 /* How a call is cut, the same on all members. Shared with kernels. */
 struct weft_ring_shape {

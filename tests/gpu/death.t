@@ -31,10 +31,11 @@ SURVIVORS_S, JOB_S = (1.0, 2.0) if REAL or STRICT else (5.0, 10.0)
 LEFT_BYTES_MAX = 64 << 20
 APART_MS = 50  # by the clock that a kernel reads before it traps
 
-KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by_kernels", "packets", "broadcasts")
+KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by_kernels", "packets", "broadcasts",
+           "reduce_by_rings")
 WORDS = ("fcollect_by_engine", "many_by_engine", "flood", "stream_destroyed")
 CALLS = ("host_wait", "host_collective", "host_put", "host_quiet")
-GRAPHS = ("replay_kernels", "replay_packets", "replay_engine")
+GRAPHS = ("replay_kernels", "replay_packets", "replay_rings", "replay_engine")
 
 
 def used_memory():

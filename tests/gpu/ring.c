@@ -11,7 +11,7 @@
 #include "coll/push.h"
 #include "coll/ring.h"
 
-enum { ROOM = 4 << 20, AROUND = 64, MEMBERS = 8, CALLS = 6, PART = ROOM / CALLS };
+enum { ROOM = 4 << 20, AROUND = 64, MEMBERS = 8, CALLS = 6, PART = ROOM / CALLS / 128 * 128 };
 
 static char *dests, *sources; /* ROOM bytes of the device heap */
 static struct channels_team team;
@@ -225,14 +225,14 @@ static double replay_us(void) {
 
 /* How the time of a shape depends on its parts. */
 static void time_shapes(size_t mib) {
-    static const unsigned blocks[] = {8, 16, 32, 64}, tiles[] = {4, 8, 16, 22, 32, 45, 64};
+    static const unsigned blocks[] = {8, 16, 32, 64}, tiles[] = {4, 7, 14, 28, 42, 56};
     size_t bytes = mib << 20;
     char *from = inside_malloc(bytes), *to = inside_malloc(bytes);
     for (int scatter = 0; scatter < 2; scatter++)
         for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
             for (size_t t = 0; t < sizeof tiles / sizeof *tiles; t++)
                 for (unsigned depth = 2; depth <= 8; depth *= 2) {
-                    timed = (struct draw){.number = &numbers[2], .threads = 768};
+                    timed = (struct draw){.number = &numbers[2], .threads = WEFT_RING_THREADS};
                     timed.blocks = blocks[b];
                     timed.task = (struct weft_gpu_collective){
                         .source = from,
