@@ -114,6 +114,45 @@ for size in (1 << 20, 64 << 20):
     row(f"low_contention_all_gather {size >> 20} MiB shards", 5)(functools.partial(low_contention_all_gather, size))
 
 
+# --- By Weft's kernels, beside PyTorch's operator for the same on PyTorch's memory ------------------------
+
+def ours(name, theirs):
+    """weft.torch's function where the memory is Weft's."""
+    if symm_mem.get_backend(Here.device) != "WEFT":
+        return theirs
+    import weft.torch
+    return getattr(weft.torch, name)
+
+
+def kernel_all_reduce(nbytes):
+    tensor = symmetric(nbytes)
+    out = torch.empty_like(tensor)
+    theirs = OPS.one_shot_all_reduce_out if nbytes < 1 << 20 else OPS.two_shot_all_reduce_out
+    call = ours("one_shot_all_reduce_out" if nbytes < 1 << 20 else "two_shot_all_reduce_out", theirs)
+    return lambda: call(tensor, "sum", Here.group, out)
+
+
+def kernel_reduce_scatter(nbytes):
+    tensor = symmetric(nbytes * Here.size)
+    out = torch.empty(tensor.numel() // Here.size, dtype=tensor.dtype, device=Here.device)
+    call = ours("reduce_scatter_out", OPS.reduce_scatter_out)
+    return lambda: call(tensor, Here.group, False, out)
+
+
+def kernel_all_gather(nbytes):
+    tensor = symmetric(nbytes).view(-1, 64)
+    call = ours("low_contention_all_gather", OPS._low_contention_all_gather)
+    return lambda: torch.ops._c10d_functional.wait_tensor(call(tensor, Here.group))
+
+
+for size in (1, 16, 128, 512, 768):
+    row(f"all-reduce of {size} KiB by either")(functools.partial(kernel_all_reduce, size << 10))
+for size in (1, 16, 128, 512, 1024):
+    row(f"reduce-scatter of {size} KiB by either")(functools.partial(kernel_reduce_scatter, size << 10))
+for size in (1, 16, 128, 256):
+    row(f"all-gather of {size} KiB by either")(functools.partial(kernel_all_gather, size << 10))
+
+
 @row("fused_all_gather_matmul 4096 x 6656 x 16384", 3)
 def all_gather_matmul():
     shard = torch.randn(4096 // Here.size, 16384, device=Here.device, dtype=torch.bfloat16)

@@ -15,10 +15,11 @@
  *  - With a stream of CUDA's the call enqueues its work and returns; graphs can capture it. There
  *    are all-reduce, reduce-scatter, all-gather, broadcast and all-to-all; the others say -ENOTSUP.
  *    dest is symmetric, and so is what is reduced, in memory of GPUs or of the host; other sources
- *    are any that CUDA copies. What is wrong then is an error of this member alone, which has
- *    enqueued nothing, and the others wait. All members pass streams, or none does. Calls of a team
- *    run in the order in which they are made, also on different streams; what a capture has of them
- *    the program orders, within it and against other calls.
+ *    are any that CUDA copies. Where `weft info` says packets or marked words, by size, dest and
+ *    what is reduced may be any memory of this PE's GPU, each member its own. What is wrong then is
+ * an error of this member alone, which has enqueued nothing, and the others wait. All members pass
+ * streams, or none does. Calls of a team run in the order in which they are made, also on different
+ * streams; what a capture has of them the program orders, within it and against other calls.
  *  - Reductions run in PE order with float accumulation for 16-bit types: the same bits on every
  *    PE and in every run. */
 #ifndef WEFT_H

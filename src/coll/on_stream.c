@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A call: its team, its arrays, and which way it goes (coll/stream_choice.h).
  *
- * Most go by one kernel of a family, which writes to the device heap alone. All members come to the
- * same decision: dest is symmetric, channels are there on all or on none, and the rest is numbers.
- * Where only this member's source is out of the kernel's reach, it is copied within reach first. */
+ * Most go by one kernel of a family. All members come to the same decision: channels are there on
+ * all or on none, and the rest is numbers. A family that writes to this member's dest alone takes
+ * what memory its GPU reaches; the others write to the device heap, where dest is symmetric. Where
+ * only this member's source is out of the kernel's reach, it is copied within reach first. */
 #include "coll/on_stream.h"
 #include <errno.h>
 #include "coll/ll.h"
@@ -43,6 +44,25 @@ static void set_array(struct weft_array *all, const struct weft_team *team, char
     all->first = of_0 - place * all->step;
 }
 
+/* Whether kernels of this PE reach the array: what is symmetric, as far as it is; of other memory
+ * both ends are looked at. */
+static bool is_reached(const void *p, size_t bytes) {
+    if (weft_device_near(p, 1, weft_job.pe))
+        return weft_device_near(p, bytes, weft_job.pe) && weft_device_reaches(p);
+    return bytes <= PTRDIFF_MAX && weft_device_reaches(p) &&
+           weft_device_reaches((const char *)p + bytes - 1);
+}
+
+/* Of a member that is alone it is any memory that its GPU reaches. */
+static int find_array(void **at, const struct weft_on_stream *on, const char *argument,
+                      const void *p, size_t bytes, int member) {
+    int pe = weft_team_world_pe(on->team, member);
+    *at = (void *)p;
+    if (on->team->npes == 1 && !weft_device_near(p, 1, pe) && is_reached(p, bytes))
+        return 0;
+    return weft_stream_near(at, argument, p, bytes, pe);
+}
+
 static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_stream *on,
                        const char *argument, const void *p, size_t bytes) {
     const struct weft_team *team = on->team;
@@ -50,7 +70,7 @@ static int find_arrays(struct weft_stream_arrays *arrays, const struct weft_on_s
     *arrays = (struct weft_stream_arrays){.staged = weft_device.staged && weft_device_holds(p)};
     int rc = team->npes > 1 ? weft_device_words(&arrays->all, team) : 0;
     for (int i = 0; i < team->npes && rc == 0; i++) {
-        rc = weft_stream_near(&at, argument, p, bytes, weft_team_world_pe(team, i));
+        rc = find_array(&at, on, argument, p, bytes, i);
         if (i < 2)
             two[i] = at;
     }
@@ -68,50 +88,61 @@ struct family {
     size_t (*bytes_max)(const struct weft_gpu_channels *channels); /* of a block; NULL: any */
     int (*launch)(const struct weft_gpu_channels *channels, const struct weft_gpu_collective *task,
                   weft_cu_stream stream);
+    bool own; /* it reads this member's source and writes its dest, and nothing of the others' */
 };
 
 static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
     [WEFT_STREAM_ALL_GATHER] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, NULL, weft_ll_bytes_max,
-                                                 weft_ll_exchange},
+                                                 weft_ll_exchange, true},
                                 [WEFT_WAY_PUSH] = {WEFT_FORM_LL, NULL, NULL, weft_push_exchange}},
     [WEFT_STREAM_ALL_TO_ALL] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, NULL, weft_ll_bytes_max,
-                                                 weft_ll_exchange},
+                                                 weft_ll_exchange, true},
                                 [WEFT_WAY_PUSH] = {WEFT_FORM_LL, NULL, NULL, weft_push_exchange}},
     [WEFT_STREAM_BROADCAST] = {[WEFT_WAY_LL] = {WEFT_FORM_DIRECTED, NULL, weft_ll_bytes_max,
-                                                weft_ll_broadcast},
+                                                weft_ll_broadcast, true},
                                [WEFT_WAY_PUSH] = {WEFT_FORM_LL, NULL, NULL, weft_push_exchange}},
     [WEFT_STREAM_REDUCE_SCATTER] =
-        {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max, weft_ll_reduce},
+        {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max, weft_ll_reduce, true},
          [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes, weft_marked_reduce_max,
-                              weft_marked_reduce},
+                              weft_marked_reduce, true},
          [WEFT_WAY_RING] = {WEFT_FORM_RING, weft_ring_takes, NULL, weft_ring_reduce}},
-    [WEFT_STREAM_ALL_REDUCE] = {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max,
-                                                 weft_ll_reduce},
-                                [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes,
-                                                     weft_marked_reduce_max, weft_marked_reduce},
-                                [WEFT_WAY_MARKED_TWICE] = {WEFT_FORM_MARKED, weft_marked_takes,
-                                                           weft_marked_all_reduce_max,
-                                                           weft_marked_all_reduce},
-                                [WEFT_WAY_RING] = {WEFT_FORM_RING, weft_ring_takes,
-                                                   NULL, weft_ring_reduce}},
+    [WEFT_STREAM_ALL_REDUCE] =
+        {[WEFT_WAY_LL] = {WEFT_FORM_LL, weft_ll_takes, weft_ll_bytes_max, weft_ll_reduce, true},
+         [WEFT_WAY_MARKED] = {WEFT_FORM_MARKED, weft_marked_takes, weft_marked_reduce_max,
+                              weft_marked_reduce, true},
+         [WEFT_WAY_MARKED_TWICE] = {WEFT_FORM_MARKED, weft_marked_takes, weft_marked_all_reduce_max,
+                                    weft_marked_all_reduce, true},
+         [WEFT_WAY_RING] = {WEFT_FORM_RING, weft_ring_takes, NULL, weft_ring_reduce}},
 };
 
-/* The first way that can carry the call, with its channels; NULL: it is WEFT_WAY_MEET. */
-static int choose_family(const struct family **chosen, struct weft_gpu_channels *channels,
-                         const struct weft_on_stream *on, const struct weft_stream_call *call) {
+/* The family that carries a call, with its channels; NULL: it goes by meetings. */
+struct route {
+    const struct family *family;
+    struct weft_gpu_channels channels;
+};
+
+/* The first way that can carry the call. */
+static int choose_route(struct route *route, const struct weft_on_stream *on,
+                        const struct weft_stream_call *call) {
     enum weft_stream_way tries[WEFT_STREAM_TRIES_MAX];
-    int count = weft_stream_ways(call, tries), rc = 0;
-    *chosen = NULL;
-    for (int i = 0; i < count && !*chosen && rc == 0; i++) {
+    bool kernels = call->n > 1 && !weft_device.staged;
+    int count = kernels ? weft_stream_ways(call, tries) : 0, rc = 0;
+    route->family = NULL;
+    for (int i = 0; i < count && !route->family && rc == 0; i++) {
         const struct family *family = &families[call->operation][tries[i]];
         if (!family->launch || (family->takes && !family->takes(call->op, call->number)))
             continue;
-        rc = weft_device_channels(channels, on->team, family->form);
-        if (rc == 0 && (!family->bytes_max || call->bytes <= family->bytes_max(channels)))
-            *chosen = family;
+        rc = weft_device_channels(&route->channels, on->team, family->form);
+        if (rc == 0 && (!family->bytes_max || call->bytes <= family->bytes_max(&route->channels)))
+            route->family = family;
         rc = rc == -ENOTSUP ? 0 : rc;
     }
     return rc;
+}
+
+/* Whether the arrays may be any that the kernel reaches. */
+static bool takes_any(const struct route *route) {
+    return route->family && route->family->own;
 }
 
 /* *source <- a copy that kernels reach, in the order of the stream, if they do not reach it. */
@@ -125,21 +156,11 @@ static int bring_source(const char **source, const struct weft_on_stream *on, si
     return rc;
 }
 
-/* *done: it went by one kernel. `source_bytes`: of this member's whole source; 0: it has none. */
-static int go_by_kernel(bool *done, const struct weft_on_stream *on,
-                        const struct weft_stream_call *call, struct weft_gpu_collective *task,
-                        size_t source_bytes) {
-    const struct family *family;
-    struct weft_gpu_channels channels;
-    *done = false;
-    if (call->n == 1 || weft_device.staged || !weft_device_holds(task->dest))
-        return 0;
-    int rc = choose_family(&family, &channels, on, call);
-    if (rc || !family)
-        return rc;
-    *done = true;
-    rc = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
-    return rc ? rc : family->launch(&channels, task, on->stream);
+/* `source_bytes`: of this member's whole source; 0: it has none. */
+static int go_by_kernel(const struct route *route, const struct weft_on_stream *on,
+                        struct weft_gpu_collective *task, size_t source_bytes) {
+    int rc = source_bytes > 0 ? bring_source(&task->source, on, source_bytes) : 0;
+    return rc ? rc : route->family->launch(&route->channels, task, on->stream);
 }
 
 /* Forms that no GPU has, or that have no room, are for no call. */
@@ -166,15 +187,20 @@ static enum weft_stream_operation operation_of(const struct weft_plan *plan) {
 int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan *plan, void *dest,
                         const void *source) {
     size_t bytes = plan->pieces.bytes, npes = (size_t)on->team->npes;
-    struct weft_stream_arrays to;
-    bool done;
-    if (bytes == 0)
-        return 0;
-    int rc = find_arrays(&to, on, "dest", dest, weft_saturated(bytes, plan->dest_block ? npes : 1));
-    if (rc)
-        return rc;
+    size_t dest_bytes = weft_saturated(bytes, plan->dest_block ? npes : 1);
     struct weft_stream_call call = {
         .operation = operation_of(plan), .n = on->team->npes, .bytes = bytes};
+    struct weft_stream_arrays to = {.staged = false};
+    struct route route;
+    if (bytes == 0)
+        return 0;
+    int rc = choose_route(&route, on, &call);
+    bool any = takes_any(&route) && is_reached(dest, dest_bytes);
+    rc = rc || any ? rc : find_arrays(&to, on, "dest", dest, dest_bytes);
+    if (rc)
+        return rc;
+    if (!any && !(route.family && weft_device_holds(dest)))
+        return weft_stream_meet_copy(on, plan, &to, source);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = dest,
                                        .dests = to.all,
@@ -183,8 +209,7 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
                                        .dest_step = (size_t)plan->dest_block,
                                        .root = plan->sender};
     bool sends = weft_plan_sends(plan, on->team->my_pe);
-    rc = go_by_kernel(&done, on, &call, &task, sends ? bytes * (plan->source_block ? npes : 1) : 0);
-    return done || rc ? rc : weft_stream_meet_copy(on, plan, &to, source);
+    return go_by_kernel(&route, on, &task, sends ? bytes * (plan->source_block ? npes : 1) : 0);
 }
 
 /* --- Reductions ------------------------------------------------------------------------------- */
@@ -207,19 +232,24 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
                                               weft_folds[reduction.op][reduction.number].elem_bytes,
                                           .times = folding->scatter ? (size_t)npes : 1,
                                           .reduction = reduction};
-    size_t bytes = reduced.nelems * reduced.elem_bytes;
-    bool done;
-    if (folding->nelems == 0)
-        return 0;
-    int rc = find_reduced(&reduced, on, dest, source);
-    if (rc)
-        return rc;
+    size_t bytes = weft_saturated(reduced.nelems, reduced.elem_bytes);
+    size_t source_bytes = weft_saturated(bytes, reduced.times);
     struct weft_stream_call call = {.operation = folding->scatter ? WEFT_STREAM_REDUCE_SCATTER
                                                                   : WEFT_STREAM_ALL_REDUCE,
                                     .op = reduction.op,
                                     .number = reduction.number,
                                     .n = npes,
                                     .bytes = bytes};
+    struct route route;
+    if (folding->nelems == 0)
+        return 0;
+    int rc = choose_route(&route, on, &call);
+    bool any = takes_any(&route) && is_reached(dest, bytes) && is_reached(source, source_bytes);
+    rc = rc || any ? rc : find_reduced(&reduced, on, dest, source);
+    if (rc)
+        return rc;
+    if (!any && !(route.family && weft_device_holds(dest)))
+        return weft_stream_meet_fold(on, &reduced);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = dest,
                                        .dests = reduced.to.all,
@@ -228,6 +258,5 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
                                        .op = reduction.op,
                                        .number = reduction.number,
                                        .divisor = reduction.average ? npes : 0};
-    rc = go_by_kernel(&done, on, &call, &task, bytes * reduced.times);
-    return done || rc ? rc : weft_stream_meet_fold(on, &reduced);
+    return go_by_kernel(&route, on, &task, source_bytes);
 }

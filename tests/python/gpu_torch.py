@@ -220,6 +220,53 @@ def symmetric_tensors():
     say("operators on symmetric tensors")
 
 
+def by_kernels():
+    """What is small goes by Weft's kernels, what is larger by PyTorch's: all around the limits."""
+    from weft.torch import _groups, _kernels
+    symm_mem.all_reduce(random(4), "sum", WORLD)
+    limits = _groups.group_of(NAME).kernels or {}
+    able = sorted(operation for operation in limits if limits[operation])
+    if not able:
+        return say(f"by kernels: left out, {N} ranks have none")
+    wait = torch.ops._c10d_functional.wait_tensor
+    for operation in able:
+        most = limits[operation]
+        for nbytes, dtype in itertools.product((4, 1028, most // 4 * 4, most // 4 * 4 + 64), FLOATS):
+            numel, before = nbytes // dtype.itemsize, _kernels.taken[operation]
+            x = random(N, numel, dtype=dtype)
+            if operation == "all_reduce":
+                expected = of_all(x[0]).double().sum(0)
+                results = [symm_mem.all_reduce(x[0], "sum", WORLD)]
+                if dtype != torch.float16:
+                    results += [symm_mem.two_shot_all_reduce_(symmetric(x[0]), "sum", WORLD),
+                                symm_mem.one_shot_all_reduce_copy(symmetric(x), x[0], "sum", WORLD)] \
+                        if numel % 8 == 0 or nbytes <= most else []
+                for result in results:
+                    check("all-reduce", result, expected, dtype, N)
+                    assert all(torch.equal(each, result) for each in of_all(result))
+                check("avg", symm_mem.all_reduce(x[0], "avg", WORLD), expected / N, dtype, N)
+            elif operation == "reduce_scatter":
+                whole = of_all(x).double()
+                check("reduce-scatter", symm_mem.reduce_scatter(x, "sum", 0, WORLD), whole.sum(0)[ME:ME + 1], dtype, N)
+                got = wait(symm_mem.low_contention_reduce_scatter(x, "avg", WORLD))
+                check("reduce-scatter", got, whole.mean(0)[ME:ME + 1], dtype, N)
+            elif operation == "all_gather":
+                check("all-gather", symm_mem.all_gather(x[0], 0, WORLD), joined(x[0], 0))
+                check("all-gather", wait(symm_mem.low_contention_all_gather(x[:1], WORLD)), joined(x[:1], 0))
+            else:
+                parts = [each[ME:ME + 1] for each in of_all(x)]
+                check("all-to-all", symm_mem.all_to_all(x, WORLD), torch.cat(parts))
+            assert (_kernels.taken[operation] > before) == (nbytes <= most), (operation, nbytes, dtype)
+    x, graph = random(1000), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = symm_mem.all_reduce(x, "sum", WORLD)
+    for _ in range(3):
+        x.copy_(random(1000))
+        graph.replay()
+        check("a graph", result, of_all(x).double().sum(0), torch.float32, N)
+    say(f"by kernels, around their limits and in a graph: {able}")
+
+
 def exchanges():
     for turn, align in itertools.product(range(3), (1, 16)):
         experts, width = 4, 8
@@ -301,6 +348,7 @@ collectives()
 products()
 scaled_products()
 symmetric_tensors()
+by_kernels()
 exchanges()
 gradients()
 groups()

@@ -102,8 +102,9 @@ def test_exchange_by_copies(group, table, rest, seed):
     known = _groups.group_of(group)
 
     def exchange(taken):
-        _pulls.exchange(lambda t: _collectives.all_gather(t[None], 0, known.name), known, dest,
-                        taken, x[:sum(splits[me])], splits[me])
+        sizes = _pulls.exchange_sizes(lambda t: _collectives.all_gather(t[None], 0, known.name), splits[me], taken,
+                                      x.device)
+        _pulls.exchange(sizes, known, dest, taken, x[:sum(splits[me])], splits[me])
     exchange(taken)
     assert torch.equal(dest, torch.cat([cut(inputs[sender], splits[sender])[me]
                                         for sender in range(n)]))

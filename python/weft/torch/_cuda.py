@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.ops.weft.* on CUDA tensors: by PyTorch's own operators over Weft's memory, and by copies
-from the peers where it has none."""
+"""torch.ops.weft.* on CUDA tensors: by Weft's kernels where they are small (_kernels.py), else by PyTorch's
+own operators over Weft's memory, and by copies from the peers where it has none."""
 import torch
 
-from weft.torch import _memory
+from weft.torch import _kernels, _memory
 from weft.torch._check import check_dim, check_divisible, check_reduce_op
 from weft.torch._collectives import fold
 from weft.torch._exchange import split_sizes
 from weft.torch._groups import group_of
-from weft.torch._pulls import exchange
+from weft.torch._pulls import exchange, exchange_sizes
 
 CUDA = torch.device("cuda")
 TWO_SHOTS_FROM_BYTES = 1 << 18
@@ -29,12 +29,13 @@ def _wait(tensor):
 def gather_rows(rows, group_name):
     """(members, *rows.shape)"""
     _memory.registered(CUDA)
-    members = group_of(group_name).size
+    group, rows = group_of(group_name), rows.contiguous()
     if rows.numel() == 0:
-        return rows.new_empty((members, *rows.shape))
-    flat = rows.contiguous().view(1, -1)
-    gathered = _wait(torch.ops.symm_mem._low_contention_all_gather(flat, group_name))
-    return gathered.view(members, *rows.shape)
+        return rows.new_empty((group.size, *rows.shape))
+    gathered = _kernels.all_gather(rows, group)
+    if gathered is None:
+        gathered = _wait(torch.ops.symm_mem._low_contention_all_gather(rows.view(1, -1), group_name))
+    return gathered.view(group.size, *rows.shape)
 
 
 def all_gather(input, gather_dim, group_name):
@@ -57,14 +58,20 @@ def _scatter_parts(parts, reduce_op, group):
     if reduce_op not in ("sum", "avg") or not parts.is_floating_point():
         return _reductions[reduce_op](gather_rows(parts, group.name)[:, group.rank])
     flat = parts.contiguous().view(group.size, -1)
-    reduced = torch.ops.symm_mem._low_contention_reduce_scatter(flat, reduce_op, group.name)
-    return _wait(reduced).view(parts.shape[1:])
+    reduced = _kernels.reduce_scatter(flat, reduce_op, group)
+    if reduced is None:
+        reduced = _wait(torch.ops.symm_mem._low_contention_reduce_scatter(flat, reduce_op, group.name))
+    return reduced.view(parts.shape[1:])
 
 
 def all_reduce(input, reduce_op, group_name):
-    """By one shot where it is small; the same bits on every member, as both add in one order."""
+    """By one shot where it is small; the same bits on every member, as all ways add in one order."""
     check_reduce_op("all_reduce", reduce_op)
     group, source = group_of(group_name), input.detach().contiguous()
+    _memory.registered(CUDA)
+    reduced = _kernels.all_reduce(source, reduce_op, group)
+    if reduced is not None:
+        return reduced
     small = source.numel() * source.element_size() < TWO_SHOTS_FROM_BYTES
     if small or source.numel() % group.size:
         return _reductions[reduce_op](gather_rows(source, group_name))
@@ -75,8 +82,13 @@ def all_reduce(input, reduce_op, group_name):
 def all_to_all(input, output_splits, input_splits, group_name):
     group, source = group_of(group_name), input.detach().contiguous()
     sent, taken = split_sizes(source, output_splits, input_splits, group.size)
+    table = exchange_sizes(lambda sizes: gather_rows(sizes, group_name), sent, taken, source.device)
+    alike = all(rows == sent[0] for pair in table for part in pair for rows in part)
+    exchanged = _kernels.all_to_all(source, group) if alike else None
+    if exchanged is not None:
+        return exchanged
     dest = source.new_empty((sum(taken), *source.shape[1:]))
-    exchange(lambda sizes: gather_rows(sizes, group_name), group, dest, taken, source, sent)
+    exchange(table, group, dest, taken, source, sent)
     return dest
 
 

@@ -32,6 +32,7 @@ class Group:
         self.size = process_group.size()
         self.pes = tuple(_global_ranks(process_group))
         self.tag = zlib.crc32(name.encode())
+        self.kernels = None  # _kernels.py: up to which size, by operation, once it has asked
         self._team = None
 
     @property

@@ -11,7 +11,8 @@ import functools
 
 import torch
 
-from weft.torch._groups import by_either_name
+from weft.torch import _backend, _kernels, _memory
+from weft.torch._groups import by_either_name, group_of
 from weft.torch._groups import group_name as name_of
 
 _weft = torch.ops.weft
@@ -44,6 +45,46 @@ def on_its_gpu(operator):
         with torch.cuda.device(tensor.device):
             return operator(*args, **named)
     return call
+
+
+# --- By Weft's kernels ----------------------------------------------------------------------------
+
+
+def _is_plain(*tensors):
+    """Tensors of a GPU's, contiguous and no stand-ins, outside of a compiler."""
+    return not torch.compiler.is_compiling() and all(
+        type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.is_cuda and tensor.is_contiguous()
+        and tensor.device == tensors[0].device for tensor in tensors)
+
+
+def _are_summed(symmetric, reduce_op, *others):
+    """Whether PyTorch's operator takes these, as far as can be seen here."""
+    return (reduce_op == "sum" and _is_plain(symmetric, *others) and symmetric.dtype in (torch.float32, torch.bfloat16)
+            and all(other.dtype == symmetric.dtype for other in others) and _memory.is_symm_mem_tensor(symmetric))
+
+
+def _all_reduce(symmetric, reduce_op, group, source, dest=None):
+    """source's sum, or None: PyTorch's operator is for it, or for what is wrong."""
+    result = source if dest is None else dest
+    if (not _are_summed(symmetric, reduce_op, source, result) or result.shape != source.shape
+            or source.numel() > symmetric.numel()):
+        return None
+    return _kernels.all_reduce(source, reduce_op, group_of(name_of(group)), dest)
+
+
+def _reduce_scatter(symmetric, group, dest):
+    if not _are_summed(symmetric, "sum", dest) or symmetric.dim() != 1 or dest.dim() != 1:
+        return None
+    group = group_of(name_of(group))
+    if dest.numel() == 0 or symmetric.numel() != dest.numel() * group.size:
+        return None
+    return _kernels.reduce_scatter(symmetric.view(group.size, -1), "sum", group, dest)
+
+
+def _reduce_rows(tensor, reduce_op, group):
+    if tensor.numel() == 0 or tensor.shape[0] % group.size:
+        return None
+    return _kernels.reduce_scatter(tensor.unflatten(0, (group.size, -1)), reduce_op, group)
 
 
 # --- Functions with gradients --------------------------------------------------------------------
@@ -137,7 +178,8 @@ def fused_scaled_matmul_reduce_scatter(A, B, A_scale, B_scale, reduce_op, orig_s
 def one_shot_all_reduce(input, reduce_op, group):
     """The sum over the ranks' symmetric inputs, the same bits on all. reduce_op: sum. float32 and
     bfloat16; on the CPU also float64 and float16."""
-    return _symm_mem.one_shot_all_reduce(input, reduce_op, name_of(group))
+    reduced = _all_reduce(input, reduce_op, group, input)
+    return _symm_mem.one_shot_all_reduce(input, reduce_op, name_of(group)) if reduced is None else reduced
 
 
 @by_either_name
@@ -145,6 +187,8 @@ def one_shot_all_reduce(input, reduce_op, group):
 @on_its_gpu
 def one_shot_all_reduce_out(input, reduce_op, group, out):
     """one_shot_all_reduce() into `out`, contiguous and of input's shape."""
+    if _all_reduce(input, reduce_op, group, input, out) is not None:
+        return out
     return _symm_mem.one_shot_all_reduce_out(input, reduce_op, name_of(group), out)
 
 
@@ -154,6 +198,9 @@ def one_shot_all_reduce_out(input, reduce_op, group, out):
 def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
     """one_shot_all_reduce() of a tensor that need not be symmetric, through symm_buffer, which has
     room for it."""
+    reduced = _all_reduce(symm_buffer, reduce_op, group, local_input)
+    if reduced is not None:
+        return reduced
     return _symm_mem.one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, name_of(group))
 
 
@@ -162,6 +209,8 @@ def one_shot_all_reduce_copy(symm_buffer, local_input, reduce_op, group):
 @on_its_gpu
 def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out):
     """one_shot_all_reduce_copy() into `out`, contiguous and of local_input's shape."""
+    if _all_reduce(symm_buffer, reduce_op, group, local_input, out) is not None:
+        return out
     return _symm_mem.one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op,
                                                   name_of(group), out)
 
@@ -171,6 +220,8 @@ def one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group, out
 @on_its_gpu
 def two_shot_all_reduce_(input, reduce_op, group):
     """input becomes the sum over the ranks' symmetric inputs."""
+    if _all_reduce(input, reduce_op, group, input, input) is not None:
+        return input
     return _symm_mem.two_shot_all_reduce_(input, reduce_op, name_of(group))
 
 
@@ -179,6 +230,8 @@ def two_shot_all_reduce_(input, reduce_op, group):
 @on_its_gpu
 def two_shot_all_reduce_out(input, reduce_op, group, output):
     """two_shot_all_reduce_() into `output`; what is left in input is not defined."""
+    if _all_reduce(input, reduce_op, group, input, output) is not None:
+        return output
     return _symm_mem.two_shot_all_reduce_out(input, reduce_op, name_of(group), output)
 
 
@@ -188,6 +241,8 @@ def two_shot_all_reduce_out(input, reduce_op, group, output):
 def reduce_scatter_out(input, group, split_last_dim, output):
     """output = this rank's part of the sum over the ranks' symmetric inputs: of the whole, which
     has one dimension then, or of every row of the last."""
+    if not split_last_dim and _reduce_scatter(input, group, output) is not None:
+        return output
     return _symm_mem.reduce_scatter_out(input, name_of(group), split_last_dim, output)
 
 
@@ -196,6 +251,11 @@ def reduce_scatter_out(input, group, split_last_dim, output):
 def low_contention_all_gather(tensor, group):
     """all_gather() along dimension 0 that leaves the GPU's multiprocessors alone. The result is
     there behind torch.ops._c10d_functional.wait_tensor()."""
+    gathered = None
+    if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
+        gathered = _kernels.all_gather(tensor, group_of(name_of(group)))
+    if gathered is not None:
+        return gathered.flatten(0, 1)
     return _symm_mem._low_contention_all_gather(tensor, name_of(group))
 
 
@@ -203,6 +263,11 @@ def low_contention_all_gather(tensor, group):
 @without_gradient
 def low_contention_reduce_scatter(tensor, reduce_op, group):
     """reduce_scatter() along dimension 0, likewise; reduce_op: sum or avg."""
+    reduced = None
+    if _is_plain(tensor) and tensor.dim() > 0 and _backend.installed():
+        reduced = _reduce_rows(tensor, reduce_op, group_of(name_of(group)))
+    if reduced is not None:
+        return reduced
     return _symm_mem._low_contention_reduce_scatter(tensor, reduce_op, name_of(group))
 
 

@@ -11,10 +11,15 @@ import torch
 from weft.torch._workspace import get_symm_mem_workspace
 
 
-def exchange(gather, group, dest, taken, source, sent):
-    """sent[r] rows of source go to rank r, taken[r] come from it. gather(t): (members, *t.shape)."""
-    table = gather(torch.tensor([sent, taken], device=source.device)).tolist()
+def exchange_sizes(gather, sent, taken, device):
+    """What all members send and take: [(sent, taken), ...]. gather(t): (members, *t.shape)."""
+    table = gather(torch.tensor([sent, taken], device=device)).tolist()
     _check(table)
+    return table
+
+
+def exchange(table, group, dest, taken, source, sent):
+    """sent[r] rows of source go to rank r, taken[r] come from it."""
     rows_max = max(sum(rows) for rows, _ in table)
     row_bytes = source.shape[1:].numel() * source.element_size()
     handle = get_symm_mem_workspace(group.name, max(rows_max * row_bytes, 1), source.device)
