@@ -12,30 +12,26 @@
 #define MIB (1024 * KIB)
 #define ALL SIZE_MAX
 
-/* How the largest block changes with the number of members: where each sends its whole array to
- * all, twice the members have half the bytes; where each works on a chunk, twice. */
-enum scale { AS_IT_IS, BY_ALL, BY_CHUNK };
-
 static const struct {
     const char *setting, *name;
-    enum scale scale;
+    bool grows; /* a member sends its whole array to each: twice the members, half the bytes */
 } ways[WEFT_WAYS] = {
-    [WEFT_WAY_LL] = {"ll", "packets", BY_ALL},
-    [WEFT_WAY_MARKED] = {"marked", "marked words, one shot", BY_ALL},
-    [WEFT_WAY_MARKED_TWICE] = {"marked", "marked words, two shots", BY_CHUNK},
-    [WEFT_WAY_PUSH] = {"push", "pushes in one kernel", BY_ALL},
-    [WEFT_WAY_FOLD] = {"meet", "loads of chunks", AS_IT_IS},
-    [WEFT_WAY_RING] = {"ring", "pieces pushed to who folds them", AS_IT_IS},
-    [WEFT_WAY_MEET] = {"meet", "engines between two meetings", AS_IT_IS},
+    [WEFT_WAY_LL] = {"ll", "packets", true},
+    [WEFT_WAY_MARKED] = {"marked", "marked words, one shot", true},
+    [WEFT_WAY_MARKED_TWICE] = {"marked", "marked words, two shots", false},
+    [WEFT_WAY_PUSH] = {"push", "pushes in one kernel", true},
+    [WEFT_WAY_FOLD] = {"meet", "loads of chunks", false},
+    [WEFT_WAY_RING] = {"ring", "pieces pushed to who folds them", false},
+    [WEFT_WAY_MEET] = {"meet", "engines between two meetings", false},
 };
 
 /* Up to how many bytes of a block, with four members, each way goes; 0: never. On four H200s an
  * all-reduce of 128 KiB took 4.9 us by marked words in one shot and 5.7 in two, of 256 KiB 6.1 and
  * 6.0. On two an all-gather of 256 KiB took 4.6 by packets and 5.2 by pushes, of 512 KiB 6.6 and
  * 6.0; of 32 MiB 103 by pushes and 113 by engines, of 64 MiB 203 and 200. An all-reduce of 128 KiB
- * took 3.5 by packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3; of 512 KiB 6.5 by these and
- * 7.6 by loads, of 1 MiB 10.8 and 8.9. Rings have not been faster than loads there: 267 us and 226
- * for 64 MiB; so they go where the setting says so. */
+ * took 3.5 by packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3; of 512 KiB 5.6 by these and
+ * 8.1 by loads, of 1 MiB 7.1 and 9.7, of 4 MiB 16.5 and 19.4. Rings have not been faster than loads
+ * there: 267 us and 206 for 64 MiB; so they go where the setting says so. */
 static const struct {
     const char *name;
     size_t bytes_max[WEFT_WAY_MEET];
@@ -45,7 +41,7 @@ static const struct {
     [WEFT_STREAM_ALL_TO_ALL] = {"all-to-all", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
     [WEFT_STREAM_BROADCAST] = {"broadcast", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
     [WEFT_STREAM_REDUCE_SCATTER] = {"reduce-scatter", {64 * KIB, 512 * KIB, 0, 0, ALL, ALL}},
-    [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 1536 * KIB, 0, ALL, ALL}},
+    [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 4 * MIB, 0, ALL, ALL}},
 };
 
 /* --- Settings --------------------------------------------------------------------------------- */
@@ -78,9 +74,9 @@ static enum weft_engine engine_for(enum weft_stream_operation operation) {
 size_t weft_stream_bytes_max(enum weft_stream_operation operation, enum weft_stream_way way,
                              int n) {
     size_t most = table[operation].bytes_max[way], members = (size_t)n;
-    if (most == ALL || ways[way].scale == AS_IT_IS)
+    if (most == ALL || !ways[way].grows)
         return most;
-    return ways[way].scale == BY_ALL ? most * 4 / members : most / 4 * members;
+    return most * 4 / members;
 }
 
 /* The ways of the name that is set, the last of them for all that is too large for the others. */
