@@ -239,7 +239,7 @@ def by_kernels():
                 results = [symm_mem.all_reduce(x[0], "sum", WORLD)]
                 if dtype != torch.float16:
                     results += [symm_mem.two_shot_all_reduce_(symmetric(x[0]), "sum", WORLD),
-                                symm_mem.one_shot_all_reduce_copy(symmetric(x), x[0], "sum", WORLD)] \
+                                symm_mem.one_shot_all_reduce_copy(symmetric(x[0]), x[0], "sum", WORLD)] \
                         if numel % 8 == 0 or nbytes <= most else []
                 for result in results:
                     check("all-reduce", result, expected, dtype, N)

@@ -134,12 +134,13 @@ def _enqueue(operation, dest, source, group, **options):
 
 
 def _run(operation, dest, source, group, **options):
-    """Kernels work on this PE's GPU: tensors on another one of this process's are copied there and back."""
+    """Kernels work on this PE's GPU: tensors on another one of this process's are copied there and back, and
+    through plain memory, because symmetric memory of one GPU is out of another's reach."""
     taken[operation] += 1
     own = _own_gpu()
     if source.device == own:
         _enqueue(operation, dest, source, group, **options)
         return
     result = torch.empty_like(dest, device=own)
-    _enqueue(operation, result, source.to(own), group, **options)
-    dest.copy_(result)
+    _enqueue(operation, result, source.clone().to(own), group, **options)
+    dest.copy_(result.to(dest.device))
