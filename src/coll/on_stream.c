@@ -53,6 +53,13 @@ static bool is_reached(const void *p, size_t bytes) {
            weft_device_reaches((const char *)p + bytes - 1);
 }
 
+/* Kernels may reach symmetric memory of the host on one member and not on another: there a dest is
+ * for the general way, which all members take alike. A source would be copied within reach. */
+static bool is_reached_alike(const void *dest, size_t bytes) {
+    bool host = weft_device_near(dest, 1, weft_job.pe) && !weft_device_holds(dest);
+    return !host && is_reached(dest, bytes);
+}
+
 /* Of a member that is alone it is any memory that its GPU reaches. */
 static int find_array(void **at, const struct weft_on_stream *on, const char *argument,
                       const void *p, size_t bytes, int member) {
@@ -195,7 +202,7 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
     if (bytes == 0)
         return 0;
     int rc = choose_route(&route, on, &call);
-    bool any = takes_any(&route) && is_reached(dest, dest_bytes);
+    bool any = takes_any(&route) && is_reached_alike(dest, dest_bytes);
     rc = rc || any ? rc : find_arrays(&to, on, "dest", dest, dest_bytes);
     if (rc)
         return rc;
@@ -244,7 +251,8 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
     if (folding->nelems == 0)
         return 0;
     int rc = choose_route(&route, on, &call);
-    bool any = takes_any(&route) && is_reached(dest, bytes) && is_reached(source, source_bytes);
+    bool any =
+        takes_any(&route) && is_reached_alike(dest, bytes) && is_reached(source, source_bytes);
     rc = rc || any ? rc : find_reduced(&reduced, on, dest, source);
     if (rc)
         return rc;

@@ -14,7 +14,7 @@ static void barrier(void) {
     ON(barrier_on_stream(team, a));
 }
 
-/* In two launches more than by channels, where the setting says so: a meeting by kernels. */
+/* In memory of the host, which no kernel of channels takes: a meeting by kernels. */
 static void gather(void) {
     shmemx_set_engine(SHMEMX_ENGINE_SM);
     ON(fcollectmem_on_stream(team, host_dest, host_source, BYTES, a));

@@ -30,8 +30,7 @@ SCENES = [
 
 def run(scene, checked):
     environment = dict(os.environ, LD_LIBRARY_PATH=str((BUILD / "tests/gpu/driver").resolve()), GPU_REQUIRED="1",
-                       WEFT_FAKE_DELAY_US="100", **({"SHMEM_DEBUG": "1"} if checked else {}),
-                       **({"SHMEMX_ALGORITHM": "meet"} if scene == "stale_meeting" else {}))
+                       WEFT_FAKE_DELAY_US="100", **({"SHMEM_DEBUG": "1"} if checked else {}))
     try:
         return subprocess.run([str(BUILD / "bin/oshrun"), "-n", str(NPES), str(BUILD / "tests/gpu/calls"), scene],
                               capture_output=True, text=True, timeout=30, env=environment)
