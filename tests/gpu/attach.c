@@ -225,16 +225,6 @@ static void freed_in_capture(void) {
     gpu_leave();
 }
 
-static size_t available(void) {
-    size_t available, total;
-    shmem_barrier_all();
-    gpu_enter();
-    GPU(cuMemGetInfo(&available, &total));
-    gpu_leave();
-    shmem_barrier_all();
-    return available;
-}
-
 int main(void) {
     shmem_init();
     gpu_start();
@@ -242,7 +232,7 @@ int main(void) {
     me = shmem_my_pe();
     tap_case("what members of random groups write to each other arrives");
     random_groups();
-    size_t before = available();
+    size_t before = gpu_memory_left();
     tap_case("a block in two groups, attached again and again");
     again();
     tap_case("blocks that are freed before their shares");
@@ -255,7 +245,7 @@ int main(void) {
     for (int times = 0; times < 8; times++)
         freed_in_capture();
     tap_case("the memory is back");
-    size_t after = available();
+    size_t after = gpu_memory_left();
     EXPECT(after + (8 << 20) > before, "%zu bytes before, %zu after", before, after);
     return gpu_finish();
 }

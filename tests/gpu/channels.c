@@ -94,27 +94,17 @@ static void differently(void) {
 
 /* --- Slots and memory ------------------------------------------------------------------------- */
 
-static size_t memory_left(void) {
-    size_t available, total;
-    shmem_barrier_all();
-    gpu_enter();
-    GPU(cuMemGetInfo(&available, &total));
-    gpu_leave();
-    shmem_barrier_all();
-    return available;
-}
-
 static void one_behind_the_other(void) {
     tap_case("teams in one slot: nothing of the last one is found, and its memory comes back");
-    size_t before = memory_left(), meanwhile = before;
+    size_t before = gpu_memory_left(), meanwhile = before;
     for (int round = 0; round < 3; round++) {
         team = new_team(round);
         for (int call = 0; call < 1 + round; call++)
             sum(round + call);
-        meanwhile = memory_left();
+        meanwhile = gpu_memory_left();
         shmem_team_destroy(team);
     }
-    size_t after = memory_left();
+    size_t after = gpu_memory_left();
     EXPECT(meanwhile < before, "%zu bytes while there is a team, %zu without", meanwhile, before);
     if (gpu_is_pretended()) /* on a GPU others may have taken some */
         EXPECT(after == before, "%zu bytes are left of %zu", after, before);

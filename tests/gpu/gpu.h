@@ -89,6 +89,17 @@ static inline void gpu_leave(void) {
     GPU(cuCtxPopCurrent(&gpu_context));
 }
 
+/* Bytes of this GPU that nobody has, while no PE takes or gives any. Collective. */
+static inline size_t gpu_memory_left(void) {
+    size_t available, total;
+    shmem_barrier_all();
+    gpu_enter();
+    GPU(cuMemGetInfo(&available, &total));
+    gpu_leave();
+    shmem_barrier_all();
+    return available;
+}
+
 static inline weft_cu_stream gpu_stream_new(void) {
     weft_cu_stream stream;
     gpu_enter();
