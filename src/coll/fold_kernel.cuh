@@ -13,13 +13,6 @@
 #include "transport/gpu_channel.cuh"
 #include "coll/fold.cuh"
 
-/* Not unrolled: no loop is short of work. */
-#ifdef __CUDACC__
-#define ROLLED _Pragma("unroll 1")
-#else
-#define ROLLED
-#endif
-
 /* --- The loop -------------------------------------------------------------------------------- */
 
 /* Words of all arrays that a thread folds together: those `at`, at + step, ... bytes into them that
@@ -37,7 +30,7 @@ template <class Operation, class T, class Word, int WORDS>
 WEFT_DEVICE void fold_at(const struct weft_fold_task &task, const struct fold_words &words) {
     enum { AHEAD = 4 };
     weft_unpacked<T, Word> so_far[WORDS] = {};
-    ROLLED
+    WEFT_ROLLED
     for (int s = 0; s < task.nsources; s += AHEAD) {
         Word next[AHEAD][WORDS];
         WEFT_UNROLL
@@ -62,7 +55,7 @@ WEFT_DEVICE void fold_at(const struct weft_fold_task &task, const struct fold_wo
     WEFT_UNROLL
     for (int w = 0; w < WORDS; w++)
         folded[w] = pack<Operation, T, Word>(so_far[w], task.divisor);
-    ROLLED
+    WEFT_ROLLED
     for (int d = 0; d < task.ndests; d++) {
         char *dest = weft_array_of(&task.dests, d) + words.at;
         WEFT_UNROLL
@@ -77,7 +70,7 @@ template <class Operation, class T, class Word, int WORDS>
 WEFT_DEVICE void fold_range(const struct weft_fold_task &task, size_t begin, size_t end) {
     struct fold_words words = {begin + weft_thread_index() * sizeof(Word),
                                weft_thread_count() * sizeof(Word), end};
-    ROLLED
+    WEFT_ROLLED
     for (; words.at < end; words.at += WORDS * words.step)
         fold_at<Operation, T, Word, WORDS>(task, words);
 }
@@ -92,7 +85,7 @@ template <class Operation, class T> WEFT_DEVICE void fold(const struct weft_fold
         before = bytes;
     size_t behind = before + (bytes - before) / 16 * 16;
     fold_range<Operation, T, number_vector, 2>(task, before, behind);
-    ROLLED
+    WEFT_ROLLED
     for (int edge = 0; edge < 2; edge++)
         fold_range<Operation, T, T, 1>(task, edge ? behind : 0, edge ? bytes : before);
 }

@@ -8,15 +8,10 @@ enum {
     UNIT_BYTES = 8,
     PACKET_BYTES = 16,
     BLOCK_UNITS = 64, /* as many as a block should have before there are more blocks */
-    BLOCKS_MAX = WEFT_GPU_CHANNELS,
 };
 
-static uint32_t blocks_max(const struct weft_gpu_channels *channels) {
-    return channels->blocks_max < BLOCKS_MAX ? channels->blocks_max : BLOCKS_MAX;
-}
-
 size_t weft_ll_bytes_max(const struct weft_gpu_channels *channels) {
-    return (size_t)blocks_max(channels) * channels->slot_units * UNIT_BYTES;
+    return (size_t)channels->blocks_max * channels->slot_units * UNIT_BYTES;
 }
 
 /* Tiles of whole warps, as large as leaves a group of threads to each member. */
@@ -62,8 +57,8 @@ static struct weft_ll_work make_work(const struct weft_gpu_channels *channels,
 
 static int launch(enum weft_gpu_kernel kernel, struct weft_ll_work *work,
                   const struct weft_gpu_channels *channels, weft_cu_stream stream) {
-    uint32_t blocks = (work->units + BLOCK_UNITS - 1) / BLOCK_UNITS, most = blocks_max(channels);
-    blocks = blocks < most ? blocks : most;
+    uint32_t blocks = (work->units + BLOCK_UNITS - 1) / BLOCK_UNITS;
+    blocks = blocks < channels->blocks_max ? blocks : channels->blocks_max;
     uint32_t share = (work->units + blocks - 1) / blocks, slot = channels->slot_units;
     work->share = share < slot ? share : slot;
     work->tile_shift = tile_shift_for(work->share, work->n);
@@ -86,10 +81,9 @@ static const enum weft_gpu_kernel reductions[WEFT_FOLD_OPS][WEFT_NUMBERS] = {
 #undef OWN
 #undef ANY
 
-/* Where integers have the same bits with a sign and without, those without have the kernel. */
+/* Where both kinds of integers have the same bits, those without a sign have the kernel. */
 static enum weft_number number_for(enum weft_fold_op op, enum weft_number number) {
-    bool has_own = reductions[op][number] != 0 || number > WEFT_NUMBER_I64;
-    return has_own ? number : number - WEFT_NUMBER_I8 + WEFT_NUMBER_U8;
+    return reductions[op][number] ? number : weft_number_unsigned(number);
 }
 
 bool weft_ll_takes(enum weft_fold_op op, enum weft_number number) {

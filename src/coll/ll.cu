@@ -45,11 +45,8 @@ WEFT_DEVICE void begin(struct ll_place *place, const struct weft_ll_work &work, 
     place->slots += place->epoch & 1 ? work.half_bytes : 0;
 }
 
-/* The member so many places behind this one. All begin with the next one: so no two members send to
- * the same one at a time. */
 WEFT_DEVICE uint32_t member_at(const struct weft_ll_work &work, uint32_t distance) {
-    uint32_t member = (uint32_t)work.me + distance, n = (uint32_t)work.n;
-    return member < n ? member : member - n;
+    return (uint32_t)weft_gpu_member_after(work.me, work.n, (int)distance);
 }
 
 /* --- One unit -------------------------------------------------------------------------------- */

@@ -32,7 +32,6 @@ static uint32_t blocks_of(const struct weft_gpu_channels *channels, size_t bytes
     uint32_t full = quotient_up(chunk, WEFT_GPU_CHANNEL_THREADS);
     uint32_t least = quotient_up(chunk, channels->slot_units);
     uint32_t blocks = wanted > full ? (uint32_t)wanted : full;
-    blocks = blocks < WEFT_GPU_CHANNELS ? blocks : WEFT_GPU_CHANNELS;
     blocks = blocks > least ? blocks : least;
     return blocks < channels->blocks_max ? blocks : channels->blocks_max;
 }

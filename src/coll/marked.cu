@@ -89,7 +89,7 @@ WEFT_DEVICE void load(struct weft_quad (&quads)[UNITS * OTHERS],
                 partial &= ~(1u << (u * OTHERS + m));
             }
     }
-    ROLLED
+    WEFT_ROLLED
     for (int i = 0; partial >> i; i++)
         if (partial >> i & 1) {
             struct marked_units units = units_in<1>(array, member_of(i % OTHERS), begin, round);
@@ -119,7 +119,7 @@ WEFT_DEVICE void store(const struct weft_quad (&quads)[UNITS * OTHERS],
                 partial &= ~(1u << (u * OTHERS + m));
             }
     }
-    ROLLED
+    WEFT_ROLLED
     for (int i = 0; partial >> i; i++)
         if (partial >> i & 1) {
             struct marked_units units = units_in<1>(array, member_of(i % OTHERS), begin, round);
@@ -149,18 +149,13 @@ template <int OTHERS> WEFT_DEVICE int others_end(const struct weft_marked_work &
     return OTHERS + 1 < MEMBERS_MANY ? 1 : work.n - 1;
 }
 
-WEFT_DEVICE int member_after(const struct weft_marked_work &work, int distance) {
-    int member = work.me + distance;
-    return member < work.n ? member : member - work.n;
-}
-
 template <int UNITS>
 WEFT_DEVICE void send_to_all(const struct marked_call &call, uint32_t slot,
                              const struct weft_marked_round &round,
                              const struct weft_quad (&quads)[UNITS]) {
-    ROLLED
+    WEFT_ROLLED
     for (int distance = 1; distance < call.work.n; distance++) {
-        int member = member_after(call.work, distance);
+        int member = weft_gpu_member_after(call.work.me, call.work.n, distance);
         struct weft_quad *to = weft_marked_place(call.work, member, slot, round.at);
         WEFT_UNROLL
         for (int u = 0; u < UNITS; u++)
@@ -174,15 +169,16 @@ template <class T, int UNITS, int OTHERS>
 WEFT_DEVICE void send_to_each(const struct marked_call &call,
                               const struct weft_marked_round &round) {
     const struct weft_marked_work &work = call.work;
-    ROLLED
+    WEFT_ROLLED
     for (int distance = 1; distance <= others_end<OTHERS>(work); distance += OTHERS) {
         struct weft_quad quads[UNITS * OTHERS];
         uint32_t members = weft_marked_others<OTHERS>(work, distance - 1);
-        load<T, UNITS, OTHERS>(quads, work.from, call.begin, round, members,
-                               [&](int m) { return member_after(work, distance + m); });
+        load<T, UNITS, OTHERS>(quads, work.from, call.begin, round, members, [&](int m) {
+            return weft_gpu_member_after(work.me, work.n, distance + m);
+        });
         WEFT_UNROLL
         for (int m = 0; m < OTHERS; m++) {
-            int member = member_after(work, distance + m);
+            int member = weft_gpu_member_after(work.me, work.n, distance + m);
             struct weft_quad *to = weft_marked_place(work, member, call.slot, round.at);
             WEFT_UNROLL
             for (int u = 0; u < UNITS; u++)
@@ -234,7 +230,7 @@ WEFT_DEVICE bool fold_round(struct weft_quad (&folded)[UNITS], const struct mark
     for (int k = 0; k < UNITS * sums->N; k++)
         sums[k / sums->N].of[k % sums->N] = -0.0f;
     int own_before = work.me < work.n - 1 ? work.me : -1;
-    ROLLED
+    WEFT_ROLLED
     for (int first = 0; first < others_end<OTHERS>(work); first += OTHERS) {
         if (!weft_marked_take<UNITS, OTHERS>(quads, work, call.slot, first, round, call.abort))
             return false;
@@ -278,7 +274,7 @@ WEFT_DEVICE bool take_answers(const struct marked_call &call,
                               const struct weft_marked_round &round) {
     const struct weft_marked_work &work = call.work;
     struct weft_quad quads[UNITS * OTHERS];
-    ROLLED
+    WEFT_ROLLED
     for (int first = 0; first < others_end<OTHERS>(work); first += OTHERS) {
         if (!weft_marked_take<UNITS, OTHERS>(quads, work, WEFT_MARKED_ANSWER, first, round,
                                              call.abort))
@@ -293,14 +289,14 @@ WEFT_DEVICE bool take_answers(const struct marked_call &call,
 /* Every thread's rounds. False when the job is over. */
 template <class T, int UNITS, int OTHERS> WEFT_DEVICE bool reduce(const struct marked_call &call) {
     uint32_t first = weft_block_thread(), step = UNITS * weft_block_threads();
-    ROLLED
+    WEFT_ROLLED
     for (uint32_t at = first; at < call.count; at += step)
         send_round<T, UNITS, OTHERS>(call, weft_marked_round_at<UNITS>(at, call.count));
-    ROLLED
+    WEFT_ROLLED
     for (uint32_t at = first; at < call.count; at += step)
         if (!reduce_round<T, UNITS, OTHERS>(call, weft_marked_round_at<UNITS>(at, call.count)))
             return false;
-    ROLLED
+    WEFT_ROLLED
     for (uint32_t at = first; call.work.to.step && at < call.count; at += step)
         if (!take_answers<T, UNITS, OTHERS>(call, weft_marked_round_at<UNITS>(at, call.count)))
             return false;

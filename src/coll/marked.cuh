@@ -13,13 +13,6 @@
 
 enum { WEFT_MARKED_ANSWER = 2, WEFT_MARKED_SLOTS = 3 };
 
-/* Code is short where loops are not long. */
-#ifdef __CUDACC__
-#define ROLLED _Pragma("unroll 1")
-#else
-#define ROLLED
-#endif
-
 static const uint32_t WEFT_MARK = 0xffffffff, WEFT_UNMARKED = 0x7fffffff;
 
 WEFT_DEVICE uint32_t weft_unmark(uint32_t word) {
@@ -99,7 +92,7 @@ WEFT_DEVICE bool weft_marked_take(struct weft_quad (&quads)[UNITS * OTHERS],
         weft_marked_pairs<UNITS, OTHERS>(round.set, weft_marked_others<OTHERS>(work, first));
     uint32_t missing = wanted;
     struct weft_spin spin = {};
-    ROLLED
+    WEFT_ROLLED
     while (missing) {
         WEFT_UNROLL
         for (int k = 0; k < UNITS * OTHERS; k++)

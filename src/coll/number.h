@@ -27,6 +27,13 @@ enum weft_number {
     WEFT_NUMBERS,
 };
 
+/* Of an integer the one of its width without a sign, which has the same bits where a fold does not
+ * compare. */
+static inline enum weft_number weft_number_unsigned(enum weft_number number) {
+    int to_unsigned = WEFT_NUMBER_U8 - WEFT_NUMBER_I8;
+    return number <= WEFT_NUMBER_I64 ? (enum weft_number)(number + to_unsigned) : number;
+}
+
 enum weft_fold_op {
     WEFT_FOLD_AND,
     WEFT_FOLD_OR,

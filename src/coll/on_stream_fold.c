@@ -9,10 +9,9 @@ static const enum weft_gpu_kernel kernels[WEFT_FOLD_OPS][WEFT_NUMBERS] = {
     WEFT_GPU_FOLDS(KERNEL_OF, , weftk_fold)};
 #undef KERNEL_OF
 
-/* Integers that have no kernel of their own are folded by that of those without a sign. */
-static enum weft_gpu_kernel kernel_of(int op, int number) {
-    bool has_own = kernels[op][number] != 0 || number > WEFT_NUMBER_I64;
-    return kernels[op][has_own ? number : number - WEFT_NUMBER_I8 + WEFT_NUMBER_U8];
+/* Where both kinds of integers have the same bits, those without a sign have the kernel. */
+static enum weft_gpu_kernel kernel_of(int op, enum weft_number number) {
+    return kernels[op][kernels[op][number] ? number : weft_number_unsigned(number)];
 }
 
 /* A vector a thread, until the multiprocessors have all that helps. */
@@ -30,6 +29,6 @@ int weft_fold_launch(const struct weft_gpu_channels *channels, const struct weft
     if (nelems == 0)
         return 0;
     size_t bytes = nelems * weft_folds[task->op][task->number].elem_bytes;
-    return weft_gpu_launch(kernel_of(task->op, task->number), block_count(channels, bytes),
-                           WEFT_FOLD_THREADS, stream, arguments);
+    return weft_gpu_launch(kernel_of(task->op, (enum weft_number)task->number),
+                           block_count(channels, bytes), WEFT_FOLD_THREADS, stream, arguments);
 }

@@ -31,8 +31,7 @@ struct push_flight {
 };
 
 WEFT_DEVICE int member_at(const struct exchange &push, int distance) {
-    int member = push.channels->me + distance;
-    return member < push.channels->n ? member : member - push.channels->n;
+    return weft_gpu_member_after(push.channels->me, push.channels->n, distance);
 }
 
 WEFT_DEVICE const char *block_from(const struct exchange &push, int member) {

@@ -22,9 +22,8 @@ static size_t quotient_up(size_t a, size_t b) {
 /* Of the largest chunk. */
 static size_t chunk_bytes(const struct weft_gpu_channels *channels,
                           const struct weft_gpu_collective *task) {
-    enum { GRAIN = 128 };
-    size_t grains = quotient_up(task->bytes, GRAIN);
-    return task->source_step ? task->bytes : quotient_up(grains, (size_t)channels->n) * GRAIN;
+    return task->source_step ? task->bytes
+                             : weft_split_most(task->bytes, weft_split_grain(1), channels->n);
 }
 
 struct weft_ring_shape weft_ring_shape_of(const struct weft_gpu_channels *channels,

@@ -135,10 +135,8 @@ WEFT_DEVICE void push_tiles(struct ring *ring) {
         if (k >= AHEAD)
             weft_barrier_sync(KNOWN + k % AHEAD, meeting);
         WEFT_ROLLED
-        for (int distance = 1; distance < channels->n; distance++) {
-            int owner = channels->me + distance;
-            push_tile(ring, owner < channels->n ? owner : owner - channels->n, k);
-        }
+        for (int distance = 1; distance < channels->n; distance++)
+            push_tile(ring, weft_gpu_member_after(channels->me, channels->n, distance), k);
         weft_barrier_arrive(PUSHED + k % AHEAD, meeting);
     }
 }
@@ -185,7 +183,7 @@ WEFT_DEVICE void store_results(const struct ring &ring, size_t to, const number_
     bool spreads = ring.task->source_step == 0;
     WEFT_ROLLED
     for (int distance = spreads ? 1 : n; distance <= n; distance++) {
-        int member = me + distance < n ? me + distance : me + distance - n;
+        int member = weft_gpu_member_after(me, n, distance);
         char *dest = spreads ? weft_array_of(&ring.task->dests, member) : ring.task->dest;
         WEFT_UNROLL
         for (uint32_t i = 0; i < count; i++)

@@ -11,6 +11,7 @@
 #include "base/cuda.h"
 #include "transport/gpu_channel.h"
 #include "coll/number.h"
+#include "coll/split.h"
 
 enum { WEFT_RING_THREADS = 512 };
 
@@ -30,11 +31,9 @@ struct weft_ring_chunk {
 };
 WEFT_ADDR struct weft_ring_chunk weft_ring_chunk(const struct weft_gpu_collective *task, int n,
                                                  int owner) {
-    enum { GRAIN = 128 };
-    size_t grains = (task->bytes + GRAIN - 1) / GRAIN;
-    size_t begin = grains * (size_t)owner / (size_t)n * GRAIN;
-    size_t end = grains * ((size_t)owner + 1) / (size_t)n * GRAIN;
-    struct weft_ring_chunk chunk = {begin, begin, (end < task->bytes ? end : task->bytes) - begin};
+    size_t grain = weft_split_grain(1), begin = weft_split_begin(task->bytes, grain, owner, n);
+    size_t end = weft_split_begin(task->bytes, grain, owner + 1, n);
+    struct weft_ring_chunk chunk = {begin, begin, end - begin};
     if (task->source_step != 0) {
         chunk.from = (size_t)owner * task->source_step;
         chunk.to = 0;

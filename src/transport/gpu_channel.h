@@ -56,6 +56,13 @@ struct weft_gpu_channels {
     uint32_t blocks_max; /* of a kernel: all of them run at once, on every member's GPU */
 };
 
+/* The member so many places behind another, at most n. Who has something for all begins with the
+ * next one: so no two members write to the same one at a time. */
+WEFT_ADDR int weft_gpu_member_after(int member, int n, int distance) {
+    int after = member + distance;
+    return after < n ? after : after - n;
+}
+
 /* Words of a channel behind its head: those of member m are number m. */
 enum weft_gpu_channel_row {
     WEFT_GPU_CHANNEL_READY,
