@@ -180,7 +180,7 @@ $(CXX_TESTS): $(BUILD)/%: %.cc $(LIB)
 	$(call quiet,CXX,$<)$(CXX) $(ALL_CXXFLAGS) -Itests $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
 # Kernels of tests that run on real GPUs: the image lies beside the program.
-TEST_KERNELS := $(if $(NVCC),$(BUILD)/tests/gpu/stress.fatbin)
+TEST_KERNELS := $(if $(NVCC),$(patsubst %/kernels.cu,$(BUILD)/%.fatbin,$(wildcard tests/gpu/*/kernels.cu)))
 tests: $(if $(filter * gpu,$(TEST_ROOMS)),$(TEST_KERNELS))
 $(BUILD)/tests/gpu/%.fatbin: tests/gpu/%/kernels.cu
 	@mkdir -p $(@D)
