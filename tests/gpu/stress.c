@@ -11,8 +11,8 @@
  * and again; LEAST and MOST are bytes of the larger array, like 4 or 16K. torn:PACKETS and
  * torn8:PACKETS send packets of one lane and of eight. */
 #include <time.h>
-#include <unistd.h>
 #include "gpu/graph.h"
+#include "gpu/image.h"
 #include "gpu/on_stream.h"
 #include "gpu/own_memory.h"
 #include "gpu/stress/task.h"
@@ -42,38 +42,12 @@ static uint64_t batches, enqueued; /* batches drawn, calls of this PE in them */
 
 /* --- Kernels --------------------------------------------------------------------------------- */
 
-/* Of this program's own image, which lies beside it; the pretended driver has the kernels itself.
- */
-static const void *image(void) {
-    static char bytes[8 << 20];
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof ".fatbin");
-    memcpy(path + (length > 0 ? length : 0), ".fatbin", sizeof ".fatbin");
-    FILE *file = fopen(path, "rb");
-    if (!file && !gpu_is_pretended())
-        gpu_skip("the kernels of this test are not built: there is no nvcc");
-    if (file && fread(bytes, 1, sizeof bytes, file) == sizeof bytes)
-        exit(1);
-    return bytes;
-}
-
 static void find_kernels(void) {
-    weft_cu_module module;
-    gpu_enter();
-    GPU(cuModuleLoadData(&module, image()));
-    GPU(cuModuleGetFunction(&between, module, "stress_between"));
-    GPU(cuModuleGetFunction(&count, module, "stress_count"));
-    GPU(cuModuleGetFunction(&sender, module, "stress_send"));
-    GPU(cuModuleGetFunction(&receiver, module, "stress_receive"));
-    GPU(cuModuleGetFunction(&loader, module, "stress_load"));
-    gpu_leave();
-}
-
-static void launch(weft_cu_function function, unsigned blocks, unsigned threads,
-                   weft_cu_stream stream, void **arguments) {
-    gpu_enter();
-    GPU(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL));
-    gpu_leave();
+    between = image_kernel("stress_between");
+    count = image_kernel("stress_count");
+    sender = image_kernel("stress_send");
+    receiver = image_kernel("stress_receive");
+    loader = image_kernel("stress_load");
 }
 
 /* Zeros that are the program's own. */
@@ -211,7 +185,7 @@ static unsigned blocks_for(const struct stress_task *a, const struct stress_task
 
 static void launch_between(struct stress_task *before, struct stress_task *behind) {
     void *arguments[] = {before, behind, &counter, &found};
-    launch(between, blocks_for(before, behind), THREADS, gpu_stream, arguments);
+    image_launch(between, blocks_for(before, behind), THREADS, gpu_stream, arguments);
 }
 
 /* One kernel checks and fills: two calls in a row use different arrays, unless calls between them
@@ -243,7 +217,7 @@ static void enqueue_batch(void) {
     }
     enqueue_between(&before, &none);
     void *arguments[] = {&counter, &calls};
-    launch(count, 1, 32, gpu_stream, arguments);
+    image_launch(count, 1, 32, gpu_stream, arguments);
     batches++;
 }
 
@@ -407,9 +381,9 @@ static void send_packets(uint32_t rounds, int width, unsigned blocks, unsigned t
     void *loads[] = {&to, &packets.from, &quads, &packets.stop};
     void *sends[] = {&there, &packets.acknowledged, &rounds};
     void *receives[] = {&packets.ring, &back, &rounds, &width, &packets.torn};
-    launch(loader, blocks, threads, streams[0], loads);
-    launch(receiver, blocks, threads, streams[1], receives);
-    launch(sender, blocks, threads, streams[2], sends);
+    image_launch(loader, blocks, threads, streams[0], loads);
+    image_launch(receiver, blocks, threads, streams[1], receives);
+    image_launch(sender, blocks, threads, streams[2], sends);
     gpu_drain(streams[2]);
     gpu_drain(streams[1]);
     gpu_write(packets.stop, &end, sizeof end);
