@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checked mode of kernels. With WEFT_CHECK defined when a kernel is compiled (nvcc -DWEFT_CHECK),
+ * the functions of weft/device.cuh look at their arguments; the first error is one line, and the
+ * end of the job. A wait of WEFT_CHECK_SECONDS says what it waits for, and after as much time again
+ * it ends the job, because CUDA shows what a kernel prints when the kernel has ended.
+ *
+ * Without WEFT_CHECK the macros here are nothing. Included by the files that use them, behind
+ * team.cuh. */
+#ifndef WEFT_DEVICE_CHECK_CUH
+#define WEFT_DEVICE_CHECK_CUH
+
+#ifndef WEFT_CHECK
+
+#define WEFT_CHECK_TEAM(t)                     ((void)0)
+#define WEFT_CHECK_MEMBER(t, m)                ((void)0)
+#define WEFT_CHECK_OBJECT(t, p, bytes, m)      ((void)0)
+#define WEFT_CHECK_WORD(t, p, m)               ((void)0)
+#define WEFT_CHECK_OWN_WORD(t, p)              ((void)0)
+#define WEFT_CHECK_CHANNEL(t, channel)         ((void)0)
+#define WEFT_CHECK_UNIT(t, unit)               ((void)0)
+#define WEFT_CHECK_CONSTANT(t, c, least, most) ((void)0)
+#define WEFT_CHECK_BULK(p)                     ((void)0)
+#define WEFT_CHECK_BULK_BYTES(bytes)           ((void)0)
+#define WEFT_CHECK_WAIT(wait)                  ((void)0)
+#define WEFT_CHECK_TURN(wait, t, ...)          1
+
+#else
+
+#if !defined(__CUDACC__) && defined(__NVPTX__)
+#error "WEFT_CHECK prints: compile with nvcc, nvrtc or clang++ -x cuda, or leave it out"
+#endif
+
+/* How long a wait may take until it is worth a line. */
+#ifndef WEFT_CHECK_SECONDS
+#define WEFT_CHECK_SECONDS 10
+#endif
+
+#ifdef __CUDACC__
+#ifndef __CUDACC_RTC__
+#include <stdio.h>
+#endif
+#define WEFT_CHECK_STATIC     static __device__
+#define WEFT_CHECK_PRINT(...) printf(__VA_ARGS__)
+#else
+#include <stdio.h>
+#define WEFT_CHECK_STATIC     static
+#define WEFT_CHECK_PRINT(...) fprintf(stderr, __VA_ARGS__)
+#endif
+
+enum { WEFT_CHECK_LINES = 16, WEFT_CHECK_TURNS = 64, WEFT_CHECK_STATUS = 1 };
+
+WEFT_CHECK_STATIC uint32_t weft_check_failed; /* threads that have found an error */
+WEFT_CHECK_STATIC uint32_t weft_check_waited; /* lines about waits */
+
+WEFT_DEVICE void weft_abort(const weft_device_team *t, int status);
+
+/* Of the threads that find an error, mostly the same, the first one returns and speaks for all. */
+WEFT_DEVICE void weft_check_be_first(void) {
+    if (weft_atom_add_sys_u32(&weft_check_failed, 1) != 0)
+        for (;;)
+            weft_nanosleep(1000000);
+}
+
+/* The kernel ends, for it must not do what it was about to; and with it the job. */
+WEFT_DEVICE void weft_check_end(const weft_device_team *t) {
+    if (t)
+        weft_abort(t, WEFT_CHECK_STATUS);
+    weft_fence_sys();
+    weft_trap();
+}
+
+/* One printf a line, so that lines do not mix. */
+#define WEFT_CHECK_SAY(pe, function, format, ...)                                                  \
+    WEFT_CHECK_PRINT("weft: PE %d, block %u, thread %u: %s: " format "\n", pe, weft_block_index(), \
+                     weft_block_thread(), function, __VA_ARGS__)
+#define WEFT_CHECK_FAIL(t, pe, function, format, ...)      \
+    do {                                                   \
+        weft_check_be_first();                             \
+        WEFT_CHECK_SAY(pe, function, format, __VA_ARGS__); \
+        weft_check_end(t);                                 \
+    } while (0)
+
+/* --- Arguments ------------------------------------------------------------------------------- */
+
+WEFT_DEVICE void weft_check_team(const weft_device_team *t, const char *function) {
+    if (t->version != WEFT_DEVICE_VERSION)
+        WEFT_CHECK_FAIL(NULL, t->pe, function,
+                        "argument t is of version %u, and this kernel knows version %u: fill it by "
+                        "shmemx_device_team() of the Weft that the kernel is compiled with",
+                        t->version, (unsigned)WEFT_DEVICE_VERSION);
+}
+
+WEFT_DEVICE void weft_check_member(const weft_device_team *t, const char *function, int m) {
+    weft_check_team(t, function);
+    if (m < 0 || m >= t->n)
+        WEFT_CHECK_FAIL(t, t->pe, function,
+                        "argument m is %d, but the team has %d members: pass 0 to %d", m, t->n,
+                        t->n - 1);
+}
+
+WEFT_DEVICE void weft_check_object(const weft_device_team *t, const char *function,
+                                   const char *argument, const void *p, size_t bytes) {
+    uintptr_t offset = (uintptr_t)p - t->heap;
+    if (offset >= t->heap_bytes || bytes > t->heap_bytes - offset)
+        WEFT_CHECK_FAIL(t, t->pe, function,
+                        "argument %s is %p, and %llu bytes from there are not in this PE's device "
+                        "heap, %p to %p: pass this PE's own address of an object of shmemx_malloc"
+                        "(SHMEMX_SPACE_DEVICE, ...), and copy to other memory by weft_copy",
+                        argument, p, (unsigned long long)bytes, (const void *)t->heap,
+                        (const void *)(t->heap + t->heap_bytes));
+}
+
+WEFT_DEVICE void weft_check_aligned(const weft_device_team *t, const char *function,
+                                    const char *argument, const void *p, uint32_t alignment) {
+    if ((uintptr_t)p % alignment != 0)
+        WEFT_CHECK_FAIL(t, t ? t->pe : -1, function,
+                        "argument %s is %p, not aligned to %u bytes: a word or a bulk copy lies at "
+                        "a multiple of its alignment",
+                        argument, p, alignment);
+}
+
+WEFT_DEVICE void weft_check_channel(const weft_device_team *t, const char *function,
+                                    uint32_t channel) {
+    weft_check_team(t, function);
+    if (channel >= t->channels)
+        WEFT_CHECK_FAIL(t, t->pe, function,
+                        "argument channel is %u, but the handle has %u: pass a smaller one, or ask "
+                        "shmemx_device_team() for more",
+                        channel, t->channels);
+}
+
+WEFT_DEVICE void weft_check_unit(const weft_device_team *t, const char *function, uint32_t unit) {
+    if (unit >= t->slot_bytes / 16)
+        WEFT_CHECK_FAIL(
+            t, t->pe, function,
+            "argument unit is %u, but a slot of %u bytes has %u: pass a smaller one, or "
+            "ask shmemx_device_team() for larger slots",
+            unit, t->slot_bytes, t->slot_bytes / 16);
+}
+
+WEFT_DEVICE void weft_check_constant(const weft_device_team *t, const char *function,
+                                     const char *argument, int value, int least, int most) {
+    if (value < least || value > most)
+        WEFT_CHECK_FAIL(t, t->pe, function,
+                        "argument %s is %d: pass one of the constants of weft/device.cuh, %d to %d",
+                        argument, value, least, most);
+}
+
+WEFT_DEVICE void weft_check_bulk_bytes(const char *function, uint32_t bytes) {
+    if (bytes % 16 != 0)
+        WEFT_CHECK_FAIL(NULL, -1, function,
+                        "argument bytes is %u, not a multiple of 16: copy the rest by weft_copy",
+                        bytes);
+}
+
+/* --- Waits ------------------------------------------------------------------------------------ */
+
+/* One wait; zero at the start. */
+struct weft_check_wait {
+    uint32_t turns, said, over;
+    uint64_t began; /* ns; 0 before the first look at the clock */
+};
+
+/* A turn of a wait that has not ended: non-zero when it is worth a line. `over` is set when it has
+ * lasted twice as long as that, and then the job is, too. */
+WEFT_DEVICE int weft_check_turn(struct weft_check_wait *wait, const weft_device_team *t) {
+    const uint64_t limit = (uint64_t)(WEFT_CHECK_SECONDS * 1e9);
+    if (++wait->turns % WEFT_CHECK_TURNS != 0)
+        return 0;
+    uint64_t now = weft_globaltimer();
+    if (wait->began == 0)
+        wait->began = now;
+    if (now - wait->began >= 2 * limit) {
+        wait->over = 1;
+        weft_abort(t, WEFT_CHECK_STATUS);
+    }
+    if (now - wait->began < limit || wait->said)
+        return 0;
+    wait->said = 1;
+    return weft_atom_add_sys_u32(&weft_check_waited, 1) < WEFT_CHECK_LINES;
+}
+
+/* --- What the functions call ------------------------------------------------------------------ */
+
+/* The handle's version. */
+#define WEFT_CHECK_TEAM(t)      weft_check_team(t, __func__)
+/* `m` is a member. */
+#define WEFT_CHECK_MEMBER(t, m) weft_check_member(t, __func__, m)
+/* [p, p + bytes) lies in this PE's slice of the device heap, and `m` is a member. */
+#define WEFT_CHECK_OBJECT(t, p, bytes, m) \
+    (weft_check_member(t, __func__, m), weft_check_object(t, __func__, #p, p, bytes))
+/* The same of a word, which is aligned. */
+#define WEFT_CHECK_WORD(t, p, m)              \
+    (WEFT_CHECK_OBJECT(t, p, sizeof *(p), m), \
+     weft_check_aligned(t, __func__, #p, p, (uint32_t)sizeof *(p)))
+/* A word of this PE's, wherever it lies. */
+#define WEFT_CHECK_OWN_WORD(t, p) \
+    (weft_check_team(t, __func__), weft_check_aligned(t, __func__, #p, p, (uint32_t)sizeof *(p)))
+#define WEFT_CHECK_CHANNEL(t, channel)         weft_check_channel(t, __func__, channel)
+#define WEFT_CHECK_UNIT(t, unit)               weft_check_unit(t, __func__, unit)
+#define WEFT_CHECK_CONSTANT(t, c, least, most) weft_check_constant(t, __func__, #c, c, least, most)
+/* An end of a bulk copy, and its bytes; they know no team. */
+#define WEFT_CHECK_BULK(p)                     weft_check_aligned(NULL, __func__, #p, p, 16)
+#define WEFT_CHECK_BULK_BYTES(bytes)           weft_check_bulk_bytes(__func__, bytes)
+/* A wait's state, declared before its loop; and its turn, 0 when it is to end as if the job were
+ * over. The format and what follows it, as of printf, say for what: "member %d on channel %u". */
+#define WEFT_CHECK_WAIT(wait)                  struct weft_check_wait wait = {0, 0, 0, 0}
+#define WEFT_CHECK_TURN(wait, t, format, ...)                                      \
+    ((weft_check_turn(&(wait), t)                                                  \
+          ? (void)WEFT_CHECK_SAY((t)->pe, __func__, "has waited %g s for " format, \
+                                 (double)WEFT_CHECK_SECONDS, __VA_ARGS__)          \
+          : (void)0),                                                              \
+     !(wait).over)
+
+#endif
+
+#endif
