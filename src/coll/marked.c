@@ -51,18 +51,25 @@ static struct weft_marked_array chunks_of(const char *first, size_t bytes, uint3
     return array;
 }
 
+/* For the members, and for threads that have more units than one of each, or not. */
+static enum weft_gpu_kernel kernel_for(enum weft_number number, int n, bool several) {
+/* clang-format off */
+#define KERNELS_OF(name) {{WEFT_KERNEL_##name##_2x1, WEFT_KERNEL_##name##_2x4}, \
+                          {WEFT_KERNEL_##name##_4x1, WEFT_KERNEL_##name##_4x2}, \
+                          {WEFT_KERNEL_##name##_8x1, WEFT_KERNEL_##name##_8x1}}
+    /* clang-format on */
+    static const enum weft_gpu_kernel kernels[WEFT_NUMBERS][3][2] = {
+        [WEFT_NUMBER_FLOAT] = KERNELS_OF(weftk_marked_f32),
+        [WEFT_NUMBER_BF16] = KERNELS_OF(weftk_marked_bf16),
+        [WEFT_NUMBER_F16] = KERNELS_OF(weftk_marked_f16),
+    };
+#undef KERNELS_OF
+    return kernels[number][(n > 2) + (n > 4)][several];
+}
+
 /* `bytes`: of all blocks of the source. */
 static int launch(struct weft_marked_work *work, const struct weft_gpu_channels *channels,
                   const struct weft_gpu_collective *task, size_t bytes, weft_cu_stream stream) {
-    static const enum weft_gpu_kernel kernels[][3] = {
-        {WEFT_KERNEL_weftk_marked_f32_2, WEFT_KERNEL_weftk_marked_f32_4,
-         WEFT_KERNEL_weftk_marked_f32_8},
-        {WEFT_KERNEL_weftk_marked_bf16_2, WEFT_KERNEL_weftk_marked_bf16_4,
-         WEFT_KERNEL_weftk_marked_bf16_8},
-        {WEFT_KERNEL_weftk_marked_f16_2, WEFT_KERNEL_weftk_marked_f16_4,
-         WEFT_KERNEL_weftk_marked_f16_8},
-    };
-    int number = task->number == WEFT_NUMBER_FLOAT ? 0 : task->number == WEFT_NUMBER_BF16 ? 1 : 2;
     int me = channels->me, n = channels->n;
     work->epochs = (char *)&weft_gpu_channel_head(channels, me, 0)->epoch;
     work->epoch_step = (uint32_t)weft_gpu_channel_bytes(n);
@@ -71,10 +78,9 @@ static int launch(struct weft_marked_work *work, const struct weft_gpu_channels 
     work->slot_units = channels->slot_units;
     work->me = me, work->n = n, work->divisor = task->divisor;
     work->part = quotient_up(work->chunk, blocks_of(channels, bytes, work->chunk));
+    bool several = work->part > WEFT_GPU_CHANNEL_THREADS;
     void *arguments[] = {work, NULL};
-    return weft_gpu_launch(kernels[number][n <= 2   ? 0
-                                           : n <= 4 ? 1
-                                                    : 2],
+    return weft_gpu_launch(kernel_for((enum weft_number)task->number, n, several),
                            quotient_up(work->chunk, work->part),
                            weft_gpu_warps(work->part, WEFT_GPU_CHANNEL_THREADS), stream, arguments);
 }

