@@ -2,9 +2,11 @@
 /* Description: the pretended driver runs the blocks and threads of kernels that ask for it: each
  * has its number, a block's memory is its own, barriers hold all of a block, threads that poll let
  * others run, no more blocks are resident than the GPU has multiprocessors, stores come late if
- * that is wanted, and a trap of one thread ends them all. PEs: 1 */
+ * that is wanted, warps meet, bulk copies end no earlier than they have to, and a trap of one
+ * thread ends them all. PEs: 1 */
 #include "gpu.h"
 #include "own_memory.h"
+#include "driver/probe.h"
 #include <time.h>
 
 enum { SMS = 8, BLOCKS = 24, THREADS = 96, ALL = BLOCKS * THREADS, TRAPPED = 719 };
@@ -85,7 +87,7 @@ static void no_progress(void) {
 
 /* In memory of the host: what a GPU has stored into its own, its block sees behind a barrier. */
 static struct {
-    uint64_t words[64];
+    _Alignas(16) uint64_t words[64];
     _Alignas(16) uint32_t quad[4];
     uint32_t data[64], flag[2], missing, torn, next, stale[64];
 } host;
@@ -118,6 +120,50 @@ static void weak_memory(void) {
             EXPECT((stale > 0) == (weak && !ordered), "%u loads stale, weak %u ordered %u", stale,
                    weak, ordered);
             EXPECT((host.torn > 0) == weak, "%u quads torn, weak %u", host.torn, weak);
+        }
+    unsetenv("WEFT_FAKE_WEAK");
+}
+
+static void warps(void) {
+    tap_case("lanes of a warp meet, also of one that is not whole");
+    void *out = words;
+    zero();
+    launch("probe_warp", 2, THREADS - 8, (void *[]){&out});
+    gpu_drain(gpu_stream);
+    gpu_copy(found, words, sizeof found);
+    for (uint32_t i = 0; i < 2 * (THREADS - 8); i++) {
+        uint32_t id = i % (THREADS - 8);
+        uint32_t lanes = id / 32 == 2 ? 24 : 32, expected = id % 32 ? 2 * id - 1 : lanes;
+        EXPECT(found[i] == expected, "thread %u found %u, not %u", i, found[i], expected);
+    }
+}
+
+static void warp_messages(void) {
+    tap_case("what lanes store is behind the release of one of them, if they meet before");
+    setenv("WEFT_FAKE_WEAK", "1", 1);
+    for (uint32_t synced = 0; synced < 2; synced++) {
+        void *data = host.data, *flag = host.flag, *missing = &host.missing;
+        memset(&host, 0, sizeof host);
+        launch("probe_warp_message", 2, 32, (void *[]){&data, &flag, &synced, &missing});
+        gpu_drain(gpu_stream);
+        EXPECT((host.missing > 0) == !synced, "%u words missing, synced %u", host.missing, synced);
+    }
+    unsetenv("WEFT_FAKE_WEAK");
+}
+
+static void bulk_copies(void) {
+    tap_case("bulk copies are late, but for those who do all that they have to");
+    for (uint32_t weak = 0; weak < 2; weak++)
+        for (uint32_t without = PROBE_NOTHING; without < PROBE_KINDS; without++) {
+            void *data = host.words, *flag = host.flag, *missing = &host.missing;
+            setenv("WEFT_FAKE_WEAK", weak ? "1" : "0", 1);
+            memset(&host, 0, sizeof host);
+            launch("probe_bulk", 2, PROBE_TILE, (void *[]){&data, &flag, &without, &missing});
+            gpu_drain(gpu_stream);
+            bool lacks = weak && without != PROBE_NOTHING;
+            if (weak || without != PROBE_MBARRIER)
+                EXPECT((host.missing > 0) == lacks, "%u words missing, weak %u, without %u",
+                       host.missing, weak, without);
         }
     unsetenv("WEFT_FAKE_WEAK");
 }
@@ -161,6 +207,9 @@ int main(void) {
     resident();
     no_progress();
     weak_memory();
+    warps();
+    warp_messages();
+    bulk_copies();
     trap();
     return tap_finish();
 }

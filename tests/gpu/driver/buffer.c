@@ -12,7 +12,10 @@ static bool in_one_word(const char *at, const char *other) {
 }
 
 static bool sees(int thread, const struct buffer_store *store) {
-    return store->thread == thread || store->thread == BUFFER_ALL;
+    if (thread == BUFFER_PROXY)
+        return store->proxied;
+    return store->thread == thread || store->thread == BUFFER_ALL ||
+           store->thread == BUFFER_WARP(thread / BUFFER_LANES);
 }
 
 static void write_word(const struct buffer_store *store) {
@@ -85,16 +88,33 @@ void buffer_release(struct buffer *buffer, int thread, const char *at) {
     }
 }
 
+/* Whether a barrier makes it known to more threads. */
+static bool is_published(int thread, const struct buffer_store *store) {
+    if (thread == BUFFER_ALL)
+        return true;
+    if (thread >= 0)
+        return sees(thread, store);
+    return store->thread == thread ||
+           (store->thread >= 0 && BUFFER_WARP(store->thread / BUFFER_LANES) == thread);
+}
+
 void buffer_publish(struct buffer *buffer, int thread, bool (*is_own)(const void *at, int gpu),
                     int gpu) {
+    int to = thread >= 0 ? BUFFER_ALL : thread;
     for (unsigned i = 0; i < buffer->n; i++)
-        if (thread == BUFFER_ALL || buffer->stores[i].thread == thread)
-            buffer->stores[i].thread = BUFFER_ALL;
+        if (is_published(thread, &buffer->stores[i]) && buffer->stores[i].thread != BUFFER_ALL)
+            buffer->stores[i].thread = to;
     for (unsigned i = 0; i < buffer->n;)
-        if (buffer->stores[i].thread == BUFFER_ALL && is_own(buffer->stores[i].at, gpu))
+        if (buffer->stores[i].thread == to && is_own(buffer->stores[i].at, gpu))
             arrive(buffer, i);
         else
             i++;
+}
+
+void buffer_proxy(struct buffer *buffer, int thread) {
+    for (unsigned i = 0; i < buffer->n; i++)
+        if (sees(thread, &buffer->stores[i]))
+            buffer->stores[i].proxied = true;
 }
 
 void buffer_drain(struct buffer *buffer, size_t of) {

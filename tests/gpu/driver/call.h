@@ -10,7 +10,8 @@
  *   WEFT_FAKE_FENCED_WRITES=1  stream writes without a fence are refused
  *   WEFT_FAKE_DELAY_US=0       up to so much delay before a stream's operation, at random
  *   WEFT_FAKE_SEED=0           of these delays, and of the order of a kernel's threads
- *   WEFT_FAKE_WEAK=1           a kernel's stores arrive late (buffer.h), loads are early (cache.h)
+ *   WEFT_FAKE_WEAK=1           a kernel's stores arrive late (buffer.h), loads are early (cache.h),
+ *                              bulk copies take as long as they may (async.h)
  *   WEFT_FAKE_HANG_MS=0        a kernel traps whose threads have all polled for so long (0: never)
  *   WEFT_FAKE_SMS=132          multiprocessors of each, and resident blocks of its kernels
  *   WEFT_FAKE_TRAPS=FILE       gets a line for each trap of a kernel: the GPU, and when, in ns of
@@ -18,8 +19,9 @@
  *
  * Files, upwards: error, link, call (this), gpu (devices, contexts), guard (who may touch GPU
  * memory), host (registration), memory, space (addresses), work, stream, graph, capture; and what
- * streams do: event, copy, word, function, fibre (stacks), buffer (stores), cache (loads), grid (a
- * kernel's threads), module (kernels, with kernel.h and device.h).
+ * streams do: event, copy, word, function, fibre (stacks), buffer (stores), cache (loads), bulk_add
+ * (sums), async (bulk copies), thread (what a kernel's threads call), grid (which of them runs),
+ * module (kernels, with kernel.h and device.h).
  *
  * Every call is one expression under one lock: CALL(NEED, expression). */
 #ifndef TESTS_GPU_DRIVER_CALL_H

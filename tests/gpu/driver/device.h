@@ -7,13 +7,14 @@
  *     #define WEFT_KERNEL_THREADS
  *
  * anywhere at its top level: a launch then runs all of its blocks and threads, as fibres of one
- * thread of the host (grid.h). Threads switch in weft_block_sync and weft_spin_yield (weft_spin
- * calls it), so a loop that polls has to call one of them. Memory of a block is declared
+ * thread of the host (grid.h). Threads switch where a block or a warp meets and in weft_spin_yield
+ * (weft_spin calls it), so a loop that polls has to call one of them. Memory of a block is declared
  * by WEFT_SHARED(type, name, count). The kernels of other files run as one thread of one block,
  * whatever the launch says, which is faster. */
 #ifndef TESTS_GPU_DRIVER_DEVICE_H
 #define TESTS_GPU_DRIVER_DEVICE_H
 
+#include "bulk.h"
 #include "module.h"
 #include <cstdlib>
 #include <time.h>
@@ -51,6 +52,31 @@ static inline void __syncthreads() {
 }
 static inline int __syncthreads_or(int mine) {
     return kernel_block_sync(mine != 0);
+}
+
+/* Of whole warps: their lanes that have not ended. */
+#define warpSize 32
+static inline unsigned kernel_lane() {
+    return kernel_place->thread.x % warpSize;
+}
+static inline void __syncwarp() {
+    uint32_t lanes;
+    kernel_warp_meet(0, &lanes);
+}
+static inline unsigned __ballot_sync(unsigned, int mine) {
+    uint32_t lanes, ballot = 0;
+    const uint64_t *given = kernel_warp_meet(mine != 0, &lanes);
+    for (unsigned lane = 0; lane < warpSize; lane++)
+        if (lanes >> lane & 1 && given[lane])
+            ballot |= 1u << lane;
+    return ballot;
+}
+static inline int __any_sync(unsigned mask, int mine) {
+    return __ballot_sync(mask, mine) != 0;
+}
+template <class T> static inline T __shfl_sync(unsigned, T mine, int lane) {
+    uint32_t lanes;
+    return (T)kernel_warp_meet((uint64_t)mine, &lanes)[lane % warpSize];
 }
 
 /* Memory, which WEFT_FAKE_WEAK=1 makes weak. An access is of 1, 2, 4 or 8 bytes, or of two times 8,

@@ -1,93 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "grid.h"
-#include "buffer.h"
-#include "cache.h"
-#include "fibre.h"
+#include "block.h"
 #include "gpu.h"
-#include "space.h"
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* Turns of all threads without any progress before the host thread sleeps between them. With weak
- * memory: one access in so many lets another thread run first, and one in so many, or a turn, lets
- * one store in so many arrive. */
-enum {
-    SHARED_ALIGNMENT = 16,
-    EAGER_TURNS = 64,
-    NAP_NS = 50000,
-    PREEMPT_IN = 8,
-    DRAIN_IN = 16,
-    ARRIVE_IN = 4
-};
+/* Turns of all threads without any progress before the host thread sleeps between them. */
+enum { EAGER_TURNS = 64, NAP_NS = 50000 };
 
-struct shared {
-    const void *site; /* where it is declared */
-    void *memory;
-    struct shared *next;
-};
-
-enum { BARRIERS = 16 };
-
-struct block {
-    struct grid *grid;
-    unsigned alive, arrived; /* threads: not ended, and of them at the barrier */
-    struct shared *shared;
-    struct thread *threads;
-    uint32_t any; /* of the barrier that is open, and of the next one */
-    uint32_t next_any;
-    struct {
-        unsigned arrived, turn; /* turns: how often all have come */
-        uint64_t acquired;      /* by those that have come */
-    } barriers[BARRIERS];
-    struct buffer buffer;
-    struct cache cache;
-};
-
-struct thread {
-    struct kernel_place place; /* first: what kernel_place points to */
-    struct fibre fibre;
-    struct block *block;
-    uint64_t acquired;                             /* as the block's cache has it */
-    enum { RUNS, POLLS, AT_BARRIER, ENDED } state; /* RUNS: another one was to have its turn */
-};
-
-struct grid {
-    const struct kernel *kernel;
-    const void *packed;
-    int gpu;
-    unsigned nblocks, nthreads; /* of the launch, and of a block */
-    unsigned begun, resident;   /* blocks */
-    struct block **blocks;      /* NULL: has ended */
-    struct thread **runnable;
-    size_t nrunnable;
-    uint64_t random;
-    size_t polls, turns; /* of this turn; turns since somebody has last got ahead */
-    struct timespec idle_since;
-    bool trapped, weak;
-};
-
-static const struct kernel_place alone = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}};
-__thread const struct kernel_place *kernel_place = &alone;
-__thread bool kernel_is_weak;
 static unsigned resident[GPUS_MAX]; /* blocks of each GPU, by all streams */
-
-static struct thread *self(void) {
-    return kernel_place == &alone ? NULL : (struct thread *)(uintptr_t)kernel_place;
-}
 
 /* --- Blocks --------------------------------------------------------------------------------------
  */
-
-static void run_thread(void *argument) {
-    struct thread *thread = argument;
-    const struct grid *grid = thread->block->grid;
-    grid->kernel->run(grid->packed);
-    thread->state = ENDED;
-    fibre_leave(&thread->fibre, true);
-}
 
 static unsigned sms(void) {
     return (unsigned)call_setting("WEFT_FAKE_SMS", GPU_SMS);
@@ -105,11 +32,13 @@ static void begin_block(struct grid *grid) {
     *block = (struct block){.grid = grid, .alive = grid->nthreads};
     block->buffer.random = &grid->random;
     block->threads = calloc(grid->nthreads, sizeof *block->threads);
+    block->warps = calloc((grid->nthreads + LANES - 1) / LANES, sizeof *block->warps);
     for (unsigned i = 0; i < grid->nthreads; i++) {
         struct thread *thread = &block->threads[i];
         thread->place = (struct kernel_place){
             {i, 0, 0}, {grid->begun, 0, 0}, {grid->nthreads, 1, 1}, {grid->nblocks, 1, 1}};
         thread->block = block;
+        thread_warp(thread)->alive++;
         grid->runnable[grid->nrunnable++] = thread;
     }
     grid->blocks[grid->begun++] = block;
@@ -121,21 +50,30 @@ static void end_block(struct block *block) {
     for (struct shared *shared = block->shared; shared; shared = next) {
         next = shared->next;
         free(shared->memory);
+        free(shared->behind);
         free(shared);
     }
+    async_end(block);
     struct grid *grid = block->grid;
     grid->blocks[block->threads[0].place.block.x] = NULL;
     grid->resident--;
     __atomic_fetch_sub(&resident[grid->gpu], 1, __ATOMIC_ACQ_REL);
     free(block->threads);
+    free(block->warps);
     free(block);
 }
 
-static bool is_own(const void *at, int gpu) {
-    pthread_mutex_lock(&driver_lock);
-    int owner = space_owner((uintptr_t)at);
-    pthread_mutex_unlock(&driver_lock);
-    return owner == gpu;
+/* Those that wait there go on, and know what any of all has got to know. */
+static void let_run(struct grid *grid, struct thread *threads, unsigned count, int state) {
+    struct view all = {0, 0};
+    for (unsigned i = 0; i < count; i++)
+        view_join(&all, &threads[i].view);
+    for (unsigned i = 0; i < count; i++)
+        if ((int)threads[i].state == state) {
+            threads[i].state = RUNS;
+            view_join(&threads[i].view, &all);
+            grid->runnable[grid->nrunnable++] = &threads[i];
+        }
 }
 
 /* A thread that has ended is not waited for. */
@@ -146,40 +84,59 @@ static void open_barrier(struct block *block) {
     block->arrived = 0;
     block->any = block->next_any;
     block->next_any = 0;
-    buffer_publish(&block->buffer, BUFFER_ALL, is_own, grid->gpu);
-    uint64_t acquired = 0;
-    for (unsigned i = 0; i < grid->nthreads; i++)
-        if (block->threads[i].acquired > acquired)
-            acquired = block->threads[i].acquired;
-    for (unsigned i = 0; i < grid->nthreads; i++)
-        if (block->threads[i].state == AT_BARRIER) {
-            block->threads[i].state = RUNS;
-            block->threads[i].acquired = acquired;
-            grid->runnable[grid->nrunnable++] = &block->threads[i];
-        }
+    buffer_publish(&block->buffer, BUFFER_ALL, block_owns, grid->gpu);
+    let_run(grid, block->threads, grid->nthreads, AT_BARRIER);
+}
+
+static void open_warp(struct thread *lane) {
+    struct block *block = lane->block;
+    struct warp *warp = thread_warp(lane);
+    if (warp->alive == 0 || warp->arrived < warp->alive)
+        return;
+    unsigned first = lane->place.thread.x / LANES * LANES, left = block->grid->nthreads - first;
+    warp->arrived = 0;
+    warp->turn++;
+    warp->lanes[warp->turn % 2] = 0;
+    buffer_publish(&block->buffer, BUFFER_WARP(first / LANES), block_owns, block->grid->gpu);
+    let_run(block->grid, &block->threads[first], left < LANES ? left : LANES, AT_WARP);
 }
 
 /* --- The scheduler -------------------------------------------------------------------------------
  */
 
+static void run_thread(void *argument) {
+    struct thread *thread = argument;
+    const struct grid *grid = thread->block->grid;
+    grid->kernel->run(grid->packed);
+    thread->state = ENDED;
+    fibre_leave(&thread->fibre, true);
+}
+
 static void run_on(struct thread *thread) {
     if (!thread->fibre.stack)
         fibre_begin(&thread->fibre, run_thread, thread);
     thread->state = RUNS;
-    kernel_place = &thread->place;
-    kernel_is_weak = thread->block->grid->weak;
+    thread_set(thread);
     fibre_enter(&thread->fibre);
-    kernel_place = &alone;
-    kernel_is_weak = false;
+    thread_set(NULL);
 }
 
-/* A block whose stores have not arrived goes on without threads. */
+/* A block goes on without threads as long as some of its stores are under way. */
+static bool is_through(const struct block *block) {
+    return block->alive == 0 && block->buffer.n == 0 && block->async.n == 0;
+}
+
 static void end_thread(struct thread *thread) {
     struct block *block = thread->block;
     fibre_drop(&thread->fibre);
-    if (--block->alive > 0)
+    thread_warp(thread)->alive--;
+    if (--block->alive > 0) {
+        open_warp(thread);
         open_barrier(block);
-    else if (block->buffer.n == 0)
+        return;
+    }
+    async_end_threads(block);
+    if (is_through(block))
         end_block(block);
 }
 
@@ -195,6 +152,8 @@ static void step(struct grid *grid) {
     grid->runnable[i] = grid->runnable[--grid->nrunnable];
     if (thread->state == ENDED)
         end_thread(thread);
+    else if (thread->state == AT_WARP)
+        open_warp(thread);
     else
         open_barrier(thread->block);
 }
@@ -202,10 +161,11 @@ static void step(struct grid *grid) {
 static void let_arrive(struct grid *grid) {
     for (unsigned b = 0; b < grid->begun; b++) {
         struct block *block = grid->blocks[b];
-        if (!block || block->buffer.n == 0)
+        if (!block)
             continue;
         buffer_drain(&block->buffer, ARRIVE_IN);
-        if (block->alive == 0 && block->buffer.n == 0)
+        async_drain(block, ARRIVE_IN);
+        if (is_through(block))
             end_block(block);
     }
 }
@@ -278,138 +238,4 @@ bool grid_run(const struct kernel *kernel, const void *packed, int gpu, unsigned
     free(grid.runnable);
     free(grid.blocks);
     return !grid.trapped;
-}
-
-/* --- What threads call ---------------------------------------------------------------------------
- */
-
-bool kernel_block_sync(bool mine) {
-    struct thread *thread = self();
-    if (!thread)
-        return mine;
-    thread->state = AT_BARRIER;
-    thread->block->arrived++;
-    thread->block->next_any |= mine;
-    fibre_leave(&thread->fibre, false);
-    return thread->block->any;
-}
-
-void kernel_barrier(unsigned barrier, unsigned threads, bool waits) {
-    struct thread *thread = self();
-    struct block *block = thread->block;
-    unsigned turn = block->barriers[barrier].turn;
-    uint64_t *acquired = &block->barriers[barrier].acquired;
-    buffer_publish(&block->buffer, (int)thread->place.thread.x, is_own, block->grid->gpu);
-    if (thread->acquired > *acquired)
-        *acquired = thread->acquired;
-    if (++block->barriers[barrier].arrived == threads) {
-        block->barriers[barrier].arrived = 0;
-        block->barriers[barrier].turn++;
-        block->grid->turns = 0;
-    }
-    while (waits && block->barriers[barrier].turn == turn)
-        kernel_yield();
-    if (waits && thread->acquired < *acquired)
-        thread->acquired = *acquired;
-}
-
-void kernel_yield(void) {
-    struct thread *thread = self();
-    if (!thread) {
-        sched_yield();
-        return;
-    }
-    thread->state = POLLS;
-    fibre_leave(&thread->fibre, false);
-}
-
-/* It begins with bytes that nobody wrote, as a GPU's does. */
-void *kernel_shared(void *site, size_t bytes) {
-    struct thread *thread = self();
-    if (!thread)
-        return site;
-    struct shared *shared = thread->block->shared;
-    while (shared && shared->site != site)
-        shared = shared->next;
-    if (shared)
-        return shared->memory;
-    shared = malloc(sizeof *shared);
-    *shared = (struct shared){site, NULL, thread->block->shared};
-    size_t whole = (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT;
-    shared->memory = aligned_alloc(SHARED_ALIGNMENT, whole);
-    memset(shared->memory, 0xa5, whole);
-    thread->block->shared = shared;
-    return shared->memory;
-}
-
-/* --- Weak memory ---------------------------------------------------------------------------------
- */
-
-/* Anything may happen before an access. */
-static struct thread *before_access(void) {
-    struct thread *thread = self();
-    struct grid *grid = thread->block->grid;
-    if (buffer_draw(&grid->random, DRAIN_IN) == 0)
-        buffer_drain(&thread->block->buffer, ARRIVE_IN);
-    if (buffer_draw(&grid->random, PREEMPT_IN) == 0)
-        fibre_leave(&thread->fibre, false);
-    return thread;
-}
-
-static bool releases(int order) {
-    return order != KERNEL_WEAK && order != __ATOMIC_RELAXED && order != __ATOMIC_ACQUIRE;
-}
-
-static bool acquires(int order) {
-    return order != KERNEL_WEAK && order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE;
-}
-
-uint64_t kernel_load(const void *at, unsigned bytes, int order) {
-    struct thread *thread = before_access();
-    struct block *block = thread->block;
-    uint64_t value;
-    if (order == KERNEL_WEAK && cache_find(&block->cache, at, bytes, thread->acquired, &value))
-        return value;
-    value = buffer_load(&block->buffer, at, bytes, (int)thread->place.thread.x);
-    if (order == KERNEL_WEAK)
-        cache_keep(&block->cache, at, bytes, value);
-    else
-        cache_forget(&block->cache, at);
-    if (acquires(order))
-        thread->acquired = cache_acquire(&block->cache);
-    return value;
-}
-
-void kernel_store(void *at, uint64_t value, unsigned bytes, int order) {
-    struct thread *thread = before_access();
-    struct block *block = thread->block;
-    int number = (int)thread->place.thread.x;
-    block->grid->polls = block->grid->turns = 0;
-    if (releases(order))
-        buffer_release(&block->buffer, number, NULL);
-    cache_forget(&block->cache, at);
-    buffer_add(&block->buffer, (struct buffer_store){at, value, bytes, number});
-}
-
-void kernel_order(const void *word, int order) {
-    struct thread *thread = before_access();
-    struct block *block = thread->block;
-    if (releases(order) || word)
-        buffer_release(&block->buffer, (int)thread->place.thread.x, releases(order) ? NULL : word);
-    if (word)
-        cache_forget(&block->cache, word);
-    if (acquires(order))
-        thread->acquired = cache_acquire(&block->cache);
-}
-
-/* --- The end -------------------------------------------------------------------------------------
- */
-
-void grid_trap(void) {
-    struct thread *thread = self();
-    if (!thread)
-        return;
-    thread->block->grid->trapped = true;
-    thread->state = ENDED;
-    fibre_leave(&thread->fibre, true);
 }

@@ -42,6 +42,10 @@ bool kernel_block_sync(bool mine);
 void kernel_barrier(unsigned barrier, unsigned threads, bool waits);
 void kernel_yield(void);
 
+/* Waits until all lanes of the warp that have not ended are here; what they have given, by lane,
+ * and a bit for each that has come. It stands until the thread's next meeting. */
+const uint64_t *kernel_warp_meet(uint64_t mine, uint32_t *lanes);
+
 /* Set while a thread runs whose stores may be late (buffer.h) and loads early (cache.h): then it
  * has its memory by these. `order`: as C++ has it, __ATOMIC_*, or KERNEL_WEAK; kernel_order is a
  * fence, or what comes before an atomic on `word`. */
@@ -50,6 +54,31 @@ enum { KERNEL_WEAK = -1 };
 uint64_t kernel_load(const void *at, unsigned bytes, int order);
 void kernel_store(void *at, uint64_t value, unsigned bytes, int order);
 void kernel_order(const void *word, int order);
+
+/* Bulk copies, as their instructions are: addresses and sizes are multiples of 16, `shared` lies in
+ * the block's own memory, and a commit and a wait are of what this thread has begun (async.h). */
+enum kernel_bulk {
+    KERNEL_BULK_PUT,
+    KERNEL_BULK_ADD_F32,
+    KERNEL_BULK_ADD_F16,
+    KERNEL_BULK_ADD_BF16,
+    KERNEL_BULK_ADD_U32,
+    KERNEL_BULK_ADD_U64
+};
+void kernel_bulk_load(void *shared, const void *from, unsigned bytes, uint64_t *mbarrier);
+void kernel_bulk_store(enum kernel_bulk kind, void *to, const void *shared, unsigned bytes);
+void kernel_bulk_commit(void);
+void kernel_bulk_wait(bool read);
+
+/* fence.proxy.async: between what threads and what bulk copies see, of shared memory alone or of
+ * global memory alone. */
+void kernel_fence_async(bool shared);
+
+/* An mbarrier in the block's own memory. One arrives with the bytes that are to be loaded, too; a
+ * test is true when the phase of that parity is over. */
+void kernel_mbarrier_init(uint64_t *mbarrier, unsigned count);
+void kernel_mbarrier_expect(uint64_t *mbarrier, unsigned bytes);
+bool kernel_mbarrier_test(const uint64_t *mbarrier, unsigned parity);
 
 /* The block's own memory, of what is declared at `site`. */
 void *kernel_shared(void *site, size_t bytes);

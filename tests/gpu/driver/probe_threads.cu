@@ -2,6 +2,7 @@
 /* Kernels whose threads wait for each other, for the test of the pretended driver itself. */
 #define WEFT_KERNEL_THREADS
 #include "base/gpu.cuh"
+#include "probe.h"
 
 /* Each thread writes what its right neighbour in the block has put into the block's own memory. */
 extern "C" __global__ void probe_shift(uint32_t *out) {
@@ -80,6 +81,106 @@ extern "C" __global__ void probe_stale(uint64_t *data, uint32_t *flag, uint32_t 
                 weft_atom_add_sys(&stale[me], 1u);
         }
     }
+}
+
+/* Each lane's value plus its neighbour's on the left, and how many lanes there are. */
+extern "C" __global__ void probe_warp(uint32_t *out) {
+    uint32_t me = weft_block_thread();
+    uint32_t left = __shfl_sync(~0u, me, (int)(kernel_lane() + warpSize - 1));
+    uint32_t lanes = (uint32_t)__builtin_popcount(__ballot_sync(~0u, 1));
+    out[weft_thread_index()] = kernel_lane() == 0 ? lanes : me + left;
+}
+
+/* As probe_message, by warps: the lanes of one store a word each, the first lane then the flag. */
+extern "C" __global__ void probe_warp_message(uint32_t *data, uint32_t *flag, uint32_t synced,
+                                              uint32_t *missing) {
+    uint32_t me = weft_block_thread();
+    for (uint32_t round = 1; round <= 50; round++) {
+        if (weft_block_index() == 0) {
+            weft_st_relaxed_sys(&data[me], round);
+            if (synced)
+                __syncwarp();
+            if (me == 0)
+                weft_st_release_sys(flag, round);
+        } else {
+            while (me == 0 && weft_ld_acquire_sys(flag) < round)
+                weft_spin_yield();
+            __syncwarp();
+            if (weft_ld_relaxed_sys(&data[me]) < round)
+                weft_atom_add_sys(missing, 1u);
+        }
+        __syncwarp();
+        if (me == 0 && weft_block_index() == 1)
+            weft_st_release_sys(flag + 1, round);
+        while (me == 0 && weft_ld_acquire_sys(flag + 1) < round)
+            weft_spin_yield();
+        __syncwarp();
+    }
+}
+
+/* --- Bulk copies ----------------------------------------------------------------------------- */
+
+/* Threads make a tile, one puts it and tells. */
+WEFT_DEVICE void bulk_send(uint64_t *data, uint32_t *flag, uint32_t round, uint32_t without) {
+    WEFT_SHARED(uint64_t, tile, PROBE_TILE);
+    uint32_t me = weft_block_thread();
+    tile[me] = round * 1000 + me;
+    if (without != PROBE_FENCE_SHARED)
+        weft_fence_async_shared();
+    weft_block_sync();
+    if (me == 0) {
+        weft_bulk_put(data, tile, sizeof(uint64_t) * PROBE_TILE);
+        if (without != PROBE_COMMIT)
+            weft_bulk_commit();
+        if (without == PROBE_WAIT)
+            weft_bulk_wait_read();
+        else
+            weft_bulk_wait();
+        weft_st_release_sys(flag, round);
+    }
+    weft_block_sync();
+    tile[me] = 0;
+    while (me == 0 && weft_ld_acquire_sys(flag + 1) < round)
+        weft_spin_yield();
+    weft_block_sync();
+}
+
+/* One thread loads the tile, all look at it. */
+WEFT_DEVICE void bulk_receive(const uint64_t *data, uint32_t *flag, uint32_t round,
+                              uint32_t without, uint64_t *mbarrier, uint32_t *missing) {
+    WEFT_SHARED(uint64_t, tile, PROBE_TILE);
+    uint32_t me = weft_block_thread();
+    if (me == 0) {
+        while (weft_ld_acquire_sys(flag) < round)
+            weft_spin_yield();
+        if (without != PROBE_FENCE)
+            weft_fence_async();
+        weft_mbarrier_expect(mbarrier, sizeof(uint64_t) * PROBE_TILE);
+        weft_bulk_load(tile, data, sizeof(uint64_t) * PROBE_TILE, mbarrier);
+    }
+    uint64_t early = tile[me];
+    while (!weft_mbarrier_test(mbarrier, (round - 1) & 1))
+        weft_spin_yield();
+    if ((without == PROBE_MBARRIER ? early : tile[me]) != round * 1000 + me)
+        weft_atom_add_sys(missing, 1u);
+    weft_block_sync();
+    if (me == 0)
+        weft_st_release_sys(flag + 1, round);
+}
+
+/* How many words of a tile that a bulk copy has put, and another one loaded, are not there, with
+ * one thing left out (enum probe_without). */
+extern "C" __global__ void probe_bulk(uint64_t *data, uint32_t *flag, uint32_t without,
+                                      uint32_t *missing) {
+    WEFT_SHARED(uint64_t, mbarrier, 1);
+    if (weft_block_thread() == 0)
+        weft_mbarrier_init(mbarrier, 1);
+    weft_block_sync();
+    for (uint32_t round = 1; round <= 20; round++)
+        if (weft_block_index() == 0)
+            bulk_send(data, flag, round, without);
+        else
+            bulk_receive(data, flag, round, without, mbarrier, missing);
 }
 
 /* Two halves of a quad that do not belong together. */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bulk copies between a block's shared memory and global memory, which the asynchronous proxy makes
+ * while threads go on. With weak memory (WEFT_FAKE_WEAK) each is as late as it may be:
+ *
+ *   a load   reads global memory, writes and counts at its mbarrier at any time; threads find it
+ *            behind a wait for that. It may find what a load before it has found, unless
+ *            fence.proxy.async stands between an acquire and it.
+ *   a store  reads shared memory until bulk_wait_read, and writes until bulk_wait; without these at
+ *            any time, also behind what the thread signals, and behind the end of the block, which
+ *            takes the shared memory with it.
+ *
+ * The proxy has shared memory of its own: what threads have written there it reads behind a fence
+ * (kernel_fence_async). Without weak memory copies are made at once. */
+#ifndef TESTS_GPU_DRIVER_ASYNC_H
+#define TESTS_GPU_DRIVER_ASYNC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct block;
+enum { ASYNC_FRESH_MAX = 16 };
+
+/* Of a block; zero at the start. */
+struct async {
+    struct async_copy **copies; /* under way */
+    unsigned n, room;
+    struct async_word *seen;                /* what loads have found; NULL: nothing */
+    const uint64_t *fresh[ASYNC_FRESH_MAX]; /* mbarriers that the proxy does not know yet */
+    unsigned nfresh;
+};
+
+/* One copy in `of` gets on, at random. */
+void async_drain(struct block *block, size_t of);
+
+/* The block has no thread any more: its shared memory is gone. */
+void async_end_threads(struct block *block);
+
+/* Frees everything. */
+void async_end(struct block *block);
+
+/* The block has stored there: loads do not find what was there before. */
+void async_forget(struct async *async, const char *at);
+
+#endif

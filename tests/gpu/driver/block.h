@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A launch under way: its grid, blocks, warps and threads, as the scheduler (grid.c), what threads
+ * call (thread.c) and bulk copies (async.c) share them. One thread of the host runs them all, so
+ * nothing here is locked. */
+#ifndef TESTS_GPU_DRIVER_BLOCK_H
+#define TESTS_GPU_DRIVER_BLOCK_H
+
+#include "async.h"
+#include "buffer.h"
+#include "cache.h"
+#include "fibre.h"
+#include "module.h"
+
+enum { BARRIERS = 16, SHARED_ALIGNMENT = 16, LANES = 32 };
+
+/* With weak memory: one access in so many lets another thread run first, and one in so many, or a
+ * turn, lets one store in so many arrive. */
+enum { PREEMPT_IN = 8, DRAIN_IN = 16, ARRIVE_IN = 4 };
+
+struct shared {
+    const void *site; /* where it is declared */
+    char *memory;
+    char *behind; /* as the asynchronous proxy has it, with weak memory; or NULL */
+    size_t bytes;
+    struct shared *next;
+};
+
+/* What lanes give each other. They write for one meeting while some still read the one before. */
+struct warp {
+    unsigned alive, arrived, turn;
+    uint64_t given[2][LANES];
+    uint32_t lanes[2]; /* who has come */
+};
+
+/* How far a thread has got to know what others have stored: when it has last acquired, as the
+ * block's cache has it, and what the asynchronous proxy has been told of that. */
+struct view {
+    uint64_t acquired, proxied;
+};
+
+struct block {
+    struct grid *grid;
+    unsigned alive, arrived; /* threads: not ended, and of them at the barrier */
+    struct shared *shared;
+    struct thread *threads;
+    struct warp *warps;
+    uint32_t any; /* of the barrier that is open, and of the next one */
+    uint32_t next_any;
+    struct {
+        unsigned arrived, turn; /* turns: how often all have come */
+        struct view view;       /* of those that have come */
+    } barriers[BARRIERS];
+    struct buffer buffer;
+    struct cache cache;
+    struct async async;
+};
+
+struct thread {
+    struct kernel_place place; /* first: what kernel_place points to */
+    struct fibre fibre;
+    struct block *block;
+    struct view view;
+    enum { RUNS, POLLS, AT_BARRIER, AT_WARP, ENDED } state; /* RUNS: another was to have its turn */
+};
+
+struct grid {
+    const struct kernel *kernel;
+    const void *packed;
+    int gpu;
+    unsigned nblocks, nthreads; /* of the launch, and of a block */
+    unsigned begun, resident;   /* blocks */
+    struct block **blocks;      /* NULL: has ended */
+    struct thread **runnable;
+    size_t nrunnable;
+    uint64_t random;
+    size_t polls, turns; /* of this turn; turns since somebody has last got ahead */
+    struct timespec idle_since;
+    bool trapped, weak;
+};
+
+/* The thread of a grid that runs; NULL elsewhere. */
+struct thread *thread_self(void);
+
+/* Sets kernel_place: to no thread, if NULL. */
+void thread_set(struct thread *thread);
+
+static inline int thread_number(const struct thread *thread) {
+    return (int)thread->place.thread.x;
+}
+
+static inline struct warp *thread_warp(const struct thread *thread) {
+    return &thread->block->warps[thread->place.thread.x / LANES];
+}
+
+/* The one sees all that the other has seen. */
+void view_join(struct view *view, const struct view *other);
+
+/* Anything may happen before an access to memory. */
+void thread_before_access(struct thread *thread);
+
+/* Whether the memory is this GPU's own. */
+bool block_owns(const void *at, int gpu);
+
+/* A line on stderr, for a kernel that does what a GPU would not bear; then a trap. */
+__attribute__((noreturn, format(printf, 1, 2))) void thread_fault(const char *format, ...);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What threads of a grid call: barriers, warps, shared memory, and memory that may be weak. */
+#include "block.h"
+#include "call.h"
+#include "grid.h"
+#include "space.h"
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct kernel_place alone = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1}};
+__thread const struct kernel_place *kernel_place = &alone;
+__thread bool kernel_is_weak;
+
+struct thread *thread_self(void) {
+    return kernel_place == &alone ? NULL : (struct thread *)(uintptr_t)kernel_place;
+}
+
+void thread_set(struct thread *thread) {
+    kernel_place = thread ? &thread->place : &alone;
+    kernel_is_weak = thread && thread->block->grid->weak;
+}
+
+void view_join(struct view *view, const struct view *other) {
+    if (view->acquired < other->acquired)
+        view->acquired = other->acquired;
+    if (view->proxied < other->proxied)
+        view->proxied = other->proxied;
+}
+
+bool block_owns(const void *at, int gpu) {
+    pthread_mutex_lock(&driver_lock);
+    int owner = space_owner((uintptr_t)at);
+    pthread_mutex_unlock(&driver_lock);
+    return owner == gpu;
+}
+
+void thread_fault(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "pretended GPU: %s: ",
+            thread_self() ? thread_self()->block->grid->kernel->name : "a kernel");
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    kernel_trap();
+}
+
+/* --- Barriers, warps, shared memory --------------------------------------------------------------
+ */
+
+bool kernel_block_sync(bool mine) {
+    struct thread *thread = thread_self();
+    if (!thread)
+        return mine;
+    thread->state = AT_BARRIER;
+    thread->block->arrived++;
+    thread->block->next_any |= mine;
+    fibre_leave(&thread->fibre, false);
+    return thread->block->any;
+}
+
+void kernel_barrier(unsigned barrier, unsigned threads, bool waits) {
+    struct thread *thread = thread_self();
+    struct block *block = thread->block;
+    unsigned turn = block->barriers[barrier].turn;
+    struct view *view = &block->barriers[barrier].view;
+    buffer_publish(&block->buffer, thread_number(thread), block_owns, block->grid->gpu);
+    view_join(view, &thread->view);
+    if (++block->barriers[barrier].arrived == threads) {
+        block->barriers[barrier].arrived = 0;
+        block->barriers[barrier].turn++;
+        block->grid->turns = 0;
+    }
+    while (waits && block->barriers[barrier].turn == turn)
+        kernel_yield();
+    if (waits)
+        view_join(&thread->view, view);
+}
+
+const uint64_t *kernel_warp_meet(uint64_t mine, uint32_t *lanes) {
+    static __thread uint64_t own;
+    struct thread *thread = thread_self();
+    if (!thread) {
+        own = mine;
+        *lanes = 1;
+        return &own;
+    }
+    struct warp *warp = thread_warp(thread);
+    unsigned lane = thread->place.thread.x % LANES, turn = warp->turn % 2;
+    warp->given[turn][lane] = mine;
+    warp->lanes[turn] |= 1u << lane;
+    warp->arrived++;
+    thread->state = AT_WARP;
+    fibre_leave(&thread->fibre, false);
+    *lanes = warp->lanes[turn];
+    return warp->given[turn];
+}
+
+void kernel_yield(void) {
+    struct thread *thread = thread_self();
+    if (!thread) {
+        sched_yield();
+        return;
+    }
+    thread->state = POLLS;
+    fibre_leave(&thread->fibre, false);
+}
+
+/* Bytes that nobody wrote, as a GPU's memory begins. */
+static char *fresh_memory(size_t bytes, int content) {
+    size_t whole = (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT;
+    return memset(aligned_alloc(SHARED_ALIGNMENT, whole), content, whole);
+}
+
+void *kernel_shared(void *site, size_t bytes) {
+    struct thread *thread = thread_self();
+    if (!thread)
+        return site;
+    struct shared *shared = thread->block->shared;
+    while (shared && shared->site != site)
+        shared = shared->next;
+    if (shared)
+        return shared->memory;
+    shared = malloc(sizeof *shared);
+    *shared = (struct shared){site, fresh_memory(bytes, 0xa5), NULL, bytes, thread->block->shared};
+    if (thread->block->grid->weak)
+        shared->behind = fresh_memory(bytes, 0x5a);
+    thread->block->shared = shared;
+    return shared->memory;
+}
+
+/* --- Weak memory ---------------------------------------------------------------------------------
+ */
+
+void thread_before_access(struct thread *thread) {
+    struct grid *grid = thread->block->grid;
+    if (buffer_draw(&grid->random, DRAIN_IN) == 0) {
+        buffer_drain(&thread->block->buffer, ARRIVE_IN);
+        async_drain(thread->block, ARRIVE_IN);
+    }
+    if (buffer_draw(&grid->random, PREEMPT_IN) == 0)
+        fibre_leave(&thread->fibre, false);
+}
+
+static void acquire(struct thread *thread) {
+    thread->view.acquired = cache_acquire(&thread->block->cache);
+}
+
+static bool releases(int order) {
+    return order != KERNEL_WEAK && order != __ATOMIC_RELAXED && order != __ATOMIC_ACQUIRE;
+}
+
+static bool acquires(int order) {
+    return order != KERNEL_WEAK && order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE;
+}
+
+uint64_t kernel_load(const void *at, unsigned bytes, int order) {
+    struct thread *thread = thread_self();
+    thread_before_access(thread);
+    struct block *block = thread->block;
+    uint64_t value;
+    if (order == KERNEL_WEAK && cache_find(&block->cache, at, bytes, thread->view.acquired, &value))
+        return value;
+    value = buffer_load(&block->buffer, at, bytes, thread_number(thread));
+    if (order == KERNEL_WEAK)
+        cache_keep(&block->cache, at, bytes, value);
+    else
+        cache_forget(&block->cache, at);
+    if (acquires(order))
+        acquire(thread);
+    return value;
+}
+
+void kernel_store(void *at, uint64_t value, unsigned bytes, int order) {
+    struct thread *thread = thread_self();
+    thread_before_access(thread);
+    struct block *block = thread->block;
+    block->grid->polls = block->grid->turns = 0;
+    if (releases(order))
+        buffer_release(&block->buffer, thread_number(thread), NULL);
+    cache_forget(&block->cache, at);
+    async_forget(&block->async, at);
+    buffer_add(&block->buffer,
+               (struct buffer_store){at, value, bytes, thread_number(thread), false});
+}
+
+void kernel_order(const void *word, int order) {
+    struct thread *thread = thread_self();
+    thread_before_access(thread);
+    struct block *block = thread->block;
+    if (releases(order) || word)
+        buffer_release(&block->buffer, thread_number(thread), releases(order) ? NULL : word);
+    if (word) {
+        cache_forget(&block->cache, word);
+        async_forget(&block->async, word);
+    }
+    if (acquires(order))
+        acquire(thread);
+}
+
+/* --- The end -------------------------------------------------------------------------------------
+ */
+
+void grid_trap(void) {
+    struct thread *thread = thread_self();
+    if (!thread)
+        return;
+    thread->block->grid->trapped = true;
+    thread->state = ENDED;
+    fibre_leave(&thread->fibre, true);
+}
