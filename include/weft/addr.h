@@ -13,8 +13,27 @@
 #ifndef WEFT_ADDR_H
 #define WEFT_ADDR_H
 
+/* nvrtc has size_t and ptrdiff_t, and headers only if its caller brings them. The types are those
+ * of libcu++, so that both may be there. */
+#ifndef __CUDACC_RTC__
 #include <stddef.h>
 #include <stdint.h>
+#elif __has_include(<stdint.h>)
+#include <stdint.h>
+#elif __has_include(<cuda/std/cstdint>)
+#include <cuda/std/cstdint>
+#else
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef int64_t intptr_t;
+typedef uint64_t uintptr_t;
+#endif
 
 #ifdef __CUDACC__
 #define WEFT_ADDR static __host__ __device__ __forceinline__
@@ -56,7 +75,7 @@ WEFT_ADDR uint32_t weft_window_slot(const struct weft_window *w, int pe) {
     uint32_t distance = (uint32_t)pe - w->first;
     if (__builtin_expect(w->step <= 1, 1))
         return distance;
-    return distance % w->step == 0 ? distance / w->step : UINT32_MAX;
+    return distance % w->step == 0 ? distance / w->step : ~0u;
 }
 
 /* Where the PE in `slot` keeps the object that this process has at `p`. */
@@ -86,7 +105,7 @@ WEFT_ADDR void *weft_window_slot_begin(const struct weft_window *w, uint32_t slo
 WEFT_ADDR uint32_t weft_window_slot_of(const struct weft_window *w, const void *p, size_t *offset) {
     uintptr_t distance = (uintptr_t)p - weft_window_base(w);
     if (w->stride == 0 || distance / w->stride >= w->count)
-        return UINT32_MAX;
+        return ~0u;
     *offset = distance % w->stride;
     return (uint32_t)(distance / w->stride);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels' access to memory that others read and write: the functions of base/device.cuh, or where
+/* Kernels' access to memory that others read and write: the functions of weft/device, and where
  * there is no CUDA compiler those of base/gpu_host.cuh, overloaded by the type of the word. */
 #ifndef WEFT_BASE_GPU_CUH
 #define WEFT_BASE_GPU_CUH
 
-#include "base/gpu_host.cuh"
+#ifndef WEFT_DEVICE_HOST
+#define WEFT_DEVICE_HOST "base/gpu_host.cuh"
+#endif
+#include "weft/device.cuh"
 
 #define WEFT_OVERLOAD_LOAD(order, T, suffix)             \
     WEFT_DEVICE T weft_ld_##order##_sys(const T *word) { \
@@ -64,12 +67,30 @@ template <class T> WEFT_DEVICE void weft_st_weak(T *to, T value) {
 #endif
 }
 
+/* Whether a word compares (SHMEM_CMP_*). */
+#define WEFT_OVERLOAD_COMPARES(T, suffix)                      \
+    WEFT_DEVICE bool weft_compares(int cmp, T word, T value) { \
+        return weft_compares_##suffix(cmp, word, value);       \
+    }
+WEFT_OVERLOAD_COMPARES(uint32_t, u32)
+WEFT_OVERLOAD_COMPARES(uint64_t, u64)
+WEFT_OVERLOAD_COMPARES(int64_t, i64)
+#undef WEFT_OVERLOAD_COMPARES
+
 /* This thread's index, and the number of threads, over all blocks. */
 WEFT_DEVICE size_t weft_thread_index(void) {
     return (size_t)weft_block_index() * weft_block_threads() + weft_block_thread();
 }
 WEFT_DEVICE size_t weft_thread_count(void) {
     return (size_t)weft_block_count() * weft_block_threads();
+}
+
+/* Threads that share a copy (weft/device/copy.cuh): those of all blocks, or of one. */
+WEFT_DEVICE struct weft_thread_group weft_thread_group_all(void) {
+    return {(uint32_t)weft_thread_index(), (uint32_t)weft_thread_count()};
+}
+WEFT_DEVICE struct weft_thread_group weft_thread_group_block(void) {
+    return {weft_block_thread(), weft_block_threads()};
 }
 
 #endif

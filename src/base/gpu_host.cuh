@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of base/device.cuh for a C++ compiler of the host: kernels are functions that one
- * thread of a processor runs. That is how they are tested where there is no GPU.
+/* The functions of weft/device/ptx.cuh for a C++ compiler of the host: kernels are functions that
+ * one thread of a processor runs. That is how they are tested where there is no GPU.
  *
  * Whoever pretends a GPU may run all threads of a launch (WEFT_HOST_THREADS), and have a memory of
  * its own kind (WEFT_HOST_MEMORY). */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "base/device.cuh"
+#include "weft/device/ptx.cuh"
 
 #ifndef __CUDACC__
 
@@ -65,6 +65,12 @@ template <class T> WEFT_DEVICE void weft_host_store_weak(T *to, T value) {
         __atomic_store_n(word, after, __ATOMIC_SEQ_CST);            \
         return before;                                              \
     }
+#define WEFT_HOST_RED(T, suffix, operation, after)                                 \
+    WEFT_HOST_CHANGE(T, suffix, red_##operation##_before, __ATOMIC_RELEASE, after, \
+                     __atomic_fetch_##operation(word, value, __ATOMIC_RELEASE))    \
+    WEFT_DEVICE void weft_red_##operation##_sys_##suffix(T *word, T value) {       \
+        weft_red_##operation##_before_sys_##suffix(word, value);                   \
+    }
 #define WEFT_HOST_CAS(T, suffix, name, order)                                    \
     WEFT_DEVICE T weft_atom_##name##_sys_##suffix(T *word, T cond, T value) {    \
         weft_host_order(word, order);                                            \
@@ -80,41 +86,41 @@ template <class T> WEFT_DEVICE void weft_host_store_weak(T *to, T value) {
         return cond;                                                             \
     }
 
-#define WEFT_HOST_WORD(T, suffix)                                                 \
-    WEFT_DEVICE T weft_ld_relaxed_sys_##suffix(const T *word) {                   \
-        return weft_host_load(word, __ATOMIC_RELAXED);                            \
-    }                                                                             \
-    WEFT_DEVICE T weft_ld_acquire_sys_##suffix(const T *word) {                   \
-        return weft_host_load(word, __ATOMIC_ACQUIRE);                            \
-    }                                                                             \
-    WEFT_DEVICE void weft_st_relaxed_sys_##suffix(T *word, T value) {             \
-        weft_host_store(word, value, __ATOMIC_RELAXED);                           \
-    }                                                                             \
-    WEFT_DEVICE void weft_st_release_sys_##suffix(T *word, T value) {             \
-        weft_host_store(word, value, __ATOMIC_RELEASE);                           \
-    }                                                                             \
-    WEFT_HOST_CHANGE(T, suffix, atom_add, __ATOMIC_ACQ_REL, (T)(before + value),  \
-                     __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL))           \
-    WEFT_HOST_CHANGE(T, suffix, atom_and, __ATOMIC_ACQ_REL, (T)(value & before),  \
-                     __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL))           \
-    WEFT_HOST_CHANGE(T, suffix, atom_or, __ATOMIC_ACQ_REL, value | before,        \
-                     __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL))            \
-    WEFT_HOST_CHANGE(T, suffix, atom_xor, __ATOMIC_ACQ_REL, value ^ before,       \
-                     __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL))           \
-    WEFT_HOST_CHANGE(T, suffix, atom_exch, __ATOMIC_ACQ_REL, value,               \
-                     __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL))          \
-    WEFT_HOST_CHANGE(T, suffix, red_added, __ATOMIC_RELEASE, (T)(before + value), \
-                     __atomic_fetch_add(word, value, __ATOMIC_RELEASE))           \
-    WEFT_DEVICE void weft_red_add_sys_##suffix(T *word, T value) {                \
-        weft_red_added_sys_##suffix(word, value);                                 \
-    }                                                                             \
-    WEFT_HOST_CAS(T, suffix, cas, __ATOMIC_ACQ_REL)                               \
-    WEFT_HOST_CAS(T, suffix, cas_acquire, __ATOMIC_ACQUIRE)                       \
+#define WEFT_HOST_WORD(T, suffix)                                                \
+    WEFT_DEVICE T weft_ld_relaxed_sys_##suffix(const T *word) {                  \
+        return weft_host_load(word, __ATOMIC_RELAXED);                           \
+    }                                                                            \
+    WEFT_DEVICE T weft_ld_acquire_sys_##suffix(const T *word) {                  \
+        return weft_host_load(word, __ATOMIC_ACQUIRE);                           \
+    }                                                                            \
+    WEFT_DEVICE void weft_st_relaxed_sys_##suffix(T *word, T value) {            \
+        weft_host_store(word, value, __ATOMIC_RELAXED);                          \
+    }                                                                            \
+    WEFT_DEVICE void weft_st_release_sys_##suffix(T *word, T value) {            \
+        weft_host_store(word, value, __ATOMIC_RELEASE);                          \
+    }                                                                            \
+    WEFT_HOST_CHANGE(T, suffix, atom_add, __ATOMIC_ACQ_REL, (T)(before + value), \
+                     __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL))          \
+    WEFT_HOST_CHANGE(T, suffix, atom_and, __ATOMIC_ACQ_REL, (T)(value & before), \
+                     __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL))          \
+    WEFT_HOST_CHANGE(T, suffix, atom_or, __ATOMIC_ACQ_REL, value | before,       \
+                     __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL))           \
+    WEFT_HOST_CHANGE(T, suffix, atom_xor, __ATOMIC_ACQ_REL, value ^ before,      \
+                     __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL))          \
+    WEFT_HOST_CHANGE(T, suffix, atom_exch, __ATOMIC_ACQ_REL, value,              \
+                     __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL))         \
+    WEFT_HOST_RED(T, suffix, add, (T)(before + value))                           \
+    WEFT_HOST_RED(T, suffix, and, (T)(value & before))                           \
+    WEFT_HOST_RED(T, suffix, or, value | before)                                 \
+    WEFT_HOST_RED(T, suffix, xor, value ^ before)                                \
+    WEFT_HOST_CAS(T, suffix, cas, __ATOMIC_ACQ_REL)                              \
+    WEFT_HOST_CAS(T, suffix, cas_acquire, __ATOMIC_ACQUIRE)                      \
     WEFT_HOST_CAS(T, suffix, cas_release, __ATOMIC_RELEASE)
 WEFT_HOST_WORD(uint32_t, u32)
 WEFT_HOST_WORD(uint64_t, u64)
 #undef WEFT_HOST_WORD
 #undef WEFT_HOST_CAS
+#undef WEFT_HOST_RED
 #undef WEFT_HOST_CHANGE
 
 WEFT_DEVICE struct weft_quad weft_ld_relaxed_sys_quad(const struct weft_quad *quad) {
@@ -130,6 +136,20 @@ WEFT_DEVICE void weft_st_relaxed_sys_quad(struct weft_quad *quad, struct weft_qu
     weft_st_relaxed_sys_u64(&to[0], halves[0]);
     weft_st_relaxed_sys_u64(&to[1], halves[1]);
 }
+
+#define WEFT_HOST_WEAK(bytes)                                                                    \
+    WEFT_DEVICE weft_bytes##bytes weft_ld_weak_bytes##bytes(const weft_bytes##bytes *from) {     \
+        return weft_host_load_weak(from);                                                        \
+    }                                                                                            \
+    WEFT_DEVICE void weft_st_weak_bytes##bytes(weft_bytes##bytes *to, weft_bytes##bytes value) { \
+        weft_host_store_weak(to, value);                                                         \
+    }
+WEFT_HOST_WEAK(1)
+WEFT_HOST_WEAK(2)
+WEFT_HOST_WEAK(4)
+WEFT_HOST_WEAK(8)
+WEFT_HOST_WEAK(16)
+#undef WEFT_HOST_WEAK
 
 WEFT_DEVICE void weft_fence_sys(void) {
     weft_host_order(NULL, __ATOMIC_SEQ_CST);
@@ -219,6 +239,37 @@ WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
 }
 
 #endif
+
+/* Blocks and grids have one dimension. */
+WEFT_DEVICE uint32_t weft_block_rank(void) {
+    return weft_block_thread();
+}
+WEFT_DEVICE uint32_t weft_block_size(void) {
+    return weft_block_threads();
+}
+WEFT_DEVICE uint32_t weft_grid_size(void) {
+    return weft_block_count();
+}
+
+/* --- The warp: each thread is one ----------------------------------------------------------------
+ */
+
+enum { WEFT_WARP_LANES = 1 };
+
+WEFT_DEVICE uint32_t weft_lane(void) {
+    return 0;
+}
+WEFT_DEVICE void weft_warp_sync(void) {}
+WEFT_DEVICE uint32_t weft_warp_sync_any(uint32_t mine) {
+    return mine != 0;
+}
+WEFT_DEVICE uint32_t weft_warp_broadcast_u32(uint32_t value, uint32_t lane) {
+    (void)lane;
+    return value;
+}
+
+WEFT_DEVICE void weft_dependency_wait(void) {}
+WEFT_DEVICE void weft_dependency_trigger(void) {}
 
 #endif
 

@@ -7,8 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum weft_signal_op { WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD };
+#include "weft/device/team.cuh"
 
 /* A put, and a signal that shows that it has arrived. An empty put signals all the same. */
 struct weft_put_signal {

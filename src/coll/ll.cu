@@ -70,7 +70,7 @@ WEFT_DEVICE void store(const struct weft_ll_work &work, uint32_t member, uint32_
 WEFT_DEVICE void send(const struct weft_ll_work &work, const struct ll_place &place,
                       uint32_t member, uint32_t unit, uint64_t data) {
     uint32_t at = place.slots + (unit - place.begin) * 16;
-    weft_ll_put(work.out + member * work.out_step + at, data, (uint32_t)place.epoch);
+    weft_packet_put(work.out + member * work.out_step + at, data, (uint32_t)place.epoch);
 }
 
 /* What a member has sent; false when the kernel is to give up. */
@@ -78,7 +78,7 @@ WEFT_DEVICE bool receive(uint64_t *data, const struct weft_ll_work &work,
                          const struct ll_place &place, uint32_t source, uint32_t unit,
                          struct weft_gpu_abort abort) {
     uint32_t at = place.slots + source * work.slot_bytes + (unit - place.begin) * 16;
-    return weft_ll_get(data, work.in + at, (uint32_t)place.epoch, abort);
+    return weft_packet_get(data, work.in + at, (uint32_t)place.epoch, abort);
 }
 
 /* The same, of this member, too. */
@@ -113,7 +113,8 @@ WEFT_DEVICE void send_all(struct ll_place *place, const struct weft_ll_work &wor
 
 /* Behind a sync at which the block has received everything. */
 WEFT_DEVICE void end(const struct weft_ll_work &work, const struct ll_place &place) {
-    weft_ll_end(work.in + place.slots, work.half_bytes, place.epoch);
+    weft_packets_end(work.in + place.slots, work.half_bytes, place.epoch, weft_block_thread(),
+                     weft_block_threads());
     weft_channel_epoch_store(place.word, place.epoch);
 }
 

@@ -9,38 +9,6 @@
 
 #include "transport/gpu_channel.cuh"
 
-/* --- Packets --------------------------------------------------------------------------------- */
-
-WEFT_DEVICE void weft_ll_put(char *packet, uint64_t data, uint32_t flag) {
-    struct weft_quad quad = {(uint32_t)data, flag, (uint32_t)(data >> 32), flag};
-    weft_st_relaxed_sys((struct weft_quad *)packet, quad);
-}
-
-/* Waits for the data; false when the kernel is to give up. */
-WEFT_DEVICE bool weft_ll_get(uint64_t *data, const char *packet, uint32_t flag,
-                             struct weft_gpu_abort abort) {
-    struct weft_spin spin = {};
-    struct weft_quad quad = weft_ld_relaxed_sys((const struct weft_quad *)packet);
-    while (quad.b != flag || quad.d != flag) {
-        if (!weft_spin(&spin, abort))
-            return false;
-        quad = weft_ld_relaxed_sys((const struct weft_quad *)packet);
-    }
-    *data = quad.a | (uint64_t)quad.c << 32;
-    return true;
-}
-
-/* By all threads of a block that has received all of its packets of the call: in one call in 2^32
- * of each parity its inbox, of so many bytes, is zeroed. */
-WEFT_DEVICE void weft_ll_end(char *inbox, uint32_t bytes, uint64_t epoch) {
-    uint32_t packet = sizeof(struct weft_quad);
-    if (!weft_gpu_epoch_is_last(epoch))
-        return;
-    for (uint32_t at = weft_block_thread() * packet; at < bytes;
-         at += weft_block_threads() * packet)
-        weft_ll_put(inbox + at, 0, 0);
-}
-
 /* --- Units of arrays: 8 bytes, or the fewer that are left ---------------------------------------
  */
 

@@ -4,7 +4,6 @@
  * its own word at every member, waits for a 1 from each, and takes it back. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_call.cuh"
-#include "transport/gpu_spin.cuh"
 
 /* `words`: the members' arrays of the half. */
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)

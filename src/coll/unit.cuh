@@ -4,7 +4,7 @@
 #ifndef WEFT_COLL_UNIT_CUH
 #define WEFT_COLL_UNIT_CUH
 
-#include "transport/gpu_copy.cuh"
+#include "base/gpu.cuh"
 
 /* By words of 4 bytes, whose ends before and behind the unit are dropped. */
 WEFT_DEVICE weft_bytes16 weft_unit_of_words(const char *from) {

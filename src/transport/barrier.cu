@@ -6,7 +6,6 @@
  * replay it. */
 #define WEFT_KERNEL_THREADS
 #include "transport/gpu_call.cuh"
-#include "transport/gpu_spin.cuh"
 
 extern "C" __global__ void __launch_bounds__(WEFT_GPU_MEMBERS_MAX)
     weftk_barrier(struct weft_gpu_abort abort, struct weft_array words, int me, int n,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies by multiprocessors: one piece, or blocks that lie apart, or a small piece and a signal. */
-#include "weft/addr.h"
+#include "base/gpu.cuh"
 #include "base/signal.h"
-#include "transport/gpu_copy.cuh"
 #include "transport/gpu_kernel.h"
 
 extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy(struct weft_gpu_abort, void *to, const void *from, size_t bytes) {
-    weft_copy_run<8>((char *)to, (const char *)from, bytes, weft_thread_group_all());
+    weft_copy_by(to, from, bytes, weft_thread_group_all(), 8);
 }
 
 /* Blocks are dealt to groups of threads, of a size for 64 bytes a thread. */
@@ -22,8 +21,8 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     if (block >= groups)
         return;
     for (; block < nblocks; block += groups)
-        weft_copy_run<2>(weft_array_of(&to, (ptrdiff_t)block),
-                         weft_array_at(&from, (ptrdiff_t)block), bytes, group);
+        weft_copy_by(weft_array_of(&to, (ptrdiff_t)block), weft_array_at(&from, (ptrdiff_t)block),
+                     bytes, group, 2);
 }
 
 /* One block: its barrier stands between the copy and the signal. */
@@ -32,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     if (weft_block_index() != 0)
         return;
     struct weft_thread_group group = weft_thread_group_block();
-    weft_copy_run<8>((char *)put.dest, (const char *)put.source, put.bytes, group);
+    weft_copy_by((void *)put.dest, (const void *)put.source, put.bytes, group, 8);
     weft_block_sync();
     if (group.id != 0)
         return;

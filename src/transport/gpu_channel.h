@@ -17,7 +17,7 @@
 #ifndef WEFT_TRANSPORT_GPU_CHANNEL_H
 #define WEFT_TRANSPORT_GPU_CHANNEL_H
 
-#include "weft/addr.h"
+#include "weft/device/team.cuh"
 
 enum {
     WEFT_GPU_CHANNELS = 64,
@@ -34,19 +34,6 @@ struct weft_gpu_channel_head {
     uint64_t pad[12];
 };
 
-/* The next epoch. Packets carry the low half, which is never 0, as in an empty slot; parities
- * alternate. */
-WEFT_ADDR uint64_t weft_gpu_epoch_after(uint64_t epoch) {
-    return (uint32_t)(epoch + 1) == 0 ? epoch + 3 : epoch + 1;
-}
-
-/* Whether this epoch is the last of its parity before the low half comes round: a kernel that
- * receives packets then zeroes its inbox of this parity behind them, so that none in it has the
- * flag of a later call. Nobody writes there before this member has begun its next call. */
-WEFT_ADDR int weft_gpu_epoch_is_last(uint64_t epoch) {
-    return (uint32_t)epoch >= 0xfffffffeu;
-}
-
 /* What a kernel gets, by value: the members' words and inboxes of one form, in places that are the
  * members. */
 struct weft_gpu_channels {
@@ -55,13 +42,6 @@ struct weft_gpu_channels {
     uint32_t slot_units;
     uint32_t blocks_max; /* of a kernel: all of them run at once, on every member's GPU */
 };
-
-/* The member so many places behind another, at most n. Who has something for all begins with the
- * next one: so no two members write to the same one at a time. */
-WEFT_ADDR int weft_gpu_member_after(int member, int n, int distance) {
-    int after = member + distance;
-    return after < n ? after : after - n;
-}
 
 /* Words of a channel behind its head: those of member m are number m. */
 enum weft_gpu_channel_row {

@@ -8,6 +8,7 @@
 #ifndef WEFT_TRANSPORT_GPU_KERNEL_H
 #define WEFT_TRANSPORT_GPU_KERNEL_H
 
+#include "weft/device/team.cuh"
 #include "transport/gpu.h"
 #include "transport/gpu_fold.h"
 
@@ -66,15 +67,9 @@ enum weft_gpu_kernel {
         WEFT_KERNELS
 };
 
-/* The words that a waiting kernel looks at every millisecond, and by which it says that it gave up;
- * and how it waits. Shared with kernels. */
-struct weft_gpu_abort {
-    const uint32_t *word; /* not 0: the job is over. Registered host memory, or NULL */
-    uint32_t *gave_up;    /* set to 1: what the kernel waited for did not come; see below */
-    uint32_t rest_ns;     /* between two looks of a wait, from its first on; 0: none for 20 us */
-};
-/* Of waits that take others' time: for words in memory of the host, which each look crosses PCI
- * Express for, and of PEs that share a GPU. */
+/* What struct weft_gpu_abort (weft/device/team.cuh) has as rest_ns, of waits that take others'
+ * time: for words in memory of the host, which each look crosses PCI Express for, and of PEs that
+ * share a GPU. */
 enum { WEFT_GPU_REST_NS = 500 };
 /* gave_up[0]: of all kernels that gave up. gave_up[1]: of one that was to wait for so long and no
  * longer; it traps then, and the context runs nothing any more. The host sets gave_up[2] and [3]:

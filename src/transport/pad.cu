@@ -3,8 +3,9 @@
  * word for me from 0 to 1, wait takes mine from the peer from 1 to 0. All words are 0 again at the
  * end, so that graphs replay. */
 #include <stdio.h>
+#include "base/gpu.cuh"
 #include "base/pad.h"
-#include "transport/gpu_spin.cuh"
+#include "transport/gpu_kernel.h"
 
 enum { TURN_NS = 100000000 };
 

@@ -2,9 +2,9 @@
 /* Copies and signals whose numbers lie in memory: they are read when the kernel runs, so that a
  * graph may be replayed with other ones. */
 #include <stdio.h>
-#include "transport/gpu_copy.cuh"
+#include "base/gpu.cuh"
+#include "transport/gpu_kernel.h"
 #include "transport/gpu_slice.h"
-#include "transport/gpu_spin.cuh"
 
 /* Written by earlier work of this stream, or before what the stream has waited for. */
 WEFT_DEVICE int64_t slice_number(shmemx_number_t n) {
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     weftk_copy_slice(struct weft_gpu_abort, void *to, const void *from,
                      struct weft_gpu_slices slices) {
     struct slice_run run = slice_find_run(to, from, &slices);
-    weft_copy_run<8>(run.to, run.from, run.bytes, weft_thread_group_all());
+    weft_copy_by(run.to, run.from, run.bytes, weft_thread_group_all(), 8);
 }
 
 /* --- Words ------------------------------------------------------------------------------------ */
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     if (weft_block_index() != 0)
         return;
     struct slice_run run = slice_find_run(to, from, &slices);
-    weft_copy_run<8>(run.to, run.from, run.bytes, weft_thread_group_block());
+    weft_copy_by(run.to, run.from, run.bytes, weft_thread_group_block(), 8);
     weft_block_sync();
     if (weft_block_thread() == 0)
         slice_signal(&signal);
@@ -107,7 +107,7 @@ extern "C" __global__ void weftk_wait32(struct weft_gpu_abort abort, struct weft
     int64_t bound = slice_number(value);
     struct weft_spin spin = {};
     spin.rest_ns = rest_ns;
-    while (at && !weft_spin_compares(cmp, (int64_t)(int32_t)weft_ld_acquire_sys(at), bound) &&
+    while (at && !weft_compares(cmp, (int64_t)(int32_t)weft_ld_acquire_sys(at), bound) &&
            weft_spin(&spin, abort))
         continue;
 }

@@ -4,7 +4,8 @@
  *
  * Both may share their GPUs with other processes and run by turns: so the other one goes on until
  * it has often enough found that the owner has been at work since its last addition. */
-#include "transport/gpu_spin.cuh"
+#include "base/gpu.cuh"
+#include "transport/gpu_kernel.h"
 #include "transport/gpu_word.h"
 
 enum { WEFT_TRIAL_MEETINGS = 256 };

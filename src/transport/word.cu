@@ -2,7 +2,8 @@
 /* One word, one thread: atomics, signals and waits. A store releases: a reader of the word sees the
  * stream's earlier work. A load acquires: the stream's later work sees what came before the store
  * that it read. */
-#include "transport/gpu_spin.cuh"
+#include "base/gpu.cuh"
+#include "transport/gpu_kernel.h"
 #include "transport/gpu_word.h"
 
 /* The word before; of SET nothing. */
@@ -60,7 +61,6 @@ extern "C" __global__ void weftk_wait(struct weft_gpu_abort abort, const uint64_
     struct weft_spin spin = {};
     spin.rest_ns = rest_ns;
     if (weft_thread_index() == 0)
-        while (!weft_spin_compares(cmp, weft_ld_acquire_sys(word), value) &&
-               weft_spin(&spin, abort)) {
+        while (!weft_compares(cmp, weft_ld_acquire_sys(word), value) && weft_spin(&spin, abort)) {
         }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""base/device.cuh, the instructions that kernels are made of, is C: a clang without CUDA compiles all of it for
-GPUs, without a warning, and each function to its instruction."""
+"""<weft/device.cuh>, the interface for kernels, is C: a clang without CUDA compiles all of it for GPUs, without a
+warning, and each function to its instruction. Its first part, the handle, is for hosts as well."""
 import pathlib
 import re
 import shutil
@@ -12,15 +12,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
-HEADER = ROOT / "src/base/device.cuh"
+HEADERS = [ROOT / "include/weft/device.cuh", *sorted((ROOT / "include/weft/device").glob("*.cuh"))]
 CLANG = [shutil.which("clang") or "clang", "--target=nvptx64-nvidia-cuda", "-march=sm_80", "-nogpulib", "-ffreestanding",
-         "-std=c11", "-O2", "-x", "c", f"-I{ROOT / 'src'}"]
+         "-std=c11", "-O2", "-x", "c", f"-I{ROOT / 'include'}"]
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 INSTRUCTIONS = ("ld.relaxed.sys.global.u32", "ld.acquire.sys.global.u64", "st.release.sys.global.u64",
                 "st.relaxed.sys.global.v4.u32", "ld.relaxed.sys.global.v4.u32", "red.release.sys.global.add.u64",
                 "atom.acq_rel.sys.global.cas.b32", "fence.acq_rel.sys", "mov.u32 %r1, %tid.x", "bar.sync 0",
                 "barrier.red.or.pred")
 CALLER = """
-#include "base/device.cuh"
+#include <weft/device.cuh>
 void call(uint32_t *word, uint64_t *wide, struct weft_quad *quad) {
     weft_st_relaxed_sys_quad(quad, weft_ld_relaxed_sys_quad(quad + weft_block_thread()));
     weft_block_sync();
@@ -49,8 +50,9 @@ if skip:
 
 
 def check_compiles(problems):
-    made = compile_c('#include "base/device.cuh"\n', "-Wall", "-Wextra", "-Wpedantic", "-Werror")
-    problems.extend(made.stderr.splitlines())
+    for header in HEADERS:
+        made = compile_c(f'#include "{header.relative_to(ROOT / "include")}"\nextern int one;\n', *WARNINGS)
+        problems.extend(made.stderr.splitlines())
 
 
 def check_instructions(problems):
@@ -60,13 +62,23 @@ def check_instructions(problems):
     problems.extend(f"there is no {wanted}" for wanted in INSTRUCTIONS if wanted not in text)
 
 
+def check_host(problems):
+    for compiler, language, standard in ("cc", "c", "c11"), ("c++", "c++", "c++17"):
+        made = subprocess.run([compiler, *WARNINGS, f"-std={standard}", f"-I{ROOT / 'include'}", "-x", language,
+                               "-fsyntax-only", "-"], input="#include <weft/device.cuh>\nextern weft_device_team team;\n",
+                              capture_output=True, text=True)
+        problems.extend(made.stderr.splitlines())
+
+
 def check_includes(problems):
-    included = re.findall(r'#include [<"](.*)[>"]', HEADER.read_text())
-    problems.extend(f"it includes {name}" for name in included if name not in ("stddef.h", "stdint.h"))
+    for header in HEADERS:
+        included = re.findall(r'#include [<"](.*)[>"]', header.read_text())
+        problems.extend(f"{header.name} includes {name}" for name in included if not name.startswith("weft/") and (header.name, name) != ("check.cuh", "stdio.h"))
 
 
 tap.run([
-    ("base/device.cuh compiles as C without a warning", check_compiles),
+    ("each part compiles as C without a warning", check_compiles),
     ("a function is an instruction", check_instructions),
-    ("it includes nothing but stddef.h and stdint.h", check_includes),
+    ("hosts have the handle, in C and in C++", check_host),
+    ("the parts include nothing but each other and weft/addr.h", check_includes),
 ])

@@ -28,7 +28,7 @@ import tap  # noqa: E402
 # stands there then. The short form tries the first of each.
 UNCOUNTED = ("src/transport/gpu_channel.cuh", r"weft_st_relaxed_sys\(word, epoch\);", ";")
 LL = [
-    ("half of a packet's flags is not looked at", "src/coll/ll.cuh",
+    ("half of a packet's flags is not looked at", "include/weft/device/packet.cuh",
      r"(\w+)\.b != (\w+) \|\| \1\.d != \2", r"\1.b != \2"),
     ("packets of all calls have one slot", "src/coll/ll.cu", r"\S+ & 1 \? [\w.]+ : 0", "0"),
     ("a broadcast does not wait until the others have started", "src/coll/ll.cu",
@@ -41,7 +41,7 @@ LL = [
      r"weft_block_sync\(\);(\s+if \(place\.group)", r"\1"),
     ("threads of large calls fold before the others have received", "src/coll/ll.cu",
      r"weft_block_sync\(\);(\s+if \(folds\))", r"\1"),
-    ("inboxes keep what has flags that come round", "src/coll/ll.cuh", r"!weft_gpu_epoch_is_last\(epoch\)", "true"),
+    ("inboxes keep what has flags that come round", "include/weft/device/packet.cuh", r"!weft_gpu_epoch_is_last\(epoch\)", "true"),
 ]
 PUSH = [
     ("the word behind pushed data is no release", "src/transport/gpu_channel.cuh",
@@ -104,7 +104,7 @@ def compile_variant(folder, kernel, file, old, new):
     object_ = folder / "kernel.o"
     cxx = os.environ.get("CXX", "g++")
     subprocess.run([cxx, "-std=c++17", "-O1", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-w",
-                    f"-I{folder}/src", "-Iinclude", "-I.", "-Isrc", "-Itests/gpu/driver", "-x", "c++", "-c", "-",
+                    f"-I{folder}/src", f"-I{folder}/include", "-Iinclude", "-I.", "-Isrc", "-Itests/gpu/driver", "-x", "c++", "-c", "-",
                     "-o", object_], input=source, text=True, cwd=ROOT, check=True)
     own = str((BUILD / "obj/tests/gpu/driver" / kernel).with_suffix(".o").relative_to(ROOT))
     objects = (DRIVER / "objects").read_text().split()

@@ -21,7 +21,8 @@ static void pretend_rest(uint32_t ns) {
 }
 #define clock_gettime(clock, now) pretend_clock(now)
 #define WEFT_HOST_REST(ns)        pretend_rest(ns)
-#include "transport/gpu_spin.cuh"
+#include "base/gpu.cuh"
+#include "transport/gpu_kernel.h"
 #include "tap.h"
 
 static const unsigned LOOK_NS = 600;

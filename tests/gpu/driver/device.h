@@ -41,6 +41,9 @@
 
 #define WEFT_HOST_TORN(word) kernel_tears(word)
 
+/* <weft/device.cuh> includes it. */
+#define WEFT_DEVICE_HOST "base/gpu_host.cuh"
+
 #define WEFT_HOST_THREADS
 #define threadIdx (kernel_place->thread)
 #define blockIdx  (kernel_place->block)

@@ -1,27 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What kernels do in one instruction of PTX, a function each: loads, stores and atomics in the
- * scope of the whole system, fences, the time, and which thread this is.
+ * scope of the whole system, fences, the time, and which thread this is. The other parts of
+ * <weft/device.cuh> are made of these; a kernel may call them as well.
  *
  * The file is C, and C++ of CUDA as well: a clang without CUDA compiles it for nvptx64. Names end
- * in what they are about: _u32, _u64 or _quad. */
-#ifndef WEFT_BASE_DEVICE_CUH
-#define WEFT_BASE_DEVICE_CUH
+ * in what they are about: _u32, _u64, _quad or _bytes16. */
+#ifndef WEFT_DEVICE_PTX_CUH
+#define WEFT_DEVICE_PTX_CUH
 
-#include <stddef.h>
-#include <stdint.h>
+#include "weft/addr.h"
 
 /* 16 bytes that are loaded and stored by one instruction; each half of them is never torn. */
 struct __attribute__((aligned(16))) weft_quad {
     uint32_t a, b, c, d;
 };
 
+/* Types of the sizes that one instruction moves; they may alias any object. The largest is aligned,
+ * or else compilers make two instructions of it. */
+struct __attribute__((may_alias)) weft_bytes1 {
+    uint8_t value;
+};
+struct __attribute__((may_alias)) weft_bytes2 {
+    uint16_t value;
+};
+struct __attribute__((may_alias)) weft_bytes4 {
+    uint32_t value;
+};
+struct __attribute__((may_alias)) weft_bytes8 {
+    uint64_t value;
+};
+struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
+    uint64_t low, high;
+};
+
 #ifdef __CUDACC__
 #define WEFT_DEVICE static __device__ __forceinline__
+#elif defined(__NVPTX__)
+#define WEFT_DEVICE static inline __attribute__((always_inline, unused))
 #else
 #define WEFT_DEVICE static inline __attribute__((unused))
 #endif
 
-#if defined(__CUDACC__) || defined(__NVPTX__) /* else base/gpu_host.cuh has them */
+/* Whoever pretends a GPU on a host names the file that has the rest: WEFT_DEVICE_HOST. */
+#if defined(__CUDACC__) || defined(__NVPTX__)
+
+/* The architecture that is compiled for, as 10 times the number of its SM. Clang without CUDA is
+ * told it. */
+#ifdef __CUDA_ARCH__
+#define WEFT_DEVICE_ARCH __CUDA_ARCH__
+#elif !defined(WEFT_DEVICE_ARCH)
+#define WEFT_DEVICE_ARCH 800
+#endif
 
 #define WEFT_UNROLL _Pragma("unroll")
 #define WEFT_ROLLED _Pragma("unroll 1")
@@ -71,6 +100,24 @@ WEFT_DEVICE void weft_st_relaxed_sys_quad(struct weft_quad *quad, struct weft_qu
                      : "memory");
 }
 
+/* Accesses in no order, of what peers write or read: data behind a flag. They may be torn, unless
+ * they are aligned and of 8 bytes or fewer. */
+#define WEFT_WEAK(bytes)                                                         \
+    WEFT_DEVICE struct weft_bytes##bytes weft_ld_weak_bytes##bytes(              \
+        const struct weft_bytes##bytes *from) {                                  \
+        return *from;                                                            \
+    }                                                                            \
+    WEFT_DEVICE void weft_st_weak_bytes##bytes(struct weft_bytes##bytes *to,     \
+                                               struct weft_bytes##bytes value) { \
+        *to = value;                                                             \
+    }
+WEFT_WEAK(1)
+WEFT_WEAK(2)
+WEFT_WEAK(4)
+WEFT_WEAK(8)
+WEFT_WEAK(16)
+#undef WEFT_WEAK
+
 /* --- Atomics: red has no result, atom's is the word before ---------------------------------------
  */
 
@@ -104,6 +151,9 @@ WEFT_DEVICE void weft_st_relaxed_sys_quad(struct weft_quad *quad, struct weft_qu
     }
 #define WEFT_PTX_ATOMICS(bits, letter)   \
     WEFT_PTX_RED(add, u, bits, letter)   \
+    WEFT_PTX_RED(and, b, bits, letter)   \
+    WEFT_PTX_RED(or, b, bits, letter)    \
+    WEFT_PTX_RED(xor, b, bits, letter)   \
     WEFT_PTX_ATOM(add, u, bits, letter)  \
     WEFT_PTX_ATOM(and, b, bits, letter)  \
     WEFT_PTX_ATOM(or, b, bits, letter)   \
@@ -183,7 +233,26 @@ WEFT_SPECIAL(block_index, blockIdx.x, "ctaid.x")
 WEFT_SPECIAL(block_count, gridDim.x, "nctaid.x")
 WEFT_SPECIAL(block_thread, threadIdx.x, "tid.x")
 WEFT_SPECIAL(block_threads, blockDim.x, "ntid.x")
+WEFT_SPECIAL(block_thread_y, threadIdx.y, "tid.y")
+WEFT_SPECIAL(block_thread_z, threadIdx.z, "tid.z")
+WEFT_SPECIAL(block_threads_y, blockDim.y, "ntid.y")
+WEFT_SPECIAL(block_threads_z, blockDim.z, "ntid.z")
+WEFT_SPECIAL(block_count_y, gridDim.y, "nctaid.y")
+WEFT_SPECIAL(block_count_z, gridDim.z, "nctaid.z")
 #undef WEFT_SPECIAL
+
+/* The same of blocks and grids of more dimensions: this thread's number in its block, the number of
+ * threads of a block, and that of blocks of the grid. */
+WEFT_DEVICE uint32_t weft_block_rank(void) {
+    uint32_t row = weft_block_thread_y() + weft_block_threads_y() * weft_block_thread_z();
+    return weft_block_thread() + weft_block_threads() * row;
+}
+WEFT_DEVICE uint32_t weft_block_size(void) {
+    return weft_block_threads() * weft_block_threads_y() * weft_block_threads_z();
+}
+WEFT_DEVICE uint32_t weft_grid_size(void) {
+    return weft_block_count() * weft_block_count_y() * weft_block_count_z();
+}
 
 WEFT_DEVICE void weft_block_sync(void) {
 #ifdef __CUDACC__
@@ -217,6 +286,62 @@ WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
 #endif
 }
 
+/* --- The warp: whole ones, or all of what a block's last warp has --------------------------------
+ */
+
+enum { WEFT_WARP_LANES = 32 };
+
+WEFT_DEVICE uint32_t weft_lane(void) {
+    uint32_t lane;
+    __asm__("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+
+/* What each lane has done before is seen by all behind it. */
+WEFT_DEVICE void weft_warp_sync(void) {
+    __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+}
+
+/* The same; tells all lanes whether one of them has brought anything but 0. */
+WEFT_DEVICE uint32_t weft_warp_sync_any(uint32_t mine) {
+    uint32_t any;
+    __asm__ volatile("{ .reg .pred %%p1, %%p2; setp.ne.u32 %%p1, %1, 0;\n\t"
+                     "vote.sync.any.pred %%p2, %%p1, 0xffffffff; selp.u32 %0, 1, 0, %%p2; }"
+                     : "=r"(any)
+                     : "r"(mine)
+                     : "memory");
+    weft_warp_sync();
+    return any;
+}
+
+/* The value of one lane, for all. No order of memory. */
+WEFT_DEVICE uint32_t weft_warp_broadcast_u32(uint32_t value, uint32_t lane) {
+    __asm__ volatile("shfl.sync.idx.b32 %0, %0, %1, 31, 0xffffffff;"
+                     : "+r"(value)
+                     : "r"(lane)
+                     : "memory");
+    return value;
+}
+
+/* --- Dependent launches: nothing before sm_90, where kernels run one behind the other ------------
+ */
+
+/* Until the kernels that this one depends on have ended, and what they stored is seen. */
+WEFT_DEVICE void weft_dependency_wait(void) {
+#if WEFT_DEVICE_ARCH >= 900
+    __asm__ volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* Kernels that depend on this one may start when all of its blocks have come here, or ended. */
+WEFT_DEVICE void weft_dependency_trigger(void) {
+#if WEFT_DEVICE_ARCH >= 900
+    __asm__ volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+#elif defined(WEFT_DEVICE_HOST)
+#include WEFT_DEVICE_HOST
 #endif
 
 #endif
