@@ -163,6 +163,10 @@ void weft_block_free(struct weft_block *block) {
     sweep();
 }
 
+void weft_block_set_idle(struct weft_block *block) {
+    block->idle = true;
+}
+
 void *weft_block_at(const struct weft_block *block) {
     return (void *)block->range.at;
 }

@@ -25,6 +25,10 @@ int weft_block_alloc(struct weft_block **block, shmemx_space_t space, int device
  * peers; a GPU's once the GPU has come to the end of its work. */
 void weft_block_free(struct weft_block *block);
 
+/* The caller knows that nothing uses the block, nor will: its memory goes, and that of its shares,
+ * without a wait for whatever else a GPU does. */
+void weft_block_set_idle(struct weft_block *block);
+
 void *weft_block_at(const struct weft_block *block);
 size_t weft_block_bytes(const struct weft_block *block);
 shmemx_space_t weft_block_space(const struct weft_block *block);

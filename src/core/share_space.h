@@ -26,6 +26,7 @@ struct weft_block {
     unsigned holders;          /* the one who has not freed it; its shares; who attaches it */
     size_t whole_bytes;        /* of its memory */
     int device;                /* the GPU's ordinal; -1: this PE's own until it is made, or none */
+    bool idle;                 /* nothing uses it any more */
     unsigned char gpu[16];     /* the UUID; 0 in memory of the host */
 };
 

@@ -28,7 +28,7 @@ enum { COPIES_MAX = 48, COPY_BYTES_MIN = 1 << 20 };
 struct team_channels {
     struct region regions[WEFT_FORMS];
     uint32_t blocks_max; /* what the members have agreed on; 0: they have not yet */
-    bool kept;           /* until the job ends: a graph may use them */
+    bool kept;           /* until the job ends: a graph may use them, or a call under way */
     struct weft_block *copies[COPIES_MAX]; /* the last is the largest; graphs may have the others */
     int ncopies;
 };
@@ -234,14 +234,25 @@ static struct team_channels channels_take(int slot) {
     return taken;
 }
 
-void weft_device_channels_end(const struct weft_team *team) {
+/* Nothing of the team is under way here, nor will be. */
+static void channels_set_idle(const struct team_channels *channels) {
+    for (int i = 0; i < channels->ncopies; i++)
+        weft_block_set_idle(channels->copies[i]);
+    for (int form = 0; form < WEFT_FORMS; form++)
+        if (channels->regions[form].block)
+            weft_block_set_idle(channels->regions[form].block);
+}
+
+void weft_device_channels_end(const struct weft_team *team, bool finished) {
     struct team_channels taken = channels_take(team->slot);
     struct ended *one = taken.blocks_max ? malloc(sizeof *one) : NULL;
+    taken.kept = !finished || weft_device_turns_captured(team);
+    if (!taken.kept)
+        channels_set_idle(&taken);
     if (!one) {
         channels_free(&taken);
         return;
     }
-    taken.kept = weft_device_turns_captured(team);
     one->channels = taken;
     pthread_mutex_lock(&ending);
     one->next = all_ended;

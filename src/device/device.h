@@ -276,6 +276,11 @@ int weft_device_turn_end(const struct weft_team *team, weft_cu_stream stream);
 /* Whether a capture has been given calls of the team. */
 bool weft_device_turns_captured(const struct weft_team *team);
 
+/* Waits for what this PE's calls of the team have enqueued, and for nothing else on the GPU; not
+ * for what graphs have of them. False: the driver refuses to wait, as while a stream is being
+ * captured, or the job is over. Not between weft_gpu_enter and _leave. */
+bool weft_device_turns_finish(const struct weft_team *team);
+
 /* The team ends. */
 void weft_device_turns_end(const struct weft_team *team);
 void weft_device_turns_close(void);
@@ -304,8 +309,8 @@ struct weft_device_area {
 int weft_device_area(struct weft_device_area *area, const struct weft_team *team);
 
 /* The team ends: its words are 0 again, and of another generation, for the next one in its slot.
- * Before the members part; their streams have done with it. Local; nothing where there is no
- * device. */
+ * Before the members part, and behind weft_device_turns_finish: a call that is still under way
+ * would find no peer's word, and leave its own behind. Local; nothing where there is no device. */
 void weft_device_words_reset(const struct weft_team *team);
 
 /* --- rma.c: put and get where a GPU's memory is on one side or both, as core/route.h has them ----
@@ -342,8 +347,9 @@ int weft_device_channels(struct weft_gpu_channels *channels, const struct weft_t
 int weft_device_channels_copy(void **copy, const struct weft_team *team, size_t bytes);
 
 /* The team ends: nothing of it is found in its slot any more. Behind the parting of the members
- * sweep gives the memory of such teams back; it waits for the GPU. Local. */
-void weft_device_channels_end(const struct weft_team *team);
+ * sweep gives the memory of such teams back, unless something may still use it: a graph, or calls
+ * that have not been `finished`. The rest of the GPU's work goes on. Local. */
+void weft_device_channels_end(const struct weft_team *team, bool finished);
 void weft_device_channels_sweep(void);
 
 /* Gives all memory back, as far as nothing works there. */

@@ -2,8 +2,9 @@
 /* Blocks in the memory of GPUs. Behind each lies a page that no user sees, with a word for each PE:
  * links are tried there while users work in the blocks already.
  *
- * Nothing is unmapped while the GPU works. A block holds the context of its GPU, so that it is
- * still good, and can go, when the job is over. */
+ * Nothing is unmapped while the GPU works, unless it is known that nothing works there: a program's
+ * kernels may use any block, and say nothing of it. A block holds the context of its GPU, so that
+ * it is still good, and can go, when the job is over. */
 #include <errno.h>
 #include <string.h>
 #include "core/share.h"
@@ -68,8 +69,8 @@ static bool job_is_over(void) {
 }
 
 /* While a stream is being captured the driver does not wait. */
-static bool context_is_idle(void) {
-    return weft_cuda.cuCtxSynchronize() == WEFT_CU_SUCCESS;
+static bool block_is_idle(const struct weft_block *block) {
+    return block->idle || weft_cuda.cuCtxSynchronize() == WEFT_CU_SUCCESS;
 }
 
 static int device_free(struct weft_block *block) {
@@ -77,7 +78,7 @@ static int device_free(struct weft_block *block) {
     if (job_is_over())
         return 0;
     struct weft_gpu_scope scope = weft_gpu_enter(own->gpu);
-    bool idle = context_is_idle();
+    bool idle = block_is_idle(block);
     if (idle)
         weft_gpu_memory_free(&own->memory);
     weft_gpu_leave(scope);
@@ -133,7 +134,7 @@ static int device_unmap(struct weft_share *share) {
     if (job_is_over())
         return 0;
     struct weft_gpu_scope scope = weft_gpu_enter(block_own(share->block)->gpu);
-    bool idle = context_is_idle();
+    bool idle = block_is_idle(share->block);
     if (idle)
         weft_gpu_window_free(share_window(share));
     weft_gpu_leave(scope);

@@ -6,8 +6,9 @@ static void *space_malloc(struct weft_arena *arena, size_t bytes, size_t alignme
 }
 
 static void space_team_ended(const struct weft_team *team) {
+    bool finished = weft_device_turns_finish(team);
     weft_device_words_reset(team);
-    weft_device_channels_end(team);
+    weft_device_channels_end(team, finished);
     weft_device_turns_end(team);
 }
 

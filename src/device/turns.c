@@ -76,6 +76,22 @@ int weft_device_turn_end(const struct weft_team *team, weft_cu_stream stream) {
     return error;
 }
 
+/* The event is behind the last call, which ran behind all others. */
+static int last_call_finish(struct turn *turn) {
+    int error = turn->stream == DEFAULT_STREAM ? event_record(turn, NULL) : 0;
+    return error ? error : weft_cuda.cuEventSynchronize(turn->event);
+}
+
+bool weft_device_turns_finish(const struct weft_team *team) {
+    struct turn *turn = &turns[team->slot];
+    if (!turn->taken || weft_job_aborted())
+        return !turn->taken;
+    struct weft_gpu_scope scope = weft_gpu_enter(weft_device.gpu);
+    int error = last_call_finish(turn);
+    weft_gpu_leave(scope);
+    return error == WEFT_CU_SUCCESS;
+}
+
 bool weft_device_turns_captured(const struct weft_team *team) {
     return turns[team->slot].captured;
 }

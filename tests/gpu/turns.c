@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: calls of one team on several streams run one behind the other, in the order in which
  * they are made: also when the first stream has been destroyed meanwhile, with the default stream,
- * and around captures. Channels of a team that a graph has outlive the team. PEs: 2 3 */
+ * and around captures. A team that ends waits for its own calls and for nothing else. Channels of a
+ * team that a graph has outlive the team. PEs: 2 3 */
 #include "graph.h"
 #include "on_stream.h"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 enum { CALLS = 60, NELEMS = 1000, HELD_US = 5000 };
@@ -11,6 +14,7 @@ enum { CALLS = 60, NELEMS = 1000, HELD_US = 5000 };
 static int me, npes;
 static weft_cu_stream a, b, letting;
 static uint64_t *word; /* device heap */
+static uint64_t turn;  /* what it is waited to become */
 static int *source, *dest;
 
 static bool is_done(weft_cu_stream stream) {
@@ -24,7 +28,6 @@ static bool is_done(weft_cu_stream stream) {
  * and the barrier on the second: nobody may get by either before. */
 static void hold_first(weft_cu_stream first, bool destroyed, const char *name) {
     tap_case(name);
-    static uint64_t turn;
     turn++;
     if (me == 0)
         ON(signal_wait_until_on_stream(word, SHMEM_CMP_GE, turn, first));
@@ -101,6 +104,67 @@ static void sum_of_team(void) {
     ON(int_sum_reduce_on_stream(team, dest, source, NELEMS, a));
 }
 
+/* Another thread lets go of what waits for the own word: when it is told to, or out of patience. */
+static atomic_bool told;
+static int patience_ms;
+
+static void *let_go(void *unused) {
+    for (int ms = 0; ms < patience_ms && !told; ms++)
+        usleep(1000);
+    gpu_enter();
+    GPU(cuMemcpyAsync((uintptr_t)word, (uintptr_t)&turn, sizeof turn, letting));
+    GPU(cuStreamSynchronize(letting));
+    gpu_leave();
+    return unused;
+}
+
+static pthread_t hold(weft_cu_stream stream, int milliseconds) {
+    pthread_t thread;
+    turn++;
+    told = false;
+    patience_ms = milliseconds;
+    ON(signal_wait_until_on_stream(word, SHMEM_CMP_GE, turn, stream));
+    EXPECT(pthread_create(&thread, NULL, let_go, NULL) == 0, "no thread");
+    return thread;
+}
+
+static void let_go_now(pthread_t thread, weft_cu_stream stream) {
+    told = true;
+    pthread_join(thread, NULL);
+    gpu_drain(stream);
+    shmem_barrier_all();
+}
+
+/* A member's call that is under way still needs the words of the team, and writes there. */
+static void ends_behind_calls(void) {
+    tap_case("a team that ends waits for its calls");
+    weft_cu_stream streams[] = {a, NULL};
+    for (int i = 0; i < 4; i++) {
+        weft_cu_stream stream = streams[i % 2];
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
+        pthread_t thread = hold(stream, me == i % npes ? 20 : 0);
+        ON(barrier_on_stream(team, stream));
+        ON(barrier_on_stream(team, stream));
+        shmem_team_destroy(team);
+        EXPECT(is_done(stream), "calls of a team that has ended are under way");
+        let_go_now(thread, stream);
+    }
+}
+
+static void ends_beside_others(void) {
+    tap_case("and for nothing else");
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
+    sum_of_team();
+    size_t before = gpu_memory_left();
+    pthread_t thread = hold(b, 10000);
+    shmem_team_destroy(team);
+    EXPECT(!is_done(b), "a team that ends waited for others' work");
+    size_t after = gpu_memory_left();
+    if (gpu_is_pretended())
+        EXPECT(after > before, "%zu bytes left with the team, and %zu without", before, after);
+    let_go_now(thread, b);
+}
+
 /* All members launch it, so it is right again: nothing of the team's has been given away. */
 static void outlived(void) {
     tap_case("a graph of collectives by one kernel may outlive its team");
@@ -142,6 +206,8 @@ int main(void) {
     hold_first(NULL, false, "and for one on the default stream");
     mixed();
     captured();
+    ends_behind_calls();
+    ends_beside_others();
     outlived();
     return gpu_finish();
 }
