@@ -51,7 +51,7 @@ TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
 PACKAGES := $(addprefix $(BUILD)/lib/,pkgconfig/weft.pc cmake/Weft/WeftConfig.cmake \
               cmake/Weft/WeftConfigVersion.cmake)
 
-.PHONY: all without-gpu demo check check-all bench bench-gpu install uninstall format help clean tests examples benches deps
+.PHONY: all without-gpu without-bitcode demo check check-all bench bench-gpu install uninstall format help clean tests examples benches deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -71,7 +71,18 @@ CUDA_FLAGS = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated
              $(foreach sm,$(CUDA_SMS),-gencode arch=compute_$(sm),code=sm_$(sm))
 KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
 
-all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) $(PACKAGES) examples $(or $(KERNELS),without-gpu) ## build the library, its tools and the examples
+# Functions of kernels for other languages than CUDA C, as LLVM's bitcode and as PTX (src/device/bitcode.cc). A
+# reader's LLVM must not be older than the clang here, so an old one serves most. That of LLVM 14 knows no
+# Hopper: it is told what to compile by a macro, and the PTX says afterwards what it is for.
+CLANG := $(if $(filter undefined,$(origin CLANG)),$(shell \
+           echo 'int none;' | clang --target=nvptx64-nvidia-cuda -c -emit-llvm -x c -o /dev/null - 2>/dev/null && \
+           command -v clang),$(CLANG))
+BITCODE_FLAGS = --target=nvptx64-nvidia-cuda -march=sm_80 -nogpulib -ffreestanding -x c++ -std=c++17 -O2 \
+                -fno-exceptions -fno-rtti -Xclang -fconvergent-functions -Wall -Wextra -Werror -Iinclude
+BITCODE := $(if $(and $(CLANG),$(if $(NO_GPU),,yes)),$(foreach sm,80 90,$(addprefix \
+             $(BUILD)/lib/libweft_device_sm$(sm).,bc ptx)))
+
+all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) $(PACKAGES) examples $(or $(KERNELS),without-gpu) $(or $(BITCODE),without-bitcode) ## build the library, its tools and the examples
 
 # Kernels of reductions want the vectoriser.
 $(BUILD)/obj/src/coll/%.o: CFLAGS := $(CFLAGS) -O3
@@ -108,6 +119,17 @@ $(BUILD)/lib/libweft_cuda.so: src/transport/gpu_image.S $(CUDA_SRC:src/%.cu=$(CU
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared -nostdlib -Wl,-soname,libweft_cuda.so \
 	    -DFATBINS='$(patsubst %,"%"$(comma),$(filter %.fatbin,$^))' -o $@ $<
+
+$(BUILD)/lib/libweft_device_sm%.bc: src/device/bitcode.cc
+	@mkdir -p $(@D) $(BUILD)/obj
+	$(call quiet,CLANG,$@)$(CLANG) $(BITCODE_FLAGS) -DWEFT_DEVICE_ARCH=$*0 -MMD -MP -MF $(BUILD)/obj/$(@F).d \
+	    -emit-llvm -c $< -o $@
+$(BUILD)/lib/libweft_device_sm%.ptx: $(BUILD)/lib/libweft_device_sm%.bc
+	@$(CLANG) --target=nvptx64-nvidia-cuda -march=sm_80 -O2 -S -x ir $< -o - | \
+	    sed -e 's/^\.version .*/.version 8.0/' -e 's/^\.target .*/.target sm_$*/' > $@
+
+without-bitcode:
+	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no clang for GPUs here (CLANG=...)): libweft_device.bc is left out'
 
 without-gpu:
 	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no nvcc here (NVCC=...)): GPU support is left out'
@@ -252,7 +274,7 @@ PACKAGE_WRAPPERS := $(addprefix $(BUILD)/package/bin/,oshcc oshc++)
 $(PACKAGE_WRAPPERS): HERE = $(BUILD)/package
 $(PACKAGE_WRAPPERS): HERE_LIB = $(HERE)
 $(PACKAGE_WRAPPERS): HERE_LINK = -l:$(SONAME)
-python-package: $$(EXTENSION) $(HEADERS) $(KERNELS) $(BUILD)/bin/oshrun $(BUILD)/bin/weft \
+python-package: $$(EXTENSION) $(HEADERS) $(KERNELS) $(BITCODE) $(BUILD)/bin/oshrun $(BUILD)/bin/weft \
                 $(PACKAGE_WRAPPERS)
 # With the tools that $(PYTHON) has. A fresh environment lacks some: pip fetches them then.
 MAKES_WHEELS := import setuptools, importlib.util as u, sys; \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What pyproject.toml cannot say: library and extension are built by make, and lie side by side in
 the package. Nothing but a C compiler, GNU make and Python's headers is needed; kernels for GPUs come
-along where nvcc is (NVCC= in the environment leaves them out). WEFT_BUILD names a build folder to use
-instead of a new one.
+along where nvcc is (NVCC= in the environment leaves them out), and what kernels of Triton call where clang
+is. WEFT_BUILD names a build folder to use instead of a new one.
 """
 import os
 import pathlib
@@ -28,7 +28,7 @@ class Make(build_ext):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(build / "python/weft" / target.name, target)
         shutil.copy2(build / "lib/libweft.so", target.parent / "libweft.so.0")
-        for kernels in (build / "lib").glob("libweft_cuda.so"):
+        for kernels in (*(build / "lib").glob("libweft_cuda.so"), *(build / "lib").glob("libweft_device_*")):
             shutil.copy2(kernels, target.parent)
         shutil.copytree(build / "include", target.parent / "include", dirs_exist_ok=True)
         (target.parent / "bin").mkdir(exist_ok=True)

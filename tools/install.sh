@@ -76,6 +76,9 @@ put_all() {
     put_link "libweft.so.$VERSION" "$lib/libweft.so.${VERSION%%.*}"
     put_link "libweft.so.${VERSION%%.*}" "$lib/libweft.so"
     [ ! -e "$BUILD/lib/libweft_cuda.so" ] || put 755 "$lib" "$BUILD/lib/libweft_cuda.so"
+    for file in "$BUILD"/lib/libweft_device_*; do
+        [ ! -e "$file" ] || put 644 "$lib" "$file"
+    done
     put 644 "$lib" "$BUILD/lib/libweft.a"
     put_filled 644 "$lib/pkgconfig" weft.pc tools/weft.pc.in
     for file in WeftConfig.cmake WeftConfigVersion.cmake; do

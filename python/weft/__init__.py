@@ -31,11 +31,12 @@ from weft._core import (  # noqa: E402
     signal, signal32, signal_fetch, sync, team, test, test_all, test_any, test_lock, test_some, uniqueid, wait,
     wait32, wait_until, wait_until_all, wait_until_any, wait_until_some, world, zeros)
 from weft._lock import Lock
-from weft._place import get_include, get_library
+from weft._place import get_device_library, get_include, get_library
 from weft._start import init
 
 __version__ = "0.1.0"
-Lock.__module__ = init.__module__ = get_include.__module__ = get_library.__module__ = __name__
+for _function in Lock, init, get_device_library, get_include, get_library:
+    _function.__module__ = __name__
 
 
 def __dir__() -> list[str]:
@@ -50,8 +51,8 @@ __all__ = [
     "atomic_fetch_nbi", "atomic_fetch_or", "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi",
     "atomic_inc", "atomic_or", "atomic_set", "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier", "block_of",
     "broadcast", "clear_lock", "collect", "device", "empty", "exscan", "fence", "finalize", "g", "get",
-    "get_include", "get_library", "get_nbi", "get_slice", "global_exit", "ibget", "ibput", "iget", "info_get_name",
-    "info_get_version", "init", "initialized", "inscan", "iput", "matmul_all_reduce", "matmul_reduce_scatter",
+    "get_device_library", "get_include", "get_library", "get_nbi", "get_slice", "global_exit", "ibget", "ibput",
+    "iget", "info_get_name", "info_get_version", "init", "initialized", "inscan", "iput", "matmul_all_reduce", "matmul_reduce_scatter",
     "my_pe", "n_pes", "p", "pad_barrier", "pad_put", "pad_wait", "pe_accessible", "ptr", "put", "put_nbi",
     "put_signal", "put_signal_nbi", "put_slice", "put_slice_signal", "quiet", "reduce_scatter", "reserve",
     "scaled_matmul_reduce_scatter", "session_start", "session_stop", "set_engine", "set_lock", "signal", "signal32",

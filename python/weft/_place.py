@@ -19,9 +19,25 @@ def get_include() -> str:
     return _find("include")
 
 
+def _find_library(name: str) -> str:
+    try:
+        return _find(name)
+    except FileNotFoundError:
+        return _find(f"lib/{name}")
+
+
 def get_library() -> str:
     """The library that the extension has loaded, libweft.so.0."""
+    return _find_library("libweft.so.0")
+
+
+def get_device_library(sm: int = 80, form: str = "bc") -> str:
+    """The functions of weft/device.cuh for kernels that are not written in CUDA C: for GPUs from sm_80 or from
+    sm_90 on, as LLVM's bitcode ("bc") or as PTX ("ptx").
+    """
+    if sm not in (80, 90) or form not in ("bc", "ptx"):
+        raise ValueError(f"get_device_library: there are 80 and 90, bc and ptx, not {sm!r}, {form!r}")
     try:
-        return _find("libweft.so.0")
-    except FileNotFoundError:
-        return _find("lib/libweft.so.0")
+        return _find_library(f"libweft_device_sm{sm}.{form}")
+    except FileNotFoundError as lacks:
+        raise FileNotFoundError(f"{lacks} It is left out where it is built without clang") from None

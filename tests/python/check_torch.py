@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import interpreter  # noqa: E402
 
-SCRIPTS = ("torch", "torch_backend", "torch_handler", "tutorial")
+SCRIPTS = ("torch", "torch_backend", "torch_handler", "triton", "tutorial")
 BESIDE = ("numpy", "pytest", "hypothesis", "mypy", "setuptools")  # what the tests want
 ROOM_BYTES = 10 * 10**9
 TRIES = 3

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""weft/device.cuh for Triton: put, signal, wait and meet inside a kernel.
+
+    import triton.language as tl
+    import weft.triton as wt
+
+    @wt.jit
+    def ring(team, inbox, outbox, arrived, nelems, round):
+        right = (wt.me(team) + 1) % wt.n(team)
+        wt.put_signal(team, inbox, outbox, nelems, arrived, round, wt.SIGNAL_SET, right)
+        wt.wait_ge(team, arrived, round)
+
+    team = weft.device_team()
+    ring[(1,)](team.address, inbox, outbox, arrived, inbox.numel(), 1)
+
+`team` is the address of a weft_device_team in GPU memory, m a member's rank. Memory that peers reach is
+memory of the device heap: weft.empty(..., space="device"), also as torch tensors. A program of the
+grid is one caller: a function does its work once for the program, as if it stood alone between the statements
+around it. Only at, p, g and the packets take tensors, element by element. Waits return 1, or 0 when the job is over:
+then results are worth nothing, and every further wait returns at once.
+
+A grid that waits must fit on the GPU as a whole (launch_cooperative_grid=True makes sure). Functions synchronise
+all warps of a program, so that they have no place in warp-specialised parts. A loop in which one is called is not
+pipelined by Triton: it would load before the wait what the wait is for.
+"""
+try:
+    import triton
+    import triton.language as tl
+except ImportError as _lacks:
+    raise ImportError("weft.triton needs Triton: pip install triton") from _lacks
+
+from weft.triton import _extern
+from weft.triton._library import jit, libs
+
+SIGNAL_SET, SIGNAL_ADD = tl.constexpr(1), tl.constexpr(2)
+CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = map(tl.constexpr, range(1, 7))
+
+
+# Triton's pipeliner moves loads of a loop in front of externs, even of those that are not pure, but leaves loops alone
+# that have a tl.debug_barrier(). So each function behind which memory may look different has one.
+
+# --- The team ---------------------------------------------------------------------------------------------
+
+@triton.jit
+def me(team):
+    """This PE's rank in the team."""
+    return _extern.me(team)
+
+
+@triton.jit
+def n(team):
+    """How many members the team has."""
+    return _extern.n(team)
+
+
+@triton.jit
+def at(team, p, m):
+    """Member m's copy of what this PE has at p, a pointer or a tensor of pointers; for tl.load, tl.store and
+    atomics with scope="sys".
+    """
+    # As a distance, which is a multiple of a page, it leaves Triton what it knows of p's alignment.
+    distance = _extern.at(team, 0, m) // (p.dtype.element_ty.primitive_bitwidth // 8)
+    return p + tl.multiple_of(distance, 128)
+
+
+@triton.jit
+def abort(team, status):
+    """Ends the job with this status."""
+    _extern.abort(team, status)
+
+
+# --- Copies -----------------------------------------------------------------------------------------------
+
+@triton.jit
+def put(team, dest, source, nelems, m):
+    """Copies nelems elements from source, any memory of this GPU, to dest on member m."""
+    tl.static_assert(dest.dtype == source.dtype, "put: dest and source point to different types")
+    tl.debug_barrier()
+    _extern.put_b(team, dest, source, tl.cast(nelems, tl.int64) * (dest.dtype.element_ty.primitive_bitwidth // 8), m)
+    tl.debug_barrier()
+
+
+@triton.jit
+def get(team, dest, source, nelems, m):
+    """Copies nelems elements from source on member m to dest, any memory of this GPU."""
+    tl.static_assert(dest.dtype == source.dtype, "get: dest and source point to different types")
+    tl.debug_barrier()
+    _extern.get_b(team, dest, source, tl.cast(nelems, tl.int64) * (dest.dtype.element_ty.primitive_bitwidth // 8), m)
+    tl.debug_barrier()
+
+
+@triton.jit
+def put_signal(team, dest, source, nelems, sig, value, op, m):
+    """put, then the signal sig on member m, behind it: set to value or increased by it (op)."""
+    tl.static_assert(dest.dtype == source.dtype, "put_signal: dest and source point to different types")
+    tl.debug_barrier()
+    _extern.put_signal_b(team, dest, source, tl.cast(nelems, tl.int64) * (dest.dtype.element_ty.primitive_bitwidth // 8),
+                         sig, value, op, m)
+
+
+# --- Signals: 64-bit words --------------------------------------------------------------------------------
+
+@triton.jit
+def signal(team, sig, value, m):
+    """Sets the signal on member m, behind all that this program has stored so far."""
+    _extern.put_signal_b(team, 0, 0, 0, sig, value, SIGNAL_SET, m)
+
+
+@triton.jit
+def signal_add(team, sig, value, m):
+    """Adds to the signal on member m, behind all that this program has stored so far."""
+    _extern.put_signal_b(team, 0, 0, 0, sig, value, SIGNAL_ADD, m)
+
+
+@triton.jit
+def signal_fetch(team, sig):
+    """The value of this PE's own signal; what was stored before it was given is visible then."""
+    tl.debug_barrier()
+    return tl.atomic_add(sig, tl.cast(0, sig.dtype.element_ty), sem="acquire", scope="sys")
+
+
+@triton.jit
+def wait_until(team, sig, cmp, value):
+    """Waits until this PE's own signal compares so with value."""
+    tl.debug_barrier()
+    return _extern.wait_until_b(team, sig, cmp, value)
+
+
+@triton.jit
+def wait_ge(team, sig, value):
+    """wait_until(team, sig, CMP_GE, value)."""
+    tl.debug_barrier()
+    return _extern.wait_until_b(team, sig, CMP_GE, value)
+
+
+@triton.jit
+def wait_eq(team, sig, value):
+    """wait_until(team, sig, CMP_EQ, value)."""
+    tl.debug_barrier()
+    return _extern.wait_until_b(team, sig, CMP_EQ, value)
+
+
+# --- Words and atomics ------------------------------------------------------------------------------------
+
+@triton.jit
+def p(team, dest, value, m):
+    """Stores a word of 4 or 8 bytes on member m, which may poll it; in no order with anything else."""
+    word = tl.cast(value, dest.dtype.element_ty)
+    if dest.dtype.element_ty.primitive_bitwidth == 32:
+        _extern.p32(team, dest, tl.cast(word, tl.uint32, bitcast=True), m)
+    else:
+        _extern.p64(team, dest, tl.cast(word, tl.uint64, bitcast=True), m)
+
+
+@triton.jit
+def g(team, source, m):
+    """Loads a word of 4 or 8 bytes of member m, anew each time."""
+    if source.dtype.element_ty.primitive_bitwidth == 32:
+        return tl.cast(_extern.g32(team, source, m), source.dtype.element_ty, bitcast=True)
+    else:
+        return tl.cast(_extern.g64(team, source, m), source.dtype.element_ty, bitcast=True)
+
+
+@triton.jit
+def atomic_fetch(team, word, m):
+    """The value of a word of member m."""
+    return tl.atomic_add(at(team, word, m), tl.cast(0, word.dtype.element_ty), sem="acq_rel", scope="sys")
+
+
+@triton.jit
+def atomic_set(team, word, value, m):
+    """Sets a word of member m."""
+    tl.atomic_xchg(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+
+
+@triton.jit
+def atomic_swap(team, word, value, m):
+    """Sets a word of member m and returns what was there."""
+    return tl.atomic_xchg(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+
+
+@triton.jit
+def atomic_compare_swap(team, word, cond, value, m):
+    """Sets a word of member m if it is cond, and returns what was there."""
+    return tl.atomic_cas(at(team, word, m), tl.cast(cond, word.dtype.element_ty), tl.cast(value, word.dtype.element_ty),
+                         sem="acq_rel", scope="sys")
+
+
+@triton.jit
+def atomic_add(team, word, value, m):
+    """Adds to a word of member m."""
+    tl.atomic_add(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+
+
+@triton.jit
+def atomic_fetch_add(team, word, value, m):
+    """Adds to a word of member m and returns what was there."""
+    return tl.atomic_add(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+
+
+@triton.jit
+def atomic_fetch_and(team, word, value, m):
+    """The bitwise and; returns what was there."""
+    return tl.atomic_and(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+
+
+@triton.jit
+def atomic_fetch_or(team, word, value, m):
+    """The bitwise or; returns what was there."""
+    return tl.atomic_or(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+
+
+@triton.jit
+def atomic_fetch_xor(team, word, value, m):
+    """The bitwise exclusive or; returns what was there."""
+    return tl.atomic_xor(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+
+
+# --- Order ------------------------------------------------------------------------------------------------
+
+@triton.jit
+def fence():
+    """What this program has stored so far arrives before what it stores from here on."""
+    tl.debug_barrier()
+    _extern.fence_b()
+
+
+@triton.jit
+def quiet():
+    """What this program has stored so far has arrived."""
+    tl.debug_barrier()
+    _extern.fence_b()
+
+
+# --- Meetings: program i of a member with program i of the others, by a channel ------------------------------
+
+@triton.jit
+def arrive(team, channel):
+    """The first half of a barrier: what this program has stored so far is visible to who departs."""
+    _extern.arrive_b(team, channel)
+
+
+@triton.jit
+def depart(team, channel):
+    """The second half: waits until all members have arrived."""
+    tl.debug_barrier()
+    return _extern.depart_b(team, channel)
+
+
+@triton.jit
+def barrier(team, channel):
+    """All members meet, and see what the others have stored before."""
+    tl.debug_barrier()
+    return _extern.barrier_b(team, channel)
+
+
+@triton.jit
+def sync(team, channel):
+    """All members meet; nothing is said about memory."""
+    tl.debug_barrier()
+    return _extern.sync_b(team, channel)
+
+
+@triton.jit
+def barrier_grid(team):
+    """All programs of all members meet; the whole grid must be resident."""
+    tl.debug_barrier()
+    return _extern.barrier_grid(team)
+
+
+# --- Packets: 8 bytes that carry their own flag --------------------------------------------------------------
+
+@triton.jit
+def ll_epoch_begin(team, channel):
+    """The epoch of this program's packets on the channel; in each every member sends to all others."""
+    return _extern.ll_epoch_begin(team, channel)
+
+
+@triton.jit
+def ll_epoch_end(team, channel, epoch):
+    """Ends it: all packets have been received."""
+    _extern.ll_epoch_end(team, channel, epoch)
+
+
+@triton.jit
+def ll_send(team, channel, unit, data, epoch, m):
+    """Sends 64-bit words as packets number `unit` to member m."""
+    _extern.ll_send(team, channel, unit, tl.cast(data, tl.uint64, bitcast=True), epoch, m)
+
+
+@triton.jit
+def ll_bcast(team, channel, unit, data, epoch):
+    """Sends them to all others."""
+    _extern.ll_bcast(team, channel, unit, tl.cast(data, tl.uint64, bitcast=True), epoch)
+
+
+@triton.jit
+def ll_recv(team, channel, unit, source, epoch):
+    """Waits for member source's packets and returns the words: uint64."""
+    return _extern.ll_data(team, channel, unit, source, epoch)
+
+
+__all__ = ["CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "SIGNAL_ADD", "SIGNAL_SET", "abort", "arrive",
+           "at", "atomic_add", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and",
+           "atomic_fetch_or", "atomic_fetch_xor", "atomic_set", "atomic_swap", "barrier", "barrier_grid", "depart",
+           "fence", "g", "get", "jit", "libs", "ll_bcast", "ll_epoch_begin", "ll_epoch_end", "ll_recv",
+           "ll_send", "me", "n", "p", "put", "put_signal", "quiet", "signal", "signal_add", "signal_fetch", "sync",
+           "wait_eq", "wait_ge", "wait_until"]

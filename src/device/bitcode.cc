@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions of <weft/device.cuh> for kernels that are not written in CUDA C: a clang that knows
+ * no CUDA makes libweft_device_sm80.bc and _sm90.bc of this file, and PTX beside them. Numbers
+ * come as they are; the team, objects and words come as 64-bit addresses. A function that returns
+ * nothing in C returns 0 here, for languages in which a call is an expression.
+ *
+ * The header lies in a namespace of its own here, since an exported function has the name of the
+ * one that it calls. The names are frozen: tests/gpu/bitcode.list. */
+#include <stddef.h>
+#include <stdint.h>
+
+namespace header {
+#include "weft/device.cuh"
+}
+
+#define EXPORTED extern "C" __attribute__((convergent))
+#define RESULT(type, name, parameters, arguments) \
+    EXPORTED type name parameters {               \
+        return header::name arguments;            \
+    }
+#define ACTION(name, parameters, arguments) \
+    EXPORTED int32_t name parameters {      \
+        header::name arguments;             \
+        return 0;                           \
+    }
+
+typedef uint64_t address;
+typedef uint64_t team;
+
+/* What an address is a pointer to is the header's affair. */
+struct pointer {
+    address value;
+    template <class type> operator type *() const { return (type *)value; }
+};
+
+/* --- The team ------------------------------------------------------------------------------------
+ */
+
+EXPORTED int32_t weft_me(team t) {
+    return ((const header::weft_device_team *)t)->me;
+}
+
+EXPORTED int32_t weft_n(team t) {
+    return ((const header::weft_device_team *)t)->n;
+}
+
+EXPORTED address weft_at(team t, address p, int32_t m) {
+    return (address)header::weft_at(pointer{t}, pointer{p}, m);
+}
+
+RESULT(int32_t, weft_job_over, (team t), (pointer{t}))
+ACTION(weft_abort, (team t, int32_t status), (pointer{t}, status))
+
+/* --- Copies --------------------------------------------------------------------------------------
+ */
+
+#define COPIES(group)                                                                           \
+    ACTION(weft_copy_##group, (address to, address from, uint64_t bytes),                       \
+           (pointer{to}, pointer{from}, bytes))                                                 \
+    ACTION(weft_put_##group, (team t, address dest, address source, uint64_t bytes, int32_t m), \
+           (pointer{t}, pointer{dest}, pointer{source}, bytes, m))                              \
+    ACTION(weft_get_##group, (team t, address dest, address source, uint64_t bytes, int32_t m), \
+           (pointer{t}, pointer{dest}, pointer{source}, bytes, m))                              \
+    ACTION(weft_put_signal_##group,                                                             \
+           (team t, address dest, address source, uint64_t bytes, address sig, uint64_t value,  \
+            int32_t op, int32_t m),                                                             \
+           (pointer{t}, pointer{dest}, pointer{source}, bytes, pointer{sig}, value, op, m))
+COPIES(t)
+COPIES(w)
+COPIES(b)
+
+/* --- Words and signals ---------------------------------------------------------------------------
+ */
+
+#define WORDS(bits)                                                               \
+    ACTION(weft_p##bits, (team t, address dest, uint##bits##_t value, int32_t m), \
+           (pointer{t}, pointer{dest}, value, m))                                 \
+    RESULT(uint##bits##_t, weft_g##bits, (team t, address source, int32_t m),     \
+           (pointer{t}, pointer{source}, m))
+WORDS(32)
+WORDS(64)
+
+#define SIGNAL(name)                                               \
+    ACTION(name, (team t, address sig, uint64_t value, int32_t m), \
+           (pointer{t}, pointer{sig}, value, m))
+SIGNAL(weft_signal)
+SIGNAL(weft_signal_add)
+SIGNAL(weft_signal_relaxed)
+RESULT(uint64_t, weft_signal_fetch, (team t, address sig), (pointer{t}, pointer{sig}))
+
+#define UNTIL(name, type)                                                 \
+    RESULT(int32_t, name, (team t, address sig, int32_t cmp, type value), \
+           (pointer{t}, pointer{sig}, cmp, value))
+UNTIL(weft_wait_until, uint64_t)
+UNTIL(weft_wait_until_w, uint64_t)
+UNTIL(weft_wait_until_b, uint64_t)
+UNTIL(weft_wait_until_relaxed, uint64_t)
+UNTIL(weft_wait_until32, uint32_t)
+UNTIL(weft_test_until, uint64_t)
+UNTIL(weft_test_until32, uint32_t)
+RESULT(int32_t, weft_wait_until_ns, (team t, address sig, int32_t cmp, uint64_t value, uint64_t ns),
+       (pointer{t}, pointer{sig}, cmp, value, ns))
+
+#define WAIT(name) \
+    RESULT(int32_t, name, (team t, address sig, uint64_t value), (pointer{t}, pointer{sig}, value))
+WAIT(weft_wait_eq)
+WAIT(weft_wait_ge)
+WAIT(weft_wait_ge_w)
+WAIT(weft_wait_ge_b)
+
+/* --- Atomics -------------------------------------------------------------------------------------
+ */
+
+#define CHANGE(name, bits)                                                                    \
+    ACTION(weft_atomic_##name##bits, (team t, address word, uint##bits##_t value, int32_t m), \
+           (pointer{t}, pointer{word}, value, m))
+#define FETCH(name, bits)                                           \
+    RESULT(uint##bits##_t, weft_atomic_##name##bits,                \
+           (team t, address word, uint##bits##_t value, int32_t m), \
+           (pointer{t}, pointer{word}, value, m))
+#define ATOMICS(bits)                                                                    \
+    RESULT(uint##bits##_t, weft_atomic_fetch##bits, (team t, address word, int32_t m),   \
+           (pointer{t}, pointer{word}, m))                                               \
+    RESULT(uint##bits##_t, weft_atomic_compare_swap##bits,                               \
+           (team t, address word, uint##bits##_t cond, uint##bits##_t value, int32_t m), \
+           (pointer{t}, pointer{word}, cond, value, m))                                  \
+    CHANGE(set, bits)                                                                    \
+    CHANGE(add, bits)                                                                    \
+    CHANGE(and, bits)                                                                    \
+    CHANGE(or, bits)                                                                     \
+    CHANGE(xor, bits)                                                                    \
+    FETCH(swap, bits)                                                                    \
+    FETCH(fetch_add, bits)                                                               \
+    FETCH(fetch_and, bits)                                                               \
+    FETCH(fetch_or, bits)                                                                \
+    FETCH(fetch_xor, bits)
+ATOMICS(32)
+ATOMICS(64)
+
+/* --- Order ---------------------------------------------------------------------------------------
+ */
+
+#define ORDER(name) ACTION(name, (void), ())
+ORDER(weft_fence)
+ORDER(weft_fence_b)
+ORDER(weft_quiet)
+ORDER(weft_quiet_b)
+
+/* --- Meetings ------------------------------------------------------------------------------------
+ */
+
+ACTION(weft_arrive_b, (team t, uint32_t channel), (pointer{t}, channel))
+RESULT(int32_t, weft_depart_b, (team t, uint32_t channel), (pointer{t}, channel))
+RESULT(int32_t, weft_barrier_b, (team t, uint32_t channel), (pointer{t}, channel))
+RESULT(int32_t, weft_sync_b, (team t, uint32_t channel), (pointer{t}, channel))
+RESULT(int32_t, weft_barrier_grid, (team t), (pointer{t}))
+
+/* --- Packets -------------------------------------------------------------------------------------
+ */
+
+RESULT(uint64_t, weft_ll_epoch_begin, (team t, uint32_t channel), (pointer{t}, channel))
+ACTION(weft_ll_epoch_end, (team t, uint32_t channel, uint64_t epoch), (pointer{t}, channel, epoch))
+ACTION(weft_ll_send,
+       (team t, uint32_t channel, uint32_t unit, uint64_t data, uint64_t epoch, int32_t m),
+       (pointer{t}, channel, unit, data, epoch, m))
+ACTION(weft_ll_bcast, (team t, uint32_t channel, uint32_t unit, uint64_t data, uint64_t epoch),
+       (pointer{t}, channel, unit, data, epoch))
+RESULT(int32_t, weft_ll_recv,
+       (team t, uint32_t channel, uint32_t unit, int32_t source, uint64_t epoch, address data),
+       (pointer{t}, channel, unit, source, epoch, pointer{data}))
+
+/* The same for who has no memory for the result: the data, or 0 where the job is over. */
+EXPORTED uint64_t weft_ll_data(team t, uint32_t channel, uint32_t unit, int32_t source,
+                               uint64_t epoch) {
+    uint64_t data = 0;
+    header::weft_ll_recv(pointer{t}, channel, unit, source, epoch, &data);
+    return data;
+}
+
+/* --- From Hopper on ------------------------------------------------------------------------------
+ */
+
+#if WEFT_DEVICE_ARCH >= 900
+ORDER(weft_dependency_wait)
+ORDER(weft_dependency_trigger)
+#endif

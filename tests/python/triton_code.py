@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels that call weft.triton, compiled by Triton for GPUs that need not be there: nothing is left to be resolved, the
+instructions are those of the functions, and loads stay behind the waits for what they load."""
+import importlib.util
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import tap  # noqa: E402
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
+from triton.backends.compiler import GPUTarget  # noqa: E402
+from triton.compiler import ASTSource  # noqa: E402
+from triton.runtime.jit import JITFunction  # noqa: E402
+
+import weft.triton as wt  # noqa: E402
+
+EXAMPLES = HERE.parents[1] / "examples/python/triton"
+ARCHITECTURES = (80, 90)
+
+
+def compiled(kernel, types, constants, arch=90, num_warps=4):
+    """All forms of its code; pointers, and integers of 32 bits, are multiples of 16."""
+    signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
+    place = kernel.arg_names.index
+    even = {(place(name),): [["tt.divisibility", 16]] for name, kind in types.items() if kind[0] == "*" or kind == "i32"}
+    source = ASTSource(kernel, signature, {(place(name),): value for name, value in constants.items()}, even)
+    return triton.compile(source, target=GPUTarget("cuda", arch, 32),
+                          options={"num_warps": num_warps, "extern_libs": wt.libs(arch)}).asm
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def code_has(problems, code, arch, *patterns):
+    """The code is whole, and has the instructions."""
+    text = code["ptx"]
+    problems.extend(f"sm_{arch}: {line}" for line in text.splitlines() if re.search(r"\.extern \.func|\bcall", line))
+    problems.extend(f"sm_{arch}: there is no {pattern}" for pattern in patterns if not re.search(pattern, text))
+    if not code["cubin"]:
+        problems.append(f"sm_{arch}: it was not assembled")
+
+
+# --- The programs -----------------------------------------------------------------------------------------
+
+def check_ring(problems):
+    types = {"team": "i64", "blocks": "*fp32", "arrived": "*u64", "nelems": "i32", "call": "i32"}
+    for arch in ARCHITECTURES:
+        code = compiled(example("ring"), types, {"SLICE": 16384}, arch)
+        code_has(problems, code, arch, r"st\.release\.sys\.\S*[bu]64", r"ld\.acquire\.sys\.\S*[bu]64", r"st\.\S*v[24]\.[bu](32|64)")
+
+
+def check_all_reduce(problems):
+    types = {"team": "i64", "dest": "*bf16", "source": "*bf16", "nelems": "i32"}
+    for arch in ARCHITECTURES:
+        code = compiled(example("all_reduce"), types, {"BLOCK": 4096}, arch)
+        code_has(problems, code, arch, r"fence\.acq_rel\.sys", r"ld\.acquire\.sys", r"ld\.global\S*\.v4\.b32")
+
+
+def check_all_gather_matmul(problems):
+    pointers = dict.fromkeys(("gathered", "a", "b", "c"), "*bf16")
+    types = {"team": "i64", **pointers, "arrived": "*u64", **dict.fromkeys(("call", "rows", "N", "K"), "i32")}
+    block = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
+    for arch in ARCHITECTURES:
+        code = compiled(example("all_gather_matmul"), types, block, arch, num_warps=8)
+        product = {80: r"mma\.sync", 90: "wgmma", 100: "tcgen05"}[arch]
+        code_has(problems, code, arch, product, r"cp\.async|cp_async", r"st\.release\.sys", r"ld\.acquire\.sys")
+        behind_wait(problems, code["ttgir"], "weft_wait_until_b", f"sm_{arch}: ")
+
+
+# --- All functions ----------------------------------------------------------------------------------------
+
+@wt.jit
+def every_function(team, x, w, sig, word, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out, wt.me(team) + wt.n(team))
+    wt.put(team, x, x + 64, 10, 1)
+    wt.get(team, x, x + 64, 10, 1)
+    wt.put_signal(team, x, x + 64, 10, sig, 7, wt.SIGNAL_ADD, 1)
+    wt.signal(team, sig, 1, 0)
+    wt.signal_add(team, sig, 1, 0)
+    tl.store(out, wt.signal_fetch(team, sig))
+    tl.store(out, wt.wait_until(team, sig, wt.CMP_LT, 3) + wt.wait_ge(team, sig, 3) + wt.wait_eq(team, sig, 3))
+    wt.p(team, x + i, tl.load(wt.at(team, x + i, 1)), 1)
+    wt.p(team, sig, 3, 1)
+    tl.store(out, wt.g(team, sig, 1))
+    tl.store(x + i, wt.g(team, x + i, 1))
+    wt.atomic_set(team, word, 3, 1)
+    wt.atomic_add(team, sig, 5, 1)
+    tl.store(out, wt.atomic_fetch(team, word, 1) + wt.atomic_swap(team, word, 5, 1))
+    tl.store(out, wt.atomic_compare_swap(team, sig, 5, 6, 1) + wt.atomic_fetch_add(team, sig, 5, 1))
+    tl.store(out, wt.atomic_fetch_and(team, sig, 5, 1) + wt.atomic_fetch_or(team, sig, 5, 1))
+    tl.store(out, wt.atomic_fetch_xor(team, sig, 5, 1))
+    wt.fence()
+    wt.quiet()
+    wt.arrive(team, 0)
+    tl.store(out, wt.depart(team, 0) + wt.barrier(team, 0) + wt.sync(team, 0) + wt.barrier_grid(team))
+    epoch = wt.ll_epoch_begin(team, 0)
+    wt.ll_send(team, 0, i, tl.load(w + i), epoch, 1)
+    wt.ll_bcast(team, 0, BLOCK + i, tl.load(w + i), epoch)
+    tl.store(w + i, wt.ll_recv(team, 0, i, 1, epoch).to(tl.int64))
+    wt.ll_epoch_end(team, 0, epoch)
+    wt.abort(team, 3)
+
+
+TYPES = {"team": "i64", "x": "*fp32", "w": "*i64", "sig": "*u64", "word": "*i32", "out": "*u64"}
+
+
+def check_every_function(problems):
+    used = set(re.findall(r"wt\.(\w+)\(", every_function.src))
+    offered = {name for name in wt.__all__ if isinstance(getattr(wt, name), JITFunction)}
+    problems.extend(f"{name} is not called here" for name in offered - used)
+    for arch in (90, 100):
+        code_has(problems, compiled(every_function, TYPES, {"BLOCK": 64}, arch), arch,
+                 r"(st|ld)\.relaxed\.sys\.\S*v4", r"atom\.\S*acq_rel\.sys|atom\.\S*sys\S*\.acq_rel", r"red\.release\.sys")
+
+
+@triton.jit
+def wrong_types(team, x, w, sig, word, out, BLOCK: tl.constexpr):
+    wt.put(team, x, w, 10, 1)
+
+
+@triton.jit
+def wrong_value(team, x, w, sig, word, out, BLOCK: tl.constexpr):
+    wt.signal(team, sig, 1.5, 1)
+
+
+def check_refusals(problems):
+    for kernel, message in (wrong_types, "put: dest and source point to different types"), (wrong_value, "of type fp32"):
+        try:
+            compiled(kernel, TYPES, {"BLOCK": 64})
+            problems.append(f"{kernel.__name__} was compiled")
+        except Exception as error:
+            said = f"{error} {error.__cause__} {error.__context__}"
+            if message not in said:
+                problems.append(f"{kernel.__name__}: {said}")
+
+
+# --- Loads stay behind waits ------------------------------------------------------------------------------
+
+def behind_wait(problems, ttgir, symbol, where=""):
+    """From the first call of the symbol on is the first load by which a product's operand comes."""
+    lines = ttgir.splitlines()
+    wait = next((number for number, line in enumerate(lines) if f'symbol = "{symbol}"' in line or symbol in line), None)
+    if wait is None:
+        problems.append(f"{where}there is no {symbol}")
+    problems.extend(f"{where}a load is in front of {symbol}: {line.strip()[:100]}" for line in lines[:wait]
+                    if re.search(r"async_copy_global_to_local|tt\.load|async_tma_copy", line))
+
+
+def waiting_product(wait):
+    """A product in a loop as the pipeliner likes them, with a wait in front of the loads."""
+    lines = f"""
+        @wt.jit
+        def product(team, x, y, out, sig, BLOCK: tl.constexpr):
+            i = tl.arange(0, BLOCK)
+            tile = i[:, None] * BLOCK + i[None, :]
+            sums = tl.zeros([BLOCK, BLOCK], tl.float32)
+            for m in range(wt.n(team)):
+                {wait}
+                part = m * BLOCK * BLOCK + tile
+                sums = tl.dot(tl.load(x + part), tl.load(y + part), sums)
+            tl.store(out + tile, sums)
+    """
+    return lines
+
+
+WAITS = {
+    "wt.wait_ge(team, sig + m, 1)": "weft_wait_until_b",
+    "wt.wait_eq(team, sig + m, 1)": "weft_wait_until_b",
+    "wt.wait_until(team, sig + m, wt.CMP_GT, 0)": "weft_wait_until_b",
+    "wt.barrier(team, m)": "weft_barrier_b",
+    "wt.depart(team, m)": "weft_depart_b",
+    "wt.barrier_grid(team)": "weft_barrier_grid",
+    "wt.get(team, x + m * 64, y, 64, m)": "weft_get_b",
+    "wt.signal_fetch(team, sig + m)": "atomic_rmw",
+}
+
+
+def check_loads(problems):
+    import tempfile
+    import textwrap
+    types = {"team": "i64", "x": "*bf16", "y": "*bf16", "out": "*fp32", "sig": "*u64"}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (wait, symbol) in enumerate(WAITS.items()):
+            path = pathlib.Path(folder) / f"product{number}.py"
+            path.write_text("import triton.language as tl\nimport weft.triton as wt\n" + textwrap.dedent(waiting_product(wait)))
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            for arch in (80, 90):
+                code = compiled(module.product, types, {"BLOCK": 128}, arch, num_warps=8)
+                behind_wait(problems, code["ttgir"], symbol, f"sm_{arch}, {wait}: ")
+
+
+tap.run([
+    ("the ring with signals is compiled", check_ring),
+    ("the all-reduce is compiled", check_all_reduce),
+    ("the all-gather that feeds a product is compiled", check_all_gather_matmul),
+    ("every function is compiled", check_every_function),
+    ("wrong types are refused with the reason", check_refusals),
+    ("loads stay behind waits, in loops that Triton pipelines", check_loads),
+])
