@@ -292,6 +292,34 @@ int shmemx_pad_wait_on_stream(uint32_t *const *pads, int rank, int n, int peer, 
 int shmemx_pad_barrier_on_stream(uint32_t *const *pads, int rank, int n, int channel,
                                  uint64_t timeout_ms, shmemx_stream_t stream);
 
+/* --- Calls inside kernels --------------------------------------------------------------------- */
+
+/* What kernels of the program put, signal, wait and meet by (weft/device.cuh, which has the struct
+ * and the functions). It is passed to kernels by value, and belongs to this PE. */
+struct weft_device_team;
+
+/* Makes a handle for the members of a team, with words and inboxes of its own: `channels` of them,
+ * 1 to 1024, by each of which one block of every member's kernel meets those of the others, and
+ * which have slots of `slot_bytes` for packets, a multiple of 16 up to 1 MiB; 0: there are none.
+ * Collective over the team, whose members pass the same, by the host alone, so it works while a
+ * stream is being captured, too; that of all PEs brings the GPUs up. One of fewer PEs that is made
+ * before that knows no device heap. 0, or a negative errno with text on all of them: -EINVAL,
+ * -ENODEV, -ENOTSUP, -ENOMEM; but of a wrong team the others do not hear. Members may have as many
+ * handles as they like. */
+int shmemx_device_team(shmem_team_t team, uint32_t channels, uint32_t slot_bytes,
+                       struct weft_device_team *handle);
+
+/* Frees a handle, and zeroes it; copies of it are worth nothing then. All kernels of this PE that
+ * have it are done. Collective over the members, also when the team has been destroyed meanwhile.
+ * shmem_finalize frees those that are left. NULL, or a handle that is zero: nothing. 0, or -EINVAL
+ * for what is no handle, or one that has been freed. */
+int shmemx_device_team_free(struct weft_device_team *handle);
+
+/* Where a copy of the handle lies in this PE's GPU memory until it is freed, for kernels that take
+ * numbers alone. Local. 0 or -EINVAL. */
+int shmemx_device_team_address(const struct weft_device_team *handle,
+                               const struct weft_device_team **address);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

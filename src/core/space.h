@@ -10,11 +10,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "base/pad.h"
 #include "core/job.h"
 #include "core/window.h"
 
 struct weft_arena;
+struct weft_device_team; /* of shmemx.h */
 struct weft_route;
 struct weft_share_space;
 struct weft_team;
@@ -27,6 +29,13 @@ struct weft_heap {
     void *(*malloc)(struct weft_arena *arena, size_t bytes, size_t alignment, bool zero);
     void *(*realloc)(struct weft_arena *arena, void *p, size_t bytes);
     void (*free)(struct weft_arena *arena, void *p);
+};
+
+/* What a member asks of a handle that kernels work with a team by. */
+struct weft_device_wish {
+    uint32_t channels, slot_bytes;
+    int error; /* not 0, with text: this member's arguments are wrong, and no member gets a handle
+                */
 };
 
 struct weft_memory_space {
@@ -51,6 +60,14 @@ struct weft_memory_space {
 
     /* Signal pads, in the order of a stream: 0 or -errno with text. */
     int (*pad)(enum weft_pad_op op, const struct weft_pad *pad, int peer, void *stream);
+
+    /* Handles, as shmemx_device_team has them: 0 or -errno with text. Collective over the team, and
+     * over the members that it had; local. */
+    int (*device_team)(struct weft_device_team *handle, const struct weft_team *team,
+                       const struct weft_device_wish *wish);
+    int (*device_team_free)(struct weft_device_team *handle);
+    int (*device_team_address)(const struct weft_device_team *handle,
+                               const struct weft_device_team **address);
 
     /* --- What has a table of its own --- */
 

@@ -17,6 +17,9 @@
 #include "core/rma.h"
 #include "core/team.h"
 
+struct weft_device_team;
+struct weft_device_wish;
+
 /* --- device.c: who and where ------------------------------------------------------------------ */
 
 struct weft_device {
@@ -354,6 +357,19 @@ void weft_device_channels_sweep(void);
 
 /* Gives all memory back, as far as nothing works there. */
 void weft_device_channels_close(void);
+
+/* --- device_team.c: handles by which kernels of the program work with a team ---------------------
+ * As shmemx_device_team has them; core/space.h says what the arguments are. They outlive the GPUs
+ * of all PEs coming up, and go with this PE's. */
+
+int weft_device_team_make(struct weft_device_team *seen, const struct weft_team *team,
+                          const struct weft_device_wish *wish);
+int weft_device_team_free(struct weft_device_team *seen);
+int weft_device_team_address(const struct weft_device_team *seen,
+                             const struct weft_device_team **address);
+
+/* Gives all back that is left, without the members. */
+void weft_device_teams_close(void);
 
 /* --- open.c: the GPUs of all PEs ----------------------------------------------------------------
  * Bringing them up is a row of agreements: each PE opens its own; all exchange what theirs are, by

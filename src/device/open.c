@@ -126,6 +126,7 @@ void weft_device_close(void) {
     weft_stage_close();
     weft_device_queue_close();
     weft_device_turns_close();
+    weft_device_teams_close();
     gpus_take_down();
     weft_gpu_leave(scope);
     weft_job_set_mode(WEFT_JOB_DEVICES, false);

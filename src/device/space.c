@@ -12,6 +12,13 @@ static void space_team_ended(const struct weft_team *team) {
     weft_device_turns_end(team);
 }
 
+/* Where all PEs are members, it brings the GPUs up, and there is a heap. */
+static int space_device_team(struct weft_device_team *handle, const struct weft_team *team,
+                             const struct weft_device_wish *wish) {
+    int error = team->npes == weft_job.npes ? weft_device_open() : 0;
+    return error ? error : weft_device_team_make(handle, team, wish);
+}
+
 static const struct weft_route route = {
     .concerns = weft_device_concerns,
     .near = weft_device_near,
@@ -39,6 +46,9 @@ static const struct weft_memory_space space = {
              .free = weft_device_free},
     .pointer = weft_device_pointer,
     .pad = weft_device_pad,
+    .device_team = space_device_team,
+    .device_team_free = weft_device_team_free,
+    .device_team_address = weft_device_team_address,
     .route = &route,
     .share = &weft_device_share,
 };

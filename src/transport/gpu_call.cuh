@@ -12,7 +12,7 @@ WEFT_DEVICE void weft_call_refuse(struct weft_gpu_abort abort, const struct weft
                                   enum weft_gpu_fault fault) {
     if (!abort.gave_up)
         return;
-    weft_st_relaxed_sys(&abort.gave_up[WEFT_GPU_FAULT_TEAM], call->slot);
+    weft_st_relaxed_sys(&abort.gave_up[WEFT_GPU_FAULT_DETAIL], call->slot);
     weft_st_release_sys(&abort.gave_up[WEFT_GPU_FAULT], (uint32_t)fault);
 }
 

@@ -80,12 +80,14 @@ enum {
     WEFT_GPU_TRAP_TURN,
     WEFT_GPU_TRAP_TURNS,
     WEFT_GPU_FAULT, /* enum weft_gpu_fault: a kernel has found that it must not run; the host */
-    WEFT_GPU_FAULT_TEAM, /* then ends the job. In which slot the kernel's team was */
+    WEFT_GPU_FAULT_DETAIL, /* then ends the job. In which slot the kernel's team was, or as below */
 };
 enum weft_gpu_fault {
     WEFT_GPU_NO_FAULT,
-    WEFT_GPU_STALE, /* it is part of a call of a team that is no more */
-    WEFT_GPU_BUSY,  /* another call of its team is under way */
+    WEFT_GPU_STALE,        /* it is part of a call of a team that is no more */
+    WEFT_GPU_BUSY,         /* another call of its team is under way */
+    WEFT_GPU_STALE_HANDLE, /* it works with a handle that has been freed, of this generation */
+    WEFT_GPU_ABORT,        /* it ends the job with this status (weft_abort) */
 };
 extern struct weft_gpu_abort weft_gpu_abort;
 

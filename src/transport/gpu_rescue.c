@@ -11,8 +11,8 @@
 #include "base/futex.h"
 #include "base/size.h"
 #include "base/thread.h"
+#include "boot/boot.h"
 #include "boot/control.h"
-#include "boot/end.h"
 #include "transport/gpu_kernel.h"
 
 enum {
@@ -127,21 +127,43 @@ static void process_save(void) {
 /* --- Watching --------------------------------------------------------------------------------- */
 
 /* Ends the job where a kernel has found that it must not run. */
+_Noreturn static void job_fail(enum weft_gpu_fault fault, uint32_t detail) {
+    if (fault == WEFT_GPU_STALE)
+        weft_log("a graph has launched a call of a team that was destroyed: destroy graphs before "
+                 "the teams whose calls they have (team slot %u)",
+                 detail);
+    else if (fault == WEFT_GPU_STALE_HANDLE)
+        weft_log("a kernel works with a handle of shmemx_device_team that has been freed: free it "
+                 "when the last kernel that has it is done (generation %u)",
+                 detail);
+    else
+        weft_log("two calls of one team were under way at once on the GPU of this PE: put calls in "
+                 "a capture, and launches of graphs, one behind the other (team slot %u)",
+                 detail);
+    weft_boot_end_job(WEFT_STATUS_ERROR, true);
+    _exit(WEFT_STATUS_ERROR);
+}
+
+/* As shmem_global_exit. This process ends with its next call, or when its GPU has stopped. */
+static void job_abort(int status) {
+    struct weft_cause cause = {
+        .kind = WEFT_ABORT_GLOBAL_EXIT, .pe = weft_boot.pe, .detail = status};
+    weft_log("a kernel has ended the job by weft_abort, with status %d", status);
+    weft_boot_end_job(status, false);
+    if (weft_boot.npes == 1) /* nobody else says so to kernels that wait */
+        weft_control_abort(weft_boot.control, &cause);
+}
+
+/* What a kernel has told. */
 static void fault_report(void) {
-    static const char *const reasons[] = {
-        [WEFT_GPU_STALE] =
-            "a graph has launched a call of a team that was destroyed: destroy graphs "
-            "before the teams whose calls they have",
-        [WEFT_GPU_BUSY] = "two calls of one team were under way at once on the GPU of this PE: put "
-                          "calls in a capture, and launches of graphs, one behind the other",
-    };
-    const uint32_t *words = weft_gpu_abort.gave_up;
+    uint32_t *words = weft_gpu_abort.gave_up;
     uint32_t fault = words ? __atomic_load_n(&words[WEFT_GPU_FAULT], __ATOMIC_ACQUIRE) : 0;
     if (fault == WEFT_GPU_NO_FAULT)
         return;
-    weft_log("%s (team slot %u)", reasons[fault], words[WEFT_GPU_FAULT_TEAM]);
-    weft_boot_end_job(WEFT_STATUS_ERROR, true);
-    _exit(WEFT_STATUS_ERROR);
+    if (fault != WEFT_GPU_ABORT)
+        job_fail(fault, words[WEFT_GPU_FAULT_DETAIL]);
+    __atomic_store_n(&words[WEFT_GPU_FAULT], WEFT_GPU_NO_FAULT, __ATOMIC_RELAXED);
+    job_abort((int)words[WEFT_GPU_FAULT_DETAIL]);
 }
 
 static void *rescue_watch_main(void *unused) {

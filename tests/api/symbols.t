@@ -107,6 +107,9 @@ def internal_names(problems):
     internal = {name for name in SHARED if is_extension(name)} - public
     if internal:
         problems.append(f"internal, but exported: {some(internal)}")
+    missing = {name for name in public if is_extension(name)} - set(SHARED)
+    if missing:
+        problems.append(f"declared, but not exported: {some(missing)}")
 
 
 def twins(problems):

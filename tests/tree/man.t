@@ -149,7 +149,7 @@ def existing_names():
         short = family(name)
         names |= {name, short, re.sub(r"(8|16|32|64|128)(?=_|$)", "", short)}
     names |= {"p" + name for name in names}
-    for source in [*(ROOT / "include").rglob("*.h"), *(ROOT / "src/base").glob("env.*")]:
+    for source in [*(ROOT / "include").rglob("*.*h"), *(ROOT / "src/base").glob("env.*")]:
         names |= set(re.findall(r"\w+", source.read_text()))
     return names
 

@@ -21,7 +21,7 @@ RANKS = {
         {"begin", "gpus", "extent", "links", "stage"},
         {"heap", "words", "rma", "share"},
         {"turns"},
-        {"channels"},
+        {"channels", "device_team"},
         {"open", "word"},
         {"stream", "put_signal"},
         {"slice", "space"},

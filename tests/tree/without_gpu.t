@@ -32,6 +32,7 @@ for name, arguments in [("shmemx_malloc", (1, size)), ("shmemx_block_alloc", (1,
                         ("shmemx_barrier_all_on_stream", (stream,)),
                         ("shmemx_int_sum_reduce_on_stream", (0, p, p, size, stream)),
                         ("shmemx_pad_put_on_stream", (ctypes.byref(p), 0, 1, 0, 0, ctypes.c_uint64(0), stream)),
+                        ("shmemx_device_team", (ctypes.c_void_p(1), 1, 16, ctypes.create_string_buffer(128))),
                         ("shmemx_device", (ctypes.byref(number),))]:
     made.append((name, getattr(weft, name)(*arguments)))
     text = ctypes.string_at(weft.weft_last_error()).decode()
