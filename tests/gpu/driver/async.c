@@ -10,7 +10,7 @@ enum { LOAD = -1, BULK_BYTES = 16, SEEN_WORDS = 2048, GONE = 0x99 };
 
 struct async_copy {
     int kind, thread; /* LOAD, or enum kernel_bulk */
-    bool committed;
+    unsigned group;   /* 0: not committed */
     char *to;
     const char *from;
     uint64_t *mbarrier;
@@ -281,13 +281,14 @@ void kernel_bulk_commit(void) {
     struct thread *thread = thread_self();
     if (!kernel_is_weak)
         return;
+    thread->groups++;
     const struct async *async = &thread->block->async;
     for (unsigned i = 0; i < async->n; i++)
-        if (async->copies[i]->thread == thread_number(thread))
-            async->copies[i]->committed = true;
+        if (async->copies[i]->thread == thread_number(thread) && async->copies[i]->group == 0)
+            async->copies[i]->group = thread->groups;
 }
 
-void kernel_bulk_wait(bool read) {
+void kernel_bulk_wait(bool read, unsigned newest) {
     struct thread *thread = thread_self();
     if (!kernel_is_weak)
         return;
@@ -295,7 +296,8 @@ void kernel_bulk_wait(bool read) {
     struct block *block = thread->block;
     for (unsigned i = 0; i < block->async.n; i++) {
         struct async_copy *copy = block->async.copies[i];
-        if (copy->kind == LOAD || !copy->committed || copy->thread != thread_number(thread))
+        if (copy->kind == LOAD || copy->thread != thread_number(thread) || copy->group == 0 ||
+            copy->group + newest > thread->groups)
             continue;
         read_now(block, copy);
         if (read)

@@ -60,6 +60,7 @@ struct thread {
     struct fibre fibre;
     struct block *block;
     struct view view;
+    unsigned groups;                                        /* of bulk copies: committed */
     enum { RUNS, POLLS, AT_BARRIER, AT_WARP, ENDED } state; /* RUNS: another was to have its turn */
 };
 

@@ -52,10 +52,16 @@ static inline void weft_bulk_commit(void) {
     kernel_bulk_commit();
 }
 static inline void weft_bulk_wait_read(void) {
-    kernel_bulk_wait(true);
+    kernel_bulk_wait(true, 0);
 }
 static inline void weft_bulk_wait(void) {
-    kernel_bulk_wait(false);
+    kernel_bulk_wait(false, 0);
+}
+static inline void weft_bulk_wait_read_but_one(void) {
+    kernel_bulk_wait(true, 1);
+}
+static inline void weft_bulk_wait_but_one(void) {
+    kernel_bulk_wait(false, 1);
 }
 
 #endif

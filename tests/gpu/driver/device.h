@@ -26,6 +26,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 /* __shared__ type name[count], which a macro of that name could not give to each block. */
 #define WEFT_SHARED(type, name, count)                  \

@@ -56,7 +56,8 @@ void kernel_store(void *at, uint64_t value, unsigned bytes, int order);
 void kernel_order(const void *word, int order);
 
 /* Bulk copies, as their instructions are: addresses and sizes are multiples of 16, `shared` lies in
- * the block's own memory, and a commit and a wait are of what this thread has begun (async.h). */
+ * the block's own memory, and a commit and a wait are of what this thread has begun: of all groups
+ * but the `newest` so many (async.h). */
 enum kernel_bulk {
     KERNEL_BULK_PUT,
     KERNEL_BULK_ADD_F32,
@@ -68,7 +69,7 @@ enum kernel_bulk {
 void kernel_bulk_load(void *shared, const void *from, unsigned bytes, uint64_t *mbarrier);
 void kernel_bulk_store(enum kernel_bulk kind, void *to, const void *shared, unsigned bytes);
 void kernel_bulk_commit(void);
-void kernel_bulk_wait(bool read);
+void kernel_bulk_wait(bool read, unsigned newest);
 
 /* fence.proxy.async: between what threads and what bulk copies see, of shared memory alone or of
  * global memory alone. */
