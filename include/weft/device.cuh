@@ -32,6 +32,7 @@
 #include "weft/device/signal.cuh"
 #include "weft/device/barrier.cuh"
 #include "weft/device/packet.cuh"
+#include "weft/device/bulk.cuh"
 #endif
 
 #endif

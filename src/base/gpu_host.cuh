@@ -251,8 +251,27 @@ WEFT_DEVICE uint32_t weft_grid_size(void) {
     return weft_block_count();
 }
 
-/* --- The warp: each thread is one ----------------------------------------------------------------
+/* --- The warp: where threads are pretended, as on a GPU, else each thread is one ----------------
  */
+
+#ifdef WEFT_HOST_THREADS
+
+enum { WEFT_WARP_LANES = warpSize };
+
+WEFT_DEVICE uint32_t weft_lane(void) {
+    return kernel_lane();
+}
+WEFT_DEVICE void weft_warp_sync(void) {
+    __syncwarp();
+}
+WEFT_DEVICE uint32_t weft_warp_sync_any(uint32_t mine) {
+    return (uint32_t)__any_sync(~0u, mine != 0);
+}
+WEFT_DEVICE uint32_t weft_warp_broadcast_u32(uint32_t value, uint32_t lane) {
+    return __shfl_sync(~0u, value, (int)lane);
+}
+
+#else
 
 enum { WEFT_WARP_LANES = 1 };
 
@@ -267,6 +286,8 @@ WEFT_DEVICE uint32_t weft_warp_broadcast_u32(uint32_t value, uint32_t lane) {
     (void)lane;
     return value;
 }
+
+#endif
 
 WEFT_DEVICE void weft_dependency_wait(void) {}
 WEFT_DEVICE void weft_dependency_trigger(void) {}

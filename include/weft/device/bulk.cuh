@@ -28,7 +28,6 @@
 #define WEFT_DEVICE_BULK_CUH
 
 #include "weft/device/spin.cuh"
-
 #include "weft/device/check.cuh"
 
 #if defined(__CUDACC__) || defined(__NVPTX__) /* else whoever pretends a GPU has them */
