@@ -7,7 +7,8 @@ static PyMethodDef *const tables[] = {
     weft_single_methods,  weft_strided_methods, weft_atomic_methods,   weft_signal_methods,
     weft_wait_methods,    weft_lock_methods,    weft_order_methods,    weft_collective_methods,
     weft_collect_methods, weft_scan_methods,    weft_exchange_methods, weft_matmul_methods,
-    weft_block_methods,   weft_pad_methods,     weft_slice_methods,    weft_info_methods};
+    weft_block_methods,   weft_pad_methods,     weft_slice_methods,    weft_device_team_methods,
+    weft_info_methods};
 
 /* One job a process, so one module: what it knows lies in static variables. */
 static struct PyModuleDef definition = {
@@ -19,7 +20,7 @@ static struct PyModuleDef definition = {
 
 static bool fill(PyObject *module) {
     if (!weft_buffer_define(module) || !weft_team_define(module) || !weft_block_define(module) ||
-        !weft_share_define(module) || !weft_ctx_define(module))
+        !weft_share_define(module) || !weft_ctx_define(module) || !weft_device_team_define(module))
         return false;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)

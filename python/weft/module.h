@@ -38,12 +38,13 @@ bool weft_team_define(PyObject *module);
 bool weft_block_define(PyObject *module);
 bool weft_share_define(PyObject *module);
 bool weft_ctx_define(PyObject *module);
+bool weft_device_team_define(PyObject *module);
 
 extern PyMethodDef weft_session_methods[], weft_buffer_methods[], weft_team_methods[],
     weft_rma_methods[], weft_single_methods[], weft_strided_methods[], weft_atomic_methods[],
     weft_signal_methods[], weft_wait_methods[], weft_lock_methods[], weft_order_methods[],
     weft_collective_methods[], weft_collect_methods[], weft_scan_methods[], weft_exchange_methods[],
     weft_matmul_methods[], weft_block_methods[], weft_pad_methods[], weft_slice_methods[],
-    weft_info_methods[];
+    weft_device_team_methods[], weft_info_methods[];
 
 #endif

@@ -270,6 +270,8 @@ def test_no_gpu(me, n):
         with pytest.raises(RuntimeError) as raised:
             weft.empty(3, space="device")
         assert str(raised.value) == f"empty: {reason}"
+        with pytest.raises(RuntimeError, match="^device_team: "):
+            weft.device_team()
         if n > 1:
             with pytest.raises(RuntimeError if me == 0 else ValueError):
                 weft.zeros(3, space="device" if me == 0 else "host")

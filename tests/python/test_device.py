@@ -4,6 +4,7 @@ the machine's GPUs, or on the pretended one of tests/gpu/driver (device.t).
 """
 import array
 import ctypes
+import struct
 
 import pytest
 import weft
@@ -540,3 +541,53 @@ def test_what_is_in_reach(me, n):
     assert weft.addr_accessible(buffer, n - 1) and weft.ptr(buffer, me) == buffer.ptr
     with pytest.raises(ValueError, match="lock has 1 elements of int64 in memory of a GPU"):
         weft.set_lock(weft.zeros(1, "int64", "device"))
+
+
+FIELDS = "=IIiiiIqQQQQQqIIQQIIIIII"  # of weft_device_team
+
+
+def in_gpu_memory(address, nbytes):
+    """What lies there, by way of symmetric memory."""
+    class At:
+        __cuda_array_interface__ = {"shape": (nbytes,), "typestr": "|u1", "data": (address, False), "version": 3}
+
+    seen = weft.empty(nbytes, "uint8", "device")
+    weft.put(seen, At(), weft.my_pe())
+    return bytes(values_of(seen, "B"))
+
+
+def test_device_teams(me, n):
+    with weft.device_team(channels=3, slot_bytes=48) as team:
+        fields = struct.unpack(FIELDS, team.bytes)
+        assert len(team.bytes) == 128 and fields[2:5] == (me, n, me) and fields[13:15] == (3, 48)
+        assert (team.me, team.n, team.channels, team.slot_bytes) == (me, n, 3, 48)
+        assert in_gpu_memory(team.address, 128) == team.bytes
+        assert repr(team) == f"<weft.DeviceTeam, rank {me} of {n}>"
+        other = weft.device_team()
+        assert other.address != team.address and (other.channels, other.slot_bytes) == (64, 4096)
+        other.free()
+    assert repr(team) == f"<weft.DeviceTeam, rank {me} of {n}, gone>"
+    for use in (lambda: team.address, lambda: team.bytes, lambda: team.channels, team.free):
+        with pytest.raises(ValueError, match="this DeviceTeam was freed"):
+            use()
+
+
+def test_device_teams_of_some(me, n):
+    with weft.team([n - 1 - pe for pe in range(n)]) as backwards:
+        handle = weft.device_team(backwards)
+        assert (handle.me, handle.n) == (n - 1 - me, n)
+    handle.free()
+
+
+def test_device_teams_of_wrong_arguments(me, n):
+    for channels, slot_bytes in ((0, 16), (1025, 16), (1 << 40, 16), (1, 8), (1, 1 << 40)):
+        with pytest.raises(ValueError, match="device_team: argument (channels|slot_bytes) is"):
+            weft.device_team(None, channels, slot_bytes)
+    with pytest.raises(TypeError, match="channels"):
+        weft.device_team(channels="many")
+    with pytest.raises(TypeError, match="argument team"):
+        weft.device_team(7)
+    if n == 1:
+        return
+    with pytest.raises((TypeError, ValueError), match="argument channels" if me == 0 else "PE 0 could not"):
+        weft.device_team(channels="many" if me == 0 else 1)

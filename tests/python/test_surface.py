@@ -56,7 +56,7 @@ def test_everything_is_there_and_documented():
     for name in weft.__all__:
         documentation = inspect.getdoc(getattr(weft, name))
         assert documentation and len(documentation) > 20, name
-    for kind in (weft.Buffer, weft.Team, weft.Ctx, weft.Lock, weft.Block, weft.Share):
+    for kind in (weft.Buffer, weft.Team, weft.Ctx, weft.Lock, weft.Block, weft.Share, weft.DeviceTeam):
         for name, member in vars(kind).items():
             if not name.startswith("_"):
                 assert inspect.getdoc(member), f"{kind.__name__}.{name}"
