@@ -181,6 +181,33 @@ EXPORTED uint64_t weft_ll_data(team t, uint32_t channel, uint32_t unit, int32_t 
  */
 
 #if WEFT_DEVICE_ARCH >= 900
+ORDER(weft_fence_async)
+ORDER(weft_fence_async_shared)
 ORDER(weft_dependency_wait)
 ORDER(weft_dependency_trigger)
+ORDER(weft_bulk_commit)
+ORDER(weft_bulk_wait_read)
+ORDER(weft_bulk_wait_read_but_one)
+ORDER(weft_bulk_wait_but_one)
+ORDER(weft_bulk_wait)
+ACTION(weft_bulk_load, (address shared, address from, uint32_t bytes, address mbarrier),
+       (pointer{shared}, pointer{from}, bytes, pointer{mbarrier}))
+#define BULK(name)                                             \
+    ACTION(name, (address to, address shared, uint32_t bytes), \
+           (pointer{to}, pointer{shared}, bytes))
+BULK(weft_bulk_put)
+BULK(weft_bulk_add_f32)
+BULK(weft_bulk_add_f16)
+BULK(weft_bulk_add_bf16)
+BULK(weft_bulk_add_u32)
+BULK(weft_bulk_add_u64)
+#define MBARRIER(name) \
+    ACTION(name, (address mbarrier, uint32_t number), (pointer{mbarrier}, number))
+MBARRIER(weft_mbarrier_init)
+MBARRIER(weft_mbarrier_expect)
+RESULT(int32_t, weft_mbarrier_test, (address mbarrier, uint32_t parity),
+       (pointer{mbarrier}, parity))
+ACTION(weft_mbarrier_inval, (address mbarrier), (pointer{mbarrier}))
+RESULT(int32_t, weft_mbarrier_wait, (team t, address mbarrier, uint32_t parity),
+       (pointer{t}, pointer{mbarrier}, parity))
 #endif

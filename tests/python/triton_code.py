@@ -100,6 +100,7 @@ def every_function(team, x, w, sig, word, out, BLOCK: tl.constexpr):
     tl.store(out, wt.atomic_fetch_xor(team, sig, 5, 1))
     wt.fence()
     wt.quiet()
+    wt.fence_async()
     wt.arrive(team, 0)
     tl.store(out, wt.depart(team, 0) + wt.barrier(team, 0) + wt.sync(team, 0) + wt.barrier_grid(team))
     epoch = wt.ll_epoch_begin(team, 0)
@@ -118,7 +119,7 @@ def check_every_function(problems):
     offered = {name for name in wt.__all__ if isinstance(getattr(wt, name), JITFunction)}
     problems.extend(f"{name} is not called here" for name in offered - used)
     for arch in (90, 100):
-        code_has(problems, compiled(every_function, TYPES, {"BLOCK": 64}, arch), arch,
+        code_has(problems, compiled(every_function, TYPES, {"BLOCK": 64}, arch), arch, r"fence\.proxy\.async",
                  r"(st|ld)\.relaxed\.sys\.\S*v4", r"atom\.\S*acq_rel\.sys|atom\.\S*sys\S*\.acq_rel", r"red\.release\.sys")
 
 

@@ -33,6 +33,10 @@ struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
     uint64_t low, high;
 };
 
+#ifdef __CUDACC_RTC__ /* has the keyword without underscores alone */
+#define __asm__ asm
+#endif
+
 #ifdef __CUDACC__
 #define WEFT_DEVICE static __device__ __forceinline__
 #elif defined(__NVPTX__)

@@ -232,6 +232,13 @@ def quiet():
     _extern.fence_b()
 
 
+@triton.jit
+def fence_async():
+    """Between a wait and loads through tensor descriptors of what peers have stored (Hopper and later)."""
+    tl.debug_barrier()
+    _extern.fence_async()
+
+
 # --- Meetings: program i of a member with program i of the others, by a channel ------------------------------
 
 @triton.jit
@@ -303,6 +310,6 @@ def ll_recv(team, channel, unit, source, epoch):
 __all__ = ["CMP_EQ", "CMP_GE", "CMP_GT", "CMP_LE", "CMP_LT", "CMP_NE", "SIGNAL_ADD", "SIGNAL_SET", "abort", "arrive",
            "at", "atomic_add", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and",
            "atomic_fetch_or", "atomic_fetch_xor", "atomic_set", "atomic_swap", "barrier", "barrier_grid", "depart",
-           "fence", "g", "get", "jit", "libs", "ll_bcast", "ll_epoch_begin", "ll_epoch_end", "ll_recv",
+           "fence", "fence_async", "g", "get", "jit", "libs", "ll_bcast", "ll_epoch_begin", "ll_epoch_end", "ll_recv",
            "ll_send", "me", "n", "p", "put", "put_signal", "quiet", "signal", "signal_add", "signal_fetch", "sync",
            "wait_eq", "wait_ge", "wait_until"]

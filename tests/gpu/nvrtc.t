@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""nvrtc compiles kernels that include <weft/device.cuh>, with no other folder of headers: those of the examples for
+nvrtc and CuPy, for each kind of GPU that it knows of these.
+"""
+import ctypes
+import glob
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+ARCHITECTURES = (80, 90, 100)
+
+
+def load():
+    """libnvrtc of the toolkit, or None."""
+    for name in ("libnvrtc.so", *sorted(glob.glob("/usr/local/cuda*/lib64/libnvrtc.so"), reverse=True)):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            pass
+    return None
+
+
+NVRTC = load()
+if NVRTC is None:
+    print("1..0 # SKIP there is no libnvrtc here")
+    sys.exit(0)
+
+
+def known():
+    count = ctypes.c_int()
+    NVRTC.nvrtcGetNumSupportedArchs(ctypes.byref(count))
+    found = (ctypes.c_int * count.value)()
+    NVRTC.nvrtcGetSupportedArchs(found)
+    return [arch for arch in ARCHITECTURES if arch in list(found)]
+
+
+def log_of(source, arch, *more):
+    """What nvrtc says of it, or None where it has compiled it without a word."""
+    program, bytes_of_log = ctypes.c_void_p(), ctypes.c_size_t()
+    NVRTC.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
+    words = [f"--gpu-architecture=sm_{arch}".encode(), f"-I{ROOT / 'include'}".encode(), *more]
+    status = NVRTC.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
+    NVRTC.nvrtcGetProgramLogSize(program, ctypes.byref(bytes_of_log))
+    log = ctypes.create_string_buffer(bytes_of_log.value)
+    NVRTC.nvrtcGetProgramLog(program, log)
+    return None if status == 0 and not log.value.strip() else log.value.decode() or f"status {status}"
+
+
+def example(name):
+    text = (ROOT / "examples/python" / name).read_text()
+    source = re.search(r'SOURCE = \w*"""(.*?)"""', text, re.S)[1]
+
+    def check(problems):
+        for arch in known():
+            for dialect in (b"--std=c++17", b"--std=c++20"):
+                problems.extend((log_of(source, arch, dialect) or "").splitlines()[:12])
+    return check
+
+
+tap.run([
+    ("the kernel of device_nvrtc.py is compiled", example("device_nvrtc.py")),
+    ("the kernel of device_cupy.py is compiled", example("device_cupy.py")),
+])
