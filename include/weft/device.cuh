@@ -27,6 +27,7 @@
 
 #if defined(__CUDACC__) || defined(__NVPTX__) || defined(WEFT_DEVICE_HOST)
 #include "weft/device/ptx.cuh"
+#include "weft/device/group.cuh"
 #include "weft/device/spin.cuh"
 #include "weft/device/copy.cuh"
 #include "weft/device/signal.cuh"

@@ -113,8 +113,8 @@ WEFT_DEVICE void send_all(struct ll_place *place, const struct weft_ll_work &wor
 
 /* Behind a sync at which the block has received everything. */
 WEFT_DEVICE void end(const struct weft_ll_work &work, const struct ll_place &place) {
-    weft_packets_end(work.in + place.slots, work.half_bytes, place.epoch, weft_block_thread(),
-                     weft_block_threads());
+    weft_packets_end(work.in + place.slots, work.half_bytes, place.epoch,
+                     weft_thread_group_block());
     weft_channel_epoch_store(place.word, place.epoch);
 }
 

@@ -40,9 +40,13 @@ WEFT_DEVICE void weft_channel_epoch_end(uint64_t *word, uint64_t epoch) {
 WEFT_DEVICE bool weft_channel_await(struct weft_gpu_abort abort,
                                     const struct weft_gpu_channels *channels, uint32_t channel,
                                     enum weft_gpu_channel_row row, uint64_t epoch) {
-    return weft_row_await(abort, weft_gpu_channel_row(channels, channels->me, channel, row),
-                          channels->me, channels->n, epoch, weft_block_thread(),
-                          weft_block_threads());
+    const uint64_t *told = weft_gpu_channel_row(channels, channels->me, channel, row);
+    struct weft_spin spin = {};
+    bool over = false;
+    for (int i = (int)weft_block_thread(); i < channels->n; i += (int)weft_block_threads())
+        while (i != channels->me && !over && weft_ld_acquire_sys(&told[i]) < epoch)
+            over = !weft_spin(&spin, abort);
+    return !weft_block_sync_any(over);
 }
 
 /* Tells the members that this one's stream has come to the call: its arrays may be written. */

@@ -1,125 +1,194 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meetings. Block b of a member meets the blocks of the others that use the same channel; each
- * stores its epoch into its own word at every member, and waits for those of all in its own memory:
- * one way over the link, and no atomic. Epochs are counted in GPU memory, so that graphs replay;
- * they have 64 bits, and never come round. */
+/* Meetings. On a channel one group of threads of each member, mostly block b of its grid on channel
+ * b, meets those of the others: each stores its epoch into its own word at every member, and waits
+ * for those of all in its own memory, so it is one way over the link, and no atomic. Epochs are
+ * counted in GPU memory, so that graphs replay; they have 64 bits, and never come round.
+ *
+ * All members meet on a channel in the same order; one may do so by a thread and another by a
+ * block. Groups of one member meet on one channel behind a sync of theirs only. */
 #ifndef WEFT_DEVICE_BARRIER_CUH
 #define WEFT_DEVICE_BARRIER_CUH
 
+#include "weft/device/check.cuh"
+#include "weft/device/group.cuh"
 #include "weft/device/spin.cuh"
 
-/* --- Rows of words -------------------------------------------------------------------------------
- */
+/* Barriers release and acquire. Syncs only meet. */
+enum weft_meeting { WEFT_MEETING_SYNC, WEFT_MEETING_BARRIER };
 
-/* Waits until all n members but `me` have told `epoch`, or a later one, in a row of words here; by
- * all threads of a block, of which this is number `id` of `count`. What they did before they told
- * it by a release is seen by all threads then. 0 on all threads if the job is over. */
-WEFT_DEVICE int weft_row_await(struct weft_gpu_abort abort, const uint64_t *row, int me, int n,
-                               uint64_t epoch, uint32_t id, uint32_t count) {
+WEFT_DEVICE uint64_t *weft_meeting_epoch(const weft_device_team *t, uint32_t channel,
+                                         enum weft_meeting meeting) {
+    struct weft_device_channel *own = weft_device_channel_of(t, channel, t->me);
+    return meeting == WEFT_MEETING_BARRIER ? &own->barriers : &own->syncs;
+}
+
+/* Member m's words of a channel. */
+WEFT_DEVICE uint64_t *weft_meeting_row(const weft_device_team *t, uint32_t channel,
+                                       enum weft_meeting meeting, int m) {
+    return meeting == WEFT_MEETING_BARRIER ? weft_device_arrived(t, channel, m)
+                                           : weft_device_synced(t, channel, m);
+}
+
+/* Tells the others that the group has come. The result is the epoch, or 0 where the handle is no
+ * more: its words may be another's. The first thread counts, when all have loaded the epoch. The
+ * fence is the release of what all threads have stored before the sync; it takes its time together
+ * with the loads. */
+WEFT_DEVICE uint64_t weft_meeting_tell(const weft_device_team *t, uint32_t channel,
+                                       enum weft_meeting meeting, enum weft_scope scope) {
+    struct weft_thread_group group = weft_group_of(scope);
+    uint64_t *word = weft_meeting_epoch(t, channel, meeting);
+    uint64_t epoch = weft_ld_relaxed_sys_u64(word) + 1;
+    uint32_t generation = weft_ld_relaxed_sys_u32(&weft_device_head_of(t, t->me)->generation);
+    weft_group_sync(scope);
+    if (meeting == WEFT_MEETING_BARRIER && (int)group.id < t->n)
+        weft_fence_sys();
+    if (generation != t->generation) {
+        weft_device_tell_fault(t, WEFT_DEVICE_FAULT_STALE, t->generation);
+        return 0;
+    }
+    if (group.id == 0)
+        weft_st_relaxed_sys_u64(word, epoch);
+    for (int m = (int)group.id; m < t->n; m += (int)group.count)
+        if (m != t->me)
+            weft_st_relaxed_sys_u64(&weft_meeting_row(t, channel, meeting, m)[t->me], epoch);
+    return epoch;
+}
+
+WEFT_DEVICE uint64_t weft_meeting_look(const uint64_t *word, enum weft_meeting meeting) {
+    return meeting == WEFT_MEETING_BARRIER ? weft_ld_acquire_sys_u64(word)
+                                           : weft_ld_relaxed_sys_u64(word);
+}
+
+/* Waits until all others have come as far. */
+WEFT_DEVICE int weft_meeting_await(const weft_device_team *t, uint32_t channel,
+                                   enum weft_meeting meeting, enum weft_scope scope,
+                                   uint64_t epoch) {
+    WEFT_CHECK_WAIT(check);
+    struct weft_thread_group group = weft_group_of(scope);
     struct weft_spin spin = {0, 0, 0, 0};
-    int over = 0;
-    for (int i = (int)id; i < n; i += (int)count)
-        while (i != me && !over && weft_ld_acquire_sys_u64(&row[i]) < epoch)
-            over = !weft_spin(&spin, abort);
-    return !weft_block_sync_any((uint32_t)over);
+    struct weft_gpu_abort abort = weft_abort_of(t);
+    const uint64_t *row = weft_meeting_row(t, channel, meeting, t->me);
+    int over = epoch == 0;
+    for (int m = (int)group.id; m < t->n; m += (int)group.count)
+        while (m != t->me && !over && weft_meeting_look(&row[m], meeting) < epoch)
+            over = !weft_spin(&spin, abort) ||
+                   !WEFT_CHECK_TURN(check, t, "member %d on channel %u", m, channel);
+    return !weft_group_sync_any(scope, over);
+}
+
+/* When the first thread has counted. */
+WEFT_DEVICE int weft_meeting_depart(const weft_device_team *t, uint32_t channel,
+                                    enum weft_scope scope) {
+    weft_group_sync(scope);
+    const uint64_t *word = weft_meeting_epoch(t, channel, WEFT_MEETING_BARRIER);
+    return weft_meeting_await(t, channel, WEFT_MEETING_BARRIER, scope,
+                              weft_ld_relaxed_sys_u64(word));
+}
+
+WEFT_DEVICE int weft_meet(const weft_device_team *t, uint32_t channel, enum weft_meeting meeting,
+                          enum weft_scope scope) {
+    uint64_t epoch = weft_meeting_tell(t, channel, meeting, scope);
+    return weft_meeting_await(t, channel, meeting, scope, epoch);
 }
 
 /* --- By channels ---------------------------------------------------------------------------------
  */
 
-/* All of a block's threads have stored what comes before; then a word to each of the others. The
- * first thread counts: the others have loaded the epoch before they came to the sync. */
-WEFT_DEVICE uint64_t weft_barrier_tell(const weft_device_team *t, uint32_t channel) {
-    uint64_t *word = &weft_device_channel_of(t, channel, t->me)->barriers;
-    uint32_t id = weft_block_rank(), count = weft_block_size();
-    uint64_t epoch = weft_ld_relaxed_sys_u64(word) + 1;
-    weft_block_sync();
-    if (id == 0)
-        weft_st_relaxed_sys_u64(word, epoch);
-    if ((int)id < t->n)
-        weft_fence_sys();
-    for (int m = (int)id; m < t->n; m += (int)count)
-        if (m != t->me)
-            weft_st_relaxed_sys_u64(&weft_device_arrived(t, channel, m)[t->me], epoch);
-    return epoch;
+/* arrive and depart are the halves of a barrier: arrive tells the others that this group has come,
+ * and does not wait; depart waits until all have. What any thread of a member's group has stored
+ * before it arrived is seen by all threads of the others' behind depart. In between the group does
+ * not arrive again on this channel. sync meets without a fence: it orders nothing between members.
+ *
+ * All threads of the group call it, and get the same result. 0: the job is over; 1 otherwise. */
+WEFT_DEVICE void weft_arrive_t(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    weft_meeting_tell(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_t);
+}
+WEFT_DEVICE int weft_depart_t(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meeting_depart(t, channel, WEFT_SCOPE_t);
+}
+WEFT_DEVICE int weft_barrier_t(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meet(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_t);
+}
+WEFT_DEVICE int weft_sync_t(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meet(t, channel, WEFT_MEETING_SYNC, WEFT_SCOPE_t);
 }
 
-WEFT_DEVICE int weft_barrier_await(const weft_device_team *t, uint32_t channel, uint64_t epoch) {
-    return weft_row_await(weft_abort_of(t), weft_device_arrived(t, channel, t->me), t->me, t->n,
-                          epoch, weft_block_rank(), weft_block_size());
+WEFT_DEVICE void weft_arrive_w(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    weft_meeting_tell(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_w);
+}
+WEFT_DEVICE int weft_depart_w(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meeting_depart(t, channel, WEFT_SCOPE_w);
+}
+WEFT_DEVICE int weft_barrier_w(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meet(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_w);
+}
+WEFT_DEVICE int weft_sync_w(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meet(t, channel, WEFT_MEETING_SYNC, WEFT_SCOPE_w);
 }
 
-/* A barrier of two halves, by all threads of the channel's block: arrive tells the others that this
- * block has come, and does not wait; depart waits until all have. What any thread of a member's
- * block has stored before it arrived is seen by all threads of the others' behind depart. Between
- * the two the block must not arrive again. depart: 0 if the job is over. */
 WEFT_DEVICE void weft_arrive_b(const weft_device_team *t, uint32_t channel) {
-    weft_barrier_tell(t, channel);
+    WEFT_CHECK_CHANNEL(t, channel);
+    weft_meeting_tell(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_b);
 }
 WEFT_DEVICE int weft_depart_b(const weft_device_team *t, uint32_t channel) {
-    weft_block_sync(); /* the first thread has counted */
-    uint64_t *word = &weft_device_channel_of(t, channel, t->me)->barriers;
-    return weft_barrier_await(t, channel, weft_ld_relaxed_sys_u64(word));
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meeting_depart(t, channel, WEFT_SCOPE_b);
 }
-
-/* Both halves. */
 WEFT_DEVICE int weft_barrier_b(const weft_device_team *t, uint32_t channel) {
-    return weft_barrier_await(t, channel, weft_barrier_tell(t, channel));
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meet(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_b);
 }
-
-/* Meets as a barrier does, and orders nothing between members: about half a microsecond less. */
 WEFT_DEVICE int weft_sync_b(const weft_device_team *t, uint32_t channel) {
-    uint64_t *word = &weft_device_channel_of(t, channel, t->me)->syncs;
-    const uint64_t *row = weft_device_synced(t, channel, t->me);
-    struct weft_spin spin = {0, 0, 0, 0};
-    struct weft_gpu_abort abort = weft_abort_of(t);
-    uint64_t epoch = weft_ld_relaxed_sys_u64(word) + 1;
-    uint32_t id = weft_block_rank(), count = weft_block_size();
-    int over = 0;
-    weft_block_sync();
-    if (id == 0)
-        weft_st_relaxed_sys_u64(word, epoch);
-    for (int m = (int)id; m < t->n; m += (int)count)
-        if (m != t->me)
-            weft_st_relaxed_sys_u64(&weft_device_synced(t, channel, m)[t->me], epoch);
-    for (int m = (int)id; m < t->n; m += (int)count)
-        while (m != t->me && !over && weft_ld_relaxed_sys_u64(&row[m]) < epoch)
-            over = !weft_spin(&spin, abort);
-    return !weft_block_sync_any((uint32_t)over);
+    WEFT_CHECK_CHANNEL(t, channel);
+    return weft_meet(t, channel, WEFT_MEETING_SYNC, WEFT_SCOPE_b);
 }
 
 /* --- By grids ------------------------------------------------------------------------------------
  */
 
-/* The last block of this grid meets the other members by channel 0, and lets the others go. */
-WEFT_DEVICE int weft_grid_release(const weft_device_team *t, struct weft_device_head *head,
-                                  uint64_t epoch) {
-    weft_st_relaxed_sys_u64(&head->arrived, 0);
-    int met = weft_barrier_b(t, 0);
-    if (met && weft_block_rank() == 0)
+/* This block is the last of its grid to come. What the other blocks have stored it has acquired:
+ * `arrived` is counted by atomics that acquire and release. Nobody counts it again before the epoch
+ * is told. */
+WEFT_DEVICE int weft_grid_meet(const weft_device_team *t, struct weft_device_head *head,
+                               uint64_t epoch) {
+    int first = weft_group_first(WEFT_SCOPE_b), met = weft_barrier_b(t, 0);
+    if (met && first) {
+        weft_st_relaxed_sys_u64(&head->arrived, 0);
         weft_st_release_sys_u64(&head->epoch, epoch);
+    }
     return met;
 }
 
-/* A barrier of all threads of all blocks of all members' grids. All of them run at once: each grid
- * fits on its GPU, beside what else is there. Channel 0 is not used by others at the time. The
- * grids may differ in size. 0 if the job is over. */
+/* A barrier of all threads of all blocks of all members' grids: the last block of each meets the
+ * others' on channel 0, which nobody else uses meanwhile. All blocks have to run at once: each grid
+ * fits on its GPU beside what else is there, as one of cudaLaunchCooperativeKernel does. Grids may
+ * differ in size between members, and from launch to launch. 0: the job is over. */
 WEFT_DEVICE int weft_barrier_grid(const weft_device_team *t) {
+    WEFT_CHECK_TEAM(t);
+    WEFT_CHECK_WAIT(check);
     struct weft_device_head *head = weft_device_head_of(t, t->me);
-    int first = weft_block_rank() == 0;
+    struct weft_spin spin = {0, 0, 0, 0};
+    struct weft_gpu_abort abort = weft_abort_of(t);
+    int first = weft_group_first(WEFT_SCOPE_b), over = 0;
     uint64_t epoch = 0, before = 0;
     weft_block_sync();
     if (first) {
-        epoch = weft_ld_relaxed_sys_u64(&head->epoch) + 1; /* it stays until this block arrives */
+        epoch = weft_ld_relaxed_sys_u64(&head->epoch) + 1; /* it waits for this block to arrive */
         before = weft_atom_add_sys_u64(&head->arrived, 1);
     }
     if (weft_block_sync_any(first && before + 1 == weft_grid_size()))
-        return weft_grid_release(t, head, epoch);
-    struct weft_spin spin = {0, 0, 0, 0};
-    struct weft_gpu_abort abort = weft_abort_of(t);
-    int over = 0;
+        return weft_grid_meet(t, head, epoch);
     while (first && !over && weft_ld_acquire_sys_u64(&head->epoch) < epoch)
-        over = !weft_spin(&spin, abort);
+        over = !weft_spin(&spin, abort) ||
+               !WEFT_CHECK_TURN(check, t, "%u blocks of the grid", weft_grid_size());
     return !weft_block_sync_any((uint32_t)over);
 }
 

@@ -7,31 +7,9 @@
 #ifndef WEFT_DEVICE_COPY_CUH
 #define WEFT_DEVICE_COPY_CUH
 
-#include "weft/device/ptx.cuh"
+#include "weft/device/check.cuh"
+#include "weft/device/group.cuh"
 #include "weft/device/team.cuh"
-
-/* Threads that share a copy: this one's number among so many. */
-struct weft_thread_group {
-    uint32_t id, count;
-};
-
-WEFT_DEVICE struct weft_thread_group weft_group_thread(void) {
-    struct weft_thread_group group = {0, 1};
-    return group;
-}
-
-/* A block's last warp may have fewer lanes than the others. */
-WEFT_DEVICE struct weft_thread_group weft_group_warp(void) {
-    uint32_t lane = weft_lane(), left = weft_block_size() - (weft_block_rank() - lane);
-    struct weft_thread_group group = {lane,
-                                      left < WEFT_WARP_LANES ? left : (uint32_t)WEFT_WARP_LANES};
-    return group;
-}
-
-WEFT_DEVICE struct weft_thread_group weft_group_block(void) {
-    struct weft_thread_group group = {weft_block_rank(), weft_block_size()};
-    return group;
-}
 
 /* --- Words of one size ---------------------------------------------------------------------------
  */
@@ -81,13 +59,18 @@ WEFT_COPY(16)
 /* --- Bytes ---------------------------------------------------------------------------------------
  */
 
-/* Less than a word at either end, in pieces as large as alignment and length allow. */
+/* Less than a word at either end, in pieces as large as alignment and length allow, which the
+ * threads take by turns. */
 WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, size_t bytes,
                                   struct weft_thread_group group) {
-    for (size_t n = 0, piece; bytes > 0; to += piece, from += piece, bytes -= piece, n++) {
+    uint32_t turn = 0;
+    WEFT_ROLLED
+    for (size_t piece; bytes > 0; to += piece, from += piece, bytes -= piece) {
         for (piece = 8; piece > bytes || ((uintptr_t)to | (uintptr_t)from) % piece != 0;)
             piece /= 2;
-        if (n % group.count != group.id)
+        int mine = turn == group.id;
+        turn = turn + 1 < group.count ? turn + 1 : 0;
+        if (!mine)
             continue;
         if (piece == 8)
             weft_copy_one8(to, from);
@@ -132,26 +115,57 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
 /* --- The interface -------------------------------------------------------------------------------
  */
 
-/* copy: between any two addresses that the GPU reaches. put, get: of an object of the device heap,
- * to member m's `dest` and from its `source`. Loads and stores are weak: nothing tells when a put
- * has arrived, but a signal that is released behind it. No threads are synchronised: each has
- * stored its own part when it returns, and what a warp or block has put is ordered by one thread
- * behind their sync (weft_fence_b, weft_put_signal_b). dest and source do not overlap. */
-#define WEFT_COPIES(suffix, group, flight)                                                        \
-    WEFT_DEVICE void weft_copy_##suffix(void *to, const void *from, size_t bytes) {               \
-        weft_copy_by(to, from, bytes, group(), flight);                                           \
-    }                                                                                             \
-    WEFT_DEVICE void weft_put_##suffix(const weft_device_team *t, void *dest, const void *source, \
-                                       size_t bytes, int m) {                                     \
-        weft_copy_by(weft_at(t, dest, m), source, bytes, group(), flight);                        \
-    }                                                                                             \
-    WEFT_DEVICE void weft_get_##suffix(const weft_device_team *t, void *dest, const void *source, \
-                                       size_t bytes, int m) {                                     \
-        weft_copy_by(dest, weft_at(t, source, m), bytes, group(), flight);                        \
-    }
-WEFT_COPIES(t, weft_group_thread, 4)
-WEFT_COPIES(w, weft_group_warp, 8)
-WEFT_COPIES(b, weft_group_block, 8)
-#undef WEFT_COPIES
+/* copy: between any two addresses that the GPU reaches. put: to the object of the device heap that
+ * member m has where this one has `dest`; get: from the one that is here at `source`. `dest` and
+ * `source` do not overlap.
+ *
+ * Loads and stores are weak: a put has arrived for whoever sees a signal that was released behind
+ * it, and for nobody else. A get is there when its threads have met, for the thread alone at once.
+ * Threads of a group are not synchronised: each has done its own part when it returns, so that
+ * several copies may be under way. What signals or reads behind it comes behind the group's sync:
+ * weft_fence_b, weft_put_signal_b, __syncthreads(). */
+enum { WEFT_FLIGHT_t = 4, WEFT_FLIGHT_w = 8, WEFT_FLIGHT_b = 8 };
+
+WEFT_DEVICE void weft_copy_t(void *to, const void *from, size_t bytes) {
+    weft_copy_by(to, from, bytes, weft_group_of(WEFT_SCOPE_t), WEFT_FLIGHT_t);
+}
+WEFT_DEVICE void weft_copy_w(void *to, const void *from, size_t bytes) {
+    weft_copy_by(to, from, bytes, weft_group_of(WEFT_SCOPE_w), WEFT_FLIGHT_w);
+}
+WEFT_DEVICE void weft_copy_b(void *to, const void *from, size_t bytes) {
+    weft_copy_by(to, from, bytes, weft_group_of(WEFT_SCOPE_b), WEFT_FLIGHT_b);
+}
+
+WEFT_DEVICE void weft_put_t(const weft_device_team *t, void *dest, const void *source, size_t bytes,
+                            int m) {
+    WEFT_CHECK_OBJECT(t, dest, bytes, m);
+    weft_copy_t(weft_at(t, dest, m), source, bytes);
+}
+WEFT_DEVICE void weft_put_w(const weft_device_team *t, void *dest, const void *source, size_t bytes,
+                            int m) {
+    WEFT_CHECK_OBJECT(t, dest, bytes, m);
+    weft_copy_w(weft_at(t, dest, m), source, bytes);
+}
+WEFT_DEVICE void weft_put_b(const weft_device_team *t, void *dest, const void *source, size_t bytes,
+                            int m) {
+    WEFT_CHECK_OBJECT(t, dest, bytes, m);
+    weft_copy_b(weft_at(t, dest, m), source, bytes);
+}
+
+WEFT_DEVICE void weft_get_t(const weft_device_team *t, void *dest, const void *source, size_t bytes,
+                            int m) {
+    WEFT_CHECK_OBJECT(t, source, bytes, m);
+    weft_copy_t(dest, weft_at(t, source, m), bytes);
+}
+WEFT_DEVICE void weft_get_w(const weft_device_team *t, void *dest, const void *source, size_t bytes,
+                            int m) {
+    WEFT_CHECK_OBJECT(t, source, bytes, m);
+    weft_copy_w(dest, weft_at(t, source, m), bytes);
+}
+WEFT_DEVICE void weft_get_b(const weft_device_team *t, void *dest, const void *source, size_t bytes,
+                            int m) {
+    WEFT_CHECK_OBJECT(t, source, bytes, m);
+    weft_copy_b(dest, weft_at(t, source, m), bytes);
+}
 
 #endif

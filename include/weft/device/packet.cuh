@@ -11,6 +11,8 @@
 #ifndef WEFT_DEVICE_PACKET_CUH
 #define WEFT_DEVICE_PACKET_CUH
 
+#include "weft/device/check.cuh"
+#include "weft/device/group.cuh"
 #include "weft/device/spin.cuh"
 
 /* --- One packet ----------------------------------------------------------------------------------
@@ -21,28 +23,33 @@ WEFT_DEVICE void weft_packet_put(char *packet, uint64_t data, uint32_t flag) {
     weft_st_relaxed_sys_quad((struct weft_quad *)packet, quad);
 }
 
-/* Waits for the data; 0 when the kernel is to give up. */
-WEFT_DEVICE int weft_packet_get(uint64_t *data, const char *packet, uint32_t flag,
-                                struct weft_gpu_abort abort) {
-    struct weft_spin spin = {0, 0, 0, 0};
+/* Whether a packet of the call has come; then its data is in *data. */
+WEFT_DEVICE int weft_packet_look(uint64_t *data, const char *packet, uint32_t flag) {
     struct weft_quad quad = weft_ld_relaxed_sys_quad((const struct weft_quad *)packet);
-    while (quad.b != flag || quad.d != flag) {
-        if (!weft_spin(&spin, abort))
-            return 0;
-        quad = weft_ld_relaxed_sys_quad((const struct weft_quad *)packet);
-    }
+    if (quad.b != flag || quad.d != flag)
+        return 0;
     *data = quad.a | (uint64_t)quad.c << 32;
     return 1;
 }
 
-/* By threads that have received all of their packets of the call, `id` of `count`: in one call in
- * 2^32 of each parity the inbox, of so many bytes, is zeroed. */
-WEFT_DEVICE void weft_packets_end(char *inbox, uint32_t bytes, uint64_t epoch, uint32_t id,
-                                  uint32_t count) {
-    uint32_t packet = sizeof(struct weft_quad);
+/* Waits for it; 0 when the kernel is to give up. */
+WEFT_DEVICE int weft_packet_get(uint64_t *data, const char *packet, uint32_t flag,
+                                struct weft_gpu_abort abort) {
+    struct weft_spin spin = {0, 0, 0, 0};
+    while (!weft_packet_look(data, packet, flag))
+        if (!weft_spin(&spin, abort))
+            return 0;
+    return 1;
+}
+
+/* By threads that have received all of their packets of the call: in one call in 2^32 of each
+ * parity the inbox, of so many bytes, is zeroed. */
+WEFT_DEVICE void weft_packets_end(char *inbox, size_t bytes, uint64_t epoch,
+                                  struct weft_thread_group group) {
+    const uint32_t packet = sizeof(struct weft_quad);
     if (!weft_gpu_epoch_is_last(epoch))
         return;
-    for (uint32_t at = id * packet; at < bytes; at += count * packet)
+    for (size_t at = (size_t)group.id * packet; at < bytes; at += (size_t)group.count * packet)
         weft_packet_put(inbox + at, 0, 0);
     weft_fence_sys();
 }
@@ -50,26 +57,39 @@ WEFT_DEVICE void weft_packets_end(char *inbox, uint32_t bytes, uint64_t epoch, u
 /* --- The interface -------------------------------------------------------------------------------
  */
 
-/* By all threads of the channel's block, in every call: begin gives the call's epoch; end, behind
- * all that the threads receive in it, counts it, and syncs. */
+/* By all threads of the channel's block. begin syncs and gives the epoch of the next call. In each
+ * call every thread sends all it owes before it receives, and every member sends at least one
+ * packet to every other one. end syncs, behind all that the threads receive in the call, and counts
+ * it. A kernel of several calls may take the later epochs by next, which needs no load, but ends
+ * each. */
 WEFT_DEVICE uint64_t weft_ll_epoch_begin(const weft_device_team *t, uint32_t channel) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    weft_block_sync(); /* a call before this one has been counted */
     return weft_gpu_epoch_after(
         weft_ld_relaxed_sys_u64(&weft_device_channel_of(t, channel, t->me)->packets));
 }
+WEFT_DEVICE uint64_t weft_ll_epoch_next(uint64_t epoch) {
+    return weft_gpu_epoch_after(epoch);
+}
 WEFT_DEVICE void weft_ll_epoch_end(const weft_device_team *t, uint32_t channel, uint64_t epoch) {
-    uint32_t id = weft_block_rank(), count = weft_block_size();
+    WEFT_CHECK_CHANNEL(t, channel);
     weft_block_sync();
-    weft_packets_end(weft_device_slot(t, channel, epoch & 1, 0, t->me),
-                     (uint32_t)t->n * t->slot_bytes, epoch, id, count);
-    if (id == 0)
+    if (weft_gpu_epoch_is_last(epoch)) {
+        weft_packets_end(weft_device_slot(t, channel, epoch & 1, 0, t->me),
+                         (size_t)t->n * t->slot_bytes, epoch, weft_group_of(WEFT_SCOPE_b));
+        weft_block_sync();
+    }
+    if (weft_group_first(WEFT_SCOPE_b))
         weft_st_relaxed_sys_u64(&weft_device_channel_of(t, channel, t->me)->packets, epoch);
-    weft_block_sync();
 }
 
-/* Sends 8 bytes to member m as number `unit` of this one's, below t->slot_bytes / 16. A thread
- * sends all it owes before it receives. */
+/* Sends 8 bytes to member m, another one, as this member's packet number `unit` of the call, which
+ * is less than t->slot_bytes / 16. By any thread, once a unit and call. */
 WEFT_DEVICE void weft_ll_send(const weft_device_team *t, uint32_t channel, uint32_t unit,
                               uint64_t data, uint64_t epoch, int m) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    WEFT_CHECK_MEMBER(t, m);
+    WEFT_CHECK_UNIT(t, unit);
     char *slot = weft_device_slot(t, channel, epoch & 1, t->me, m);
     weft_packet_put(slot + (size_t)unit * sizeof(struct weft_quad), data, (uint32_t)epoch);
 }
@@ -77,16 +97,28 @@ WEFT_DEVICE void weft_ll_send(const weft_device_team *t, uint32_t channel, uint3
 /* The same to all others, the next one first. */
 WEFT_DEVICE void weft_ll_bcast(const weft_device_team *t, uint32_t channel, uint32_t unit,
                                uint64_t data, uint64_t epoch) {
+    WEFT_ROLLED
     for (int d = 1; d < t->n; d++)
         weft_ll_send(t, channel, unit, data, epoch, weft_gpu_member_after(t->me, t->n, d));
 }
 
-/* Waits for unit number `unit` of member `source`, another one. 0: the job is over. */
+/* Waits for packet number `unit` of member `source`, another one; by any thread, and by several.
+ * 1: *data is set. 0: the job is over. */
 WEFT_DEVICE int weft_ll_recv(const weft_device_team *t, uint32_t channel, uint32_t unit, int source,
                              uint64_t epoch, uint64_t *data) {
+    WEFT_CHECK_CHANNEL(t, channel);
+    WEFT_CHECK_MEMBER(t, source);
+    WEFT_CHECK_UNIT(t, unit);
+    WEFT_CHECK_WAIT(check);
+    struct weft_spin spin = {0, 0, 0, 0};
+    struct weft_gpu_abort abort = weft_abort_of(t);
     const char *slot = weft_device_slot(t, channel, epoch & 1, source, t->me);
-    return weft_packet_get(data, slot + (size_t)unit * sizeof(struct weft_quad), (uint32_t)epoch,
-                           weft_abort_of(t));
+    while (!weft_packet_look(data, slot + (size_t)unit * sizeof(struct weft_quad), (uint32_t)epoch))
+        if (!weft_spin(&spin, abort) ||
+            !WEFT_CHECK_TURN(check, t, "packet %u of member %d on channel %u", unit, source,
+                             channel))
+            return 0;
+    return 1;
 }
 
 #endif

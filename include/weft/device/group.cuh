@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads that do something together: one, a warp or a block, as the suffixes _t, _w and _b of the
+ * interface say. They have any number of threads and dimensions. `scope` is a constant. */
+#ifndef WEFT_DEVICE_GROUP_CUH
+#define WEFT_DEVICE_GROUP_CUH
+
+#include "weft/device/ptx.cuh"
+
+enum weft_scope { WEFT_SCOPE_t, WEFT_SCOPE_w, WEFT_SCOPE_b };
+
+/* This thread's number among so many. */
+struct weft_thread_group {
+    uint32_t id, count;
+};
+
+/* A block's last warp may have fewer lanes than the others. */
+WEFT_DEVICE struct weft_thread_group weft_group_of(enum weft_scope scope) {
+    struct weft_thread_group group = {0, 1};
+    if (scope == WEFT_SCOPE_w) {
+        uint32_t lane = weft_lane(), left = weft_block_size() - (weft_block_rank() - lane);
+        group.id = lane;
+        group.count = left < WEFT_WARP_LANES ? left : (uint32_t)WEFT_WARP_LANES;
+    } else if (scope == WEFT_SCOPE_b) {
+        group.id = weft_block_rank();
+        group.count = weft_block_size();
+    }
+    return group;
+}
+
+/* This thread is the one that acts for its group. */
+WEFT_DEVICE int weft_group_first(enum weft_scope scope) {
+    return scope == WEFT_SCOPE_t || (scope == WEFT_SCOPE_w ? weft_lane() : weft_block_rank()) == 0;
+}
+
+/* All are here; what each has done before is seen by all behind it. */
+WEFT_DEVICE void weft_group_sync(enum weft_scope scope) {
+    if (scope == WEFT_SCOPE_w)
+        weft_warp_sync();
+    else if (scope == WEFT_SCOPE_b)
+        weft_block_sync();
+}
+
+/* The same; tells all whether one of them has brought anything but 0. */
+WEFT_DEVICE int weft_group_sync_any(enum weft_scope scope, int mine) {
+    if (scope == WEFT_SCOPE_w)
+        return weft_warp_sync_any((uint32_t)mine) != 0;
+    if (scope == WEFT_SCOPE_b)
+        return weft_block_sync_any((uint32_t)mine) != 0;
+    return mine;
+}
+
+#endif
