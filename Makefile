@@ -168,9 +168,10 @@ $(BUILD)/lib/pkgconfig/%: tools/%.in $(FILLED_BY)
 $(BUILD)/lib/cmake/Weft/%: tools/%.in $(FILLED_BY)
 	@mkdir -p $(@D) && $(FILL) $< $(@D) > $@
 
-# Examples: a folder of C is a program. Tests: a C or C++ file is a program.
-EXAMPLES := $(patsubst examples/%/,$(BUILD)/examples/%,$(filter-out %/python/,$(wildcard examples/*/)))
-examples: $(EXAMPLES)
+# Examples: a folder of C is a program, and a file of CUDA. Tests: a C or C++ file is a program.
+EXAMPLES := $(patsubst examples/%/,$(BUILD)/examples/%,$(filter-out %/python/ %/cuda/,$(wildcard examples/*/)))
+CUDA_EXAMPLES := $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%,$(wildcard examples/cuda/*.cu)))
+examples: $(EXAMPLES) $(CUDA_EXAMPLES)
 EXAMPLE_SRC = $(wildcard examples/$(1)/*.c)
 # Dependencies of programs lie with those of objects, not beside what a person looks at.
 DEPENDS = -MF $(BUILD)/obj/$(subst /,-,$(@:$(BUILD)/%=%)).d
@@ -180,6 +181,15 @@ PROGRAM_LIBS  = -L$(BUILD)/lib -lweft -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIB
 $(EXAMPLES): $(BUILD)/examples/%: $$(call EXAMPLE_SRC,%) $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$@)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBS)
+
+# As docs/device.md compiles them. PTX alone, which the driver makes machine code of, costs least here;
+# tensor maps are there from sm_90 on.
+$(BUILD)/examples/cuda/tensor_map: private SM := 90
+$(CUDA_EXAMPLES): private SM ?= 80
+$(CUDA_EXAMPLES): $(BUILD)/%: %.cu $(LIB) $(HEADERS) $(BUILD)/bin/oshc++
+	@mkdir -p $(@D)
+	$(call quiet,NVCC,$@)$(NVCC) -std=c++17 -Werror all-warnings -Wno-deprecated-gpu-targets -ccbin $(BUILD)/bin/oshc++ \
+	    -gencode arch=compute_$(SM),code=compute_$(SM) -MMD -MP $(DEPENDS) $< -o $@
 
 # The encoder's kernels want the vectoriser, too.
 $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
@@ -233,6 +243,19 @@ $(DRIVER_DIR)/libcuda.so.1: $(DRIVER_OBJ)
 $(DRIVER_DIR)/libweft_cuda.so: Makefile
 	@mkdir -p $(@D)
 	$(call quiet,CC,$@)echo 'const long weft_cuda_images[] = {16, 0, 0};' | $(CC) -shared -fPIC -x c - -o $@
+
+# The examples for GPUs, compiled for the host, on the pretended driver (tests/gpu/runtime); but for
+# the one of tensor maps.
+HOST_EXAMPLES := $(patsubst examples/cuda/%.cu,$(BUILD)/tests/gpu/examples/%, \
+                   $(filter-out %/tensor_map.cu,$(wildcard examples/cuda/*.cu)))
+tests: $(if $(NO_GPU),,$(if $(filter * gpu,$(TEST_ROOMS)),$(HOST_EXAMPLES)))
+$(BUILD)/obj/tests/gpu/examples/%.cc: examples/cuda/%.cu Makefile
+	@mkdir -p $(@D)
+	@(sed 's/\(\w*\)<<<\(.*\)>>>(/runtime_launch("\1", \1, \2, /' $<; sed -n 's/^__global__ void \(\w*\).*/KERNEL(\1)/p' $<) > $@
+$(BUILD)/tests/gpu/examples/%: $(BUILD)/obj/tests/gpu/examples/%.cc $(LIB) $(DRIVER)
+	@mkdir -p $(@D)
+	$(call quiet,CXX,$@)$(CXX) $(filter-out -Wpedantic,$(ALL_CXXFLAGS)) -ffp-contract=off -Itests/gpu/runtime \
+	    $(DRIVER_INCLUDES) -Iexamples/cuda $(DEPENDS) $< -o $@ -L$(DRIVER_DIR) -l:libcuda.so.1 $(PROGRAM_LIBS)
 
 # The Python package, in place: PYTHONPATH=$(BUILD)/python. One binary serves every Python from 3.11
 # on (the limited API), so any interpreter that has its headers will do for the build. 3.10, whose

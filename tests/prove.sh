@@ -110,14 +110,16 @@ for item; do
             case $name in gpu/*) add_gpu ;; *) add '' ;; esac
         done
     done
-    # Of the scripts, only this one has to do with the machine's GPUs: all its scenes on n PEs.
+    # Of the scripts, these have to do with the machine's GPUs: all of their scenes on n PEs.
     for n in ${real_gpu:+${counts:-$pes_default}}; do
-        echo tests/gpu/death.t | grep -qE "$only" && [ "$n" != 1 ] || continue
-        script=$build/t/gpu-death-${n}pe.t
-        printf '#!/bin/sh\nexec env WEFT_BUILD=%s GPU_REAL=1 GPU_PES=%s timeout %s tests/gpu/death.t\n' \
-            "$build" "$n" "${patience:-300}" >"$script"
-        chmod +x "$script"
-        list="$list $script"
+        for name in gpu/death gpu/examples; do
+            echo "tests/$name.t" | grep -qE "$only" && [ "$n$name" != 1gpu/death ] || continue
+            script=$build/t/$(echo "$name" | tr / -)-${n}pe.t
+            printf '#!/bin/sh\nexec env WEFT_BUILD=%s GPU_REAL=1 GPU_PES=%s timeout %s tests/%s.t\n' \
+                "$build" "$n" "${patience:-300}" "$name" >"$script"
+            chmod +x "$script"
+            list="$list $script"
+        done
     done
     first=0
 done

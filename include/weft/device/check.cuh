@@ -4,10 +4,12 @@
  * end of the job. A wait of WEFT_CHECK_SECONDS says what it waits for, and after as much time again
  * it ends the job, because CUDA shows what a kernel prints when the kernel has ended.
  *
- * Without WEFT_CHECK the macros here are nothing. Included by the files that use them, behind
- * team.cuh. */
+ * Without WEFT_CHECK the macros here are nothing. */
 #ifndef WEFT_DEVICE_CHECK_CUH
 #define WEFT_DEVICE_CHECK_CUH
+
+#include "weft/device/ptx.cuh"
+#include "weft/device/team.cuh"
 
 #ifndef WEFT_CHECK
 

@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* kernels may also lie in the program (tests/gpu/runtime) */
 
 struct kernel {
     const char *name;
@@ -96,6 +97,7 @@ int kernel_clock(clockid_t clock, struct timespec *now);
 /* Ends the kernel that runs in this thread: the context fails. */
 __attribute__((noreturn)) void kernel_trap(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

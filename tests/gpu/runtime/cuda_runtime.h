@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* CUDA's runtime for programs that are compiled for the host: as much of it as examples/cuda calls,
+ * over the pretended driver. The Makefile makes runtime_launch(...) of kernel<<<...>>>(...), and a
+ * KERNEL(name) of each __global__ function. All work goes to the default stream. */
+#ifndef TESTS_GPU_RUNTIME_H
+#define TESTS_GPU_RUNTIME_H
+
+#define WEFT_KERNEL_THREADS
+#include "device.h"
+
+#include "kernel.h"
+
+#include "base/cuda.h"
+#include <cmath>
+
+extern "C" {
+#define DECLARE(name, exported, arguments) int name arguments __asm__(exported);
+WEFT_CUDA_CALLS(DECLARE)
+#undef DECLARE
+}
+
+#define __grid_constant__
+struct float2 {
+    float x, y;
+};
+
+typedef int cudaError_t;
+enum { cudaSuccess = 0 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+
+static int runtime_error;
+static weft_cu_device runtime_device;
+static weft_cu_module runtime_module;
+
+/* The first error stays. */
+static inline cudaError_t runtime_keep(int error) {
+    runtime_error = runtime_error ? runtime_error : error;
+    return error;
+}
+static inline cudaError_t cudaGetLastError() {
+    return runtime_error;
+}
+static inline const char *cudaGetErrorString(cudaError_t error) {
+    const char *text = NULL;
+    cuGetErrorString(error, &text);
+    return text ? text : "no error of CUDA's";
+}
+
+static inline cudaError_t cudaSetDevice(int device) {
+    weft_cu_context context;
+    int error = cuDeviceGet(&runtime_device, device);
+    error = error ? error : cuDevicePrimaryCtxRetain(&context, runtime_device);
+    error = error ? error : cuCtxPushCurrent(context);
+    return runtime_keep(error ? error : cuModuleLoadData(&runtime_module, ""));
+}
+
+/* Kept until the end. */
+template <class T> static inline cudaError_t cudaMalloc(T **p, size_t bytes) {
+    struct weft_cu_memory_properties properties = {};
+    properties.type = WEFT_CU_MEMORY_PINNED;
+    properties.location = {WEFT_CU_LOCATION_DEVICE, runtime_device};
+    struct weft_cu_access access = {properties.location, WEFT_CU_ACCESS_READ_WRITE};
+    size_t granule = 1;
+    weft_cu_memory memory;
+    weft_cu_address at = 0;
+    int error =
+        cuMemGetAllocationGranularity(&granule, &properties, WEFT_CU_GRANULARITY_RECOMMENDED);
+    bytes = (bytes + granule - 1) / granule * granule;
+    error = error ? error : cuMemCreate(&memory, bytes, &properties, 0);
+    error = error ? error : cuMemAddressReserve(&at, bytes, 0, 0, 0);
+    error = error ? error : cuMemMap(at, bytes, 0, memory, 0);
+    *p = (T *)at;
+    return runtime_keep(error ? error : cuMemSetAccess(at, bytes, &access, 1));
+}
+static inline cudaError_t cudaFree(void *) {
+    return 0;
+}
+
+static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
+    int error = cuMemcpyAsync((weft_cu_address)to, (weft_cu_address)from, bytes, NULL);
+    return runtime_keep(error ? error : cuStreamSynchronize(NULL));
+}
+
+template <class... P, class... A>
+static void runtime_launch(const char *name, void (*)(P...), unsigned blocks, unsigned threads,
+                           A... given) {
+    std::tuple<P...> arguments(given...);
+    weft_cu_function function;
+    int error = cuModuleGetFunction(&function, runtime_module, name);
+    std::apply(
+        [&](auto &...each) {
+            void *pointers[] = {(void *)&each...};
+            error = error ? error
+                          : cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, pointers,
+                                           NULL);
+        },
+        arguments);
+    runtime_keep(error);
+}
+
+#endif
