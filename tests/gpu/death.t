@@ -35,6 +35,7 @@ KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by
            "reduce_by_rings")
 WORDS = ("fcollect_by_engine", "many_by_engine", "flood", "stream_destroyed")
 CALLS = ("host_wait", "host_collective", "host_put", "host_quiet")
+OWN = ("own_kernel", "own_kernels")
 GRAPHS = ("replay_kernels", "replay_packets", "replay_rings", "replay_engine")
 
 
@@ -117,11 +118,12 @@ dies("while the others' streams wait in kernels", KERNELS)
 dies("while they wait for words, by the streams alone", WORDS)
 dies("while they are in calls of the host that wait for the GPU", CALLS)
 dies("while they replay graphs and call Weft no more", GRAPHS)
+dies("while kernels of the program's own wait", OWN)
 
 
 @case("the same without oshrun")
 def another():
-    for scene, victim in victims(KERNELS[1:3] + WORDS[:2] + CALLS[:2] + GRAPHS):
+    for scene, victim in victims(KERNELS[1:3] + WORDS[:2] + CALLS[:2] + GRAPHS + OWN):
         under_another(scene, victim)
 
 
@@ -157,6 +159,22 @@ def apart():
 def global_exit():
     for scene, victim in victims(("barrier", "many_by_engine", "host_wait", "replay_engine")):
         under_oshrun(scene, victim, "exit", 7)
+
+
+def tells(result, victim, text):
+    """The victim alone says something."""
+    lines = re.findall(r"^weft: PE (\d+) \(pid \d+\): (.*)$", result.err, re.M)
+    assert lines == [(str(victim), text)], f"{result.err}"
+
+
+@case("a kernel ends the job: with its status, and one line")
+def by_kernel():
+    for scene, victim in victims(("barrier", "host_wait", "replay_engine", "own_kernel", "own_kernels")):
+        result = Result(start("-n", NPES, SCENES, scene, victim, "kernel"))
+        assert result.status == 7, f"{scene}: {result.status}: {result.err}"
+        tells(result, victim, "a kernel has ended the job by weft_abort, with status 7")
+    alone = subprocess.run([SCENES, "own_kernel", "0", "kernel"], capture_output=True, text=True, timeout=JOB_S)
+    assert alone.returncode == 7 and "by weft_abort" in alone.stderr, f"{alone.returncode}: {alone.stderr}"
 
 
 @case("a GPU that does not stop: its process ends hard")

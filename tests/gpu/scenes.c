@@ -4,10 +4,13 @@
  *   scenes SCENE VICTIM HOW
  *
  * SCENE is a name of the table below, HOW the number of a signal, or "exit" for
- * shmem_global_exit(7), or "late" for a victim that ends as any program does. Every PE prints its
+ * shmem_global_exit(7), "kernel" for weft_abort with status 7, "stale" for a kernel with a handle
+ * that has been freed, or "late" for a victim that ends as any program does. Every PE prints its
  * pid, and PE VICTIM "victim" and its pid when it is about to die. No test of its own. PEs: none */
 #include "graph.h"
+#include "image.h"
 #include <shmemx.h>
+#include <weft/device.cuh>
 #include <signal.h>
 #include <unistd.h>
 
@@ -29,6 +32,8 @@ static weft_cu_stream stream;
 static char *source, *dest;
 static float *numbers, *sums;
 static uint64_t *device_word, *host_word;
+static weft_device_team handle, freed;
+static weft_cu_function meet_kernel, abort_kernel;
 
 static void say(const char *what) {
     char line[64];
@@ -45,10 +50,26 @@ static void go_in(void) {
     is_in = true;
 }
 
+static void launch(weft_cu_function kernel, weft_device_team *with, int number) {
+    void *arguments[] = {with, &number, NULL};
+    image_launch(kernel, 2, 32, stream, arguments);
+}
+
+/* The host does what there is to do by itself. */
+static void die_by_kernel(weft_cu_function kernel, weft_device_team *with, int number) {
+    launch(kernel, with, number);
+    for (;;)
+        pause();
+}
+
 static void die(void) {
     shmem_int_wait_until(&inside, SHMEM_CMP_GE, npes - 1);
     usleep(LET_THEM_IN_US);
     say("victim");
+    if (strcmp(how, "kernel") == 0)
+        die_by_kernel(abort_kernel, &handle, 7);
+    if (strcmp(how, "stale") == 0)
+        die_by_kernel(meet_kernel, &freed, 1);
     if (strcmp(how, "late") == 0)
         exit(0);
     if (strcmp(how, "exit") == 0)
@@ -198,6 +219,22 @@ static void replay_engine(void) {
     replay(enqueue_fcollect);
 }
 
+/* Kernels of the program's, which Weft does not see. */
+static void own_kernel(void) {
+    launch(meet_kernel, &handle, 1);
+    synchronize();
+}
+
+/* And no call of Weft's is made any more. */
+static void own_kernels(void) {
+    if (me != victim)
+        go_in();
+    for (int i = 0; me != victim || i < MANY; i++) {
+        launch(meet_kernel, &handle, 3);
+        gpu_drain(stream);
+    }
+}
+
 static void host_wait(void) {
     go_in();
     shmem_signal_wait_until(device_word, SHMEM_CMP_EQ, 1);
@@ -271,6 +308,8 @@ static const struct scene {
     {"replay_packets", replay_packets, true},
     {"replay_rings", replay_rings, true},
     {"replay_engine", replay_engine, true},
+    {"own_kernel", own_kernel, false},
+    {"own_kernels", own_kernels, true},
     {"host_wait", host_wait, false},
     {"host_collective", host_collective, false},
     {"host_put", host_put, false},
@@ -278,6 +317,15 @@ static const struct scene {
     {"busy", busy, false},
     {"bounded_wait", bounded_wait, false},
 };
+
+/* What is slow the first time, or on the host. */
+static void use_once(void) {
+    enqueue_barrier();
+    enqueue_packets();
+    enqueue_broadcasts();
+    enqueue_reduce();
+    gpu_drain(stream);
+}
 
 static void set_up(void) {
     me = shmem_my_pe();
@@ -290,11 +338,12 @@ static void set_up(void) {
     host_word = shmem_calloc(1, sizeof *host_word);
     must(!source || !dest || !numbers || !sums || !device_word || !host_word);
     stream = gpu_stream_new();
-    enqueue_barrier(); /* what is slow the first time, or on the host */
-    enqueue_packets();
-    enqueue_broadcasts();
-    enqueue_reduce();
-    gpu_drain(stream);
+    must(shmemx_device_team(SHMEM_TEAM_WORLD, 2, 0, &freed));
+    must(shmemx_device_team(SHMEM_TEAM_WORLD, 2, 0, &handle));
+    weft_device_team copy = freed;
+    must(shmemx_device_team_free(&copy));
+    meet_kernel = image_kernel("weftk_scene_meet");
+    abort_kernel = image_kernel("weftk_scene_abort");
 }
 
 static void play(const struct scene *scene) {
@@ -317,6 +366,8 @@ int main(int argc, char **argv) {
     victim = atoi(argv[2]);
     how = argv[3];
     set_up();
+    if (strncmp(argv[1], "own_", 4) != 0) /* these have no kernels but their own */
+        use_once();
     say("pid");
     shmem_barrier_all();
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
