@@ -13,82 +13,81 @@
 #include "weft/device/group.cuh"
 #include "weft/device/spin.cuh"
 
-/* Barriers release and acquire. Syncs only meet. */
-enum weft_meeting { WEFT_MEETING_SYNC, WEFT_MEETING_BARRIER };
+/* What a barrier does besides to meet: nothing, or it releases and acquires. */
+enum weft_barrier_kind { WEFT_BARRIER_RELAXED, WEFT_BARRIER_ORDERED };
 
-WEFT_DEVICE uint64_t *weft_meeting_epoch(const weft_device_team *t, uint32_t channel,
-                                         enum weft_meeting meeting) {
+WEFT_DEVICE uint64_t *weft_barrier_epoch(const weft_device_team *t, uint32_t channel,
+                                         enum weft_barrier_kind kind) {
     struct weft_device_channel *own = weft_device_channel_of(t, channel, t->me);
-    return meeting == WEFT_MEETING_BARRIER ? &own->barriers : &own->syncs;
+    return kind == WEFT_BARRIER_ORDERED ? &own->barriers : &own->syncs;
 }
 
 /* Member m's words of a channel. */
-WEFT_DEVICE uint64_t *weft_meeting_row(const weft_device_team *t, uint32_t channel,
-                                       enum weft_meeting meeting, int m) {
-    return meeting == WEFT_MEETING_BARRIER ? weft_device_arrived(t, channel, m)
-                                           : weft_device_synced(t, channel, m);
+WEFT_DEVICE uint64_t *weft_barrier_row(const weft_device_team *t, uint32_t channel,
+                                       enum weft_barrier_kind kind, int m) {
+    return kind == WEFT_BARRIER_ORDERED ? weft_device_arrived(t, channel, m)
+                                        : weft_device_synced(t, channel, m);
 }
 
 /* Tells the others that the group has come. The result is the epoch, or 0 where the handle is no
  * more: its words may be another's. The first thread counts, when all have loaded the epoch. The
  * fence is the release of what all threads have stored before the sync; it takes its time together
  * with the loads. */
-WEFT_DEVICE uint64_t weft_meeting_tell(const weft_device_team *t, uint32_t channel,
-                                       enum weft_meeting meeting, enum weft_scope scope) {
-    struct weft_thread_group group = weft_group_of(scope);
-    uint64_t *word = weft_meeting_epoch(t, channel, meeting);
-    uint64_t epoch = weft_ld_relaxed_sys_u64(word) + 1;
-    uint32_t generation = weft_ld_relaxed_sys_u32(&weft_device_head_of(t, t->me)->generation);
-    weft_group_sync(scope);
-    if (meeting == WEFT_MEETING_BARRIER && (int)group.id < t->n)
+WEFT_DEVICE uint64_t weft_barrier_tell(const weft_device_team *t, uint32_t channel,
+                                       enum weft_barrier_kind kind, enum weft_scope scope) {
+    struct weft_thread_group group = weft_scope_group(scope);
+    uint64_t *word = weft_barrier_epoch(t, channel, kind);
+    uint64_t before = weft_ld_relaxed_sys_u64(word), epoch;
+    uint32_t generation = weft_device_generation(t);
+    weft_scope_sync(scope);
+    if (kind == WEFT_BARRIER_ORDERED && (int)group.id < t->n)
         weft_fence_sys();
-    if (generation != t->generation) {
-        weft_device_tell_fault(t, WEFT_DEVICE_FAULT_STALE, t->generation);
+    if (!weft_device_check_generation(t, generation))
         return 0;
-    }
+    epoch = before + 1;
     if (group.id == 0)
         weft_st_relaxed_sys_u64(word, epoch);
     for (int m = (int)group.id; m < t->n; m += (int)group.count)
         if (m != t->me)
-            weft_st_relaxed_sys_u64(&weft_meeting_row(t, channel, meeting, m)[t->me], epoch);
+            weft_st_relaxed_sys_u64(&weft_barrier_row(t, channel, kind, m)[t->me], epoch);
     return epoch;
 }
 
-WEFT_DEVICE uint64_t weft_meeting_look(const uint64_t *word, enum weft_meeting meeting) {
-    return meeting == WEFT_MEETING_BARRIER ? weft_ld_acquire_sys_u64(word)
-                                           : weft_ld_relaxed_sys_u64(word);
+WEFT_DEVICE uint64_t weft_barrier_look(const uint64_t *word, enum weft_barrier_kind kind) {
+    return kind == WEFT_BARRIER_ORDERED ? weft_ld_acquire_sys_u64(word)
+                                        : weft_ld_relaxed_sys_u64(word);
 }
 
 /* Waits until all others have come as far. */
-WEFT_DEVICE int weft_meeting_await(const weft_device_team *t, uint32_t channel,
-                                   enum weft_meeting meeting, enum weft_scope scope,
+WEFT_DEVICE int weft_barrier_await(const weft_device_team *t, uint32_t channel,
+                                   enum weft_barrier_kind kind, enum weft_scope scope,
                                    uint64_t epoch) {
     WEFT_CHECK_WAIT(check);
-    struct weft_thread_group group = weft_group_of(scope);
+    struct weft_thread_group group = weft_scope_group(scope);
     struct weft_spin spin = {0, 0, 0, 0};
     struct weft_gpu_abort abort = weft_abort_of(t);
-    const uint64_t *row = weft_meeting_row(t, channel, meeting, t->me);
+    const uint64_t *row = weft_barrier_row(t, channel, kind, t->me);
     int over = epoch == 0;
     for (int m = (int)group.id; m < t->n; m += (int)group.count)
-        while (m != t->me && !over && weft_meeting_look(&row[m], meeting) < epoch)
+        while (m != t->me && !over && weft_barrier_look(&row[m], kind) < epoch)
             over = !weft_spin(&spin, abort) ||
                    !WEFT_CHECK_TURN(check, t, "member %d on channel %u", m, channel);
-    return !weft_group_sync_any(scope, over);
+    return !weft_scope_sync_any(scope, over);
 }
 
 /* When the first thread has counted. */
-WEFT_DEVICE int weft_meeting_depart(const weft_device_team *t, uint32_t channel,
+WEFT_DEVICE int weft_barrier_depart(const weft_device_team *t, uint32_t channel,
                                     enum weft_scope scope) {
-    weft_group_sync(scope);
-    const uint64_t *word = weft_meeting_epoch(t, channel, WEFT_MEETING_BARRIER);
-    return weft_meeting_await(t, channel, WEFT_MEETING_BARRIER, scope,
+    weft_scope_sync(scope);
+    const uint64_t *word = weft_barrier_epoch(t, channel, WEFT_BARRIER_ORDERED);
+    return weft_barrier_await(t, channel, WEFT_BARRIER_ORDERED, scope,
                               weft_ld_relaxed_sys_u64(word));
 }
 
-WEFT_DEVICE int weft_meet(const weft_device_team *t, uint32_t channel, enum weft_meeting meeting,
-                          enum weft_scope scope) {
-    uint64_t epoch = weft_meeting_tell(t, channel, meeting, scope);
-    return weft_meeting_await(t, channel, meeting, scope, epoch);
+WEFT_DEVICE int weft_barrier_by(const weft_device_team *t, uint32_t channel,
+                                enum weft_barrier_kind kind, enum weft_scope scope) {
+    uint64_t epoch = weft_barrier_tell(t, channel, kind, scope);
+    return weft_barrier_await(t, channel, kind, scope, epoch);
 }
 
 /* --- By channels ---------------------------------------------------------------------------------
@@ -102,53 +101,53 @@ WEFT_DEVICE int weft_meet(const weft_device_team *t, uint32_t channel, enum weft
  * All threads of the group call it, and get the same result. 0: the job is over; 1 otherwise. */
 WEFT_DEVICE void weft_arrive_t(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    weft_meeting_tell(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_t);
+    weft_barrier_tell(t, channel, WEFT_BARRIER_ORDERED, WEFT_SCOPE_t);
 }
 WEFT_DEVICE int weft_depart_t(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meeting_depart(t, channel, WEFT_SCOPE_t);
+    return weft_barrier_depart(t, channel, WEFT_SCOPE_t);
 }
 WEFT_DEVICE int weft_barrier_t(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meet(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_t);
+    return weft_barrier_by(t, channel, WEFT_BARRIER_ORDERED, WEFT_SCOPE_t);
 }
 WEFT_DEVICE int weft_sync_t(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meet(t, channel, WEFT_MEETING_SYNC, WEFT_SCOPE_t);
+    return weft_barrier_by(t, channel, WEFT_BARRIER_RELAXED, WEFT_SCOPE_t);
 }
 
 WEFT_DEVICE void weft_arrive_w(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    weft_meeting_tell(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_w);
+    weft_barrier_tell(t, channel, WEFT_BARRIER_ORDERED, WEFT_SCOPE_w);
 }
 WEFT_DEVICE int weft_depart_w(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meeting_depart(t, channel, WEFT_SCOPE_w);
+    return weft_barrier_depart(t, channel, WEFT_SCOPE_w);
 }
 WEFT_DEVICE int weft_barrier_w(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meet(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_w);
+    return weft_barrier_by(t, channel, WEFT_BARRIER_ORDERED, WEFT_SCOPE_w);
 }
 WEFT_DEVICE int weft_sync_w(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meet(t, channel, WEFT_MEETING_SYNC, WEFT_SCOPE_w);
+    return weft_barrier_by(t, channel, WEFT_BARRIER_RELAXED, WEFT_SCOPE_w);
 }
 
 WEFT_DEVICE void weft_arrive_b(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    weft_meeting_tell(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_b);
+    weft_barrier_tell(t, channel, WEFT_BARRIER_ORDERED, WEFT_SCOPE_b);
 }
 WEFT_DEVICE int weft_depart_b(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meeting_depart(t, channel, WEFT_SCOPE_b);
+    return weft_barrier_depart(t, channel, WEFT_SCOPE_b);
 }
 WEFT_DEVICE int weft_barrier_b(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meet(t, channel, WEFT_MEETING_BARRIER, WEFT_SCOPE_b);
+    return weft_barrier_by(t, channel, WEFT_BARRIER_ORDERED, WEFT_SCOPE_b);
 }
 WEFT_DEVICE int weft_sync_b(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
-    return weft_meet(t, channel, WEFT_MEETING_SYNC, WEFT_SCOPE_b);
+    return weft_barrier_by(t, channel, WEFT_BARRIER_RELAXED, WEFT_SCOPE_b);
 }
 
 /* --- By grids ------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ WEFT_DEVICE int weft_sync_b(const weft_device_team *t, uint32_t channel) {
  * is told. */
 WEFT_DEVICE int weft_grid_meet(const weft_device_team *t, struct weft_device_head *head,
                                uint64_t epoch) {
-    int first = weft_group_first(WEFT_SCOPE_b), met = weft_barrier_b(t, 0);
+    int first = weft_scope_first(WEFT_SCOPE_b), met = weft_barrier_b(t, 0);
     if (met && first) {
         weft_st_relaxed_sys_u64(&head->arrived, 0);
         weft_st_release_sys_u64(&head->epoch, epoch);
@@ -177,7 +176,7 @@ WEFT_DEVICE int weft_barrier_grid(const weft_device_team *t) {
     struct weft_device_head *head = weft_device_head_of(t, t->me);
     struct weft_spin spin = {0, 0, 0, 0};
     struct weft_gpu_abort abort = weft_abort_of(t);
-    int first = weft_group_first(WEFT_SCOPE_b), over = 0;
+    int first = weft_scope_first(WEFT_SCOPE_b), over = 0;
     uint64_t epoch = 0, before = 0;
     weft_block_sync();
     if (first) {

@@ -127,13 +127,13 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
 enum { WEFT_FLIGHT_t = 4, WEFT_FLIGHT_w = 8, WEFT_FLIGHT_b = 8 };
 
 WEFT_DEVICE void weft_copy_t(void *to, const void *from, size_t bytes) {
-    weft_copy_by(to, from, bytes, weft_group_of(WEFT_SCOPE_t), WEFT_FLIGHT_t);
+    weft_copy_by(to, from, bytes, weft_scope_group(WEFT_SCOPE_t), WEFT_FLIGHT_t);
 }
 WEFT_DEVICE void weft_copy_w(void *to, const void *from, size_t bytes) {
-    weft_copy_by(to, from, bytes, weft_group_of(WEFT_SCOPE_w), WEFT_FLIGHT_w);
+    weft_copy_by(to, from, bytes, weft_scope_group(WEFT_SCOPE_w), WEFT_FLIGHT_w);
 }
 WEFT_DEVICE void weft_copy_b(void *to, const void *from, size_t bytes) {
-    weft_copy_by(to, from, bytes, weft_group_of(WEFT_SCOPE_b), WEFT_FLIGHT_b);
+    weft_copy_by(to, from, bytes, weft_scope_group(WEFT_SCOPE_b), WEFT_FLIGHT_b);
 }
 
 WEFT_DEVICE void weft_put_t(const weft_device_team *t, void *dest, const void *source, size_t bytes,

@@ -14,7 +14,7 @@ struct weft_thread_group {
 };
 
 /* A block's last warp may have fewer lanes than the others. */
-WEFT_DEVICE struct weft_thread_group weft_group_of(enum weft_scope scope) {
+WEFT_DEVICE struct weft_thread_group weft_scope_group(enum weft_scope scope) {
     struct weft_thread_group group = {0, 1};
     if (scope == WEFT_SCOPE_w) {
         uint32_t lane = weft_lane(), left = weft_block_size() - (weft_block_rank() - lane);
@@ -28,12 +28,12 @@ WEFT_DEVICE struct weft_thread_group weft_group_of(enum weft_scope scope) {
 }
 
 /* This thread is the one that acts for its group. */
-WEFT_DEVICE int weft_group_first(enum weft_scope scope) {
+WEFT_DEVICE int weft_scope_first(enum weft_scope scope) {
     return scope == WEFT_SCOPE_t || (scope == WEFT_SCOPE_w ? weft_lane() : weft_block_rank()) == 0;
 }
 
 /* All are here; what each has done before is seen by all behind it. */
-WEFT_DEVICE void weft_group_sync(enum weft_scope scope) {
+WEFT_DEVICE void weft_scope_sync(enum weft_scope scope) {
     if (scope == WEFT_SCOPE_w)
         weft_warp_sync();
     else if (scope == WEFT_SCOPE_b)
@@ -41,7 +41,7 @@ WEFT_DEVICE void weft_group_sync(enum weft_scope scope) {
 }
 
 /* The same; tells all whether one of them has brought anything but 0. */
-WEFT_DEVICE int weft_group_sync_any(enum weft_scope scope, int mine) {
+WEFT_DEVICE int weft_scope_sync_any(enum weft_scope scope, int mine) {
     if (scope == WEFT_SCOPE_w)
         return weft_warp_sync_any((uint32_t)mine) != 0;
     if (scope == WEFT_SCOPE_b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets: 8 bytes of data, and with each half of them the flag of the call, which is the low half
  * of its epoch. One instruction stores a packet; a receiver that finds the flag in both halves has
- * the data, however the bytes travelled. So neither side needs a fence, and no meeting closes a
+ * the data, however the bytes travelled. So neither side needs a fence, and no kind closes a
  * call: of two slots, by the epoch's parity, one has been read when it is written again. The field
  * knows this as the LL protocol.
  *
@@ -65,8 +65,9 @@ WEFT_DEVICE void weft_packets_end(char *inbox, size_t bytes, uint64_t epoch,
 WEFT_DEVICE uint64_t weft_ll_epoch_begin(const weft_device_team *t, uint32_t channel) {
     WEFT_CHECK_CHANNEL(t, channel);
     weft_block_sync(); /* a call before this one has been counted */
-    return weft_gpu_epoch_after(
-        weft_ld_relaxed_sys_u64(&weft_device_channel_of(t, channel, t->me)->packets));
+    uint64_t before = weft_ld_relaxed_sys_u64(&weft_device_channel_of(t, channel, t->me)->packets);
+    weft_device_check_generation(t, weft_device_generation(t));
+    return weft_gpu_epoch_after(before);
 }
 WEFT_DEVICE uint64_t weft_ll_epoch_next(uint64_t epoch) {
     return weft_gpu_epoch_after(epoch);
@@ -76,10 +77,10 @@ WEFT_DEVICE void weft_ll_epoch_end(const weft_device_team *t, uint32_t channel, 
     weft_block_sync();
     if (weft_gpu_epoch_is_last(epoch)) {
         weft_packets_end(weft_device_slot(t, channel, epoch & 1, 0, t->me),
-                         (size_t)t->n * t->slot_bytes, epoch, weft_group_of(WEFT_SCOPE_b));
+                         (size_t)t->n * t->slot_bytes, epoch, weft_scope_group(WEFT_SCOPE_b));
         weft_block_sync();
     }
-    if (weft_group_first(WEFT_SCOPE_b))
+    if (weft_scope_first(WEFT_SCOPE_b))
         weft_st_relaxed_sys_u64(&weft_device_channel_of(t, channel, t->me)->packets, epoch);
 }
 

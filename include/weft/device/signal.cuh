@@ -49,7 +49,7 @@ WEFT_DEVICE void weft_quiet(void) {
  * they meet again. Relaxed signals behind it are the block's first thread's to give. */
 WEFT_DEVICE void weft_fence_b(void) {
     weft_block_sync();
-    if (weft_group_first(WEFT_SCOPE_b))
+    if (weft_scope_first(WEFT_SCOPE_b))
         weft_fence_sys();
     weft_block_sync();
 }
@@ -97,15 +97,15 @@ WEFT_DEVICE void weft_put_signal_t(const weft_device_team *t, void *dest, const 
 WEFT_DEVICE void weft_put_signal_w(const weft_device_team *t, void *dest, const void *source,
                                    size_t bytes, uint64_t *sig, uint64_t value, int op, int m) {
     weft_put_w(t, dest, source, bytes, m);
-    weft_group_sync(WEFT_SCOPE_w);
-    if (weft_group_first(WEFT_SCOPE_w))
+    weft_scope_sync(WEFT_SCOPE_w);
+    if (weft_scope_first(WEFT_SCOPE_w))
         weft_signal_by(t, sig, value, op, m);
 }
 WEFT_DEVICE void weft_put_signal_b(const weft_device_team *t, void *dest, const void *source,
                                    size_t bytes, uint64_t *sig, uint64_t value, int op, int m) {
     weft_put_b(t, dest, source, bytes, m);
-    weft_group_sync(WEFT_SCOPE_b);
-    if (weft_group_first(WEFT_SCOPE_b))
+    weft_scope_sync(WEFT_SCOPE_b);
+    if (weft_scope_first(WEFT_SCOPE_b))
         weft_signal_by(t, sig, value, op, m);
 }
 
@@ -175,13 +175,13 @@ WEFT_DEVICE int weft_wait_until_ns(const weft_device_team *t, const uint64_t *si
  * acquired they all see. */
 WEFT_DEVICE int weft_wait_until_w(const weft_device_team *t, const uint64_t *sig, int cmp,
                                   uint64_t value) {
-    int over = weft_group_first(WEFT_SCOPE_w) && !weft_wait_until(t, sig, cmp, value);
-    return !weft_group_sync_any(WEFT_SCOPE_w, over);
+    int over = weft_scope_first(WEFT_SCOPE_w) && !weft_wait_until(t, sig, cmp, value);
+    return !weft_scope_sync_any(WEFT_SCOPE_w, over);
 }
 WEFT_DEVICE int weft_wait_until_b(const weft_device_team *t, const uint64_t *sig, int cmp,
                                   uint64_t value) {
-    int over = weft_group_first(WEFT_SCOPE_b) && !weft_wait_until(t, sig, cmp, value);
-    return !weft_group_sync_any(WEFT_SCOPE_b, over);
+    int over = weft_scope_first(WEFT_SCOPE_b) && !weft_wait_until(t, sig, cmp, value);
+    return !weft_scope_sync_any(WEFT_SCOPE_b, over);
 }
 WEFT_DEVICE int weft_wait_ge_w(const weft_device_team *t, const uint64_t *sig, uint64_t value) {
     return weft_wait_until_w(t, sig, WEFT_CMP_GE, value);

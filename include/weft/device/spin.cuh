@@ -92,6 +92,19 @@ WEFT_DEVICE void weft_device_tell_fault(const weft_device_team *t, uint32_t faul
     weft_st_release_sys_u32(&t->gave_up[WEFT_DEVICE_FAULT], fault);
 }
 
+/* Whose words lie where the handle's do. It is loaded beside other words. */
+WEFT_DEVICE uint32_t weft_device_generation(const weft_device_team *t) {
+    return weft_ld_relaxed_sys_u32(&weft_device_head_of(t, t->me)->generation);
+}
+
+/* 0 where the handle has been freed, as in a graph that outlives it. Ends the job then. */
+WEFT_DEVICE int weft_device_check_generation(const weft_device_team *t, uint32_t found) {
+    if (found == t->generation)
+        return 1;
+    weft_device_tell_fault(t, WEFT_DEVICE_FAULT_STALE, t->generation);
+    return 0;
+}
+
 /* Ends the job with a status, as shmem_global_exit(). It returns, since the host does that, within
  * some milliseconds: the kernel is to return as well. */
 WEFT_DEVICE void weft_abort(const weft_device_team *t, int status) {
