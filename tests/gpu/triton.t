@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels of Triton, nvrtc and CuPy that call weft/device.cuh, on this machine's GPUs (GPU_REAL=1, with GPU_PES PEs):
+the programs of examples/python, and the end of a job of which a PE dies while the others wait in a Triton kernel.
+What compiles without a GPU is tests/python/triton.t and tests/gpu/nvrtc.t.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/python")]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+NPES = os.environ.get("GPU_PES", "2")
+SURVIVORS_S = 1.0
+SECONDS = 100  # a first run compiles
+
+if not os.environ.get("GPU_REAL"):
+    print("1..0 # SKIP it needs a GPU (make check-gpu)")
+    sys.exit(0)
+
+
+def start(python, *command):
+    return subprocess.Popen([interpreter.BUILD / "bin/oshrun", "-n", NPES, python, *command], env=interpreter.environment(),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def python_with(*modules):
+    python = interpreter.find(*modules)
+    if not python:
+        raise tap.Skip(f"no Python here has {' and '.join(modules)}")
+    if "triton" in modules and not (interpreter.BUILD / "lib/libweft_device_sm90.bc").exists():
+        raise tap.Skip("this build has no libweft_device: there was no clang for GPUs")
+    return python
+
+
+def example(name, *modules):
+    def check(problems):
+        job = start(python_with(*modules), ROOT / "examples/python" / name)
+        try:
+            out, err = job.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            out, err = job.communicate()
+            problems.append(f"it was not done after {SECONDS} s")
+        if job.returncode or not out:
+            problems += [f"status {job.returncode}", *(out + err).splitlines()[-30:]]
+    return check
+
+
+def check_death(problems):
+    """All but the last PE wait in a kernel for what never comes; it says when it dies, they end within a second."""
+    job = start(python_with("torch", "triton"), ROOT / "tests/gpu/triton_wait.py")
+    out, err = job.communicate(timeout=SECONDS)
+    took = time.time() - float(re.search(r"dies at (\S+)", out)[1])
+    last = int(NPES) - 1
+    said = re.findall(rf"^weft: PE (\d+) \(pid \d+\): .*PE {last} \(pid \d+\) .*", err, re.M)
+    print(f"# the job was over {took:.2f} s after the death")
+    if sorted(map(int, said)) != list(range(last)) or took > SURVIVORS_S:
+        problems += [f"{took:.2f} s, expected {SURVIVORS_S} at most; lines of PEs {said}", *(out + err).splitlines()[-30:]]
+
+
+tap.run([
+    ("a ring with signals in Triton", example("triton/ring.py", "torch", "triton")),
+    ("an all-reduce in Triton", example("triton/all_reduce.py", "torch", "triton")),
+    ("an all-gather that feeds a product in Triton", example("triton/all_gather_matmul.py", "torch", "triton")),
+    ("a kernel by nvrtc", example("device_nvrtc.py", "cuda.bindings")),
+    ("a kernel by CuPy", example("device_cupy.py", "cupy")),
+    ("a PE dies while the others wait in a Triton kernel", check_death),
+])
