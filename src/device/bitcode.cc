@@ -149,16 +149,21 @@ ORDER(weft_quiet_b)
 /* --- Meetings ------------------------------------------------------------------------------------
  */
 
-ACTION(weft_arrive_b, (team t, uint32_t channel), (pointer{t}, channel))
-RESULT(int32_t, weft_depart_b, (team t, uint32_t channel), (pointer{t}, channel))
-RESULT(int32_t, weft_barrier_b, (team t, uint32_t channel), (pointer{t}, channel))
-RESULT(int32_t, weft_sync_b, (team t, uint32_t channel), (pointer{t}, channel))
+#define MEETINGS(group)                                                                      \
+    ACTION(weft_arrive_##group, (team t, uint32_t channel), (pointer{t}, channel))           \
+    RESULT(int32_t, weft_depart_##group, (team t, uint32_t channel), (pointer{t}, channel))  \
+    RESULT(int32_t, weft_barrier_##group, (team t, uint32_t channel), (pointer{t}, channel)) \
+    RESULT(int32_t, weft_sync_##group, (team t, uint32_t channel), (pointer{t}, channel))
+MEETINGS(t)
+MEETINGS(w)
+MEETINGS(b)
 RESULT(int32_t, weft_barrier_grid, (team t), (pointer{t}))
 
 /* --- Packets -------------------------------------------------------------------------------------
  */
 
 RESULT(uint64_t, weft_ll_epoch_begin, (team t, uint32_t channel), (pointer{t}, channel))
+RESULT(uint64_t, weft_ll_epoch_next, (uint64_t epoch), (epoch))
 ACTION(weft_ll_epoch_end, (team t, uint32_t channel, uint64_t epoch), (pointer{t}, channel, epoch))
 ACTION(weft_ll_send,
        (team t, uint32_t channel, uint32_t unit, uint64_t data, uint64_t epoch, int32_t m),
