@@ -203,7 +203,7 @@ static inline void measure_row(const struct collectives *library_has, bool eager
              size_name(args.bytes), args.f32 ? "f32" : "bf16", args.in_place ? ", in place" : "",
              library_has->more);
     snprintf(eager, sizeof eager, "%s, eager", text);
-    if (!call_checked(call, text, to, from))
+    if (!is_asked(text) || !call_checked(call, text, to, from))
         return;
     measure_graph(call, text, to, from);
     if (eagerly)

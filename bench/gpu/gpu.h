@@ -67,6 +67,12 @@ static inline double median(double *samples, int n) {
     return samples[n / 2];
 }
 
+/* Whether a row is to be measured: BENCH_ROWS is a part of its name. */
+static inline bool is_asked(const char *row) {
+    const char *asked = getenv("BENCH_ROWS");
+    return !asked || strstr(row, asked);
+}
+
 /* A NAN stands for a wrong result. */
 static inline void report(const char *row, double value, const char *unit, const char *library) {
     char number[32];
@@ -189,8 +195,14 @@ static inline double gigabytes_per_second(size_t bytes, double us) {
 
 /* --- Data ------------------------------------------------------------------------------------ */
 
+#ifdef __CUDACC__
+#define ANYWHERE __host__ __device__
+#else
+#define ANYWHERE
+#endif
+
 /* Word i of the data of `seed`. */
-static inline uint64_t word_at(uint64_t seed, size_t i) {
+ANYWHERE static inline uint64_t word_at(uint64_t seed, size_t i) {
     uint64_t x = (seed << 40) + i;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;

@@ -5,13 +5,15 @@
 #
 # Leaves JSON lines below RESULTS and prints a table with ratios. What is not installed is left out,
 # and the reason printed. Environment: ROUNDS (3); PES ("2 4", as far as there are GPUs; Weft alone is
-# measured with more PEs than GPUs); TABLES ("calls small large ordinary": collectives of up to 1 MiB, of
-# more, and on memory that is not symmetric), each of which compares all libraries, and "ways", which
-# compares Weft's algorithms (WAYS); LIBRARIES ("weft nvshmem nccl torch_symm_mem"); PATIENCE, seconds for
-# one program (120); PYTHON (python3); CUDA_HOME. NVLink multicast stays off everywhere.
+# measured with more PEs than GPUs); TABLES ("calls device small large ordinary": calls of the host and
+# inside kernels, collectives of up to 1 MiB, of more, and on memory that is not symmetric), each of which
+# compares all libraries that have it, and "ways", which compares Weft's algorithms (WAYS); LIBRARIES
+# ("weft nvshmem nccl torch_symm_mem"); PATIENCE, seconds for one program (120); PYTHON (python3);
+# CUDA_HOME; BENCH_ARCH, what nvcc compiles for (native); BENCH_ROWS, a part of the names of those rows of
+# collectives that are wanted. NVLink multicast stays off everywhere.
 set -eu
 build=$1 results=$2
-: "${ROUNDS:=3}" "${TABLES:=calls small large ordinary}" "${PATIENCE:=120}" "${PYTHON:=python3}"
+: "${ROUNDS:=3}" "${TABLES:=calls device small large ordinary}" "${PATIENCE:=120}" "${PYTHON:=python3}"
 : "${LIBRARIES:=weft nvshmem nccl torch_symm_mem}" "${WAYS:=ll marked push ring meet}"
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}"
@@ -20,7 +22,7 @@ cuda=${CUDA_HOME:-$(dirname "$(dirname "$(command -v nvcc || echo /usr/local/cud
 bin=$build/bench/gpu
 mkdir -p "$results" "$bin"
 rm -f "$results"/*.jsonl
-available=
+available= have_kernels=
 
 leave_out() { # library, reason
     echo "bench: $1 is left out: $2" >&2
@@ -44,8 +46,22 @@ built() { # library, compiler's arguments; it is available then
     fi
 }
 
+# Programs with kernels of their own, for the calls inside them: TABLES asks for "device".
+kernels_built() { # program, nvcc's arguments
+    case " $TABLES " in *" device "*) ;; *) return ;; esac
+    program=$1
+    shift
+    if "$cuda/bin/nvcc" -std=c++17 -O3 -arch="${BENCH_ARCH:-native}" -o "$bin/$program" "bench/gpu/$program.cu" "$@" \
+        >"$results/$program.log" 2>&1; then
+        have_kernels="$have_kernels $program"
+    else
+        leave_out "$program" "$(grep -m 1 -E 'undefined|error|No such|not found' "$results/$program.log" || echo 'it does not build')"
+    fi
+}
+
 build_weft() {
     lib=$(cd "$build/lib" && pwd)
+    kernels_built weft_device -Iinclude -L"$lib" -lweft -Xlinker -rpath,"$lib"
     built weft gcc -std=c11 -Iinclude -isystem "$cuda/include" bench/gpu/weft.c -L"$lib" -lweft -Wl,-rpath,"$lib" \
         -Wl,-rpath,"$cuda/lib64"
 }
@@ -67,8 +83,11 @@ build_nvshmem() {
         return
     fi
     export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" # it opens its plug-ins by name
+    host=$(find "$folder/lib" -name 'libnvshmem_host.so*' | head -n 1)
+    kernels_built nvshmem_device -rdc=true -isystem "$folder/include" -L"$folder/lib" -lnvshmem_device \
+        -Xlinker "$host" -L"$cuda/lib64/stubs" -lcuda -Xlinker -rpath,"$folder/lib"
     built nvshmem g++ -std=c++17 -isystem "$folder/include" -isystem "$cuda/include" bench/gpu/nvshmem.cc \
-        "$(find "$folder/lib" -name 'libnvshmem_host.so*' | head -n 1)" -L"$cuda/lib64/stubs" -lcuda \
+        "$host" -L"$cuda/lib64/stubs" -lcuda \
         -Wl,-rpath,"$folder/lib" -Wl,-rpath,"$cuda/lib64"
 }
 
@@ -107,12 +126,13 @@ if [ -z "${PES:-}" ]; then
     done
 fi
 if [ -z "${PES:-}" ]; then
-    echo "bench: there are $gpus GPUs here, and two are needed; what could be built was:$available" >&2
+    echo "bench: there are $gpus GPUs here, and two are needed; what could be built was:$available$have_kernels" >&2
     exit 0
 fi
 # The libraries that are there and can run on so many PEs, and Weft with other settings.
 compared_at() {
     case $BENCH_TABLE,$available in
+    device,*) [ "$1" -gt "$gpus" ] && echo weft_device || echo "$have_kernels" ;;
     ways,*weft*)
         echo weft
         for way in $WAYS; do

@@ -28,6 +28,14 @@ GOALS = {
     "all-to-all 4 KiB": 0.43, "all-to-all 64 MiB": 0.88}
 GOAL_OF_TWO = 0.95
 
+# Of calls inside kernels, on two GPUs and on four; and GB/s that leave each GPU, by either kind of put.
+KERNEL_GOALS = {
+    "kernel: put-with-signal 8 B by a thread, one way": 0.70,
+    "kernel: put-with-signal 16 KiB by 512 threads, one way": 0.86,
+    "kernel: put-with-signal 16 KiB by 1024 threads, one way": 0.86,
+    "kernel: packet of 8 B, one way": 0.30, "kernel: barrier of one block": 0.75}
+RATE_GOALS = {"kernel: put to the next PE, 8 blocks": 350, "kernel: put to all peers in turn, 8 blocks": 350}
+
 
 def read(paths):
     """{(row, PEs, GPUs): unit} in the order of the files, {(row, PEs, GPUs): {library: {round: worst PE}}}."""
@@ -65,21 +73,30 @@ def ratios(libraries, unit):
 
 
 def goal_of(row, gpus):
+    if row.startswith("kernel:"):
+        return KERNEL_GOALS.get(row) if gpus in (2, 4) else None
     if row.endswith(("eager", "one way", "both ways", "ordinary memory")) or row.startswith("host"):
         return None
     goal = GOALS.get(" ".join(row.split()[:3])) or GOALS.get(" ".join(row.split()[:4]))
     return goal if gpus == 4 else GOAL_OF_TWO if gpus == 2 else None
 
 
+def goal_text(row, gpus, ours, ratio):
+    """A goal with its mark, or nothing: a rate of ours, or a ratio to the best peer."""
+    rate, goal = RATE_GOALS.get(row) if gpus in (2, 4) else None, goal_of(row, gpus)
+    if rate:
+        return f"{rate} GB/s" + " **missed**" * (ours is not None and ours < rate)
+    return f"{goal:.2f}" + " **missed**" * (ratio is not None and ratio > goal) if goal else ""
+
+
 def judged(row, gpus, libraries, unit):
     """The ratio and its range with the peer, and the goal; empty where nothing is to compare."""
     found, peers = ratios(libraries, unit)
-    goal = goal_of(row, gpus)
-    if not found:
-        return "", f"{goal:.2f}" if goal else ""
-    ratio = statistics.median(found)
-    text = f"{ratio:.2f} [{min(found):.2f}, {max(found):.2f}] ({statistics.mode(peers)})"
-    return text, f"{goal:.2f}{' **missed**' if ratio > goal else ''}" if goal else ""
+    rounds = libraries.get(results.WEFT, {})
+    ours = statistics.median(rounds.values()) if rounds and is_right(rounds) else None
+    ratio = statistics.median(found) if found else None
+    text = f"{ratio:.2f} [{min(found):.2f}, {max(found):.2f}] ({statistics.mode(peers)})" if found else ""
+    return text, goal_text(row, gpus, ours, ratio)
 
 
 def cell(rounds):

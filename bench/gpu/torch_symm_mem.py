@@ -167,11 +167,13 @@ def is_wanted(size, kind, in_place):
 def measure_row(operation, size, kind, way):
     name, call, in_place = way
     nelems = size // TYPES[kind].itemsize
+    row = f"{operation} {size_name(size)} {kind}" + (", in place" if in_place else "")
+    if os.environ.get("BENCH_ROWS", "") not in row:
+        return
     source = symm_mem.empty(nelems, dtype=TYPES[kind], device=DEVICE)
     symm_mem.rendezvous(source, dist.group.WORLD)
     source.copy_(elements_of(ME, nelems, TYPES[kind]))
     meet()
-    row = f"{operation} {size_name(size)} {kind}" + (", in place" if in_place else "")
     out = torch.full((nelems // (NPES if operation == "reduce-scatter" else 1),), -1, dtype=TYPES[kind], device=DEVICE)
     if not torch.equal(call(source, out), expected(operation, nelems, TYPES[kind])):
         report(row, None, "us", name)
