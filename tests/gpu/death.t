@@ -36,6 +36,8 @@ KERNELS = ("wait_for_device_word", "wait_for_host_word", "barrier", "fcollect_by
 WORDS = ("fcollect_by_engine", "many_by_engine", "flood", "stream_destroyed")
 CALLS = ("host_wait", "host_collective", "host_put", "host_quiet")
 OWN = ("own_kernel", "own_kernels")
+INSIDE = ("inside_signal", "inside_signal_of_warp", "inside_signal_of_block", "inside_long_limit", "inside_barrier",
+          "inside_sync", "inside_grid_barrier", "inside_packet", "inside_bytes")
 GRAPHS = ("replay_kernels", "replay_packets", "replay_rings", "replay_engine")
 
 
@@ -119,6 +121,7 @@ dies("while they wait for words, by the streams alone", WORDS)
 dies("while they are in calls of the host that wait for the GPU", CALLS)
 dies("while they replay graphs and call Weft no more", GRAPHS)
 dies("while kernels of the program's own wait", OWN)
+dies("in every kind of wait inside kernels", INSIDE)
 
 
 @case("the same without oshrun")

@@ -13,6 +13,7 @@
 #include <weft/device.cuh>
 #include <signal.h>
 #include <unistd.h>
+#include "gpu/scenes/waits.h"
 
 enum {
     BYTES = 100000,
@@ -22,7 +23,8 @@ enum {
     FLOOD = 5000,
     BUSY_S = 20,
     LIMIT_MS = 200,
-    GOES_ON_US = 900000
+    GOES_ON_US = 900000,
+    INSIDE_THREADS = 64
 };
 
 static int me, npes, victim;
@@ -33,7 +35,7 @@ static char *source, *dest;
 static float *numbers, *sums;
 static uint64_t *device_word, *host_word;
 static weft_device_team handle, freed;
-static weft_cu_function meet_kernel, abort_kernel;
+static weft_cu_function meet_kernel, abort_kernel, wait_kernel;
 
 static void say(const char *what) {
     char line[64];
@@ -235,6 +237,50 @@ static void own_kernels(void) {
     }
 }
 
+/* In each of the ways that kernels have. */
+static void wait_inside(enum scene_wait wait) {
+    int way = (int)wait;
+    void *arguments[] = {&handle, &device_word, &way, &victim};
+    image_launch(wait_kernel, 2, INSIDE_THREADS, stream, arguments);
+    synchronize();
+}
+
+static void inside_signal(void) {
+    wait_inside(SCENE_SIGNAL);
+}
+
+static void inside_signal_of_warp(void) {
+    wait_inside(SCENE_SIGNAL_OF_WARP);
+}
+
+static void inside_signal_of_block(void) {
+    wait_inside(SCENE_SIGNAL_OF_BLOCK);
+}
+
+static void inside_long_limit(void) {
+    wait_inside(SCENE_LONG_LIMIT);
+}
+
+static void inside_barrier(void) {
+    wait_inside(SCENE_BARRIER);
+}
+
+static void inside_sync(void) {
+    wait_inside(SCENE_SYNC);
+}
+
+static void inside_grid_barrier(void) {
+    wait_inside(SCENE_GRID_BARRIER);
+}
+
+static void inside_packet(void) {
+    wait_inside(SCENE_PACKET);
+}
+
+static void inside_bytes(void) {
+    wait_inside(SCENE_BYTES);
+}
+
 static void host_wait(void) {
     go_in();
     shmem_signal_wait_until(device_word, SHMEM_CMP_EQ, 1);
@@ -310,6 +356,15 @@ static const struct scene {
     {"replay_engine", replay_engine, true},
     {"own_kernel", own_kernel, false},
     {"own_kernels", own_kernels, true},
+    {"inside_signal", inside_signal, false},
+    {"inside_signal_of_warp", inside_signal_of_warp, false},
+    {"inside_signal_of_block", inside_signal_of_block, false},
+    {"inside_long_limit", inside_long_limit, false},
+    {"inside_barrier", inside_barrier, false},
+    {"inside_sync", inside_sync, false},
+    {"inside_grid_barrier", inside_grid_barrier, false},
+    {"inside_packet", inside_packet, false},
+    {"inside_bytes", inside_bytes, false},
     {"host_wait", host_wait, false},
     {"host_collective", host_collective, false},
     {"host_put", host_put, false},
@@ -339,11 +394,12 @@ static void set_up(void) {
     must(!source || !dest || !numbers || !sums || !device_word || !host_word);
     stream = gpu_stream_new();
     must(shmemx_device_team(SHMEM_TEAM_WORLD, 2, 0, &freed));
-    must(shmemx_device_team(SHMEM_TEAM_WORLD, 2, 0, &handle));
+    must(shmemx_device_team(SHMEM_TEAM_WORLD, 2, INSIDE_THREADS * 16, &handle));
     weft_device_team copy = freed;
     must(shmemx_device_team_free(&copy));
     meet_kernel = image_kernel("weftk_scene_meet");
     abort_kernel = image_kernel("weftk_scene_abort");
+    wait_kernel = image_kernel("weftk_scene_wait");
 }
 
 static void play(const struct scene *scene) {
