@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waits and tests of own words by NVSHMEM's names. A word that compares has been loaded by acquire:
+ * what was stored before it was set is seen. When the job is over waits return all the same. */
+#ifndef WEFT_NVSHMEM_WAIT_CUH
+#define WEFT_NVSHMEM_WAIT_CUH
+
+#include "weft/nvshmem/device/state.cuh"
+
+/* What a call waits for: words of one type, those whose status is not 0 left out, each compared
+ * with `value`, or with its own of `values`. bytes and is_signed are constants. */
+struct weft_nvshmem_words {
+    const char *first;
+    size_t bytes;
+    int is_signed;
+    size_t nelems;
+    const int *status;
+    int cmp;
+    const char *values;
+    uint64_t value;
+};
+
+/* A word of 2 bytes lies in one of 4. */
+WEFT_DEVICE uint64_t weft_nvshmem_look(const char *word, size_t bytes) {
+    if (bytes == 8)
+        return weft_ld_acquire_sys_u64((const uint64_t *)word);
+    uintptr_t within = (uintptr_t)word % 4;
+    return weft_ld_acquire_sys_u32((const uint32_t *)(word - within)) >> (8 * within);
+}
+
+/* As a number of 64 bits that compares as that of the type does. */
+WEFT_DEVICE uint64_t weft_nvshmem_widen(uint64_t bits, size_t bytes, int is_signed) {
+    unsigned unused = (unsigned)(64 - 8 * bytes);
+    if (is_signed)
+        return (uint64_t)((int64_t)(bits << unused) >> unused);
+    return bits << unused >> unused;
+}
+
+WEFT_DEVICE int weft_nvshmem_counts(const struct weft_nvshmem_words *w, size_t i) {
+    return !w->status || w->status[i] == 0;
+}
+
+WEFT_DEVICE int weft_nvshmem_holds(const struct weft_nvshmem_words *w, size_t i) {
+    uint64_t value = w->value, found = weft_nvshmem_look(w->first + i * w->bytes, w->bytes);
+    if (w->values)
+        value = weft_nvshmem_bits(w->values + i * w->bytes, w->bytes);
+    found = weft_nvshmem_widen(found, w->bytes, w->is_signed);
+    value = weft_nvshmem_widen(value, w->bytes, w->is_signed);
+    int cmp = weft_nvshmem_cmp(w->cmp);
+    return w->is_signed ? weft_compares_i64(cmp, (int64_t)found, (int64_t)value)
+                        : weft_compares_u64(cmp, found, value);
+}
+
+/* --- Tests ------------------------------------------------------------------------------------ */
+
+/* Whether all compare. */
+WEFT_DEVICE int weft_nvshmem_test_all(const struct weft_nvshmem_words *w) {
+    for (size_t i = 0; i < w->nelems; i++)
+        if (weft_nvshmem_counts(w, i) && !weft_nvshmem_holds(w, i))
+            return 0;
+    return 1;
+}
+
+/* The index of one that compares, SIZE_MAX if there is none; *counted is set if any word counts. */
+WEFT_DEVICE size_t weft_nvshmem_test_any(const struct weft_nvshmem_words *w, int *counted) {
+    for (size_t i = 0; i < w->nelems; i++)
+        if (weft_nvshmem_counts(w, i)) {
+            *counted = 1;
+            if (weft_nvshmem_holds(w, i))
+                return i;
+        }
+    return SIZE_MAX;
+}
+
+/* How many compare; their indices. */
+WEFT_DEVICE size_t weft_nvshmem_test_some(const struct weft_nvshmem_words *w, size_t *indices,
+                                          int *counted) {
+    size_t some = 0;
+    for (size_t i = 0; i < w->nelems; i++)
+        if (weft_nvshmem_counts(w, i)) {
+            *counted = 1;
+            if (weft_nvshmem_holds(w, i))
+                indices[some++] = i;
+        }
+    return some;
+}
+
+/* --- Waits ------------------------------------------------------------------------------------ */
+
+WEFT_DEVICE void weft_nvshmem_wait_all(const struct weft_nvshmem_words *w) {
+    struct weft_spin spin = {0, 0, 0, 0};
+    for (size_t i = 0; i < w->nelems; i++)
+        while (weft_nvshmem_counts(w, i) && !weft_nvshmem_holds(w, i))
+            if (!weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)))
+                return;
+}
+
+/* SIZE_MAX where no word counts. */
+WEFT_DEVICE size_t weft_nvshmem_wait_any(const struct weft_nvshmem_words *w) {
+    struct weft_spin spin = {0, 0, 0, 0};
+    int counted = 0;
+    size_t any = weft_nvshmem_test_any(w, &counted);
+    while (any == SIZE_MAX && counted && weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)))
+        any = weft_nvshmem_test_any(w, &counted);
+    return any;
+}
+
+WEFT_DEVICE size_t weft_nvshmem_wait_some(const struct weft_nvshmem_words *w, size_t *indices) {
+    struct weft_spin spin = {0, 0, 0, 0};
+    int counted = 0;
+    size_t some = weft_nvshmem_test_some(w, indices, &counted);
+    while (some == 0 && counted && weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)))
+        some = weft_nvshmem_test_some(w, indices, &counted);
+    return some;
+}
+
+/* --- Names ------------------------------------------------------------------------------------ */
+
+#define WEFT_NVSHMEM_ONE(T)             \
+    struct weft_nvshmem_words words = { \
+        (const char *)ivar, sizeof(T), (T)-1 < (T)1, 1, NULL, cmp, NULL, (uint64_t)cmp_value}
+#define WEFT_NVSHMEM_MANY(T)                                                     \
+    struct weft_nvshmem_words words = {                                          \
+        (const char *)ivars, sizeof(T), (T)-1 < (T)1, nelems, status, cmp, NULL, \
+        (uint64_t)cmp_value}
+#define WEFT_NVSHMEM_VECTOR(T)                                                  \
+    struct weft_nvshmem_words words = {                                         \
+        (const char *)ivars,      sizeof(T), (T)-1 < (T)1, nelems, status, cmp, \
+        (const char *)cmp_values, 0}
+
+#define WEFT_NVSHMEM_WAITS(N, T, _)                                                                \
+    WEFT_DEVICE void nvshmem_##N##_wait_until(T *ivar, int cmp, T cmp_value) {                     \
+        WEFT_NVSHMEM_ONE(T);                                                                       \
+        weft_nvshmem_wait_all(&words);                                                             \
+    }                                                                                              \
+    WEFT_DEVICE int nvshmem_##N##_test(T *ivar, int cmp, T cmp_value) {                            \
+        WEFT_NVSHMEM_ONE(T);                                                                       \
+        return weft_nvshmem_test_all(&words);                                                      \
+    }                                                                                              \
+    WEFT_DEVICE void nvshmem_##N##_wait_until_all(T *ivars, size_t nelems, const int *status,      \
+                                                  int cmp, T cmp_value) {                          \
+        WEFT_NVSHMEM_MANY(T);                                                                      \
+        weft_nvshmem_wait_all(&words);                                                             \
+    }                                                                                              \
+    WEFT_DEVICE size_t nvshmem_##N##_wait_until_any(T *ivars, size_t nelems, const int *status,    \
+                                                    int cmp, T cmp_value) {                        \
+        WEFT_NVSHMEM_MANY(T);                                                                      \
+        return weft_nvshmem_wait_any(&words);                                                      \
+    }                                                                                              \
+    WEFT_DEVICE size_t nvshmem_##N##_wait_until_some(T *ivars, size_t nelems, size_t *indices,     \
+                                                     const int *status, int cmp, T cmp_value) {    \
+        WEFT_NVSHMEM_MANY(T);                                                                      \
+        return weft_nvshmem_wait_some(&words, indices);                                            \
+    }                                                                                              \
+    WEFT_DEVICE int nvshmem_##N##_test_all(T *ivars, size_t nelems, const int *status, int cmp,    \
+                                           T cmp_value) {                                          \
+        WEFT_NVSHMEM_MANY(T);                                                                      \
+        return weft_nvshmem_test_all(&words);                                                      \
+    }                                                                                              \
+    WEFT_DEVICE size_t nvshmem_##N##_test_any(T *ivars, size_t nelems, const int *status, int cmp, \
+                                              T cmp_value) {                                       \
+        WEFT_NVSHMEM_MANY(T);                                                                      \
+        int counted = 0;                                                                           \
+        return weft_nvshmem_test_any(&words, &counted);                                            \
+    }                                                                                              \
+    WEFT_DEVICE size_t nvshmem_##N##_test_some(T *ivars, size_t nelems, size_t *indices,           \
+                                               const int *status, int cmp, T cmp_value) {          \
+        WEFT_NVSHMEM_MANY(T);                                                                      \
+        int counted = 0;                                                                           \
+        return weft_nvshmem_test_some(&words, indices, &counted);                                  \
+    }
+
+#define WEFT_NVSHMEM_VECTORS(N, T, _)                                                              \
+    WEFT_DEVICE void nvshmem_##N##_wait_until_all_vector(                                          \
+        T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) {                      \
+        WEFT_NVSHMEM_VECTOR(T);                                                                    \
+        weft_nvshmem_wait_all(&words);                                                             \
+    }                                                                                              \
+    WEFT_DEVICE size_t nvshmem_##N##_wait_until_any_vector(                                        \
+        T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) {                      \
+        WEFT_NVSHMEM_VECTOR(T);                                                                    \
+        return weft_nvshmem_wait_any(&words);                                                      \
+    }                                                                                              \
+    WEFT_DEVICE size_t nvshmem_##N##_wait_until_some_vector(                                       \
+        T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T *cmp_values) {     \
+        WEFT_NVSHMEM_VECTOR(T);                                                                    \
+        return weft_nvshmem_wait_some(&words, indices);                                            \
+    }                                                                                              \
+    WEFT_DEVICE int nvshmem_##N##_test_all_vector(T *ivars, size_t nelems, const int *status,      \
+                                                  int cmp, T *cmp_values) {                        \
+        WEFT_NVSHMEM_VECTOR(T);                                                                    \
+        return weft_nvshmem_test_all(&words);                                                      \
+    }                                                                                              \
+    WEFT_DEVICE size_t nvshmem_##N##_test_any_vector(T *ivars, size_t nelems, const int *status,   \
+                                                     int cmp, T *cmp_values) {                     \
+        WEFT_NVSHMEM_VECTOR(T);                                                                    \
+        int counted = 0;                                                                           \
+        return weft_nvshmem_test_any(&words, &counted);                                            \
+    }                                                                                              \
+    WEFT_DEVICE size_t nvshmem_##N##_test_some_vector(T *ivars, size_t nelems, size_t *indices,    \
+                                                      const int *status, int cmp, T *cmp_values) { \
+        WEFT_NVSHMEM_VECTOR(T);                                                                    \
+        int counted = 0;                                                                           \
+        return weft_nvshmem_test_some(&words, indices, &counted);                                  \
+    }
+
+/* The standard's types of words, and those of 2 bytes that NVSHMEM has. */
+SHMEM_WAIT_UNTIL_TYPES(WEFT_NVSHMEM_WAITS, _)
+SHMEM_WAIT_UNTIL_TYPES(WEFT_NVSHMEM_VECTORS, _)
+SHMEM_SHORTS(WEFT_NVSHMEM_WAITS, _)
+SHMEM_SHORTS(WEFT_NVSHMEM_VECTORS, _)
+#undef WEFT_NVSHMEM_WAITS
+#undef WEFT_NVSHMEM_VECTORS
+#undef WEFT_NVSHMEM_ONE
+#undef WEFT_NVSHMEM_MANY
+#undef WEFT_NVSHMEM_VECTOR
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hidden state of NVSHMEM's names: the job's teams as kernels know them, and whose kernels are
+ * to know them. One of a program and its libraries, as far as they see each other's symbols.
+ *
+ * It is opened by the first call that is collective over all PEs and needs a GPU, such as
+ * nvshmem_malloc: by then the program has chosen one, by cudaSetDevice. Modules that come later are
+ * filled by the next such call, or at once by nvshmemx_cumodule_init. */
+#ifndef WEFT_NVSHMEM_JOB_H
+#define WEFT_NVSHMEM_JOB_H
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <weft.h>
+#include "weft/nvshmem/device/state.cuh"
+
+/* --- State ------------------------------------------------------------------------------------ */
+
+/* Kernels that have a weft_nvshmem_state: those of a translation unit of nvcc, or of a module of
+ * the driver. fill: 0, or CUDA's error. */
+struct weft_nvshmem_module {
+    int (*fill)(const struct weft_nvshmem_module *module, const struct weft_nvshmem_state *state,
+                int gpu);
+    void *handle, *context;
+    int filled;
+    struct weft_nvshmem_module *next;
+};
+
+struct weft_nvshmem_team {
+    shmem_team_t team; /* SHMEM_TEAM_INVALID: the handle is free */
+    int on_gpu;        /* kernels know it, too */
+    struct weft_device_team handle;
+};
+
+struct weft_nvshmem_job {
+    int inits, opened, gpu;
+    struct weft_nvshmem_state state;
+    const struct weft_device_team **teams; /* state.teams, as the host writes it */
+    struct weft_nvshmem_team team[WEFT_NVSHMEM_TEAMS];
+    struct weft_nvshmem_module *modules;
+    void (*prepare)(
+        void); /* brings up the GPU that CUDA's runtime has chosen; NULL: none is used */
+};
+__attribute__((weak, visibility("default"))) struct weft_nvshmem_job weft_nvshmem_job;
+
+#define WEFT_NVSHMEM_INLINE static inline __attribute__((unused))
+
+/* One line, and the error as it was. */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_fail(const char *call, const char *why, int error) {
+    fprintf(stderr, "weft: PE %d: %s: %s (%d)\n", shmem_my_pe(), call, why, error);
+    return error;
+}
+
+/* --- Teams ------------------------------------------------------------------------------------ */
+
+/* SHMEM_TEAM_INVALID for a handle of no team. */
+WEFT_NVSHMEM_INLINE shmem_team_t weft_nvshmem_host_team(nvshmem_team_t team) {
+    if (team == NVSHMEM_TEAM_WORLD)
+        return SHMEM_TEAM_WORLD;
+    if (team == NVSHMEM_TEAM_SHARED || team == NVSHMEMX_TEAM_NODE)
+        return SHMEM_TEAM_SHARED;
+    if (team < 0 || team >= WEFT_NVSHMEM_TEAMS)
+        return SHMEM_TEAM_INVALID;
+    return weft_nvshmem_job.team[team].team;
+}
+
+/* Makes a team known to kernels. Collective over it. */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_team_open(nvshmem_team_t number) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    struct weft_nvshmem_team *team = &job->team[number];
+    const struct weft_device_team *address;
+    int error = shmemx_device_team(weft_nvshmem_host_team(number), 1, 0, &team->handle);
+    if (error == 0)
+        error = shmemx_device_team_address(&team->handle, &address);
+    if (error < 0)
+        return weft_nvshmem_fail("shmemx_device_team", weft_last_error(), error);
+    shmem_putmem(&job->teams[number], &address, sizeof address, shmem_my_pe());
+    team->on_gpu = 1;
+    return 0;
+}
+
+/* --- Modules ---------------------------------------------------------------------------------- */
+
+WEFT_NVSHMEM_INLINE int weft_nvshmem_fill(void) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    for (struct weft_nvshmem_module *module = job->modules; module; module = module->next)
+        if (!module->filled) {
+            int error = module->fill(module, &job->state, job->gpu);
+            if (error)
+                return weft_nvshmem_fail("filling the state of kernels", "CUDA's error", error);
+            module->filled = 1;
+        }
+    return 0;
+}
+
+WEFT_NVSHMEM_INLINE void weft_nvshmem_add_module(struct weft_nvshmem_module *module) {
+    module->next = weft_nvshmem_job.modules;
+    weft_nvshmem_job.modules = module;
+}
+
+/* The driver's call of this name, which is there where CUDA is. */
+WEFT_NVSHMEM_INLINE void *weft_nvshmem_driver(const char *name) {
+    static void *driver;
+    if (!driver)
+        driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    return driver ? dlsym(driver, name) : NULL;
+}
+
+/* Of the driver: in the context that was current when the module was made known. */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_module(const struct weft_nvshmem_module *module,
+                                                 const struct weft_nvshmem_state *state, int gpu) {
+    int (*push)(void *), (*pop)(void **), (*copy)(unsigned long long, const void *, size_t);
+    int (*find)(unsigned long long *, size_t *, void *, const char *);
+    unsigned long long address = 0;
+    void *context;
+    size_t bytes = 0;
+    (void)gpu;
+    *(void **)&push = weft_nvshmem_driver("cuCtxPushCurrent_v2");
+    *(void **)&pop = weft_nvshmem_driver("cuCtxPopCurrent_v2");
+    *(void **)&find = weft_nvshmem_driver("cuModuleGetGlobal_v2");
+    *(void **)&copy = weft_nvshmem_driver("cuMemcpyHtoD_v2");
+    if (!push || !pop || !find || !copy)
+        return -1;
+    int error = push(module->context);
+    if (error)
+        return error;
+    error = find(&address, &bytes, module->handle, "weft_nvshmem_state");
+    if (!error)
+        error = bytes == sizeof *state ? copy(address, state, bytes) : -1;
+    pop(&context);
+    return error;
+}
+
+/* --- Opening ---------------------------------------------------------------------------------- */
+
+/* Collective over all PEs. 0, or an error with a line about it. */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    if (job->opened)
+        return weft_nvshmem_fill();
+    if (job->prepare)
+        job->prepare();
+    job->teams = (const struct weft_device_team **)shmemx_calloc(
+        SHMEMX_SPACE_DEVICE, WEFT_NVSHMEM_TEAMS, sizeof *job->teams);
+    if (!job->teams)
+        return weft_nvshmem_fail("shmemx_calloc", weft_last_error(), -1);
+    for (nvshmem_team_t team = 0; team < WEFT_NVSHMEM_TEAMS; team++)
+        if (weft_nvshmem_host_team(team) != SHMEM_TEAM_INVALID) {
+            int error = weft_nvshmem_team_open(team);
+            if (error)
+                return error;
+        }
+    shmem_quiet();
+    int error = shmemx_device(&job->gpu);
+    if (error < 0)
+        return weft_nvshmem_fail("shmemx_device", weft_last_error(), error);
+    job->state.world = job->team[NVSHMEM_TEAM_WORLD].handle;
+    job->state.teams = job->teams;
+    job->opened = 1;
+    return weft_nvshmem_fill();
+}
+
+/* For calls that cannot fail. */
+WEFT_NVSHMEM_INLINE void weft_nvshmem_must_open(const char *call) {
+    int error = weft_nvshmem_open();
+    if (error) {
+        weft_nvshmem_fail(call, "the GPUs of the job are not to be had", error);
+        shmem_global_exit(1);
+    }
+}
+
+WEFT_NVSHMEM_INLINE int weft_nvshmem_host_barrier(nvshmem_team_t team) {
+    if (team == NVSHMEM_TEAM_WORLD)
+        weft_nvshmem_must_open("nvshmem_barrier");
+    shmem_quiet();
+    return shmem_team_sync(weft_nvshmem_host_team(team));
+}
+
+#endif

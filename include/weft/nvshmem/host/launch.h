@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels of nvcc: a translation unit makes its own known, and launches those that meet others. */
+#ifndef WEFT_NVSHMEM_LAUNCH_H
+#define WEFT_NVSHMEM_LAUNCH_H
+
+#include "weft/nvshmem/host/job.h"
+
+#ifdef __CUDACC__
+
+/* --- The state of this translation unit
+ * ----------------------------------------------------------- */
+
+WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_here(const struct weft_nvshmem_module *module,
+                                               const struct weft_nvshmem_state *state, int gpu) {
+    int before = gpu;
+    (void)module;
+    cudaGetDevice(&before);
+    cudaSetDevice(gpu);
+    cudaError_t error = cudaMemcpyToSymbol(weft_nvshmem_state, state, sizeof *state);
+    cudaSetDevice(before);
+    return (int)error;
+}
+
+/* The GPU that the program has chosen is current then, by which Weft chooses. */
+WEFT_NVSHMEM_INLINE void weft_nvshmem_prepare(void) {
+    cudaFree(NULL);
+}
+
+static struct weft_nvshmem_module weft_nvshmem_here = {weft_nvshmem_fill_here, NULL, NULL, 0, NULL};
+
+__attribute__((constructor)) static void weft_nvshmem_is_here(void) {
+    weft_nvshmem_job.prepare = weft_nvshmem_prepare;
+    weft_nvshmem_add_module(&weft_nvshmem_here);
+}
+
+#endif
+
+#ifdef CUDART_VERSION
+
+/* --- Launches: of grids that are resident as a whole, so that their blocks may wait
+ * --------------- */
+
+/* The most blocks that run at once, of which a launch has `*gridsize`. */
+WEFT_NVSHMEM_INLINE int nvshmemx_collective_launch_query_gridsize(const void *func, dim3 blockDims,
+                                                                  void **args, size_t sharedMem,
+                                                                  int *gridsize) {
+    int gpu = 0, sms = 0, blocks = 0, threads = (int)(blockDims.x * blockDims.y * blockDims.z);
+    (void)args;
+    cudaError_t error = cudaGetDevice(&gpu);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, gpu);
+    if (error == cudaSuccess)
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, func, threads, sharedMem);
+    *gridsize = blocks * sms;
+    return (int)error;
+}
+
+/* Collective over all PEs. A grid without blocks is as large as can be. 0, or CUDA's error. */
+WEFT_NVSHMEM_INLINE int nvshmemx_collective_launch(const void *func, dim3 gridDims, dim3 blockDims,
+                                                   void **args, size_t sharedMem,
+                                                   cudaStream_t stream) {
+    int error = weft_nvshmem_open(), blocks = 0;
+    if (error)
+        return error;
+    if (gridDims.x == 0 || gridDims.y == 0 || gridDims.z == 0) {
+        error =
+            nvshmemx_collective_launch_query_gridsize(func, blockDims, args, sharedMem, &blocks);
+        gridDims = dim3((unsigned)blocks, 1, 1);
+    }
+    return error ? error
+                 : (int)cudaLaunchCooperativeKernel(func, gridDims, blockDims, args, sharedMem,
+                                                    stream);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* NVSHMEM's names for the host: beginning and end, memory, teams, modules. */
+#ifndef WEFT_NVSHMEM_SETUP_H
+#define WEFT_NVSHMEM_SETUP_H
+
+#include <limits.h>
+#include "weft/nvshmem/host/job.h"
+
+/* A program may declare one of these itself, as of C. */
+#ifdef __cplusplus
+#define WEFT_NVSHMEM_NAME extern "C" inline
+#else
+#define WEFT_NVSHMEM_NAME static inline __attribute__((unused))
+#endif
+
+/* --- Beginning and end ------------------------------------------------------------------------ */
+
+enum {
+    NVSHMEM_THREAD_SINGLE,
+    NVSHMEM_THREAD_FUNNELED,
+    NVSHMEM_THREAD_SERIALIZED,
+    NVSHMEM_THREAD_MULTIPLE,
+};
+enum {
+    NVSHMEMX_INIT_THREAD_PES = 1,
+    NVSHMEMX_INIT_WITH_MPI_COMM = 2,
+    NVSHMEMX_INIT_WITH_SHMEM = 4,
+    NVSHMEMX_INIT_WITH_UNIQUEID = 8,
+};
+enum {
+    NVSHMEM_STATUS_NOT_INITIALIZED,
+    NVSHMEM_STATUS_IS_BOOTSTRAPPED,
+    NVSHMEM_STATUS_IS_INITIALIZED,
+};
+
+typedef struct {
+    shmemx_uniqueid_t id;
+} nvshmemx_uniqueid_t;
+typedef struct {
+    void *mpi_comm; /* of NVSHMEMX_INIT_WITH_MPI_COMM: the address of an MPI_Comm */
+    int pe, npes;   /* of NVSHMEMX_INIT_WITH_UNIQUEID */
+    nvshmemx_uniqueid_t uniqueid;
+} nvshmemx_init_attr_t;
+#define NVSHMEMX_UNIQUEID_INITIALIZER \
+    {                                 \
+        {                             \
+            { 0 }                     \
+        }                             \
+    }
+#define NVSHMEMX_INIT_ATTR_INITIALIZER \
+    { NULL, 0, 0, NVSHMEMX_UNIQUEID_INITIALIZER }
+
+WEFT_NVSHMEM_NAME int nvshmem_init_thread(int requested, int *provided) {
+    (void)requested;
+    int error = shmem_init_thread(SHMEM_THREAD_MULTIPLE, provided);
+    weft_nvshmem_job.inits += error == 0;
+    return error;
+}
+
+WEFT_NVSHMEM_NAME void nvshmem_init(void) {
+    int provided;
+    nvshmem_init_thread(NVSHMEM_THREAD_MULTIPLE, &provided);
+}
+
+WEFT_NVSHMEM_NAME void nvshmem_query_thread(int *provided) {
+    shmem_query_thread(provided);
+}
+
+WEFT_NVSHMEM_NAME int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t *uniqueid) {
+    return shmemx_get_uniqueid(&uniqueid->id);
+}
+
+WEFT_NVSHMEM_NAME int nvshmemx_set_attr_uniqueid_args(int myrank, int nranks,
+                                                      const nvshmemx_uniqueid_t *uniqueid,
+                                                      nvshmemx_init_attr_t *attr) {
+    attr->pe = myrank;
+    attr->npes = nranks;
+    attr->uniqueid = *uniqueid;
+    return 0;
+}
+
+WEFT_NVSHMEM_NAME int nvshmemx_set_attr_mpi_comm_args(void *mpi_comm, nvshmemx_init_attr_t *attr) {
+    attr->mpi_comm = mpi_comm;
+    return 0;
+}
+
+#ifdef MPI_VERSION /* mpi.h has been included before */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_allgather(const void *mine, void *all, size_t bytes,
+                                               void *context) {
+    return MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
+                         *(MPI_Comm *)context);
+}
+
+WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
+    shmemx_init_attr_t attr = {0, 0, SHMEM_THREAD_MULTIPLE, NULL, weft_nvshmem_allgather, mpi_comm};
+    MPI_Comm_rank(*(MPI_Comm *)mpi_comm, &attr.pe);
+    MPI_Comm_size(*(MPI_Comm *)mpi_comm, &attr.npes);
+    return shmemx_init_attr(SHMEMX_INIT_WITH_ALLGATHER, &attr);
+}
+#else
+/* Without mpi.h the job is the one that MPI's launcher has started. */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
+    int provided;
+    (void)mpi_comm;
+    return shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+}
+#endif
+
+/* Static, since it depends on what its translation unit has included. */
+WEFT_NVSHMEM_INLINE int nvshmemx_init_attr(unsigned int flags, nvshmemx_init_attr_t *attributes) {
+    int error, provided;
+    if (flags & NVSHMEMX_INIT_WITH_UNIQUEID) {
+        shmemx_init_attr_t attr = {attributes->pe,
+                                   attributes->npes,
+                                   SHMEM_THREAD_MULTIPLE,
+                                   &attributes->uniqueid.id,
+                                   NULL,
+                                   NULL};
+        error = shmemx_init_attr(SHMEMX_INIT_WITH_UNIQUEID, &attr);
+    } else if (flags & NVSHMEMX_INIT_WITH_MPI_COMM) {
+        error = weft_nvshmem_init_with_mpi(attributes->mpi_comm);
+    } else {
+        error = shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+    }
+    weft_nvshmem_job.inits += error == 0;
+    return error;
+}
+
+WEFT_NVSHMEM_INLINE int nvshmemx_hostlib_init_attr(unsigned int flags,
+                                                   nvshmemx_init_attr_t *attributes) {
+    return nvshmemx_init_attr(flags, attributes);
+}
+
+WEFT_NVSHMEM_NAME int nvshmemx_init_status(void) {
+    return weft_nvshmem_job.opened       ? NVSHMEM_STATUS_IS_INITIALIZED
+           : weft_nvshmem_job.inits != 0 ? NVSHMEM_STATUS_IS_BOOTSTRAPPED
+                                         : NVSHMEM_STATUS_NOT_INITIALIZED;
+}
+
+/* Collective. The last of as many calls as there were to begin ends the job. */
+WEFT_NVSHMEM_NAME void nvshmem_finalize(void) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    if (--job->inits > 0)
+        return;
+    for (nvshmem_team_t team = WEFT_NVSHMEM_TEAMS; job->opened && team-- > 0;)
+        if (job->team[team].on_gpu) {
+            shmemx_device_team_free(&job->team[team].handle);
+            job->team[team].on_gpu = 0;
+        }
+    job->opened = 0;
+    shmem_finalize();
+}
+
+WEFT_NVSHMEM_NAME void nvshmemx_hostlib_finalize(void) {
+    nvshmem_finalize();
+}
+
+WEFT_NVSHMEM_NAME void nvshmem_global_exit(int status) {
+    shmem_global_exit(status);
+}
+
+/* The version of OpenSHMEM that NVSHMEM names. */
+WEFT_NVSHMEM_NAME void nvshmem_info_get_version(int *major, int *minor) {
+    *major = 1;
+    *minor = 3;
+}
+
+enum { NVSHMEM_MAX_NAME_LEN = 256 };
+WEFT_NVSHMEM_NAME void nvshmem_info_get_name(char *name) {
+    snprintf(name, NVSHMEM_MAX_NAME_LEN, "NVSHMEM's names over Weft");
+}
+
+/* --- Modules of the driver ----------------------------------------------------------------------
+ */
+
+struct CUmod_st;
+
+/* With the module's context current. 0, or an error: -1, or the driver's. A module that comes
+ * before the job is opened is filled then. */
+WEFT_NVSHMEM_NAME int nvshmemx_cumodule_init(struct CUmod_st *cumodule) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    struct weft_nvshmem_module *module =
+        (struct weft_nvshmem_module *)calloc(1, sizeof(struct weft_nvshmem_module));
+    int (*current)(void **), error = -1;
+    *(void **)&current = weft_nvshmem_driver("cuCtxGetCurrent");
+    if (module && current)
+        error = current(&module->context);
+    if (!error) {
+        module->fill = weft_nvshmem_fill_module;
+        module->handle = cumodule;
+        if (!job->opened) {
+            weft_nvshmem_add_module(module);
+            return 0;
+        }
+        error = module->fill(module, &job->state, job->gpu);
+    }
+    free(module);
+    return error ? weft_nvshmem_fail("nvshmemx_cumodule_init", "the driver's error", error) : 0;
+}
+
+/* The module may be unloaded. */
+WEFT_NVSHMEM_NAME int nvshmemx_cumodule_finalize(struct CUmod_st *cumodule) {
+    struct weft_nvshmem_module **at = &weft_nvshmem_job.modules;
+    while (*at && ((*at)->handle != cumodule || !cumodule))
+        at = &(*at)->next;
+    if (*at) {
+        struct weft_nvshmem_module *gone = *at;
+        *at = gone->next;
+        free(gone);
+    }
+    return 0;
+}
+
+/* --- Memory: collective, on the GPUs ------------------------------------------------------------
+ */
+
+WEFT_NVSHMEM_NAME void *nvshmem_malloc(size_t size) {
+    return weft_nvshmem_open() ? NULL : shmemx_malloc(SHMEMX_SPACE_DEVICE, size);
+}
+
+WEFT_NVSHMEM_NAME void *nvshmem_calloc(size_t count, size_t size) {
+    return weft_nvshmem_open() ? NULL : shmemx_calloc(SHMEMX_SPACE_DEVICE, count, size);
+}
+
+WEFT_NVSHMEM_NAME void *nvshmem_align(size_t alignment, size_t size) {
+    return weft_nvshmem_open() ? NULL : shmemx_align(SHMEMX_SPACE_DEVICE, alignment, size);
+}
+
+WEFT_NVSHMEM_NAME void nvshmem_free(void *ptr) {
+    shmem_free(ptr);
+}
+
+/* Sources and destinations of this PE may be any memory that its GPU reaches: there is nothing to
+ * register. */
+WEFT_NVSHMEM_NAME int nvshmemx_buffer_register(void *addr, size_t length) {
+    (void)addr, (void)length;
+    return 0;
+}
+WEFT_NVSHMEM_NAME int nvshmemx_buffer_unregister(void *addr) {
+    (void)addr;
+    return 0;
+}
+WEFT_NVSHMEM_NAME void nvshmemx_buffer_unregister_all(void) {}
+
+/* --- Teams --------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    int num_contexts;
+} nvshmem_team_config_t;
+
+/* The handle of a new team, known to kernels if the job is open. Members made before are opened in
+ * the order of their handles, which is that of their making. */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_team_add(shmem_team_t made, nvshmem_team_t *handle) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    nvshmem_team_t next = WEFT_NVSHMEM_TEAMS, team = NVSHMEM_TEAM_INVALID;
+    *handle = NVSHMEM_TEAM_INVALID;
+    if (made == SHMEM_TEAM_INVALID)
+        return 0;
+    for (; next > WEFT_NVSHMEM_TEAMS_MADE && job->team[next - 1].team == SHMEM_TEAM_INVALID; next--)
+        team = next - 1;
+    for (next = WEFT_NVSHMEM_TEAMS_MADE; team < 0 && next < WEFT_NVSHMEM_TEAMS; next++)
+        if (job->team[next].team == SHMEM_TEAM_INVALID)
+            team = next;
+    if (team < 0)
+        return weft_nvshmem_fail("nvshmem_team_split", "there are too many teams", -1);
+    job->team[team].team = made;
+    *handle = team;
+    return job->opened ? weft_nvshmem_team_open(team) : 0;
+}
+
+WEFT_NVSHMEM_NAME int nvshmem_team_split_strided(nvshmem_team_t parent_team, int pe_start,
+                                                 int pe_stride, int pe_size,
+                                                 const nvshmem_team_config_t *config,
+                                                 long config_mask, nvshmem_team_t *new_team) {
+    shmem_team_t made = SHMEM_TEAM_INVALID;
+    (void)config, (void)config_mask;
+    int error = shmem_team_split_strided(weft_nvshmem_host_team(parent_team), pe_start, pe_stride,
+                                         pe_size, NULL, 0, &made);
+    int added = weft_nvshmem_team_add(made, new_team);
+    return error ? error : added;
+}
+
+WEFT_NVSHMEM_NAME int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange,
+                                            const nvshmem_team_config_t *xaxis_config,
+                                            long xaxis_mask, nvshmem_team_t *xaxis_team,
+                                            const nvshmem_team_config_t *yaxis_config,
+                                            long yaxis_mask, nvshmem_team_t *yaxis_team) {
+    shmem_team_t x = SHMEM_TEAM_INVALID, y = SHMEM_TEAM_INVALID;
+    (void)xaxis_config, (void)xaxis_mask, (void)yaxis_config, (void)yaxis_mask;
+    int error =
+        shmem_team_split_2d(weft_nvshmem_host_team(parent_team), xrange, NULL, 0, &x, NULL, 0, &y);
+    int added = weft_nvshmem_team_add(x, xaxis_team) | weft_nvshmem_team_add(y, yaxis_team);
+    return error ? error : added;
+}
+
+WEFT_NVSHMEM_NAME int nvshmem_team_get_config(nvshmem_team_t team, nvshmem_team_config_t *config) {
+    config->num_contexts = 0;
+    return weft_nvshmem_host_team(team) == SHMEM_TEAM_INVALID ? -1 : 0;
+}
+
+/* Collective over the team. */
+WEFT_NVSHMEM_NAME void nvshmem_team_destroy(nvshmem_team_t team) {
+    shmem_team_t made = weft_nvshmem_host_team(team);
+    if (team < WEFT_NVSHMEM_TEAMS_MADE || made == SHMEM_TEAM_INVALID)
+        return;
+    struct weft_nvshmem_team *entry = &weft_nvshmem_job.team[team];
+    const struct weft_device_team *none = NULL;
+    if (entry->on_gpu) {
+        shmem_putmem(&weft_nvshmem_job.teams[team], &none, sizeof none, shmem_my_pe());
+        shmemx_device_team_free(&entry->handle);
+    }
+    entry->on_gpu = 0;
+    entry->team = SHMEM_TEAM_INVALID;
+    shmem_team_destroy(made);
+}
+
+#endif

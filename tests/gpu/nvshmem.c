@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: a program in NVSHMEM's names finds its PEs, teams and memory, and its kernels put,
+ * signal, wait, meet and reduce by thread, warp and block, in a module that is made known before
+ * the job's GPUs are open, or behind. PEs: 1 2 3 4 */
+#include "weft/nvshmem/nvshmem.h"
+#include "weft/nvshmem/nvshmemx.h"
+#include "gpu/gpu.h"
+#include "gpu/image.h"
+
+enum { THREADS = 64, WORDS = 8, MOST = 4 };
+
+static int me, n, next;
+static uint32_t *wrong; /* what kernels have counted */
+static nvshmem_team_t evens = NVSHMEM_TEAM_INVALID, odds = NVSHMEM_TEAM_INVALID, mine;
+
+/* Runs a kernel on all PEs; no thread may have found anything wrong. */
+static void run(const char *kernel, void **arguments) {
+    uint32_t found;
+    nvshmem_barrier_all();
+    image_launch(image_kernel(kernel), 1, THREADS, gpu_stream, arguments);
+    gpu_drain(gpu_stream);
+    gpu_copy(&found, wrong, sizeof found);
+    EXPECT(found == 0, "%s: %u times wrong", kernel, found);
+    gpu_write(wrong, &(uint32_t){0}, sizeof found);
+}
+
+static void *zeros(size_t bytes) {
+    void *p = nvshmem_calloc(1, bytes);
+    if (!p)
+        exit(1);
+    return p;
+}
+
+/* --- Beginning -------------------------------------------------------------------------------- */
+
+static void begin(void) {
+    int local;
+    tap_case("a module that comes first is filled when the GPUs are opened");
+    (void)image_kernel("names_who");
+    EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_IS_BOOTSTRAPPED, "%d", nvshmemx_init_status());
+    gpu_enter();
+    EXPECT(nvshmemx_cumodule_init(image_module) == 0, "the module is refused");
+    gpu_leave();
+    wrong = zeros(sizeof *wrong);
+    EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_IS_INITIALIZED, "%d", nvshmemx_init_status());
+    EXPECT(nvshmem_ptr(wrong, me) == wrong && nvshmem_ptr(&local, me) == NULL, "nvshmem_ptr");
+}
+
+/* --- Teams ------------------------------------------------------------------------------------ */
+
+static void split(void) {
+    tap_case("teams are split, and kernels know them");
+    nvshmem_team_config_t config = {0};
+    int made =
+        nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, (n + 1) / 2, &config, 0, &evens);
+    EXPECT(made == 0 && (evens >= 0) == (me % 2 == 0), "%d, team %d", made, evens);
+    if (n > 1)
+        nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 1, 2, n / 2, NULL, 0, &odds);
+    mine = me % 2 ? odds : evens;
+    EXPECT(nvshmem_team_my_pe(mine) == me / 2, "%d of %d", nvshmem_team_my_pe(mine), me);
+    EXPECT(nvshmem_team_n_pes(mine) == (n + 1 - me % 2) / 2, "%d", nvshmem_team_n_pes(mine));
+    EXPECT(nvshmem_team_translate_pe(mine, 0, NVSHMEM_TEAM_WORLD) == me % 2, "translated");
+    EXPECT(nvshmem_team_n_pes(NVSHMEM_TEAM_INVALID) == -1, "no team has members");
+}
+
+static void who(void) {
+    tap_case("kernels know this PE, the job, and the teams");
+    int *object = zeros(sizeof *object), *out = zeros(16 * sizeof *out), found[16];
+    int team = mine, other = next % 2 == me % 2 ? next / 2 : -1;
+    run("names_who", (void *[]){&out, &object, &team});
+    gpu_copy(found, out, sizeof found);
+    int expected[] = {me, n, me / 2, (n + 1 - me % 2) / 2, me % 2, other, 1, 1, me, -2};
+    for (int i = 0; i < 10; i++)
+        EXPECT(found[i] == expected[i], "answer %d is %d, not %d", i, found[i], expected[i]);
+    nvshmem_free(out);
+    nvshmem_free(object);
+}
+
+/* --- Kernels ---------------------------------------------------------------------------------- */
+
+static void words_and_copies(void) {
+    tap_case("words of all sizes, puts and gets by thread, warp and block");
+    char *box = zeros(8), *host;
+    run("names_words", (void *[]){&box, &wrong});
+    nvshmem_free(box);
+    for (size_t bytes = 8; bytes <= 8192; bytes *= 32) {
+        char *dest = zeros(6 * bytes), *source = zeros(bytes), *got = zeros(bytes);
+        gpu_write(source, gpu_data(bytes, (uint64_t)me), bytes);
+        run("names_copies", (void *[]){&dest, &source, &got, &bytes, &wrong});
+        for (int i = 0; i < 6; i++)
+            gpu_expect(dest + (size_t)i * bytes, gpu_data(bytes, (uint64_t)((me + n - 1) % n)),
+                       bytes, "put %d", i);
+        nvshmem_free(got);
+        nvshmem_free(source);
+        nvshmem_free(dest);
+    }
+    host = zeros(64);
+    nvshmem_int_p((int *)host, me + 7, next);
+    nvshmem_barrier_all();
+    EXPECT(nvshmem_int_g((int *)host, me) == (me + n - 1) % n + 7, "the host's word");
+    nvshmem_free(host);
+}
+
+static void ring(void) {
+    tap_case("a message goes round a ring, with a signal of each kind");
+    size_t nwords = 300;
+    uint32_t rounds = 13, *box = zeros(nwords * 4), *out = zeros(nwords * 4);
+    uint64_t *sig = zeros(sizeof *sig);
+    run("names_ring", (void *[]){&box, &out, &nwords, &sig, &rounds, &wrong});
+    nvshmem_free(sig);
+    nvshmem_free(out);
+    nvshmem_free(box);
+}
+
+static void atomics(void) {
+    tap_case("threads of all PEs share lists by atomics");
+    uint32_t *taken = zeros(sizeof *taken), *list = zeros(THREADS * MOST * sizeof *list);
+    int64_t *sums = zeros(8 * sizeof *sums);
+    run("names_atomics", (void *[]){&taken, &list, &sums, &wrong});
+    nvshmem_free(sums);
+    nvshmem_free(list);
+    nvshmem_free(taken);
+}
+
+static void waits(void) {
+    tap_case("waits and tests of one word and of many, signed and not");
+    int *words = nvshmem_malloc(WORDS * sizeof *words), never[WORDS];
+    short *shorts = nvshmem_malloc(WORDS * sizeof *shorts), unset[WORDS];
+    uint64_t *sig = zeros(sizeof *sig);
+    for (int i = 0; i < WORDS; i++) {
+        never[i] = 99;
+        unset[i] = 1;
+    }
+    gpu_write(words, never, sizeof never);
+    gpu_write(shorts, unset, sizeof unset);
+    run("names_waits", (void *[]){&words, &shorts, &sig, &wrong});
+    nvshmem_free(sig);
+    nvshmem_free(shorts);
+    nvshmem_free(words);
+}
+
+static void meetings(void) {
+    tap_case("threads, warps and blocks meet, also with each other, in all teams");
+    uint32_t rounds = 12, *words = zeros(2 * MOST * sizeof *words);
+    int teams[] = {NVSHMEM_TEAM_WORLD, NVSHMEM_TEAM_SHARED, NVSHMEMX_TEAM_NODE, mine};
+    for (int i = 0; i < 4; i++) {
+        gpu_write(words, (uint32_t[2 * MOST]){0}, 2 * MOST * sizeof *words);
+        run("names_meetings", (void *[]){&words, &teams[i], &rounds, &wrong});
+    }
+    gpu_write(words, (uint32_t[2 * MOST]){0}, 2 * MOST * sizeof *words);
+    run("names_meet_all", (void *[]){&words, &rounds, &wrong});
+    nvshmem_free(words);
+}
+
+static void collectives(void) {
+    tap_case("collectives of kernels, in the world and in a team, also in place");
+    for (size_t nelems = 1; nelems <= 150; nelems += 149) {
+        int *box = zeros(2 * MOST * nelems * sizeof *box), world = NVSHMEM_TEAM_WORLD, team = mine;
+        run("names_collectives", (void *[]){&box, &nelems, &world, &wrong});
+        run("names_collectives", (void *[]){&box, &nelems, &team, &wrong});
+        nvshmem_free(box);
+    }
+}
+
+/* --- The host's ------------------------------------------------------------------------------- */
+
+static void on_host(void) {
+    tap_case("collectives of the host, and calls in the order of a stream");
+    int *source = zeros(sizeof *source), *dest = zeros((MOST + 1) * sizeof *dest), found[MOST];
+    int *last = dest + MOST;
+    uint64_t *sig = zeros(sizeof *sig);
+    gpu_write(source, &(int){me + 1}, sizeof *source);
+    EXPECT(nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, dest, source, 1) == 0, "a reduction");
+    gpu_copy(found, dest, sizeof *found);
+    EXPECT(found[0] == n * (n + 1) / 2, "the sum is %d", found[0]);
+    gpu_enter();
+    nvshmemx_putmem_signal_on_stream(last, source, sizeof *source, sig, 3, NVSHMEM_SIGNAL_SET, next,
+                                     gpu_stream);
+    nvshmemx_signal_wait_until_on_stream(sig, NVSHMEM_CMP_EQ, 3, gpu_stream);
+    nvshmemx_barrier_all_on_stream(gpu_stream);
+    EXPECT(nvshmemx_int_fcollect_on_stream(NVSHMEM_TEAM_WORLD, dest, last, 1, gpu_stream) == 0,
+           "fcollect");
+    gpu_leave();
+    gpu_drain(gpu_stream);
+    gpu_copy(found, dest, sizeof found);
+    for (int pe = 0; pe < n; pe++)
+        EXPECT(found[pe] == (pe + n - 1) % n + 1, "element %d is %d", pe, found[pe]);
+    nvshmem_free(sig);
+    nvshmem_free(dest);
+    nvshmem_free(source);
+}
+
+/* As if the module had just been loaded: where the driver is pretended all have one state. */
+static void empty(weft_cu_module module) {
+    static const struct weft_nvshmem_state none;
+    int (*find)(weft_cu_address *, size_t *, weft_cu_module, const char *);
+    int (*copy)(weft_cu_address, const void *, size_t);
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
+    weft_cu_address state = 0;
+    size_t bytes = 0;
+    *(void **)&find = dlsym(driver, "cuModuleGetGlobal_v2");
+    *(void **)&copy = dlsym(driver, "cuMemcpyHtoD_v2");
+    int error = find(&state, &bytes, module, "weft_nvshmem_state");
+    EXPECT(error == 0 && bytes == sizeof none, "error %d, %zu bytes", error, bytes);
+    EXPECT(copy(state, &none, sizeof none) == 0, "the state is not to be written");
+}
+
+static void late(void) {
+    tap_case("a module that comes later is filled at once, and one without names is refused");
+    nvshmemx_cumodule_finalize(image_module);
+    gpu_enter();
+    GPU(cuModuleLoadData(&image_module, image_bytes()));
+    empty(image_module);
+    EXPECT(nvshmemx_cumodule_init(image_module) == 0, "the module is refused");
+    EXPECT(nvshmemx_cumodule_init(NULL) != 0, "no module is one");
+    gpu_leave();
+    who();
+}
+
+int main(void) {
+    nvshmem_init();
+    gpu_start();
+    me = nvshmem_my_pe();
+    n = nvshmem_n_pes();
+    next = (me + 1) % n;
+    begin();
+    split();
+    who();
+    words_and_copies();
+    ring();
+    atomics();
+    waits();
+    meetings();
+    collectives();
+    on_host();
+    late();
+    nvshmem_team_destroy(mine);
+    nvshmem_free(wrong);
+    int failed = tap_finish();
+    gpu_drain(gpu_stream);
+    nvshmem_finalize();
+    return failed;
+}
