@@ -12,7 +12,7 @@
 #include "coll/on_stream_meet.h"
 #include "coll/push.h"
 #include "coll/ring.h"
-#include "coll/stream_choice.h"
+#include "coll/same_way.h"
 
 int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     on->team = weft_team_find(team);
@@ -125,6 +125,7 @@ static const struct family families[WEFT_STREAM_OPERATIONS][WEFT_WAY_MEET] = {
 /* The family that carries a call, with its channels; NULL: it goes by meetings. */
 struct route {
     const struct family *family;
+    enum weft_stream_way way;
     struct weft_gpu_channels channels;
 };
 
@@ -141,10 +142,20 @@ static int choose_route(struct route *route, const struct weft_on_stream *on,
             continue;
         rc = weft_device_channels(&route->channels, on->team, family->form);
         if (rc == 0 && (!family->bytes_max || call->bytes <= family->bytes_max(&route->channels)))
-            route->family = family;
+            route->family = family, route->way = tries[i];
         rc = rc == -ENOTSUP ? 0 : rc;
     }
     return rc;
+}
+
+/* Whether the kernel carries the call in the end; `any`: it takes any arrays that it reaches, and
+ * these it does. */
+static bool goes_by_kernel(const struct route *route, const struct weft_on_stream *on,
+                           const void *dest, bool any) {
+    bool goes = any || (route->family && weft_device_holds(dest));
+    if (on->team->npes > 1)
+        weft_same_way_check(on->team, goes ? route->way : WEFT_WAY_MEET);
+    return goes;
 }
 
 /* Whether the arrays may be any that the kernel reaches. */
@@ -206,7 +217,7 @@ int weft_on_stream_copy(const struct weft_on_stream *on, const struct weft_plan 
     rc = rc || any ? rc : find_arrays(&to, on, "dest", dest, dest_bytes);
     if (rc)
         return rc;
-    if (!any && !(route.family && weft_device_holds(dest)))
+    if (!goes_by_kernel(&route, on, dest, any))
         return weft_stream_meet_copy(on, plan, &to, source);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = dest,
@@ -256,7 +267,7 @@ int weft_on_stream_fold(const struct weft_on_stream *on, void *dest, const void 
     rc = rc || any ? rc : find_reduced(&reduced, on, dest, source);
     if (rc)
         return rc;
-    if (!any && !(route.family && weft_device_holds(dest)))
+    if (!goes_by_kernel(&route, on, dest, any))
         return weft_stream_meet_fold(on, &reduced);
     struct weft_gpu_collective task = {.source = source,
                                        .dest = dest,

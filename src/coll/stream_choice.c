@@ -109,6 +109,10 @@ int weft_stream_ways(const struct weft_stream_call *call, enum weft_stream_way *
     return count;
 }
 
+const char *weft_stream_way_name(enum weft_stream_way way) {
+    return ways[way].name;
+}
+
 int weft_stream_describe(char *text, size_t bytes, enum weft_stream_operation operation, int n) {
     int length = snprintf(text, bytes, "%-15s", table[operation].name);
     for (int way = 0; way < WEFT_WAY_MEET; way++) {

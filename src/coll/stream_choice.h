@@ -47,6 +47,9 @@ enum { WEFT_STREAM_TRIES_MAX = 2 * WEFT_WAYS };
 /* The largest block that sizes alone send this way; 0: none. */
 size_t weft_stream_bytes_max(enum weft_stream_operation operation, enum weft_stream_way way, int n);
 
+/* As people read it. */
+const char *weft_stream_way_name(enum weft_stream_way way);
+
 /* Writes the line of an operation for people to read: "all-gather  up to 64 KiB: packets; ...".
  * Returns what snprintf does. */
 int weft_stream_describe(char *text, size_t bytes, enum weft_stream_operation operation, int n);

@@ -38,6 +38,7 @@ struct weft_packet {
 };
 
 #define WEFT_ACTIVE_POSTS_BYTES 1024
+#define WEFT_STREAM_CALLS       7
 
 struct weft_team_words {
     struct weft_word rounds[2]
@@ -50,6 +51,9 @@ struct weft_team_words {
     _Atomic uint32_t pinned, returning; /* WORLD's only; see core/pin.h */
     _Alignas(64) unsigned char active_posts[WEFT_ACTIVE_POSTS_BYTES]; /* WORLD's only; see
                                                                          coll/active.c */
+    _Alignas(64) uint64_t stream_calls; /* of the owner; and what the last of them were, by number:
+                                           see coll/same_way.h */
+    _Atomic uint64_t stream_ways[WEFT_STREAM_CALLS];
     struct weft_packet packets[WEFT_PACKETS]; /* by the packet epoch modulo their number */
 };
 

@@ -62,6 +62,10 @@ enum weft_engine weft_engine_get(void) {
     return (enum weft_engine)engine; /* another thread has been quicker */
 }
 
+const char *weft_engine_name(enum weft_engine engine) {
+    return engines[engine];
+}
+
 enum weft_engine weft_engine_choose(enum weft_direction direction, size_t bytes) {
     enum weft_engine engine = weft_engine_get();
     if (engine != WEFT_ENGINE_AUTO)

@@ -25,6 +25,7 @@ enum weft_direction {
 /* Sets the engine that calls use from now on; SHMEMX_ENGINE sets it at the start. */
 void weft_engine_set(enum weft_engine engine);
 enum weft_engine weft_engine_get(void);
+const char *weft_engine_name(enum weft_engine engine);
 
 /* The engine for a copy. */
 enum weft_engine weft_engine_choose(enum weft_direction direction, size_t bytes);

@@ -88,6 +88,23 @@ static void ordered(void) {
     graph_drop(graph);
 }
 
+/* Members with different engines, which this call goes by and a reduction does not. PE 0 comes
+ * last. */
+static void engines(bool sums) {
+    char *source = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, BYTES));
+    char *dest = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, BYTES * (size_t)shmem_n_pes()));
+    int me = shmem_my_pe();
+    shmemx_set_engine(me == 0 ? SHMEMX_ENGINE_COPY : SHMEMX_ENGINE_AUTO);
+    for (int turn = 1; turn >= 0; turn--) {
+        if ((me > 0) == turn && sums)
+            ON(int_sum_reduce_on_stream(SHMEM_TEAM_WORLD, (int *)dest, (int *)source, 10, a));
+        else if ((me > 0) == turn)
+            ON(fcollectmem_on_stream(SHMEM_TEAM_WORLD, dest, source, BYTES, a));
+        shmem_barrier_all();
+    }
+    gpu_drain(a);
+}
+
 int main(int argc, char **argv) {
     const char *scene = argc > 1 ? argv[1] : "";
     shmem_init();
@@ -105,6 +122,10 @@ int main(int argc, char **argv) {
         branches();
     else if (strcmp(scene, "beside") == 0)
         beside();
+    else if (strcmp(scene, "engines") == 0)
+        engines(false);
+    else if (strcmp(scene, "engines_and_sums") == 0)
+        engines(true);
     else
         ordered();
     shmem_barrier_all();

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls of teams in graphs that must not be end the job, with one line that says why: of a team that was
-destroyed, always; beside another call of the team, in checked mode. On the pretended driver.
+"""Calls of teams that must not be end the job, with one line that says why: in graphs, of a team that was
+destroyed, always; beside another call of the team, in checked mode; and of members whose engines differ, by who
+comes to it behind the others. On the pretended driver.
 """
 import os
 import pathlib
@@ -15,6 +16,8 @@ NPES = 2
 
 STALE = "a graph has launched a call of a team that was destroyed"
 BUSY = "two calls of one team were under way at once"
+ENGINES = ("goes by engines between two meetings here, where the engine is 'copy', and by packets on PE 1, where it is "
+           "'auto'")
 
 # scene, in checked mode, what is said
 SCENES = [
@@ -23,6 +26,9 @@ SCENES = [
     ("stale_barrier", True, STALE),
     ("branches", True, BUSY),
     ("beside", True, BUSY),
+    ("engines", False, ENGINES),
+    ("engines", True, ENGINES),
+    ("engines_and_sums", True, None),
     ("ordered", False, None),
     ("ordered", True, None),
 ]
