@@ -112,8 +112,8 @@ for item; do
     done
     # Of the scripts, these have to do with the machine's GPUs: all of their scenes on n PEs.
     for n in ${real_gpu:+${counts:-$pes_default}}; do
-        for name in gpu/death gpu/examples; do
-            echo "tests/$name.t" | grep -qE "$only" && [ "$n$name" != 1gpu/death ] || continue
+        for name in gpu/check gpu/death gpu/examples; do
+            echo "tests/$name.t" | grep -qE "$only" && { [ "$n" != 1 ] || [ $name = gpu/examples ]; } || continue
             script=$build/t/$(echo "$name" | tr / -)-${n}pe.t
             printf '#!/bin/sh\nexec env WEFT_BUILD=%s GPU_REAL=1 GPU_PES=%s timeout %s tests/%s.t\n' \
                 "$build" "$n" "${patience:-300}" "$name" >"$script"

@@ -71,7 +71,12 @@ WEFT_DEVICE int weft_barrier_await(const weft_device_team *t, uint32_t channel,
     for (int m = (int)group.id; m < t->n; m += (int)group.count)
         while (m != t->me && !over && weft_barrier_look(&row[m], kind) < epoch)
             over = !weft_spin(&spin, abort) ||
-                   !WEFT_CHECK_TURN(check, t, "member %d on channel %u", m, channel);
+                   !WEFT_CHECK_TURN(check, t,
+                                    kind == WEFT_BARRIER_ORDERED ? "weft_barrier" : "weft_sync",
+                                    "member %d on channel %u: this is epoch %llu, and it has come "
+                                    "to %llu",
+                                    m, channel, (unsigned long long)epoch,
+                                    (unsigned long long)weft_ld_relaxed_sys_u64(&row[m]));
     return !weft_scope_sync_any(scope, over);
 }
 
@@ -187,7 +192,11 @@ WEFT_DEVICE int weft_barrier_grid(const weft_device_team *t) {
         return weft_grid_meet(t, head, epoch);
     while (first && !over && weft_ld_acquire_sys_u64(&head->epoch) < epoch)
         over = !weft_spin(&spin, abort) ||
-               !WEFT_CHECK_TURN(check, t, "%u blocks of the grid", weft_grid_size());
+               !WEFT_CHECK_TURN(check, t, __func__,
+                                "all blocks of all members: of this grid %llu of %u have come to "
+                                "epoch %llu",
+                                (unsigned long long)weft_ld_relaxed_sys_u64(&head->arrived),
+                                weft_grid_size(), (unsigned long long)epoch);
     return !weft_block_sync_any((uint32_t)over);
 }
 

@@ -194,7 +194,7 @@ WEFT_DEVICE int weft_mbarrier_wait(const weft_device_team *t, uint64_t *mbarrier
     WEFT_CHECK_WAIT(wait);
     while (!weft_mbarrier_test(mbarrier, parity))
         if (!weft_spin(&spin, abort) ||
-            !WEFT_CHECK_TURN(wait, t, "bytes to be loaded, phase of parity %u", parity))
+            !WEFT_CHECK_TURN(wait, t, __func__, "bytes to be loaded, phase of parity %u", parity))
             return 0;
     return 1;
 }

@@ -56,19 +56,28 @@ WEFT_CHECK_STATIC uint32_t weft_check_waited; /* lines about waits */
 
 WEFT_DEVICE void weft_abort(const weft_device_team *t, int status);
 
+/* The thread goes no further. */
+WEFT_DEVICE void weft_check_stop(void) {
+#ifdef __CUDACC__
+    __asm__ volatile("exit;");
+#else
+    weft_trap();
+#endif
+}
+
 /* Of the threads that find an error, mostly the same, the first one returns and speaks for all. */
 WEFT_DEVICE void weft_check_be_first(void) {
     if (weft_atom_add_sys_u32(&weft_check_failed, 1) != 0)
-        for (;;)
-            weft_nanosleep(1000000);
+        weft_check_stop();
 }
 
-/* The kernel ends, for it must not do what it was about to; and with it the job. */
+/* The job ends, and the kernel with it, as its waits return then: CUDA shows what a kernel has
+ * printed when it ends well. Where nobody can be told, all that is left is a trap. */
 WEFT_DEVICE void weft_check_end(const weft_device_team *t) {
-    if (t)
-        weft_abort(t, WEFT_CHECK_STATUS);
-    weft_fence_sys();
-    weft_trap();
+    if (!t || !t->gave_up)
+        weft_trap();
+    weft_abort(t, WEFT_CHECK_STATUS);
+    weft_check_stop();
 }
 
 /* One printf a line, so that lines do not mix. */
@@ -182,6 +191,15 @@ WEFT_DEVICE int weft_check_turn(struct weft_check_wait *wait, const weft_device_
     return weft_atom_add_sys_u32(&weft_check_waited, 1) < WEFT_CHECK_LINES;
 }
 
+WEFT_DEVICE const char *weft_check_comparison(int cmp) {
+    return cmp == WEFT_CMP_EQ   ? "=="
+           : cmp == WEFT_CMP_NE ? "!="
+           : cmp == WEFT_CMP_GT ? ">"
+           : cmp == WEFT_CMP_GE ? ">="
+           : cmp == WEFT_CMP_LT ? "<"
+                                : "<=";
+}
+
 /* --- What the functions call ------------------------------------------------------------------ */
 
 /* The handle's version. */
@@ -207,12 +225,22 @@ WEFT_DEVICE int weft_check_turn(struct weft_check_wait *wait, const weft_device_
 /* A wait's state, declared before its loop; and its turn, 0 when it is to end as if the job were
  * over. The format and what follows it, as of printf, say for what: "member %d on channel %u". */
 #define WEFT_CHECK_WAIT(wait)                  struct weft_check_wait wait = {0, 0, 0, 0}
-#define WEFT_CHECK_TURN(wait, t, format, ...)                                      \
+#define WEFT_CHECK_TURN(wait, t, function, format, ...)                            \
     ((weft_check_turn(&(wait), t)                                                  \
-          ? (void)WEFT_CHECK_SAY((t)->pe, __func__, "has waited %g s for " format, \
+          ? (void)WEFT_CHECK_SAY((t)->pe, function, "has waited %g s for " format, \
                                  (double)WEFT_CHECK_SECONDS, __VA_ARGS__)          \
           : (void)0),                                                              \
      !(wait).over)
+
+/* A kernel's weft_at() looks, too; the host's does not. */
+WEFT_ADDR void *weft_at_checked(const weft_device_team *t, const void *p, int m) {
+#if defined(__CUDA_ARCH__) || !defined(__CUDACC__)
+    weft_check_member(t, "weft_at", m);
+    weft_check_object(t, "weft_at", "p", p, 1);
+#endif
+    return weft_at(t, p, m);
+}
+#define weft_at(t, p, m) weft_at_checked(t, p, m)
 
 #endif
 

@@ -116,8 +116,8 @@ WEFT_DEVICE int weft_ll_recv(const weft_device_team *t, uint32_t channel, uint32
     const char *slot = weft_device_slot(t, channel, epoch & 1, source, t->me);
     while (!weft_packet_look(data, slot + (size_t)unit * sizeof(struct weft_quad), (uint32_t)epoch))
         if (!weft_spin(&spin, abort) ||
-            !WEFT_CHECK_TURN(check, t, "packet %u of member %d on channel %u", unit, source,
-                             channel))
+            !WEFT_CHECK_TURN(check, t, __func__, "packet %u of member %d on channel %u, epoch %llu",
+                             unit, source, channel, (unsigned long long)epoch))
             return 0;
     return 1;
 }

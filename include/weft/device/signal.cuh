@@ -91,11 +91,17 @@ WEFT_DEVICE void weft_signal_by(const weft_device_team *t, uint64_t *sig, uint64
  * threads have loaded from `source`. An empty put signals all the same. */
 WEFT_DEVICE void weft_put_signal_t(const weft_device_team *t, void *dest, const void *source,
                                    size_t bytes, uint64_t *sig, uint64_t value, int op, int m) {
+    WEFT_CHECK_OBJECT(t, dest, bytes, m);
+    WEFT_CHECK_WORD(t, sig, m);
+    WEFT_CHECK_CONSTANT(t, op, WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD);
     weft_put_t(t, dest, source, bytes, m);
     weft_signal_by(t, sig, value, op, m);
 }
 WEFT_DEVICE void weft_put_signal_w(const weft_device_team *t, void *dest, const void *source,
                                    size_t bytes, uint64_t *sig, uint64_t value, int op, int m) {
+    WEFT_CHECK_OBJECT(t, dest, bytes, m);
+    WEFT_CHECK_WORD(t, sig, m);
+    WEFT_CHECK_CONSTANT(t, op, WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD);
     weft_put_w(t, dest, source, bytes, m);
     weft_scope_sync(WEFT_SCOPE_w);
     if (weft_scope_first(WEFT_SCOPE_w))
@@ -103,6 +109,9 @@ WEFT_DEVICE void weft_put_signal_w(const weft_device_team *t, void *dest, const 
 }
 WEFT_DEVICE void weft_put_signal_b(const weft_device_team *t, void *dest, const void *source,
                                    size_t bytes, uint64_t *sig, uint64_t value, int op, int m) {
+    WEFT_CHECK_OBJECT(t, dest, bytes, m);
+    WEFT_CHECK_WORD(t, sig, m);
+    WEFT_CHECK_CONSTANT(t, op, WEFT_SIGNAL_SET, WEFT_SIGNAL_ADD);
     weft_put_b(t, dest, source, bytes, m);
     weft_scope_sync(WEFT_SCOPE_b);
     if (weft_scope_first(WEFT_SCOPE_b))
@@ -123,26 +132,29 @@ WEFT_DEVICE uint64_t weft_signal_fetch(const weft_device_team *t, const uint64_t
  * weft_wait_until, weft_wait_until32: waits for that. 1: it does. 0: the job is over, and the
  * kernel is to return. By any threads, each for itself. What came before the signal is seen behind;
  * but for weft_wait_until_relaxed and weft_test_until_relaxed, which see the word alone. */
-#define WEFT_WAITS(name, bits, order)                                                           \
-    WEFT_DEVICE int weft_test_until##name(const weft_device_team *t, const uint##bits##_t *sig, \
-                                          int cmp, uint##bits##_t value) {                      \
-        WEFT_CHECK_OWN_WORD(t, sig);                                                            \
-        WEFT_CHECK_CONSTANT(t, cmp, WEFT_CMP_EQ, WEFT_CMP_LE);                                  \
-        (void)t;                                                                                \
-        return weft_compares_u##bits(cmp, weft_ld_##order##_sys_u##bits(sig), value);           \
-    }                                                                                           \
-    WEFT_DEVICE int weft_wait_until##name(const weft_device_team *t, const uint##bits##_t *sig, \
-                                          int cmp, uint##bits##_t value) {                      \
-        WEFT_CHECK_OWN_WORD(t, sig);                                                            \
-        WEFT_CHECK_CONSTANT(t, cmp, WEFT_CMP_EQ, WEFT_CMP_LE);                                  \
-        WEFT_CHECK_WAIT(check);                                                                 \
-        struct weft_spin spin = {0, 0, 0, 0};                                                   \
-        struct weft_gpu_abort abort = weft_abort_of(t);                                         \
-        while (!weft_compares_u##bits(cmp, weft_ld_##order##_sys_u##bits(sig), value))          \
-            if (!weft_spin(&spin, abort) ||                                                     \
-                !WEFT_CHECK_TURN(check, t, "the word at %p", (const void *)sig))                \
-                return 0;                                                                       \
-        return 1;                                                                               \
+#define WEFT_WAITS(name, bits, order)                                                            \
+    WEFT_DEVICE int weft_test_until##name(const weft_device_team *t, const uint##bits##_t *sig,  \
+                                          int cmp, uint##bits##_t value) {                       \
+        WEFT_CHECK_OWN_WORD(t, sig);                                                             \
+        WEFT_CHECK_CONSTANT(t, cmp, WEFT_CMP_EQ, WEFT_CMP_LE);                                   \
+        (void)t;                                                                                 \
+        return weft_compares_u##bits(cmp, weft_ld_##order##_sys_u##bits(sig), value);            \
+    }                                                                                            \
+    WEFT_DEVICE int weft_wait_until##name(const weft_device_team *t, const uint##bits##_t *sig,  \
+                                          int cmp, uint##bits##_t value) {                       \
+        WEFT_CHECK_OWN_WORD(t, sig);                                                             \
+        WEFT_CHECK_CONSTANT(t, cmp, WEFT_CMP_EQ, WEFT_CMP_LE);                                   \
+        WEFT_CHECK_WAIT(check);                                                                  \
+        struct weft_spin spin = {0, 0, 0, 0};                                                    \
+        struct weft_gpu_abort abort = weft_abort_of(t);                                          \
+        while (!weft_compares_u##bits(cmp, weft_ld_##order##_sys_u##bits(sig), value))           \
+            if (!weft_spin(&spin, abort) ||                                                      \
+                !WEFT_CHECK_TURN(check, t, __func__, "the word at %p to be %s %llu: it is %llu", \
+                                 (const void *)sig, weft_check_comparison(cmp),                  \
+                                 (unsigned long long)value,                                      \
+                                 (unsigned long long)weft_ld_relaxed_sys_u##bits(sig)))          \
+                return 0;                                                                        \
+        return 1;                                                                                \
     }
 WEFT_WAITS(, 64, acquire)
 WEFT_WAITS(_relaxed, 64, relaxed)
