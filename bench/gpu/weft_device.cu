@@ -102,11 +102,10 @@ __global__ static void packets(const __grid_constant__ weft_device_team t, uint6
 // Each round is an epoch.
 __global__ static void epochs(const __grid_constant__ weft_device_team t, uint64_t seed, int rounds,
                               uint64_t *wrong, uint64_t *ns) {
-    uint64_t start = 0, bad = 0;
-    for (int i = 0; i < rounds; i++) {
+    uint64_t epoch = weft_ll_epoch_begin(&t, 0), start = 0, bad = 0;
+    for (int i = 0; i < rounds; i++, epoch = weft_ll_epoch_next(epoch)) {
         if (i == WARM)
             start = device_ns();
-        uint64_t epoch = weft_ll_epoch_begin(&t, 0);
         if (threadIdx.x == 0 && !play(t, 0, epoch, word_at(seed, (size_t)i), &bad))
             return;
         weft_ll_epoch_end(&t, 0, epoch);
