@@ -151,8 +151,10 @@ WEFT_DEVICE uint64_t packet_of(const struct stress_round *r, int member, uint32_
 STRESS_PART int run_packets(const struct stress_round *r) {
     uint32_t id = weft_block_rank(), count = weft_block_size(), channel = weft_block_index();
     uint32_t each = 1 + r->variant % STRESS_PACKETS, epochs = 1 + r->variant / 8 % 4, given_up = 0;
+    uint64_t epoch = 0, data = 0;
     for (uint32_t k = 0; k < epochs; k++) {
-        uint64_t epoch = weft_ll_epoch_begin(r->t, channel), data = 0;
+        epoch =
+            k && r->variant & 64 ? weft_ll_epoch_next(epoch) : weft_ll_epoch_begin(r->t, channel);
         for (uint32_t unit = id; unit < each * count; unit += count) {
             uint32_t what = unit + k * STRESS_PACKETS * STRESS_THREADS;
             if (r->variant % 3 == 0)
