@@ -167,7 +167,7 @@ def global_exit():
 def tells(result, victim, text):
     """The victim alone says something."""
     lines = re.findall(r"^weft: PE (\d+) \(pid \d+\): (.*)$", result.err, re.M)
-    assert lines == [(str(victim), text)], f"{result.err}"
+    assert len(lines) == 1 and lines[0][0] == str(victim) and re.fullmatch(text, lines[0][1]), f"{result.err}"
 
 
 @case("a kernel ends the job: with its status, and one line")
@@ -178,6 +178,15 @@ def by_kernel():
         tells(result, victim, "a kernel has ended the job by weft_abort, with status 7")
     alone = subprocess.run([SCENES, "own_kernel", "0", "kernel"], capture_output=True, text=True, timeout=JOB_S)
     assert alone.returncode == 7 and "by weft_abort" in alone.stderr, f"{alone.returncode}: {alone.stderr}"
+
+
+@case("a kernel that meets by a handle which has been freed ends the job, and says so")
+def stale():
+    for scene, victim in victims(("barrier", "own_kernel")):
+        result = Result(start("-n", NPES, SCENES, scene, victim, "stale"))
+        assert result.status == 71, f"{scene}: {result.status}: {result.err}"
+        tells(result, victim, r"a kernel works with a handle of shmemx_device_team that has been freed: free it when the "
+                              r"last kernel that has it is done \(generation [1-9]\d*\)")
 
 
 @case("a GPU that does not stop: its process ends hard")
