@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Examples in the documents are programs: they compile without a warning and run on two PEs with
-status 0.
+status 0; kernels compile.
 """
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,32 @@ def run(problems, where, source, work):
         problems.append(f"{where}: status {ran.returncode}: {ran.stdout[:300]}{ran.stderr[:300]}")
 
 
+def kernels():
+    """(where, source) of every listing of the manual that has a kernel."""
+    for page in sorted((ROOT / "docs/man").glob("*.[1-9]")):
+        for listing in re.findall(r"^\.EX\n(.*?)^\.EE", page.read_text(), re.M | re.S):
+            if "__global__ void" in listing:
+                yield page.name, unescape(listing)
+
+
+def kernels_compile(problems):
+    """By the pretended driver's compiler; and by CUDA's, where it is."""
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    pretended = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-DWEFT_KERNEL_THREADS", "-D__shared__=static"]
+    pretended += [f"-I{ROOT / folder}" for folder in (".", "include", "src", "tests", "tests/gpu/driver")]
+    cuda = [nvcc, "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", f"-I{ROOT}/include", "-ptx", "-o", os.devnull]
+    found = list(kernels())
+    with tempfile.TemporaryDirectory(prefix="weft-kernels-") as work:
+        for where, source in found:
+            program = pathlib.Path(work) / "program.cu"
+            program.write_text(source)
+            for command in [[*pretended, "-include", "device.h", "-x", "c++"], *([cuda] if nvcc else [])]:
+                made = subprocess.run([*command, program], capture_output=True, text=True)
+                if made.returncode:
+                    problems.append(f"{where}, {command[0]}: {made.stderr[:600]}")
+    print(f"# {len(found)} kernels")
+
+
 def examples_run(problems):
     found = list(programs())
     with tempfile.TemporaryDirectory(prefix="weft-examples-") as work:
@@ -60,7 +87,7 @@ def examples_run(problems):
 
 
 def routine_pages_have_one(problems):
-    shown = {where for where, _ in programs()}
+    shown = {where for where, _ in [*programs(), *kernels()]}
     problems += [f"{page.name} has no example" for page in sorted((ROOT / "docs/man").glob("*.3"))
                  if page.name not in shown]
 
@@ -68,4 +95,5 @@ def routine_pages_have_one(problems):
 tap.run([
     ("every page of routines has an example", routine_pages_have_one),
     (f"examples compile and run on {PES} PEs", examples_run),
+    ("kernels of examples compile", kernels_compile),
 ])

@@ -23,7 +23,15 @@ DECLARED = subprocess.run(["gcc", "-E", "-P", f"-I{ROOT}/include", "-x", "c", "-
 EXTENSIONS = {name: prototype for prototype, name in re.findall(
     r"(?:^|; )(?:__extension__ )?(\w[\w *]*?\b((?:weft|shmemx)_\w+)\([^;{}]*\);)", DECLARED.replace("\n", " ")
     .replace("; ", ";; "), re.M)}
-ROUTINES = {**STANDARD, **EXTENSIONS}
+# Functions of <weft/device.cuh>; those that are for everybody are exported by the bitcode, too.
+INSIDE_KERNELS = subprocess.run(["gcc", "-E", "-P", "-D__NVPTX__", "-DWEFT_DEVICE_ARCH=900", f"-I{ROOT}/include", "-x", "c", "-"],
+                                text=True, check=True, input="#include <weft/device.cuh>\n", capture_output=True).stdout
+OF_THE_HEADER = {name: prototype.replace("( ", "(") + ";" for prototype, name in re.findall(
+    r"\bstatic (?:inline |__inline__ |__attribute__\(\([\w, ]+\)\) )*(\w[\w *]*?\b(weft_\w+)\([^()]*\)) \{",
+    " ".join(INSIDE_KERNELS.split()))}
+EXPORTED = {line.split()[0] for line in (ROOT / "tests/gpu/bitcode.list").read_text().splitlines() if line.startswith("weft_")}
+DEVICE = {name: OF_THE_HEADER[name] for name in EXPORTED & set(OF_THE_HEADER)}
+ROUTINES = {**STANDARD, **EXTENSIONS, **DEVICE}
 C_TYPES = {
     "float": "float", "double": "double", "longdouble": "long double", "char": "char",
     "schar": "signed char", "short": "short", "int": "int", "long": "long", "longlong": "long long",
@@ -128,7 +136,9 @@ def general_forms(prototype):
         general = prototype.replace(name, name.replace(typed.group(0), typed.group(1) + "_TYPE_", 1))
         yield with_t(general, C_TYPES[typed.group(2)])
     for bits in BITS:
-        yield prototype.replace(name, re.sub(rf"(?<=[a-z]){bits}(?=_|$)", "BITS", name))
+        general = prototype.replace(name, re.sub(rf"(?<=[a-z]){bits}(?=_|$)", "BITS", name))
+        yield general
+        yield general.replace(f"uint{bits}_t", "uintBITS_t")
 
 
 def with_t(prototype, c_type):
@@ -148,6 +158,7 @@ def existing_names():
     for name in ROUTINES:
         short = family(name)
         names |= {name, short, re.sub(r"(8|16|32|64|128)(?=_|$)", "", short)}
+    names |= set(OF_THE_HEADER)
     names |= {"p" + name for name in names}
     for source in [*(ROOT / "include").rglob("*.*h"), *(ROOT / "src/base").glob("env.*")]:
         names |= set(re.findall(r"\w+", source.read_text()))
