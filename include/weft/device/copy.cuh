@@ -59,27 +59,37 @@ WEFT_COPY(16)
 /* --- Bytes ---------------------------------------------------------------------------------------
  */
 
-/* Less than a word at either end, in pieces as large as alignment and length allow, which the
- * threads take by turns. */
-WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, size_t bytes,
+/* The largest of 1, 2, 4, 8 and 16 that divides a number, or a size that is a power of two and not
+ * more. No division: one by a size that is known at run time takes longer than a small copy. */
+WEFT_DEVICE uint32_t weft_copy_alignment(uintptr_t number, uint32_t most) {
+    uint32_t low = (uint32_t)number | most;
+    return low & (0 - low);
+}
+
+WEFT_DEVICE void weft_copy_piece(char *to, const char *from, uint32_t bytes) {
+    if (bytes == 8)
+        weft_copy_one8(to, from);
+    else if (bytes == 4)
+        weft_copy_one4(to, from);
+    else if (bytes == 2)
+        weft_copy_one2(to, from);
+    else
+        weft_copy_one1(to, from);
+}
+
+/* Less than a word at either end, in pieces as large as alignment and length allow: the group's
+ * threads have them in turn. */
+WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, uint32_t bytes,
                                   struct weft_thread_group group) {
-    uint32_t turn = 0;
+    uint32_t turn = 0, piece;
     WEFT_ROLLED
-    for (size_t piece; bytes > 0; to += piece, from += piece, bytes -= piece) {
-        for (piece = 8; piece > bytes || ((uintptr_t)to | (uintptr_t)from) % piece != 0;)
-            piece /= 2;
-        int mine = turn == group.id;
+    for (; bytes > 0; to += piece, from += piece, bytes -= piece) {
+        piece = weft_copy_alignment((uintptr_t)to | (uintptr_t)from, 8);
+        while (piece > bytes)
+            piece >>= 1;
+        if (turn == group.id)
+            weft_copy_piece(to, from, piece);
         turn = turn + 1 < group.count ? turn + 1 : 0;
-        if (!mine)
-            continue;
-        if (piece == 8)
-            weft_copy_one8(to, from);
-        else if (piece == 4)
-            weft_copy_one4(to, from);
-        else if (piece == 2)
-            weft_copy_one2(to, from);
-        else
-            weft_copy_one1(to, from);
     }
 }
 
@@ -89,27 +99,26 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
                               struct weft_thread_group group, int flight) {
     char *to = (char *)dest;
     const char *from = (const char *)source;
-    size_t word = 16;
-    while (((uintptr_t)to ^ (uintptr_t)from) % word != 0)
-        word /= 2;
-    size_t head = -(uintptr_t)to % word;
+    uint32_t word = weft_copy_alignment((uintptr_t)to ^ (uintptr_t)from, 16);
+    uint32_t head = (0 - (uint32_t)(uintptr_t)to) & (word - 1);
     if (head > bytes)
-        head = bytes;
-    size_t nwords = (bytes - head) / word, tail = (bytes - head) % word;
+        head = (uint32_t)bytes;
+    size_t whole = bytes - head;
+    uint32_t tail = (uint32_t)whole & (word - 1);
     weft_copy_pieces(to, from, head, group);
     weft_copy_pieces(to + bytes - tail, from + bytes - tail, tail, group);
     to += head;
     from += head;
     if (word == 16)
-        weft_copy_words16(to, from, nwords, group, flight);
+        weft_copy_words16(to, from, whole / 16, group, flight);
     else if (word == 8)
-        weft_copy_words8(to, from, nwords, group, flight / 2);
+        weft_copy_words8(to, from, whole / 8, group, flight / 2);
     else if (word == 4)
-        weft_copy_words4(to, from, nwords, group, flight / 2);
+        weft_copy_words4(to, from, whole / 4, group, flight / 2);
     else if (word == 2)
-        weft_copy_words2(to, from, nwords, group, flight / 2);
+        weft_copy_words2(to, from, whole / 2, group, flight / 2);
     else
-        weft_copy_words1(to, from, nwords, group, flight / 2);
+        weft_copy_words1(to, from, whole, group, flight / 2);
 }
 
 /* --- The interface -------------------------------------------------------------------------------
