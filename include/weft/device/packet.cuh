@@ -43,7 +43,8 @@ WEFT_DEVICE int weft_packet_get(uint64_t *data, const char *packet, uint32_t fla
 }
 
 /* By threads that have received all of their packets of the call: in one call in 2^32 of each
- * parity the inbox, of so many bytes, is zeroed. */
+ * parity the inbox, of so many bytes, is zeroed. The end of the kernel, or a fence and a sync,
+ * stand between that and the next call. */
 WEFT_DEVICE void weft_packets_end(char *inbox, size_t bytes, uint64_t epoch,
                                   struct weft_thread_group group) {
     const uint32_t packet = sizeof(struct weft_quad);
@@ -51,7 +52,6 @@ WEFT_DEVICE void weft_packets_end(char *inbox, size_t bytes, uint64_t epoch,
         return;
     for (size_t at = (size_t)group.id * packet; at < bytes; at += (size_t)group.count * packet)
         weft_packet_put(inbox + at, 0, 0);
-    weft_fence_sys();
 }
 
 /* --- The interface -------------------------------------------------------------------------------
@@ -78,6 +78,7 @@ WEFT_DEVICE void weft_ll_epoch_end(const weft_device_team *t, uint32_t channel, 
     if (weft_gpu_epoch_is_last(epoch)) {
         weft_packets_end(weft_device_slot(t, channel, epoch & 1, 0, t->me),
                          (size_t)t->n * t->slot_bytes, epoch, weft_scope_group(WEFT_SCOPE_b));
+        weft_fence_sys(); /* the zeros come before what this member sends in the next call */
         weft_block_sync();
     }
     if (weft_scope_first(WEFT_SCOPE_b))

@@ -108,14 +108,14 @@ struct weft_device_channel {
     uint64_t pad[13];
 };
 
-WEFT_ADDR size_t weft_device_channel_bytes(int n) {
-    size_t bytes = sizeof(struct weft_device_channel) + 2 * (size_t)n * sizeof(uint64_t);
+WEFT_ADDR uint32_t weft_device_channel_bytes(int n) {
+    uint32_t bytes = (uint32_t)(sizeof(struct weft_device_channel) + 2 * sizeof(uint64_t) * n);
     return (bytes + 127) / 128 * 128;
 }
 
 /* Bytes of the words, and of the inbox, of each of n members. */
 WEFT_ADDR size_t weft_device_words_bytes(int n, uint32_t channels) {
-    return sizeof(struct weft_device_head) + channels * weft_device_channel_bytes(n);
+    return sizeof(struct weft_device_head) + (size_t)channels * weft_device_channel_bytes(n);
 }
 WEFT_ADDR size_t weft_device_inbox_bytes(int n, uint32_t channels, uint32_t slot_bytes) {
     return (size_t)channels * 2 * (size_t)n * slot_bytes;
@@ -128,7 +128,8 @@ WEFT_ADDR struct weft_device_head *weft_device_head_of(const weft_device_team *t
 WEFT_ADDR struct weft_device_channel *weft_device_channel_of(const weft_device_team *t,
                                                              uint32_t channel, int m) {
     char *channels = (char *)(weft_device_head_of(t, m) + 1);
-    return (struct weft_device_channel *)(channels + channel * weft_device_channel_bytes(t->n));
+    return (struct weft_device_channel *)(channels +
+                                          (size_t)channel * weft_device_channel_bytes(t->n));
 }
 WEFT_ADDR uint64_t *weft_device_arrived(const weft_device_team *t, uint32_t channel, int m) {
     return (uint64_t *)(weft_device_channel_of(t, channel, m) + 1);
@@ -140,8 +141,8 @@ WEFT_ADDR uint64_t *weft_device_synced(const weft_device_team *t, uint32_t chann
 /* Where `source` writes its packets for member m in a channel's calls of a parity. */
 WEFT_ADDR char *weft_device_slot(const weft_device_team *t, uint32_t channel, uint32_t parity,
                                  int source, int m) {
-    size_t slot = ((size_t)channel * 2 + parity) * (size_t)t->n + (size_t)source;
-    return t->inbox + (m - t->me) * t->share_stride + slot * t->slot_bytes;
+    uint32_t slot = (channel * 2 + parity) * (uint32_t)t->n + (uint32_t)source;
+    return t->inbox + (m - t->me) * t->share_stride + (size_t)slot * t->slot_bytes;
 }
 
 /* --- Epochs --------------------------------------------------------------------------------------
