@@ -95,6 +95,12 @@ static inline int handles_finish(void) {
     return gpu_finish();
 }
 
+/* Rounds of a test whose members wait for each other: those that share a GPU do so by time slices.
+ */
+static inline int handles_rounds(const weft_device_team *t, int all, int few) {
+    return t->neighbours > 1 ? few : gpu_rounds(all, few);
+}
+
 /* What kernels have found wrong; they have checked something. */
 static inline void handles_expect(const weft_device_team *t, const char *what) {
     struct device_found found;

@@ -22,7 +22,9 @@ DRIVER = BUILD / "tests/gpu/driver"
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
 SEEDS, NPES, HANG_MS = 12 if LONG else 6, 3, 3000
 sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests/gpu"))
 import tap  # noqa: E402
+import device_mutations  # noqa: E402
 
 # For each kernel and its test what is missing, a file, what stands there (an expression that is there once) and what
 # stands there then. The short form tries the first of each.
@@ -87,7 +89,7 @@ BARRIER = [
 ]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
            ("src/coll/marked.cu", "gpu/marked", MARKED), ("src/coll/ring.cu", "gpu/ring", RING),
-           ("src/transport/barrier.cu", "gpu/word", BARRIER)]
+           ("src/transport/barrier.cu", "gpu/word", BARRIER), *device_mutations.KERNELS]
 
 
 def compile_variant(folder, kernel, file, old, new):
@@ -104,7 +106,7 @@ def compile_variant(folder, kernel, file, old, new):
     object_ = folder / "kernel.o"
     cxx = os.environ.get("CXX", "g++")
     subprocess.run([cxx, "-std=c++17", "-O1", "-fPIC", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-w",
-                    f"-I{folder}/src", f"-I{folder}/include", "-Iinclude", "-I.", "-Isrc", "-Itests/gpu/driver", "-x", "c++", "-c", "-",
+                    f"-I{folder}/src", f"-I{folder}/include", "-Iinclude", "-I.", "-Isrc", "-Itests", "-Itests/gpu/driver", "-x", "c++", "-c", "-",
                     "-o", object_], input=source, text=True, cwd=ROOT, check=True)
     own = str((BUILD / "obj/tests/gpu/driver" / kernel).with_suffix(".o").relative_to(ROOT))
     objects = (DRIVER / "objects").read_text().split()

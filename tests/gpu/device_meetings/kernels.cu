@@ -9,16 +9,34 @@
 
 /* --- Barriers -------------------------------------------------------------------------------- */
 
-/* By one thread of the block, or by its first warp; for all. */
-WEFT_DEVICE int meet_by_one(const weft_device_team *t, uint32_t channel, bool halves) {
-    int met = 1;
-    weft_block_sync();
-    if (weft_block_thread() == 0 && halves) {
-        weft_arrive_t(t, channel);
-        met = weft_depart_t(t, channel);
-    } else if (weft_block_thread() == 0) {
-        met = weft_barrier_t(t, channel);
+/* A thread's place for what a member's thread has given in a round. */
+WEFT_DEVICE uint64_t *place_of(const weft_device_team *t, const meetings_rounds &task,
+                               uint32_t round, uint32_t block, int member, uint32_t thread) {
+    uint32_t row = ((round & 1) * 8 + block) * (uint32_t)t->n + (uint32_t)member;
+    return &task.words[row * weft_block_threads() + thread];
+}
+
+/* What a thread of the same warp, or one of each block of the grid, has given at each member.
+ * Behind the meeting it is this round's; a look before may be kept by a cache, and not be found
+ * again. */
+WEFT_DEVICE void look(const weft_device_team *t, const meetings_rounds &task, uint32_t round,
+                      bool met) {
+    uint32_t id = weft_block_thread(), other = id / 32 * 32 + (id + 1) % 32;
+    for (int m = 0; m < t->n; m++) {
+        bool grid = task.kind == MEET_GRID;
+        uint32_t block = grid ? 0 : weft_block_index(), end = grid ? task.blocks[m % 8] : block + 1;
+        for (; block < end; block++) {
+            uint64_t seen = weft_ld_weak(place_of(t, task, round, block, m, other));
+            if (met ? seen != (uint64_t)round * 1000 + other : seen == UINT64_MAX)
+                found_wrong(task.found, (uint64_t)task.kind, round, (uint64_t)m, seen);
+        }
     }
+}
+
+/* By one thread of the block, or by its first warp; for all. */
+WEFT_DEVICE int meet_by_one(const weft_device_team *t, uint32_t channel) {
+    weft_block_sync();
+    int met = weft_block_thread() != 0 || weft_barrier_t(t, channel);
     return !weft_block_sync_any(!met);
 }
 
@@ -30,53 +48,47 @@ WEFT_DEVICE int meet_by_warp(const weft_device_team *t, uint32_t channel) {
 
 WEFT_DEVICE int meet_mixed(const weft_device_team *t, uint32_t channel, uint32_t round) {
     uint32_t scope = ((uint32_t)t->me + round) % 3;
-    return scope == 0   ? meet_by_one(t, channel, false)
+    return scope == 0   ? meet_by_one(t, channel)
            : scope == 1 ? meet_by_warp(t, channel)
                         : weft_barrier_b(t, channel);
 }
 
-WEFT_DEVICE int meet(const weft_device_team *t, int kind, uint32_t round) {
+/* With a look between the halves, by one thread for all. */
+WEFT_DEVICE int meet_by_halves_of_one(const weft_device_team *t, const meetings_rounds &task,
+                                      uint32_t round) {
+    uint32_t channel = weft_block_index();
+    bool first = weft_block_thread() == 0;
+    weft_block_sync();
+    if (first)
+        weft_arrive_t(t, channel);
+    weft_block_sync();
+    look(t, task, round, false);
+    return !weft_block_sync_any(first && !weft_depart_t(t, channel));
+}
+
+WEFT_DEVICE int meet(const weft_device_team *t, const meetings_rounds &task, uint32_t round) {
     uint32_t block = weft_block_index(), warp = block * 2 + weft_block_thread() / 32;
-    switch (kind) {
+    switch (task.kind) {
     case MEET_HALVES_B:
         weft_arrive_b(t, block);
-        weft_spin_yield();
+        look(t, task, round, false);
         return weft_depart_b(t, block);
     case MEET_BARRIER_W:
         return weft_barrier_w(t, warp);
     case MEET_HALVES_W:
         weft_arrive_w(t, warp);
-        weft_spin_yield();
+        look(t, task, round, false);
         return weft_depart_w(t, warp);
     case MEET_BARRIER_T:
+        return meet_by_one(t, block);
     case MEET_HALVES_T:
-        return meet_by_one(t, block, kind == MEET_HALVES_T);
+        return meet_by_halves_of_one(t, task, round);
     case MEET_MIXED:
         return meet_mixed(t, block, round);
     case MEET_GRID:
-        return weft_barrier_grid(t);
+        return weft_barrier_grid(t) && weft_barrier_grid(t);
     default:
         return weft_barrier_b(t, block);
-    }
-}
-
-/* A thread's place for what a member's thread has given in a round. */
-WEFT_DEVICE uint64_t *place_of(const weft_device_team *t, const meetings_rounds &task,
-                               uint32_t round, uint32_t block, int member, uint32_t thread) {
-    uint32_t row = ((round & 1) * 8 + block) * (uint32_t)t->n + (uint32_t)member;
-    return &task.words[row * weft_block_threads() + thread];
-}
-
-/* What a thread of the same warp, or of another block of the grid, has given at each member. */
-WEFT_DEVICE void look(const weft_device_team *t, const meetings_rounds &task, uint32_t round) {
-    uint32_t id = weft_block_thread(), other = id / 32 * 32 + (id + 1) % 32;
-    for (int m = 0; m < t->n; m++) {
-        uint32_t block = weft_block_index();
-        if (task.kind == MEET_GRID)
-            block = (block + 1) % task.blocks[m % 8];
-        uint64_t seen = weft_ld_weak(place_of(t, task, round, block, m, other));
-        if (seen != (uint64_t)round * 1000 + other)
-            found_wrong(task.found, (uint64_t)task.kind, round, (uint64_t)m, seen);
     }
 }
 
@@ -89,9 +101,10 @@ extern "C" __global__ void meetings_barriers(const __grid_constant__ weft_device
         for (int m = 0; m < t.n; m++)
             weft_put_t(&t, place_of(&t, task, round, weft_block_index(), t.me, id), &mine,
                        sizeof mine, m);
-        if (!meet(&t, task.kind, round))
+        look(&t, task, round, false);
+        if (!meet(&t, task, round))
             return;
-        look(&t, task, round);
+        look(&t, task, round, true);
         if (id == 0)
             weft_atom_add_sys(&task.found->checked, (uint64_t)t.n);
     }

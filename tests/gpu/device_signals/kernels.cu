@@ -267,6 +267,18 @@ WEFT_DEVICE void check(const weft_device_team *t, const signals_messages &task, 
     }
 }
 
+/* What is there before the signal is waited for: a cache may keep it, and must not find it again.
+ */
+WEFT_DEVICE void peek(const weft_device_team *t, const signals_messages &task, uint32_t v,
+                      int source) {
+    struct message message = message_of(t, task, v, source, t->me);
+    uint64_t sum = 0;
+    for (uint32_t i = weft_block_thread(); i < message.bytes; i += weft_block_threads())
+        sum += weft_ld_weak((const weft_bytes1 *)&message.dest[i]).value;
+    if (sum == UINT64_MAX) /* never, which no compiler knows */
+        found_wrong(task.found, v, (uint64_t)source, 0, sum);
+}
+
 /* Every member sends messages to every member, each when the last one has been read. */
 extern "C" __global__ void signals_exchange(const __grid_constant__ weft_device_team t,
                                             const __grid_constant__ signals_messages task) {
@@ -280,6 +292,8 @@ extern "C" __global__ void signals_exchange(const __grid_constant__ weft_device_
         weft_block_sync();
         for (int d = 0; d < t.n; d++)
             send(&t, task, v, (t.me + d) % t.n);
+        for (int m = 0; m < t.n; m++)
+            peek(&t, task, v, m);
         for (int m = 0; m < t.n; m++) {
             if (!await(&t, task, v, m))
                 return;

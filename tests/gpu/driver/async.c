@@ -130,7 +130,7 @@ static uint64_t find_word(struct block *block, const struct thread *thread, cons
     struct async_word *seen = &block->async.seen[(uintptr_t)at / 8 % SEEN_WORDS];
     if (seen->at != at || seen->since < thread->view.proxied)
         *seen = (struct async_word){at, buffer_load(&block->buffer, at, 8, BUFFER_PROXY),
-                                    block->cache.now};
+                                    block->cache->now};
     return seen->value;
 }
 
@@ -166,7 +166,7 @@ static void read_now(const struct block *block, struct async_copy *copy) {
 
 static void forget(struct block *block, const struct async_copy *copy) {
     for (unsigned i = 0; i < copy->bytes; i += 8) {
-        cache_forget(&block->cache, copy->to + i);
+        cache_forget(block->cache, copy->to + i);
         async_forget(&block->async, copy->to + i);
     }
 }

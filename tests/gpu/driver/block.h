@@ -51,7 +51,7 @@ struct block {
         struct view view;       /* of those that have come */
     } barriers[BARRIERS];
     struct buffer buffer;
-    struct cache cache;
+    struct cache *cache; /* of its multiprocessor, which it shares with another block */
     struct async async;
 };
 
@@ -71,6 +71,7 @@ struct grid {
     unsigned nblocks, nthreads; /* of the launch, and of a block */
     unsigned begun, resident;   /* blocks */
     struct block **blocks;      /* NULL: has ended */
+    struct cache *caches;       /* of multiprocessors, of two blocks each */
     struct thread **runnable;
     size_t nrunnable;
     uint64_t random;

@@ -43,6 +43,8 @@ static uint16_t to_f16(float value) {
     int exponent;
     if (isnan(value))
         return 0x7fff;
+    if (size == 0.0f)
+        return sign;
     if (size >= 65520.0f)
         return sign | 0x7c00;
     frexpf(size, &exponent);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What threads of a block have loaded weakly: they may find it again, whatever memory has got
- * meanwhile, until an acquire. A barrier of the block is one for all if it was for one of them.
+/* What threads of a multiprocessor, of two blocks, have loaded weakly: they may find it again,
+ * whatever memory has got meanwhile, until an acquire. A barrier of the block is one for all if it
+ * was for one of them.
  *
  * What a kernel loads weakly it stores by the functions of base/gpu.cuh, too: the cache does not
  * notice other stores. */

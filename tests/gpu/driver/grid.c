@@ -31,6 +31,7 @@ static void begin_block(struct grid *grid) {
     struct block *block = malloc(sizeof *block);
     *block = (struct block){.grid = grid, .alive = grid->nthreads};
     block->buffer.random = &grid->random;
+    block->cache = &grid->caches[grid->begun / 2];
     block->threads = calloc(grid->nthreads, sizeof *block->threads);
     block->warps = calloc((grid->nthreads + LANES - 1) / LANES, sizeof *block->warps);
     for (unsigned i = 0; i < grid->nthreads; i++) {
@@ -232,10 +233,12 @@ bool grid_run(const struct kernel *kernel, const void *packed, int gpu, unsigned
     grid.random += launch;
     grid.weak = call_setting("WEFT_FAKE_WEAK", 0) != 0;
     grid.blocks = calloc(nblocks, sizeof(struct block *));
+    grid.caches = calloc((nblocks + 1) / 2, sizeof *grid.caches);
     grid.runnable = calloc(most * nthreads, sizeof(struct thread *));
     run_all(&grid);
     abandon(&grid);
     free(grid.runnable);
+    free(grid.caches);
     free(grid.blocks);
     return !grid.trapped;
 }

@@ -146,7 +146,7 @@ void thread_before_access(struct thread *thread) {
 }
 
 static void acquire(struct thread *thread) {
-    thread->view.acquired = cache_acquire(&thread->block->cache);
+    thread->view.acquired = cache_acquire(thread->block->cache);
 }
 
 static bool releases(int order) {
@@ -162,13 +162,13 @@ uint64_t kernel_load(const void *at, unsigned bytes, int order) {
     thread_before_access(thread);
     struct block *block = thread->block;
     uint64_t value;
-    if (order == KERNEL_WEAK && cache_find(&block->cache, at, bytes, thread->view.acquired, &value))
+    if (order == KERNEL_WEAK && cache_find(block->cache, at, bytes, thread->view.acquired, &value))
         return value;
     value = buffer_load(&block->buffer, at, bytes, thread_number(thread));
     if (order == KERNEL_WEAK)
-        cache_keep(&block->cache, at, bytes, value);
+        cache_keep(block->cache, at, bytes, value);
     else
-        cache_forget(&block->cache, at);
+        cache_forget(block->cache, at);
     if (acquires(order))
         acquire(thread);
     return value;
@@ -181,7 +181,7 @@ void kernel_store(void *at, uint64_t value, unsigned bytes, int order) {
     block->grid->polls = block->grid->turns = 0;
     if (releases(order))
         buffer_release(&block->buffer, thread_number(thread), NULL);
-    cache_forget(&block->cache, at);
+    cache_forget(block->cache, at);
     async_forget(&block->async, at);
     buffer_add(&block->buffer,
                (struct buffer_store){at, value, bytes, thread_number(thread), false});
@@ -194,7 +194,7 @@ void kernel_order(const void *word, int order) {
     if (releases(order) || word)
         buffer_release(&block->buffer, thread_number(thread), releases(order) ? NULL : word);
     if (word) {
-        cache_forget(&block->cache, word);
+        cache_forget(block->cache, word);
         async_forget(&block->async, word);
     }
     if (acquires(order))
