@@ -26,10 +26,13 @@
 #endif
 #include "weft/device.cuh"
 #include "shmem_types.h"
-#if defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if defined(WEFT_NVSHMEM_HOST) && defined(__cplusplus)
+#if __has_include(<cuda_runtime.h>)
+#define WEFT_NVSHMEM_HAS_CUDA
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#endif
 #endif
 
 /* How a name is defined that kernels have, and the host. */
@@ -63,8 +66,8 @@ enum {
 };
 
 /* NVSHMEM's types of RMA: those of the standard but long double, which GPUs do not have, and what
- * nvcc has of 16 bits. */
-#if defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+ * CUDA's headers have of 16 bits. */
+#ifdef WEFT_NVSHMEM_HAS_CUDA
 #define WEFT_NVSHMEM_HALVES(X, A) X(half, half, A) X(bfloat16, __nv_bfloat16, A)
 #else
 #define WEFT_NVSHMEM_HALVES(X, A)

@@ -165,6 +165,13 @@ WEFT_NVSHMEM_NAME void nvshmem_info_get_version(int *major, int *minor) {
     *minor = 3;
 }
 
+/* The version of NVSHMEM whose names these are. */
+WEFT_NVSHMEM_NAME void nvshmemx_vendor_get_version_info(int *major, int *minor, int *patch) {
+    *major = 3;
+    *minor = 4;
+    *patch = 0;
+}
+
 enum { NVSHMEM_MAX_NAME_LEN = 256 };
 WEFT_NVSHMEM_NAME void nvshmem_info_get_name(char *name) {
     snprintf(name, NVSHMEM_MAX_NAME_LEN, "NVSHMEM's names over Weft");

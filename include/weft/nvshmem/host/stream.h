@@ -135,18 +135,23 @@ SHMEM_BITWISE_TYPES(WEFT_NVSHMEM_REDUCE, xor)
 #undef WEFT_NVSHMEM_REDUCE
 
 /* Of 16-bit floating point, which the standard has not. */
-#define WEFT_NVSHMEM_HALF(N, T, dtype, op, OP)                                                 \
-    WEFT_NVSHMEM_INLINE int nvshmemx_##N##_##op##_reduce_on_stream(                            \
-        nvshmem_team_t team, T *dest, const T *source, size_t nreduce, WEFT_NVSHMEM_STREAM) {  \
-        return weft_all_reduce(weft_nvshmem_host_team(team), dest, source, nreduce, dtype, OP, \
-                               (weft_stream)stream);                                           \
+#define WEFT_NVSHMEM_HALF(N, T, dtype, op, OP)                                                     \
+    WEFT_NVSHMEM_INLINE int nvshmemx_##N##_##op##_reduce_on_stream(                                \
+        nvshmem_team_t team, T *dest, const T *source, size_t nreduce, WEFT_NVSHMEM_STREAM) {      \
+        return weft_all_reduce(weft_nvshmem_host_team(team), dest, source, nreduce, dtype, OP,     \
+                               (weft_stream)stream);                                               \
+    }                                                                                              \
+    WEFT_NVSHMEM_INLINE int nvshmemx_##N##_##op##_reducescatter_on_stream(                         \
+        nvshmem_team_t team, T *dest, const T *source, size_t nreduce, WEFT_NVSHMEM_STREAM) {      \
+        return weft_reduce_scatter(weft_nvshmem_host_team(team), dest, source, nreduce, dtype, OP, \
+                                   (weft_stream)stream);                                           \
     }
 #define WEFT_NVSHMEM_HALF_OPS(N, T, dtype)          \
     WEFT_NVSHMEM_HALF(N, T, dtype, sum, WEFT_SUM)   \
     WEFT_NVSHMEM_HALF(N, T, dtype, prod, WEFT_PROD) \
     WEFT_NVSHMEM_HALF(N, T, dtype, max, WEFT_MAX)   \
     WEFT_NVSHMEM_HALF(N, T, dtype, min, WEFT_MIN)
-#if defined(__CUDACC__)
+#ifdef WEFT_NVSHMEM_HAS_CUDA
 WEFT_NVSHMEM_HALF_OPS(half, half, WEFT_F16)
 WEFT_NVSHMEM_HALF_OPS(bfloat16, __nv_bfloat16, WEFT_BF16)
 #endif

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs for NVSHMEM compile and link as they are where weft/nvshmem is on the path of the compiler: nvcc, those
+of the host, and clang without CUDA."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build")).resolve()
+NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+WORK = pathlib.Path(tempfile.mkdtemp(prefix="weft-nvshmem-"))
+WEFT = [f"-I{ROOT / 'include/weft/nvshmem'}", f"-I{ROOT / 'include'}"]
+PROGRAMS = sorted((ROOT / "tests/gpu/nvshmem_programs").glob("*.cu"))
+PLAIN = """#include <nvshmem.h>
+#include <nvshmemx.h>
+int main(void) {
+    nvshmem_init();
+    int *p = (int *)nvshmem_malloc(sizeof *p);
+    nvshmem_int_p(p, 3, (nvshmem_my_pe() + 1) % nvshmem_n_pes());
+    nvshmemx_barrier_all_on_stream(0);
+    int found = nvshmem_int_g(p, nvshmem_my_pe());
+    nvshmem_free(p);
+    nvshmem_finalize();
+    return found != 3;
+}
+"""
+OTHER = """#include <nvshmem.h>
+__global__ void other(int *p) { *p = nvshmem_my_pe(); }
+"""
+
+
+def compile_by(problems, *command, source=None):
+    made = subprocess.run([str(part) for part in command], input=source, capture_output=True, text=True)
+    if made.returncode or "warning" in made.stderr:
+        problems.append(f"{' '.join(str(part) for part in command[:1])}: {(made.stdout + made.stderr)[:400]}")
+
+
+def by_hosts(problems):
+    for compiler, language in (("gcc", "c"), ("clang", "c"), ("g++", "c++"), ("clang++", "c++")):
+        if shutil.which(compiler):
+            compile_by(problems, compiler, *WEFT, "-Wall", "-Wextra", "-x", language, "-", "-o", WORK / compiler,
+                       f"-L{BUILD / 'lib'}", "-lweft", source=PLAIN)
+
+
+def by_nvcc(problems):
+    """With a second unit, which has a state of its own. PTX will do: assembling it takes longest."""
+    (WORK / "other.cu").write_text(OTHER)
+    target = ["-std=c++17", "-gencode", "arch=compute_80,code=compute_80", "-Wno-deprecated-gpu-targets"]
+    whole, pieces = PROGRAMS
+    compile_by(problems, NVCC, *target, *WEFT, whole, WORK / "other.cu", "-o", WORK / whole.stem,
+               f"-L{BUILD / 'lib'}", "-lweft")
+    compile_by(problems, NVCC, *target, "-dc", *WEFT, pieces, "-o", WORK / "pieces.o")
+
+
+def benchmark(problems):
+    """A program of this tree that is for NVSHMEM, of the host alone."""
+    include = pathlib.Path(NVCC).resolve().parents[1] / "include"
+    compile_by(problems, "g++", "-std=c++17", *WEFT, "-isystem", include, ROOT / "bench/gpu/nvshmem.cc", "-c", "-o",
+               WORK / "nvshmem.o")
+
+
+def bitcode(problems):
+    compile_by(problems, "clang", "--target=nvptx64-nvidia-cuda", "-march=sm_80", "-nogpulib", "-ffreestanding",
+               "-std=c11", "-Wall", "-Wextra", *WEFT, "-x", "c", "-", "-S", "-o", WORK / "names.s",
+               source="#include <nvshmem.h>\n")
+
+
+CASES = [("compilers of C and C++ for the host", by_hosts)]
+if NVCC:
+    CASES.append(("nvcc: device code as a whole, or in pieces", by_nvcc))
+    CASES.append(("the benchmark of NVSHMEM's host interface", benchmark))
+if shutil.which("clang") and not subprocess.run(
+        ["clang", "--target=nvptx64-nvidia-cuda", "-nogpulib", "-fsyntax-only", "-x", "c", "-"], input="", text=True,
+        capture_output=True).returncode:
+    CASES.append(("clang without CUDA", bitcode))
+try:
+    tap.run(CASES)
+finally:
+    shutil.rmtree(WORK)
