@@ -75,7 +75,7 @@ def of_c(problems):
     symbols = subprocess.run(["nm", "-D", "--defined-only", interpreter.BUILD / "lib/libweft.so"], check=True,
                              capture_output=True, text=True).stdout
     known = set(symbols.split()) | set(C_NAME.findall(" ".join(
-        header.read_text() for header in (ROOT / "include").rglob("*.h"))))
+        header.read_text() for header in (ROOT / "include").rglob("*.*h"))))
     found = {name for text in NAMES for name in C_NAME.findall(text)}
     problems += [f"there is no {name}" for name in sorted(found - known)]
     if len(found) < 90:

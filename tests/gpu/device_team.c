@@ -5,6 +5,7 @@
  * team, and the job frees what is left. What kernels do with them is tested elsewhere.
  * PEs: 1 2 3 4 */
 #include <errno.h>
+#include <pthread.h>
 #include "inside.h"
 #include "graph.h"
 #include "on_stream.h"
@@ -298,6 +299,45 @@ static void no_memory(void) {
     dropped(&handle);
 }
 
+/* --- Threads ---------------------------------------------------------------------------------- */
+
+enum { THREADS = 3, THREAD_ROUNDS = 5 };
+
+/* Two of a team at a time, one of which outlives the round. */
+static void *make_in_thread(void *argument) {
+    shmem_team_t team = *(shmem_team_t *)argument;
+    weft_device_team last = {0};
+    intptr_t wrong = 0;
+    for (int round = 0; round < THREAD_ROUNDS; round++) {
+        weft_device_team one, other;
+        const weft_device_team *address;
+        wrong += shmemx_device_team(team, 1, 16, &one) != 0;
+        wrong += shmemx_device_team(team, 2, 0, &other) != 0;
+        wrong += shmemx_device_team_address(&other, &address) != 0;
+        wrong += other.words == one.words || other.generation <= one.generation;
+        wrong += shmemx_device_team_free(&one) != 0 || shmemx_device_team_free(&last) != 0;
+        last = other;
+    }
+    wrong += shmemx_device_team_free(&last) != 0;
+    return (void *)wrong;
+}
+
+static void threads(void) {
+    tap_case("made and freed by threads, each with a team of its own");
+    shmem_team_t all[THREADS];
+    pthread_t made_by[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        all[i] = split(0, 1, npes);
+    for (int i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&made_by[i], NULL, make_in_thread, &all[i]) == 0, "no thread");
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong;
+        pthread_join(made_by[i], &wrong);
+        EXPECT(!wrong, "thread %d: %zd calls, %s", i, (ssize_t)(intptr_t)wrong, weft_last_error());
+        shmem_team_destroy(all[i]);
+    }
+}
+
 /* --- How long they live ----------------------------------------------------------------------- */
 
 static void remade(void) {
@@ -387,7 +427,8 @@ static void end_of_job(void) {
 }
 
 int main(void) {
-    shmem_init();
+    int provided;
+    shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
     gpu_start();
     me = shmem_my_pe(), npes = shmem_n_pes();
     before_the_heap();
@@ -396,6 +437,7 @@ int main(void) {
     wrong_arguments();
     wrong_handles();
     no_memory();
+    threads();
     remade();
     generation_is_gone();
     without_its_team();
