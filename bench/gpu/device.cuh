@@ -167,10 +167,10 @@ __global__ static void __launch_bounds__(THREADS)
         *ns = device_ns() - start;
 }
 
-template <int THREADS, size_t SIZE> static void launch_ping_pong(int) {
+template <int THREADS, size_t SIZE> static void launch_ping_pong(int i) {
+    uint64_t first = args.used + (uint64_t)(i + WARM) * (uint64_t)args.rounds;
     ping_pong<THREADS, SIZE><<<1, THREADS, 0, stream>>>(
-        args.calls, args.dest, args.source, args.words, args.used, args.rounds, me, args.ns);
-    args.used += (uint64_t)args.rounds;
+        args.calls, args.dest, args.source, args.words, first, args.rounds, me, args.ns);
 }
 
 template <int THREADS, size_t SIZE> static void signal_row(const char *text) {
@@ -180,6 +180,7 @@ template <int THREADS, size_t SIZE> static void signal_row(const char *text) {
         check_dest(SIZE, 1 - me, 0);
         row(text, right_or_nan(text, us), "us");
     }
+    args.used += (uint64_t)(WARM + SAMPLES) * (uint64_t)args.rounds;
     meet();
 }
 

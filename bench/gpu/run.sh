@@ -51,7 +51,7 @@ kernels_built() { # program, nvcc's arguments
     case " $TABLES " in *" device "*) ;; *) return ;; esac
     program=$1
     shift
-    if "$cuda/bin/nvcc" -std=c++17 -O3 -arch="${BENCH_ARCH:-native}" -o "$bin/$program" "bench/gpu/$program.cu" "$@" \
+    if env -u LIBRARIES "$cuda/bin/nvcc" -std=c++17 -O3 -arch="${BENCH_ARCH:-native}" -o "$bin/$program" "bench/gpu/$program.cu" "$@" \
         >"$results/$program.log" 2>&1; then
         have_kernels="$have_kernels $program"
     else
