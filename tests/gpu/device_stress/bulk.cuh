@@ -13,19 +13,34 @@ struct bulk_line {
     alignas(128) char bytes[128];
 };
 
+/* Shared memory of a block: a tile, and the mbarrier by which it comes, again and again. */
+struct bulk_tile {
+    struct bulk_line *lines;
+    uint64_t *mbarrier;
+    uint32_t loads; /* so far */
+};
+
 #if !defined(__CUDACC__) || WEFT_DEVICE_ARCH >= 900
 
-/* From one's own source, or from what a peer has stored into this one. */
-WEFT_DEVICE int load_tile(const struct stress_round *r, void *tile, uint64_t *mbarrier) {
-    if (r->lane == 0)
-        weft_mbarrier_init(mbarrier, 1);
+WEFT_DEVICE void begin_tile(const struct bulk_tile *tile) {
+    if (weft_block_rank() == 0)
+        weft_mbarrier_init(tile->mbarrier, 1);
     weft_block_sync();
+}
+
+WEFT_DEVICE void end_tile(const struct bulk_tile *tile) {
+    weft_block_sync();
+    if (weft_block_rank() == 0)
+        weft_mbarrier_inval(tile->mbarrier);
+}
+
+WEFT_DEVICE int load_tile(const struct stress_round *r, const struct bulk_tile *tile) {
     if (r->lane == 0) {
         weft_fence_async();
-        weft_mbarrier_expect(mbarrier, r->bytes);
-        weft_bulk_load(tile, source_of(r), r->bytes, mbarrier);
+        weft_mbarrier_expect(tile->mbarrier, r->bytes);
+        weft_bulk_load(tile->lines, source_of(r), r->bytes, tile->mbarrier);
     }
-    return weft_mbarrier_wait(r->t, mbarrier, 0);
+    return weft_mbarrier_wait(r->t, tile->mbarrier, tile->loads % 2);
 }
 
 /* The tile once more, through the threads. */
@@ -71,16 +86,14 @@ WEFT_DEVICE void check_sums(const struct stress_round *r) {
         }
 }
 
-STRESS_PART int run_bulk(const struct stress_round *r) {
-    WEFT_SHARED(struct bulk_line, tile, STRESS_BULK / 128);
-    WEFT_SHARED(uint64_t, mbarrier, 1);
+STRESS_PART int run_bulk(const struct stress_round *r, const struct bulk_tile *tile) {
     uint64_t *sig = signal_of(r, r->t->me), value = value_of(r, r->t->me);
-    if (!load_tile(r, tile, mbarrier))
+    if (!load_tile(r, tile))
         return 0;
     if (r->variant / 2 % 2)
-        rewrite_tile(r, (char *)tile);
+        rewrite_tile(r, tile->lines->bytes);
     for (int d = 0; d < r->t->n && r->lane == 0; d++)
-        send_tile(r, tile, member_at(r, d));
+        send_tile(r, tile->lines, member_at(r, d));
     if (r->lane == 0) {
         weft_bulk_commit();
         if (r->variant / 4 % 2)
@@ -92,14 +105,15 @@ STRESS_PART int run_bulk(const struct stress_round *r) {
     int taken = take_signalled(r);
     weft_block_sync();
     check_sums(r);
-    if (r->lane == 0)
-        weft_mbarrier_inval(mbarrier);
     return taken;
 }
 
 #else
 
-STRESS_PART int run_bulk(const struct stress_round *r) {
+WEFT_DEVICE void begin_tile(const struct bulk_tile *) {}
+WEFT_DEVICE void end_tile(const struct bulk_tile *) {}
+
+WEFT_DEVICE int run_bulk(const struct stress_round *r, const struct bulk_tile *) {
     return run_put(r);
 }
 

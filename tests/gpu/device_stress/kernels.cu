@@ -7,7 +7,7 @@
 #include "gpu/device_stress/bulk.cuh"
 #include "gpu/device_stress/words.cuh"
 
-WEFT_DEVICE int run(const struct stress_round *r) {
+WEFT_DEVICE int run(const struct stress_round *r, const struct bulk_tile *tile) {
     switch (r->kind) {
     case STRESS_GET:
         return run_get(r);
@@ -22,26 +22,36 @@ WEFT_DEVICE int run(const struct stress_round *r) {
     case STRESS_PACKET:
         return run_packets(r);
     case STRESS_BULK_PUT:
-        return run_bulk(r);
+        return run_bulk(r, tile);
     default:
         return run_put(r);
     }
 }
 
-/* Blocks that have come to a barrier of grids use channel 0 for it, one of them for all: a barrier
- * stands on either side. */
+/* False when the job is over. */
+WEFT_DEVICE bool run_round(const weft_device_team *t, const struct stress_plan *plan,
+                           uint64_t number, struct bulk_tile *tile) {
+    struct stress_round r = round_of(t, plan, number);
+    fill(&r);
+    int goes_on = r.kind == STRESS_GRID ? weft_barrier_grid(t) : meet(&r, r.key);
+    goes_on = goes_on && !weft_block_sync_any((uint32_t)!run(&r, tile));
+    tile->loads += r.kind == STRESS_BULK_PUT;
+    if (weft_block_rank() == 0)
+        weft_atom_add_sys_u64(goes_on ? &plan->seen->checked[r.kind] : &plan->seen->given_up, 1);
+    return goes_on;
+}
+
 WEFT_DEVICE void run_rounds(const weft_device_team *t, const struct stress_plan *plan) {
-    for (uint32_t i = 0; i < plan->rounds; i++) {
-        struct stress_round r = round_of(t, plan, plan->first + i);
-        fill(&r);
-        int goes_on = r.kind == STRESS_GRID ? weft_barrier_grid(t) : meet(&r, r.key);
-        goes_on = goes_on && !weft_block_sync_any((uint32_t)!run(&r));
-        if (weft_block_rank() == 0)
-            weft_atom_add_sys_u64(goes_on ? &plan->seen->checked[r.kind] : &plan->seen->given_up,
-                                  1);
-        if (!goes_on)
-            return;
-    }
+    WEFT_SHARED(struct bulk_line, lines, STRESS_BULK / 128);
+    WEFT_SHARED(uint64_t, mbarrier, 1);
+    struct bulk_tile tile = {lines, mbarrier, 0};
+    uint32_t i = 0;
+    if (plan->bulk)
+        begin_tile(&tile);
+    while (i < plan->rounds && run_round(t, plan, plan->first + i, &tile))
+        i++;
+    if (plan->bulk)
+        end_tile(&tile);
 }
 
 /* The handle by value, or its copy in GPU memory. */
