@@ -71,7 +71,7 @@ CUDA_FLAGS = -std=c++17 -O3 -Iinclude -Isrc -Werror all-warnings -Wno-deprecated
              $(foreach sm,$(CUDA_SMS),-gencode arch=compute_$(sm),code=sm_$(sm))
 KERNELS := $(if $(NVCC),$(BUILD)/lib/libweft_cuda.so)
 
-# Functions of kernels for other languages than CUDA C, as LLVM's bitcode and as PTX (src/device/bitcode.cc). A
+# Functions of kernels for other languages than CUDA C, as LLVM's bitcode and as PTX (src/device/bitcode*.cc). A
 # reader's LLVM must not be older than the clang here, so an old one serves most. That of LLVM 14 knows no
 # Hopper: it is told what to compile by a macro, and the PTX says afterwards what it is for.
 CLANG := $(if $(filter undefined,$(origin CLANG)),$(shell \
@@ -79,8 +79,8 @@ CLANG := $(if $(filter undefined,$(origin CLANG)),$(shell \
            command -v clang),$(CLANG))
 BITCODE_FLAGS = --target=nvptx64-nvidia-cuda -march=sm_80 -nogpulib -ffreestanding -x c++ -std=c++17 -O2 \
                 -fno-exceptions -fno-rtti -Xclang -fconvergent-functions -Wall -Wextra -Werror -Iinclude
-BITCODE := $(if $(and $(CLANG),$(if $(NO_GPU),,yes)),$(foreach sm,80 90,$(addprefix \
-             $(BUILD)/lib/libweft_device_sm$(sm).,bc ptx)))
+BITCODE := $(if $(and $(CLANG),$(if $(NO_GPU),,yes)),$(foreach sm,80 90,$(addprefix $(BUILD)/lib/libweft_, \
+             device_sm$(sm).bc device_sm$(sm).ptx nvshmem_sm$(sm).bc)))
 
 all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) $(PACKAGES) examples $(or $(KERNELS),without-gpu) $(or $(BITCODE),without-bitcode) ## build the library, its tools and the examples
 
@@ -121,9 +121,14 @@ $(BUILD)/lib/libweft_cuda.so: src/transport/gpu_image.S $(CUDA_SRC:src/%.cu=$(CU
 	    -DFATBINS='$(patsubst %,"%"$(comma),$(filter %.fatbin,$^))' -o $@ $<
 
 $(BUILD)/lib/libweft_device_sm%.bc: src/device/bitcode.cc
+	$(bitcode)
+$(BUILD)/lib/libweft_nvshmem_sm%.bc: src/device/bitcode_nvshmem.cc
+	$(bitcode)
+define bitcode =
 	@mkdir -p $(@D) $(BUILD)/obj
 	$(call quiet,CLANG,$@)$(CLANG) $(BITCODE_FLAGS) -DWEFT_DEVICE_ARCH=$*0 -MMD -MP -MF $(BUILD)/obj/$(@F).d \
 	    -emit-llvm -c $< -o $@
+endef
 $(BUILD)/lib/libweft_device_sm%.ptx: $(BUILD)/lib/libweft_device_sm%.bc
 	@$(CLANG) --target=nvptx64-nvidia-cuda -march=sm_80 -O2 -S -x ir $< -o - | \
 	    sed -e 's/^\.version .*/.version 8.0/' -e 's/^\.target .*/.target sm_$*/' > $@

@@ -76,7 +76,7 @@ put_all() {
     put_link "libweft.so.$VERSION" "$lib/libweft.so.${VERSION%%.*}"
     put_link "libweft.so.${VERSION%%.*}" "$lib/libweft.so"
     [ ! -e "$BUILD/lib/libweft_cuda.so" ] || put 755 "$lib" "$BUILD/lib/libweft_cuda.so"
-    for file in "$BUILD"/lib/libweft_device_*; do
+    for file in "$BUILD"/lib/libweft_*_sm*; do
         [ ! -e "$file" ] || put 644 "$lib" "$file"
     done
     put 644 "$lib" "$BUILD/lib/libweft.a"

@@ -19,7 +19,7 @@ def get_include() -> str:
     return _find("include")
 
 
-def _find_library(name: str) -> str:
+def find_library(name: str) -> str:
     try:
         return _find(name)
     except FileNotFoundError:
@@ -28,7 +28,7 @@ def _find_library(name: str) -> str:
 
 def get_library() -> str:
     """The library that the extension has loaded, libweft.so.0."""
-    return _find_library("libweft.so.0")
+    return find_library("libweft.so.0")
 
 
 def get_device_library(sm: int = 80, form: str = "bc") -> str:
@@ -38,6 +38,6 @@ def get_device_library(sm: int = 80, form: str = "bc") -> str:
     if sm not in (80, 90) or form not in ("bc", "ptx"):
         raise ValueError(f"get_device_library: there are 80 and 90, bc and ptx, not {sm!r}, {form!r}")
     try:
-        return _find_library(f"libweft_device_sm{sm}.{form}")
+        return find_library(f"libweft_device_sm{sm}.{form}")
     except FileNotFoundError as lacks:
         raise FileNotFoundError(f"{lacks} It is left out where it is built without clang") from None

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Triton kernels that call NVSHMEM's functions through PyTorch's helpers, as Helion's remote copies do, over Weft:
+
+    import weft.triton.nvshmem
+    weft.triton.nvshmem.install()          # before the first symmetric tensor
+
+PyTorch links such a kernel with the library that its NvshmemLibFinder names, and has its module set up once it is
+loaded. Both are Weft's from then on: libweft_nvshmem, and a copy of two addresses into the module, those of the
+world's handle and of a table of the symmetric tensors that have been through a rendezvous. Triton is not patched.
+"""
+import ctypes
+import os
+import threading
+
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory._nvshmem_triton as helpers
+from torch._C import _distributed_c10d
+from torch._C._distributed_c10d import _SymmetricMemory
+
+import weft
+from weft._place import find_library
+from weft.triton._library import HOPPER
+
+REGIONS_MAX = 1024
+CHANNELS = 1024     # programs of a grid that may meet
+_NOT_FOUND = 500    # CUDA's: the module has no such symbol
+_lock = threading.RLock()
+_job = None
+
+
+class _Job:
+    """What kernels know of the job, on the GPU that is current when it is made. Collective over all PEs."""
+
+    def __init__(self):
+        self.team = weft.device_team(channels=CHANNELS, slot_bytes=0)
+        self.regions = {}
+        self.table = torch.zeros(1 + 3 * REGIONS_MAX, dtype=torch.int64, device="cuda")
+
+    def add(self, handle, pes):
+        """The memory behind a handle of PyTorch's, data and signal pad; in place of what has lain there before."""
+        begin, end = handle.buffer_ptrs[handle.rank], handle.signal_pad_ptrs[handle.rank] + handle.signal_pad_size
+        places = dict(zip(pes, handle.buffer_ptrs))
+        known = self.regions.get(begin)
+        if known and known[0] == end and places.items() <= known[1].items():
+            return
+        if known and known[0] == end:
+            places = known[1] | places  # the tensor of another group, too
+        self.regions = {b: region for b, region in self.regions.items() if region[0] <= begin or b >= end}
+        if len(self.regions) == REGIONS_MAX:
+            raise RuntimeError(f"weft.triton.nvshmem: more than {REGIONS_MAX} symmetric tensors are in use")
+        row = torch.tensor([places.get(pe, 0) for pe in range(self.team.n)], dtype=torch.int64, device=self.table.device)
+        self.regions[begin] = (end, places, row)
+        self._write()
+
+    def _write(self):
+        """No kernel looks meanwhile."""
+        rows = [word for begin, (end, _, row) in self.regions.items() for word in (begin, end, row.data_ptr())]
+        torch.cuda.synchronize(self.table.device)
+        self.table[:1 + len(rows)].copy_(torch.tensor([len(self.regions), *rows]))
+        torch.cuda.synchronize(self.table.device)
+
+    def words(self):
+        return (ctypes.c_uint64 * 2)(self.team.address, self.table.data_ptr())
+
+
+def _job_of(members):
+    global _job
+    with _lock:
+        if _job is None:
+            if not weft.initialized():
+                weft.init()
+            if members != weft.n_pes():
+                raise RuntimeError("weft.triton.nvshmem: the first rendezvous has to be one of the group of all ranks, which "
+                                   f"are {weft.n_pes()}, not of {members}")
+            _job = _Job()
+        return _job
+
+
+def _rendezvous_before(theirs):
+    """PyTorch's, and what it has found is symmetric for kernels, too."""
+    def rendezvous(tensor, group_name=None):
+        handle = theirs(tensor, group_name)
+        if handle is not None and tensor.device.type == "cuda":
+            group = dist.group.WORLD if group_name is None else dist.distributed_c10d._resolve_process_group(group_name)
+            pes = dist.get_process_group_ranks(group)
+            with torch.cuda.device(tensor.device):
+                _job_of(len(pes)).add(handle, pes)
+        return handle
+    rendezvous.is_of_weft = True
+    return rendezvous
+
+
+def _checked(name, status):
+    if status:
+        raise RuntimeError(f"weft.triton.nvshmem: {name}: CUDA's error {status}")
+
+
+def _set_up_module(module):
+    """Instead of NVSHMEM's set-up: the job's two addresses into this module, if its kernels ask for them."""
+    driver, at, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), ctypes.c_size_t()
+    status = driver.cuModuleGetGlobal_v2(ctypes.byref(at), ctypes.byref(size), ctypes.c_void_p(module), b"weft_nvshmem_job")
+    if status == _NOT_FOUND:
+        return
+    _checked("cuModuleGetGlobal", status)
+    if _job is None:
+        raise RuntimeError("weft.triton.nvshmem: a kernel that calls NVSHMEM's functions comes before the first rendezvous "
+                           "of a symmetric tensor")
+    words = _job.words()
+    _checked("cuMemcpyHtoD", driver.cuMemcpyHtoD_v2(at, words, ctypes.c_size_t(ctypes.sizeof(words))))
+
+
+def library(arch):
+    """The bitcode for compute capability arch."""
+    return find_library(f"libweft_nvshmem_sm{HOPPER if arch >= HOPPER else 80}.bc")
+
+
+def install():
+    """Makes Weft what PyTorch's NVSHMEM helpers for Triton run on, and PyTorch's backend for symmetric memory, also by
+    the name NVSHMEM. May be called again; all ranks call it, but it waits for none of them.
+    """
+    os.environ.setdefault("WEFT_TORCH_ALIAS", "NVSHMEM")
+    import weft.torch
+    weft.torch.install()
+    with _lock:
+        if torch.cuda.is_available():
+            major, minor = torch.cuda.get_device_capability()
+            helpers.NvshmemLibFinder.found_device_lib_path = library(10 * major + minor)
+        _distributed_c10d._nvshmemx_cumodule_init = _set_up_module
+        if not hasattr(_SymmetricMemory.rendezvous, "is_of_weft"):
+            _SymmetricMemory.rendezvous = staticmethod(_rendezvous_before(_SymmetricMemory.rendezvous))

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions of NVSHMEM that kernels of Triton call through PyTorch's helpers, and what Helion
+ * lowers remote copies to: libweft_nvshmem_sm80.bc and _sm90.bc. Triton has every thread of a
+ * program call them, and none has an argument that says which job it is about. So each acts once
+ * for the block, and what there is of a job lies in weft_nvshmem_job, which is written when a
+ * module has been loaded (python/weft/triton/nvshmem.py). _nbi is the blocking form.
+ *
+ * An address is symmetric in the device heap, or in a region: a tensor of PyTorch's that has been
+ * through a rendezvous, whose copies lie apart from each other by no rule. */
+#include <stddef.h>
+#include <stdint.h>
+
+namespace header {
+#include "weft/device.cuh"
+}
+
+typedef uint64_t address;
+
+/* [begin, end) is this PE's, places[pe] is where PE `pe` has begin, or 0. */
+struct region {
+    address begin, end;
+    const address *places;
+};
+struct regions {
+    uint64_t count;
+    struct region region[];
+};
+
+/* In constant memory: the addresses of the world's handle and of the regions. */
+extern "C" {
+__attribute__((address_space(4))) address weft_nvshmem_job[2];
+}
+
+#define EXPORTED extern "C" __attribute__((convergent))
+
+/* NVSHMEM's numbers. */
+enum { SIGNAL_ADD = 10 };
+enum { MISUSE = 22 };
+
+static const header::weft_device_team *world(void) {
+    return (const header::weft_device_team *)weft_nvshmem_job[0];
+}
+
+/* Where PE `pe` has what this PE has at p. What is not symmetric ends the job. */
+static address place_of(address p, int32_t pe) {
+    const header::weft_device_team *t = world();
+    if (p - t->heap < t->heap_bytes)
+        return (address)header::weft_at(t, (const void *)p, pe);
+    const struct regions *regions = (const struct regions *)weft_nvshmem_job[1];
+    for (uint64_t i = 0; i < regions->count; i++) {
+        const struct region *region = &regions->region[i];
+        if (p >= region->begin && p < region->end && region->places[pe])
+            return region->places[pe] + (p - region->begin);
+    }
+    header::weft_abort(t, MISUSE);
+    return p;
+}
+
+/* Channels pair blocks: the k-th of this PE's grid with the k-th of the others'. */
+static uint32_t channel(void) {
+    return header::weft_block_index() % world()->channels;
+}
+
+/* --- Who is there, order and meetings ------------------------------------------------------------
+ */
+
+EXPORTED int32_t nvshmem_my_pe(void) {
+    return world()->me;
+}
+
+EXPORTED int32_t nvshmem_n_pes(void) {
+    return world()->n;
+}
+
+EXPORTED int32_t nvshmem_fence(void) {
+    header::weft_fence_b();
+    return 0;
+}
+
+EXPORTED int32_t nvshmem_quiet(void) {
+    header::weft_fence_b();
+    return 0;
+}
+
+EXPORTED int32_t nvshmem_barrier_all(void) {
+    return !header::weft_barrier_b(world(), channel());
+}
+
+EXPORTED int32_t nvshmem_sync_all(void) {
+    return !header::weft_barrier_b(world(), channel());
+}
+
+/* --- Copies --------------------------------------------------------------------------------------
+ */
+
+/* What the block's threads have stored is sent, and any of them may signal behind it. */
+static int32_t copy(address to, address from, int64_t bytes) {
+    header::weft_block_sync();
+    header::weft_copy_b((void *)to, (const void *)from, (size_t)bytes);
+    header::weft_block_sync();
+    return 0;
+}
+
+/* --- Signals -------------------------------------------------------------------------------------
+ */
+
+/* By one thread, behind what all of the block have stored before the last meeting. */
+static int32_t give_signal(address sig, uint64_t value, int32_t op, int32_t pe) {
+    uint64_t *there = (uint64_t *)place_of(sig, pe);
+    if (header::weft_block_rank() == 0) {
+        if (op == SIGNAL_ADD)
+            header::weft_red_add_sys_u64(there, value);
+        else
+            header::weft_st_release_sys_u64(there, value);
+    }
+    return 0;
+}
+
+EXPORTED int32_t nvshmemx_signal_op(address sig, uint64_t value, int32_t op, int32_t pe) {
+    header::weft_block_sync();
+    return give_signal(sig, value, op, pe);
+}
+
+#define COPIES(form)                                                                            \
+    EXPORTED int32_t nvshmemx_putmem##form##_block(address dest, address source, int64_t bytes, \
+                                                   int32_t pe) {                                \
+        return copy(place_of(dest, pe), source, bytes);                                         \
+    }                                                                                           \
+    EXPORTED int32_t nvshmemx_getmem##form##_block(address dest, address source, int64_t bytes, \
+                                                   int32_t pe) {                                \
+        return copy(dest, place_of(source, pe), bytes);                                         \
+    }                                                                                           \
+    EXPORTED int32_t nvshmemx_putmem_signal##form##_block(                                      \
+        address dest, address source, int64_t bytes, address sig, uint64_t value, int32_t op,   \
+        int32_t pe) {                                                                           \
+        copy(place_of(dest, pe), source, bytes);                                                \
+        return give_signal(sig, value, op, pe);                                                 \
+    }
+COPIES()
+COPIES(_nbi)
+
+/* NVSHMEM's comparison as Weft's, which has GE before LT and LE. */
+static int cmp_of(int32_t cmp) {
+    return cmp == 5   ? header::WEFT_CMP_GE
+           : cmp == 3 ? header::WEFT_CMP_LE
+           : cmp == 4 ? header::WEFT_CMP_LT
+                      : header::WEFT_CMP_EQ + cmp;
+}
+
+EXPORTED int32_t nvshmem_signal_wait_until(address sig, int32_t cmp, uint64_t value) {
+    return !header::weft_wait_until_b(world(), (const uint64_t *)sig, cmp_of(cmp), value);
+}
+
+/* 0, or 1 when the job is over. */
+static uint32_t wait_for_int(const uint32_t *word, int cmp, int32_t value) {
+    struct header::weft_spin spin = {0, 0, 0, 0};
+    struct header::weft_gpu_abort abort = header::weft_abort_of(world());
+    while (!header::weft_compares_i64(cmp, (int32_t)header::weft_ld_acquire_sys_u32(word), value))
+        if (!header::weft_spin(&spin, abort))
+            return 1;
+    return 0;
+}
+
+EXPORTED int32_t nvshmem_int_wait_until(address word, int32_t cmp, int32_t value) {
+    uint32_t over = 0;
+    if (header::weft_block_rank() == 0)
+        over = wait_for_int((const uint32_t *)word, cmp_of(cmp), value);
+    return (int32_t)header::weft_block_sync_any(over);
+}
