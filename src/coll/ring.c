@@ -30,7 +30,7 @@ struct weft_ring_shape weft_ring_shape_of(const struct weft_gpu_channels *channe
                                           const struct weft_gpu_collective *task, unsigned *blocks,
                                           unsigned *threads) {
     enum {
-        BLOCKS = 32,
+        BLOCKS = 64,
         DEPTH = 4,
         TILES = 8,
         BYTES_OF_BLOCK = 16 << 10,
