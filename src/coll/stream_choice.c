@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/env.h"
 #include "base/size.h"
+#include "transport/gpu_channel.h"
 #include "transport/gpu_copy.h"
 
 #define KIB (size_t)1024
@@ -30,8 +31,9 @@ static const struct {
  * 6.0. On two an all-gather of 256 KiB took 4.6 by packets and 5.2 by pushes, of 512 KiB 6.6 and
  * 6.0; of 32 MiB 103 by pushes and 113 by engines, of 64 MiB 203 and 200. An all-reduce of 128 KiB
  * took 3.5 by packets and 3.8 by marked words, of 256 KiB 4.7 and 4.3; of 512 KiB 5.6 by these and
- * 8.1 by loads, of 1 MiB 7.1 and 9.7, of 4 MiB 16.5 and 19.4. Rings have not been faster than loads
- * there: 267 us and 206 for 64 MiB; so they go where the setting says so. */
+ * 8.1 by loads, of 1 MiB 7.1 and 9.7, of 8 MiB 29.0 and 31.9; a reduce-scatter of 4 MiB to
+ * each 17.2 and 19.7. Rings have not been faster than loads there: 221 us and 206 for 64 MiB; so
+ * they go where the setting says so. */
 static const struct {
     const char *name;
     size_t bytes_max[WEFT_WAY_MEET];
@@ -40,8 +42,8 @@ static const struct {
     [WEFT_STREAM_ALL_GATHER] = {"all-gather", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
     [WEFT_STREAM_ALL_TO_ALL] = {"all-to-all", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
     [WEFT_STREAM_BROADCAST] = {"broadcast", {128 * KIB, 0, 0, 16 * MIB, 0, 0}},
-    [WEFT_STREAM_REDUCE_SCATTER] = {"reduce-scatter", {64 * KIB, 512 * KIB, 0, 0, ALL, ALL}},
-    [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 4 * MIB, 0, ALL, ALL}},
+    [WEFT_STREAM_REDUCE_SCATTER] = {"reduce-scatter", {64 * KIB, 2 * MIB, 0, 0, ALL, ALL}},
+    [WEFT_STREAM_ALL_REDUCE] = {"all-reduce", {64 * KIB, 200 * KIB, 8 * MIB, 0, ALL, ALL}},
 };
 
 /* --- Settings --------------------------------------------------------------------------------- */
@@ -71,12 +73,18 @@ static enum weft_engine engine_for(enum weft_stream_operation operation) {
 
 /* --- The choice ------------------------------------------------------------------------------- */
 
+/* What marked words have room for, of a block and of one in chunks. */
+static size_t room_of(enum weft_stream_way way, int n) {
+    size_t block = (size_t)WEFT_GPU_CHANNELS * weft_gpu_slot_units(WEFT_FORM_MARKED, n) * 16;
+    return way == WEFT_WAY_MARKED ? block : way == WEFT_WAY_MARKED_TWICE ? block * (size_t)n : ALL;
+}
+
 size_t weft_stream_bytes_max(enum weft_stream_operation operation, enum weft_stream_way way,
                              int n) {
-    size_t most = table[operation].bytes_max[way], members = (size_t)n;
-    if (most == ALL || !ways[way].grows)
-        return most;
-    return most * 4 / members;
+    size_t most = table[operation].bytes_max[way], room = room_of(way, n);
+    if (most != ALL && ways[way].grows)
+        most = most * 4 / (size_t)n;
+    return most < room ? most : room;
 }
 
 /* The ways of the name that is set, the last of them for all that is too large for the others. */

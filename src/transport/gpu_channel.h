@@ -102,12 +102,12 @@ WEFT_ADDR uint32_t weft_gpu_channel_slots(enum weft_gpu_form form, int n) {
 }
 
 /* Units of a slot, whole lines of 128 bytes. Slots of larger teams are smaller: the inboxes of all
- * forms together take 31 MiB of a team of four, and little more of any other. */
+ * forms together take 34 MiB of a team of four, and little more of any other. */
 WEFT_ADDR uint32_t weft_gpu_slot_units(enum weft_gpu_form form, int n) {
     enum { KIB = 64 };
     uint32_t of_four = form == WEFT_FORM_LL         ? 8 * KIB
                        : form == WEFT_FORM_DIRECTED ? 4 * KIB
-                       : form == WEFT_FORM_MARKED   ? 16 * KIB
+                       : form == WEFT_FORM_MARKED   ? 22 * KIB
                                                     : 32 * KIB;
     uint32_t all = weft_gpu_channel_slots(form, 4) * of_four;
     uint32_t units = all / weft_gpu_channel_slots(form, n) / 8 * 8;
