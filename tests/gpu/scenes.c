@@ -304,6 +304,17 @@ static void host_quiet(void) {
     shmem_barrier_all();
 }
 
+static void host_handle(void) {
+    weft_device_team other;
+    go_in();
+    shmemx_device_team(SHMEM_TEAM_WORLD, 2, 0, &other);
+}
+
+static void host_handle_end(void) {
+    go_in();
+    shmemx_device_team_free(&handle);
+}
+
 static void sleep_long(void *unused) {
     (void)unused;
     sleep(BUSY_S);
@@ -369,6 +380,8 @@ static const struct scene {
     {"host_collective", host_collective, false},
     {"host_put", host_put, false},
     {"host_quiet", host_quiet, false},
+    {"host_handle", host_handle, false},
+    {"host_handle_end", host_handle_end, false},
     {"busy", busy, false},
     {"bounded_wait", bounded_wait, false},
 };
