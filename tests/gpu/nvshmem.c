@@ -102,7 +102,6 @@ static void words_and_copies(void) {
 }
 
 static void ring(void) {
-    tap_case("a message goes round a ring, with a signal of each kind");
     size_t nwords = 300;
     uint32_t rounds = 13, *box = zeros(nwords * 4), *out = zeros(nwords * 4);
     uint64_t *sig = zeros(sizeof *sig);
@@ -190,19 +189,38 @@ static void on_host(void) {
     nvshmem_free(source);
 }
 
-/* As if the module had just been loaded: where the driver is pretended all have one state. */
-static void empty(weft_cu_module module) {
-    static const struct weft_nvshmem_state none;
+/* What kernels of a module know is written past nvshmemx_cumodule_init. */
+static void set_state(weft_cu_module module, const struct weft_nvshmem_state *state) {
     int (*find)(weft_cu_address *, size_t *, weft_cu_module, const char *);
     int (*copy)(weft_cu_address, const void *, size_t);
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
-    weft_cu_address state = 0;
+    weft_cu_address there = 0;
     size_t bytes = 0;
     *(void **)&find = dlsym(driver, "cuModuleGetGlobal_v2");
     *(void **)&copy = dlsym(driver, "cuMemcpyHtoD_v2");
-    int error = find(&state, &bytes, module, "weft_nvshmem_state");
-    EXPECT(error == 0 && bytes == sizeof none, "error %d, %zu bytes", error, bytes);
-    EXPECT(copy(state, &none, sizeof none) == 0, "the state is not to be written");
+    gpu_enter();
+    int error = find(&there, &bytes, module, "weft_nvshmem_state");
+    EXPECT(error == 0 && bytes == sizeof *state, "error %d, %zu bytes", error, bytes);
+    EXPECT(copy(there, state, sizeof *state) == 0, "the state is not to be written");
+    gpu_leave();
+}
+
+/* The abort word is one of the test's own. */
+static void over(void) {
+    tap_case("waits return when the job is over");
+    struct weft_nvshmem_state state = weft_nvshmem_job.state;
+    int *words = zeros(2 * sizeof *words);
+    uint64_t *sig = zeros(sizeof *sig);
+    uint32_t *told = zeros(16 * sizeof *told);
+    gpu_write(told, &(uint32_t){1}, sizeof *told);
+    state.world.abort = told;
+    state.world.gave_up = told + 8;
+    set_state(image_module, &state);
+    run("names_over", (void *[]){&words, &sig, &wrong});
+    set_state(image_module, &weft_nvshmem_job.state);
+    nvshmem_free(told);
+    nvshmem_free(sig);
+    nvshmem_free(words);
 }
 
 static void late(void) {
@@ -210,11 +228,31 @@ static void late(void) {
     nvshmemx_cumodule_finalize(image_module);
     gpu_enter();
     GPU(cuModuleLoadData(&image_module, image_bytes()));
-    empty(image_module);
+    gpu_leave();
+    set_state(image_module, &(struct weft_nvshmem_state){0}); /* pretended modules have one state */
+    gpu_enter();
     EXPECT(nvshmemx_cumodule_init(image_module) == 0, "the module is refused");
     EXPECT(nvshmemx_cumodule_init(NULL) != 0, "no module is one");
     gpu_leave();
     who();
+}
+
+/* As a library does that may be used alone. */
+static void begin_again(void) {
+    tap_case("as many ends as beginnings end the job");
+    nvshmem_init();
+    nvshmem_barrier_all();
+    nvshmem_finalize();
+    EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_IS_INITIALIZED, "%d", nvshmemx_init_status());
+    ring();
+}
+
+static void end(void) {
+    int running = 1;
+    nvshmem_finalize();
+    shmem_query_initialized(&running);
+    EXPECT(!running, "the job goes on");
+    EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED, "%d", nvshmemx_init_status());
 }
 
 int main(void) {
@@ -227,17 +265,19 @@ int main(void) {
     split();
     who();
     words_and_copies();
+    tap_case("a message goes round a ring, with a signal of each kind");
     ring();
     atomics();
     waits();
     meetings();
     collectives();
     on_host();
+    over();
     late();
     nvshmem_team_destroy(mine);
+    begin_again();
     nvshmem_free(wrong);
-    int failed = tap_finish();
     gpu_drain(gpu_stream);
-    nvshmem_finalize();
-    return failed;
+    end();
+    return tap_finish();
 }

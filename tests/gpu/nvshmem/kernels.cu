@@ -310,9 +310,17 @@ extern "C" __global__ void names_collectives(int *box, size_t nelems, int team, 
     nvshmemx_barrier_block(team);
 }
 
-/* --- A wait that nobody ends ------------------------------------------------------------------ */
+/* --- Waits that nobody ends ------------------------------------------------------------------- */
 
-extern "C" __global__ void names_wait_for_ever(uint64_t *sig) {
-    if (weft_block_rank() == 0)
-        nvshmem_signal_wait_until(sig, NVSHMEM_CMP_EQ, 1);
+extern "C" __global__ void names_over(int *words, uint64_t *sig, uint32_t *wrong) {
+    int values[2] = {1, 2};
+    size_t indices[2];
+    if (weft_block_rank() != 0)
+        return;
+    nvshmem_signal_wait_until(sig, NVSHMEM_CMP_NE, 0);
+    nvshmem_int_wait_until(words, NVSHMEM_CMP_GT, 0);
+    nvshmem_int_wait_until_all(words, 2, NULL, NVSHMEM_CMP_LT, 0);
+    nvshmem_int_wait_until_all_vector(words, 2, NULL, NVSHMEM_CMP_EQ, values);
+    expect(nvshmem_int_wait_until_any(words, 2, NULL, NVSHMEM_CMP_EQ, 1) == SIZE_MAX, wrong);
+    expect(nvshmem_int_wait_until_some(words, 2, indices, NULL, NVSHMEM_CMP_EQ, 1) == 0, wrong);
 }

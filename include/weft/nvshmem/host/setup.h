@@ -137,17 +137,18 @@ WEFT_NVSHMEM_NAME int nvshmemx_init_status(void) {
                                          : NVSHMEM_STATUS_NOT_INITIALIZED;
 }
 
-/* Collective. The last of as many calls as there were to begin ends the job. */
+/* Collective. The last of as many calls as there were to begin ends the job, and what kernels know
+ * of it. */
 WEFT_NVSHMEM_NAME void nvshmem_finalize(void) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
-    if (--job->inits > 0)
-        return;
-    for (nvshmem_team_t team = WEFT_NVSHMEM_TEAMS; job->opened && team-- > 0;)
-        if (job->team[team].on_gpu) {
-            shmemx_device_team_free(&job->team[team].handle);
-            job->team[team].on_gpu = 0;
-        }
-    job->opened = 0;
+    if (--job->inits == 0 && job->opened) {
+        for (nvshmem_team_t team = WEFT_NVSHMEM_TEAMS; team-- > 0;)
+            if (job->team[team].on_gpu) {
+                shmemx_device_team_free(&job->team[team].handle);
+                job->team[team].on_gpu = 0;
+            }
+        job->opened = 0;
+    }
     shmem_finalize();
 }
 
