@@ -118,7 +118,7 @@ WEFT_DEVICE void push_ends(const struct exchange &push) {
          i += (uint32_t)weft_thread_count()) {
         int member = member_at(push, 1 + (int)(i / ends));
         size_t at = i % ends < push.head ? i % ends : i % ends + push.nunits * 16;
-        weft_copy_one1(block_to(push, member) + at, block_from(push, member) + at);
+        weft_st_weak(block_to(push, member) + at, weft_ld_weak(block_from(push, member) + at));
     }
 }
 

@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Units of 16 bytes, as kernels move them: stored where they are aligned, loaded from any address.
- */
+/* Units of 16 bytes, as kernels move them: stored where they are aligned, loaded from any address
+ * (weft_unit_of_words of weft/device/copy.cuh). */
 #ifndef WEFT_COLL_UNIT_CUH
 #define WEFT_COLL_UNIT_CUH
 
 #include "base/gpu.cuh"
-
-/* By words of 4 bytes, whose ends before and behind the unit are dropped. */
-WEFT_DEVICE weft_bytes16 weft_unit_of_words(const char *from) {
-    uint32_t beside = (uint32_t)(uintptr_t)from % 4, words[5];
-    const weft_bytes4 *at = (const weft_bytes4 *)(from - beside);
-    weft_bytes16 unit;
-    WEFT_UNROLL
-    for (int i = 0; i < 4; i++)
-        words[i] = weft_ld_weak(at + i).value;
-    words[4] = beside ? weft_ld_weak(at + 4).value : 0;
-    WEFT_UNROLL
-    for (int i = 0; i < 4; i++)
-        words[i] = (uint32_t)(((uint64_t)words[i + 1] << 32 | words[i]) >> beside * 8);
-    memcpy(&unit, words, sizeof unit);
-    return unit;
-}
 
 /* The first bytes of a unit, and zeros: nothing is read behind them. */
 WEFT_DEVICE weft_bytes16 weft_unit_begin(const char *from, uint32_t bytes) {

@@ -18,43 +18,72 @@ enum { WEFT_COPY_FLIGHT_MAX = 8 };
 
 /* flight: that many words, `step` apart, are loaded before any is stored; of them those before
  * `end`, unless all are there for sure. words: by a group. `flight` and `all` are constants. */
-#define WEFT_COPY(size)                                                                            \
-    WEFT_DEVICE void weft_copy_flight##size(                                                       \
-        struct weft_bytes##size *to, const struct weft_bytes##size *from,                          \
-        const struct weft_bytes##size *end, uint32_t step, int flight, int all) {                  \
-        struct weft_bytes##size words[WEFT_COPY_FLIGHT_MAX];                                       \
-        const struct weft_bytes##size *next = from;                                                \
-        WEFT_UNROLL                                                                                \
-        for (int k = 0; k < flight; k++, next += step)                                             \
-            if (all || next < end)                                                                 \
-                words[k] = weft_ld_weak_bytes##size(next);                                         \
-        WEFT_UNROLL                                                                                \
-        for (int k = 0; k < flight; k++, from += step, to += step)                                 \
-            if (all || from < end)                                                                 \
-                weft_st_weak_bytes##size(to, words[k]);                                            \
-    }                                                                                              \
-    WEFT_DEVICE void weft_copy_words##size(char *to_bytes, const char *from_bytes, size_t nwords,  \
-                                           struct weft_thread_group group, int flight) {           \
-        struct weft_bytes##size *to = (struct weft_bytes##size *)to_bytes;                         \
-        const struct weft_bytes##size *from = (const struct weft_bytes##size *)from_bytes;         \
-        const struct weft_bytes##size *end = from + nwords;                                        \
-        const size_t many = (size_t)flight * group.count;                                          \
-        size_t i = group.id;                                                                       \
-        for (; i + many - group.count < nwords; i += many)                                         \
-            weft_copy_flight##size(to + i, from + i, end, group.count, flight, 1);                 \
-        if (i < nwords)                                                                            \
-            weft_copy_flight##size(to + i, from + i, end, group.count, flight, 0);                 \
-    }                                                                                              \
-    WEFT_DEVICE void weft_copy_one##size(char *to, const char *from) {                             \
-        weft_st_weak_bytes##size((struct weft_bytes##size *)to,                                    \
-                                 weft_ld_weak_bytes##size((const struct weft_bytes##size *)from)); \
+#define WEFT_COPY(size)                                                                           \
+    WEFT_DEVICE void weft_copy_flight##size(                                                      \
+        struct weft_bytes##size *to, const struct weft_bytes##size *from,                         \
+        const struct weft_bytes##size *end, uint32_t step, int flight, int all) {                 \
+        struct weft_bytes##size words[WEFT_COPY_FLIGHT_MAX];                                      \
+        const struct weft_bytes##size *next = from;                                               \
+        WEFT_UNROLL                                                                               \
+        for (int k = 0; k < flight; k++, next += step)                                            \
+            if (all || next < end)                                                                \
+                words[k] = weft_ld_weak_bytes##size(next);                                        \
+        WEFT_UNROLL                                                                               \
+        for (int k = 0; k < flight; k++, from += step, to += step)                                \
+            if (all || from < end)                                                                \
+                weft_st_weak_bytes##size(to, words[k]);                                           \
+    }                                                                                             \
+    WEFT_DEVICE void weft_copy_words##size(char *to_bytes, const char *from_bytes, size_t nwords, \
+                                           struct weft_thread_group group, int flight) {          \
+        struct weft_bytes##size *to = (struct weft_bytes##size *)to_bytes;                        \
+        const struct weft_bytes##size *from = (const struct weft_bytes##size *)from_bytes;        \
+        const struct weft_bytes##size *end = from + nwords;                                       \
+        const size_t many = (size_t)flight * group.count;                                         \
+        size_t i = group.id;                                                                      \
+        for (; i + many - group.count < nwords; i += many)                                        \
+            weft_copy_flight##size(to + i, from + i, end, group.count, flight, 1);                \
+        if (i < nwords)                                                                           \
+            weft_copy_flight##size(to + i, from + i, end, group.count, flight, 0);                \
     }
-WEFT_COPY(1)
-WEFT_COPY(2)
-WEFT_COPY(4)
 WEFT_COPY(8)
 WEFT_COPY(16)
 #undef WEFT_COPY
+
+/* A unit of 16 bytes from any address, by words of 4 bytes, whose ends before and behind the unit
+ * are dropped. */
+WEFT_DEVICE struct weft_bytes16 weft_unit_of_words(const char *from) {
+    uint32_t beside = (uint32_t)(uintptr_t)from % 4, words[5];
+    const struct weft_bytes4 *at = (const struct weft_bytes4 *)(from - beside);
+    struct weft_bytes16 unit;
+    WEFT_UNROLL
+    for (int i = 0; i < 4; i++)
+        words[i] = weft_ld_weak_bytes4(at + i).value;
+    words[4] = beside ? weft_ld_weak_bytes4(at + 4).value : 0;
+    WEFT_UNROLL
+    for (int i = 0; i < 4; i++)
+        words[i] = (uint32_t)(((uint64_t)words[i + 1] << 32 | words[i]) >> beside * 8);
+    unit.low = (uint64_t)words[1] << 32 | words[0];
+    unit.high = (uint64_t)words[3] << 32 | words[2];
+    return unit;
+}
+
+/* Units from there, to an address that is aligned; `flight` is a constant. */
+WEFT_DEVICE void weft_copy_units(char *to_bytes, const char *from, size_t nunits,
+                                 struct weft_thread_group group, int flight) {
+    struct weft_bytes16 *to = (struct weft_bytes16 *)to_bytes;
+    WEFT_ROLLED
+    for (size_t i = group.id; i < nunits; i += (size_t)flight * group.count) {
+        struct weft_bytes16 units[WEFT_COPY_FLIGHT_MAX];
+        WEFT_UNROLL
+        for (int k = 0; k < flight; k++)
+            if (i + (size_t)k * group.count < nunits)
+                units[k] = weft_unit_of_words(from + (i + (size_t)k * group.count) * 16);
+        WEFT_UNROLL
+        for (int k = 0; k < flight; k++)
+            if (i + (size_t)k * group.count < nunits)
+                weft_st_weak_bytes16(to + i + (size_t)k * group.count, units[k]);
+    }
+}
 
 /* --- Bytes ---------------------------------------------------------------------------------------
  */
@@ -66,15 +95,26 @@ WEFT_DEVICE uint32_t weft_copy_alignment(uintptr_t number, uint32_t most) {
     return low & (0 - low);
 }
 
-WEFT_DEVICE void weft_copy_piece(char *to, const char *from, uint32_t bytes) {
-    if (bytes == 8)
-        weft_copy_one8(to, from);
-    else if (bytes == 4)
-        weft_copy_one4(to, from);
-    else if (bytes == 2)
-        weft_copy_one2(to, from);
+/* A piece of 8, 4, 2 or 1 bytes, aligned. */
+WEFT_DEVICE uint64_t weft_copy_load(const char *from, uint32_t piece) {
+    return piece == 8   ? weft_ld_weak_bytes8((const struct weft_bytes8 *)from).value
+           : piece == 4 ? weft_ld_weak_bytes4((const struct weft_bytes4 *)from).value
+           : piece == 2 ? weft_ld_weak_bytes2((const struct weft_bytes2 *)from).value
+                        : weft_ld_weak_bytes1((const struct weft_bytes1 *)from).value;
+}
+WEFT_DEVICE void weft_copy_store(char *to, uint32_t piece, uint64_t value) {
+    struct weft_bytes8 of8 = {value};
+    struct weft_bytes4 of4 = {(uint32_t)value};
+    struct weft_bytes2 of2 = {(uint16_t)value};
+    struct weft_bytes1 of1 = {(uint8_t)value};
+    if (piece == 8)
+        weft_st_weak_bytes8((struct weft_bytes8 *)to, of8);
+    else if (piece == 4)
+        weft_st_weak_bytes4((struct weft_bytes4 *)to, of4);
+    else if (piece == 2)
+        weft_st_weak_bytes2((struct weft_bytes2 *)to, of2);
     else
-        weft_copy_one1(to, from);
+        weft_st_weak_bytes1((struct weft_bytes1 *)to, of1);
 }
 
 /* Less than a word at either end, in pieces as large as alignment and length allow: the group's
@@ -88,13 +128,46 @@ WEFT_DEVICE void weft_copy_pieces(char *to, const char *from, uint32_t bytes,
         while (piece > bytes)
             piece >>= 1;
         if (turn == group.id)
-            weft_copy_piece(to, from, piece);
+            weft_copy_store(to, piece, weft_copy_load(from, piece));
         turn = turn + 1 < group.count ? turn + 1 : 0;
     }
 }
 
-/* By a group, by the largest words that both sides are aligned to: `flight` words of 16 bytes at a
- * time, a constant of WEFT_COPY_FLIGHT_MAX at most, or half as many smaller ones. */
+/* Two runs of so many bytes in pieces of one size, the second one from `behind` on. */
+WEFT_DEVICE void weft_copy_ends(char *to, const char *from, uint32_t piece, uint32_t first,
+                                uint32_t second, size_t behind, struct weft_thread_group group) {
+    enum { FLIGHT = 4 };
+    const uint32_t step = group.count * piece;
+    WEFT_ROLLED
+    for (uint32_t begin = group.id * piece; begin < first + second; begin += FLIGHT * step) {
+        uint64_t values[FLIGHT];
+        WEFT_UNROLL
+        for (uint32_t k = 0, at = begin; k < FLIGHT; k++, at += step)
+            if (at < first + second)
+                values[k] = weft_copy_load(from + at + (at < first ? 0 : behind - first), piece);
+        WEFT_UNROLL
+        for (uint32_t k = 0, at = begin; k < FLIGHT; k++, at += step)
+            if (at < first + second)
+                weft_copy_store(to + at + (at < first ? 0 : behind - first), piece, values[k]);
+    }
+}
+
+/* Both sides are aligned to pieces of 4, 2 or 1 bytes, of which there are `bytes`, and not alike to
+ * more. Nothing is read behind the last one. */
+WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, uint32_t piece,
+                                  struct weft_thread_group group, int flight) {
+    uint32_t head = (0 - (uint32_t)(uintptr_t)to) & 15, slack = piece < 4 ? 3 : 0;
+    if (head > bytes)
+        head = (uint32_t)bytes;
+    size_t rest = bytes - head, nunits = rest < slack ? 0 : (rest - slack) / 16;
+    uint32_t tail = (uint32_t)(rest - nunits * 16);
+    weft_copy_ends(to, from, piece, head, tail, bytes - tail, group);
+    weft_copy_units(to + head, from + head, nunits, group, flight);
+}
+
+/* By a group, by the largest words that both sides are aligned to, `flight` words of 16 bytes at a
+ * time, a constant of WEFT_COPY_FLIGHT_MAX at most. Where both are not aligned alike to 8 bytes,
+ * stores have 16 bytes all the same. */
 WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
                               struct weft_thread_group group, int flight) {
     char *to = (char *)dest;
@@ -113,12 +186,8 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
         weft_copy_words16(to, from, whole / 16, group, flight);
     else if (word == 8)
         weft_copy_words8(to, from, whole / 8, group, flight / 2);
-    else if (word == 4)
-        weft_copy_words4(to, from, whole / 4, group, flight / 2);
-    else if (word == 2)
-        weft_copy_words2(to, from, whole / 2, group, flight / 2);
     else
-        weft_copy_words1(to, from, whole, group, flight / 2);
+        weft_copy_unlike(to, from, whole - tail, word, group, flight >= 8 ? 2 : 1);
 }
 
 /* --- The interface -------------------------------------------------------------------------------
