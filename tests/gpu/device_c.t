@@ -19,7 +19,8 @@ WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 INSTRUCTIONS = ("ld.relaxed.sys.global.u32", "ld.acquire.sys.global.u64", "st.release.sys.global.u64",
                 "st.relaxed.sys.global.v4.u32", "ld.relaxed.sys.global.v4.u32", "red.release.sys.global.add.u64",
                 "atom.acq_rel.sys.global.cas.b32", "fence.acq_rel.sys", "mov.u32 %r1, %tid.x", "bar.sync 0",
-                "barrier.red.or.pred")
+                "barrier.red.or.pred", "bar.warp.sync", "vote.sync.any.pred", "shfl.sync.idx.b32",
+                "red.release.sys.global.xor.b32", "atom.acq_rel.sys.global.exch.b64", "st.v2.u64", "ld.v2.u64")
 CALLER = """
 #include <weft/device.cuh>
 void call(uint32_t *word, uint64_t *wide, struct weft_quad *quad) {
@@ -29,6 +30,14 @@ void call(uint32_t *word, uint64_t *wide, struct weft_quad *quad) {
     weft_red_add_sys_u64(wide, weft_atom_cas_sys_u32(word, 1, 2));
     weft_fence_sys();
     *word = weft_block_sync_any(*word);
+}
+int use(const weft_device_team *t, char *dest, const char *source, uint32_t *word, uint64_t *sig) {
+    uint64_t epoch = weft_ll_epoch_begin(t, 1), data = weft_atomic_swap64(t, sig, 5, 1);
+    weft_put_signal_w(t, dest, source, 1000, sig, 1, WEFT_SIGNAL_ADD, 1);
+    weft_atomic_xor32(t, word, weft_warp_broadcast_u32(3, 1), 0);
+    weft_ll_bcast(t, 1, 0, data, epoch);
+    weft_ll_epoch_end(t, 1, epoch);
+    return weft_wait_ge_w(t, sig, 2) && weft_barrier_b(t, 0) && weft_barrier_grid(t);
 }
 """
 
@@ -62,6 +71,18 @@ def check_instructions(problems):
     problems.extend(f"there is no {wanted}" for wanted in INSTRUCTIONS if wanted not in text)
 
 
+def check_cuda(problems):
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    if not nvcc:
+        raise tap.Skip("there is no nvcc here")
+    kernel = CALLER.replace("void call(", "__global__ void call(").replace("int use(", "__device__ int use(")
+    for flags in ["-arch=sm_80", "-rdc=true"], ["-arch=sm_90a"], ["-arch=sm_90a", "-DWEFT_CHECK"]:
+        made = subprocess.run([nvcc, "-std=c++17", "-Werror", "all-warnings", "-Wno-deprecated-gpu-targets", *flags,
+                               f"-I{ROOT / 'include'}", "-x", "cu", "-ptx", "-o", "/dev/null", "-"],
+                              input=kernel, capture_output=True, text=True)
+        problems.extend(made.stderr.splitlines())
+
+
 def check_host(problems):
     for compiler, language, standard in ("cc", "c", "c11"), ("c++", "c++", "c++17"):
         made = subprocess.run([compiler, *WARNINGS, f"-std={standard}", f"-I{ROOT / 'include'}", "-x", language,
@@ -79,6 +100,7 @@ def check_includes(problems):
 tap.run([
     ("each part compiles as C without a warning", check_compiles),
     ("a function is an instruction", check_instructions),
+    ("nvcc takes it without a warning, as C++", check_cuda),
     ("hosts have the handle, in C and in C++", check_host),
     ("the parts include nothing but each other and weft/addr.h", check_includes),
 ])

@@ -153,13 +153,16 @@ WEFT_DEVICE void weft_copy_ends(char *to, const char *from, uint32_t piece, uint
 }
 
 /* Both sides are aligned to pieces of 4, 2 or 1 bytes, of which there are `bytes`, and not alike to
- * more. Nothing is read behind the last one. */
-WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, uint32_t piece,
-                                  struct weft_thread_group group, int flight) {
+ * more. Nothing is read behind the last one. `most` units: none of a copy that is known to be small
+ * is compiled. */
+WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, size_t most,
+                                  uint32_t piece, struct weft_thread_group group, int flight) {
     uint32_t head = (0 - (uint32_t)(uintptr_t)to) & 15, slack = piece < 4 ? 3 : 0;
     if (head > bytes)
         head = (uint32_t)bytes;
     size_t rest = bytes - head, nunits = rest < slack ? 0 : (rest - slack) / 16;
+    if (nunits > most)
+        nunits = most;
     uint32_t tail = (uint32_t)(rest - nunits * 16);
     weft_copy_ends(to, from, piece, head, tail, bytes - tail, group);
     weft_copy_units(to + head, from + head, nunits, group, flight);
@@ -187,7 +190,7 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
     else if (word == 8)
         weft_copy_words8(to, from, whole / 8, group, flight / 2);
     else
-        weft_copy_unlike(to, from, whole - tail, word, group, flight >= 8 ? 2 : 1);
+        weft_copy_unlike(to, from, whole - tail, bytes / 16, word, group, flight >= 8 ? 2 : 1);
 }
 
 /* --- The interface -------------------------------------------------------------------------------
