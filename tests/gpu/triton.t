@@ -39,9 +39,11 @@ def python_with(*modules):
     return python
 
 
-def example(name, *modules):
+def program(path, *modules):
+    """It ends well and says so. What Helion needs of an older PyTorch, helion_run.py supplies."""
     def check(problems):
-        job = start(python_with(*modules), ROOT / "examples/python" / name)
+        before = [ROOT / "tests/python/helion_run.py"] if "helion" in path else []
+        job = start(python_with(*modules), *before, ROOT / path)
         try:
             out, err = job.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
@@ -51,6 +53,13 @@ def example(name, *modules):
         if job.returncode or not out:
             problems += [f"status {job.returncode}", *(out + err).splitlines()[-30:]]
     return check
+
+
+def check_helion(problems):
+    python = python_with("torch", "triton")
+    if subprocess.run([python, "-c", "import importlib.metadata as m; m.version('helion')"], capture_output=True).returncode:
+        raise tap.Skip("Helion is not installed")
+    program("tests/python/helion_ring_all_gather.py", "torch", "triton")(problems)
 
 
 def check_death(problems):
@@ -66,10 +75,12 @@ def check_death(problems):
 
 
 tap.run([
-    ("a ring with signals in Triton", example("triton/ring.py", "torch", "triton")),
-    ("an all-reduce in Triton", example("triton/all_reduce.py", "torch", "triton")),
-    ("an all-gather that feeds a product in Triton", example("triton/all_gather_matmul.py", "torch", "triton")),
-    ("a kernel by nvrtc", example("device_nvrtc.py", "cuda.bindings")),
-    ("a kernel by CuPy", example("device_cupy.py", "cupy")),
+    ("a ring with signals in Triton", program("examples/python/triton/ring.py", "torch", "triton")),
+    ("an all-reduce in Triton", program("examples/python/triton/all_reduce.py", "torch", "triton")),
+    ("an all-gather that feeds a product in Triton", program("examples/python/triton/all_gather_matmul.py", "torch", "triton")),
+    ("a kernel by nvrtc", program("examples/python/device_nvrtc.py", "cuda.bindings")),
+    ("a kernel by CuPy", program("examples/python/device_cupy.py", "cupy")),
+    ("PyTorch's helpers for NVSHMEM", program("tests/gpu/triton_nvshmem.py", "torch", "triton")),
+    ("Helion's remote copies", check_helion),
     ("a PE dies while the others wait in a Triton kernel", check_death),
 ])

@@ -3,11 +3,9 @@
 """A ring all-gather by Helion's remote copies, after the example with which Helion introduced them for GPUs (Copyright
 Meta Platforms and contributors, BSD-3-Clause); what chooses Weft, and the report, are ours:
 
-    torchrun --standalone --nproc-per-node 2 --no-python python3 tests/python/helion_ring_all_gather.py
+    oshrun -n 2 python3 tests/python/helion_ring_all_gather.py
 """
 from __future__ import annotations
-
-import os
 
 import torch
 import torch.distributed as dist
@@ -58,12 +56,13 @@ def arguments(rank, world_size, rows=8, width=128, device="cuda", empty=torch.em
 
 
 def main():
-    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    import weft.torch
     import weft.triton.nvshmem
+    group = weft.torch.init_process_group("gloo")
+    rank, world_size = group.rank(), group.size()
+    torch.cuda.set_device(weft.device())
     weft.triton.nvshmem.install()
     symm_mem.set_signal_pad_size(1 << 16)  # a word for each program of the grid
-    dist.init_process_group("gloo")
     local_values, gathered, peers, slots = arguments(rank, world_size, empty=symm_mem.empty)
     symm_mem.rendezvous(gathered, dist.group.WORLD)
     for _ in range(3):

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A Triton kernel that calls NVSHMEM's functions through PyTorch's helpers, over Weft (triton.t)."""
+import torch
+import torch.distributed as dist
+import torch.distributed._symmetric_memory as symm_mem
+import torch.distributed._symmetric_memory._nvshmem_triton as nvshmem
+import triton
+import triton.language as tl
+import weft
+import weft.torch
+import weft.triton.nvshmem
+
+EQ, GE, SET, ADD = tl.constexpr(0), tl.constexpr(5), tl.constexpr(9), tl.constexpr(10)  # NVSHMEM's numbers
+
+
+def exchange(inbox, outbox, back, flag, counter, round, nelems, nbytes):
+    """outbox goes to the right, comes back from there, and each counts once at its right."""
+    right = (nvshmem.my_pe() + 1) % nvshmem.n_pes()
+    nvshmem.putmem_signal_block(inbox, outbox, nbytes, flag, round, SET, right)
+    nvshmem.signal_wait_until(flag, EQ, round)
+    nvshmem.barrier_all()
+    nvshmem.get(back, inbox, nelems, right)
+    nvshmem.put(inbox + nelems, back, nelems, right)
+    nvshmem.quiet()
+    nvshmem.fence()
+    nvshmem.signal_op(counter.to(tl.int64), tl.cast(1, tl.int64), ADD, right)
+    nvshmem.signal_wait_until(counter, GE, round)
+
+
+def main():
+    group = weft.torch.init_process_group("gloo")
+    torch.cuda.set_device(weft.device())
+    weft.triton.nvshmem.install()
+    kernel = nvshmem.requires_nvshmem(triton.jit(exchange, do_not_specialize=["round"]))
+    rank, n, nelems = group.rank(), group.size(), 10_000
+    inbox = symm_mem.empty(2 * nelems, device="cuda")
+    words = symm_mem.empty(2, dtype=torch.int64, device="cuda").zero_()
+    outbox, back = torch.empty(nelems, device="cuda"), torch.empty(nelems, device="cuda")
+    for tensor in inbox, words:
+        symm_mem.rendezvous(tensor, dist.group.WORLD)
+    torch.cuda.synchronize()
+    dist.barrier()
+    for round in range(1, 6):
+        outbox.fill_(rank + 100 * round)
+        kernel[(1,)](inbox, outbox, back, words, words[1:], round, nelems, 4 * nelems)
+        torch.cuda.synchronize()
+        dist.barrier()
+        assert (inbox == (rank - 1) % n + 100 * round).all() and (back == rank + 100 * round).all()
+        assert words.tolist() == [round, round], words
+        dist.barrier()
+    if rank == 0:
+        print(f"5 rounds over {n} ranks")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
