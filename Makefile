@@ -391,13 +391,16 @@ check-gpu: ## run the tests of GPUs with this machine's CUDA driver; PART=2 runs
 	$(PARALLEL) all tests
 	@for part in $(PART); do timeout 480 tests/prove.sh -g $(BUILD):$$part || exit; done
 
-# Two minutes with a GPU for each of PES; STRESS says what and how often (tests/gpu/stress.c).
+# Three minutes with a GPU for each of PES; STRESS and DEVICE_STRESS say what and how often (the heads of
+# tests/gpu/stress.c and device_stress.c).
 STRESS ?= all_reduce:2e6 all_reduce_graphs:8e6 all_reduce:1e5:4:4M all_reduce:1e3:4:256M \
           $(foreach what,all_gather reduce_scatter all_to_all broadcast,$(what):1e5:4:4M) \
           mixed:5e5:4:4M mixed_graphs:5e5:4:4M mixed_wrap:1e5 torn:1e10 torn8:1e10
+DEVICE_STRESS ?= 2e5
 .PHONY: check-gpu-all
 check-gpu-all: check-gpu ## the same, and collectives by the million and 10^10 packets, checked by the GPUs
 	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/tests/gpu/stress $(STRESS)
+	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/tests/gpu/device_stress $(DEVICE_STRESS)
 
 # The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too. Each
 # of the parts takes at most 60 minutes on two idle processors, builds included (tests/costs.txt).
