@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The machine code of kernels, where nvcc has made any: no kernel spills registers or is large, packets have
 no fence on their way, no load is one of those that need not see what peers write, and copies store 16 bytes
-at once. Instructions have 16 bytes on all of these GPUs, and the low 12 bits name them. Files whose
-kernels print have local memory for that.
+at once. Images are compressed by Zstandard. Instructions have 16 bytes on all of these GPUs, and the low 12 bits
+name them. Files whose kernels print have local memory for that.
 
 `tests/gpu/images.t --table` prints every kernel's size, registers and local memory.
 """
+import ctypes
+import ctypes.util
 import pathlib
 import re
 import struct
@@ -18,7 +20,8 @@ import tap  # noqa: E402
 
 LIBRARY = ROOT / "build/lib/libweft_cuda.so"
 BYTES_MAX = 60 << 10
-MACHINE_CUDA = 190  # of ELF
+FATBIN = struct.pack("<IHH", 0xba55ed50, 1, 16)  # magic, version, bytes of its header
+CODE, ELF, FRAME = 2, b"\x7fELF", b"\x28\xb5\x2f\xfd"  # kind of an entry that is no PTX; what it begins with
 LDG, STG, ST, MEMBAR = 0x981, 0x986, 0x985, 0x992
 LDL, STL = 0x983, 0x387
 FRAME_BYTES, REGISTERS = 0x11, 0x2f  # attributes of a kernel
@@ -83,14 +86,48 @@ def kernels_of(elf):
     return found.values()
 
 
+def zstandard():
+    """None where the system has no library of that."""
+    name = ctypes.util.find_library("zstd")
+    library = ctypes.CDLL(name) if name else None
+    if library:
+        library.ZSTD_getFrameContentSize.restype = ctypes.c_ulonglong
+        library.ZSTD_decompress.restype = ctypes.c_size_t
+    return library
+
+
+ZSTANDARD = zstandard()
+
+
+def unpacked(image):
+    """An image as it was before compression, which may have made it longer by some zeros."""
+    if not image.startswith(FRAME):
+        return image
+    room = ZSTANDARD.ZSTD_getFrameContentSize(image, ctypes.c_size_t(len(image)))
+    length = ZSTANDARD.ZSTD_findFrameCompressedSize(image, ctypes.c_size_t(len(image)))
+    code = ctypes.create_string_buffer(room)
+    made = ZSTANDARD.ZSTD_decompress(code, ctypes.c_size_t(room), image, ctypes.c_size_t(length))
+    assert made == room, f"an image does not decompress: {made} of {room} bytes"
+    return code.raw
+
+
+def images_of(library):
+    """Machine code of each entry of each fatbin: it has a header, and entries with headers of their own."""
+    for match in re.finditer(re.escape(FATBIN), library):
+        size, = struct.unpack_from("<Q", library, match.end())
+        at, end = match.end() + 8, match.end() + 8 + size
+        while at < end:
+            kind, _, head, length = struct.unpack_from("<HHIQ", library, at)
+            if kind == CODE:
+                yield unpacked(library[at + head:at + head + length])
+            at += head + length
+
+
 def read_kernels():
-    if not LIBRARY.exists():
+    if not LIBRARY.exists() or not ZSTANDARD:
         return []
-    data = LIBRARY.read_bytes()
-    starts = [match.start() for match in re.finditer(b"\x7fELF\x02\x01", data)]
-    return [kernel for start in starts
-            if struct.unpack_from("<H", data, start + 18)[0] == MACHINE_CUDA
-            for kernel in kernels_of(data[start:])]
+    images = [image for image in images_of(LIBRARY.read_bytes()) if image.startswith(ELF)]
+    return [kernel for image in images for kernel in kernels_of(image)]
 
 
 KERNELS = read_kernels()
@@ -99,6 +136,8 @@ KERNELS = read_kernels()
 def those(pattern):
     if not LIBRARY.exists():
         raise tap.Skip("no nvcc has made kernels here")
+    if not KERNELS:
+        raise tap.Skip("there is no libzstd here, or kernels are compressed in another way")
     return [kernel for kernel in KERNELS if re.match(pattern, kernel.name)]
 
 
