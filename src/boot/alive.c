@@ -122,6 +122,11 @@ static int keeper_wait(void) {
     return keeper.error;
 }
 
+static int keeper_take(pthread_mutex_t *alive) {
+    int error = keeper_start(alive);
+    return error ? error : keeper_wait();
+}
+
 /* The first thread ends by pthread_exit while others go on: the keeper queues for the mutex before
  * it is free. A watcher that gets it in between finds a PE that has joined, and watches on. */
 static void alive_hand_over(void *alive) {
@@ -149,9 +154,7 @@ int weft_alive_hold(pthread_mutex_t *alive) {
     if (holder == self)
         return 0;
     bool first_thread = syscall(SYS_gettid) == self;
-    int error = first_thread ? alive_take_until_exit(alive) : keeper_start(alive);
-    if (error == 0 && !first_thread)
-        error = keeper_wait();
+    int error = first_thread ? alive_take_until_exit(alive) : keeper_take(alive);
     if (error == 0)
         holder = self;
     return error;

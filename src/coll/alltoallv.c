@@ -80,7 +80,7 @@ static size_t place_parts(const struct exchange_call *c) {
     size_t end = 0;
     for (int distance = 1; distance < c->meeting->team->npes; distance++)
         for (size_t part = 0; part < c->p->nparts; part++) {
-            int member = weft_meeting_member(c->meeting, distance);
+            int member = weft_team_member_after(c->meeting->team, distance);
             struct entry *entry = entry_of(c, c->meeting->team->my_pe, member, part);
             entry->shown_at = end;
             end += entry->sent;
@@ -98,7 +98,7 @@ static void stage_row(const void *call, size_t band) {
     char *row = weft_place_at(meeting->mine.input, meeting->team, me);
     for (int distance = 1; distance < meeting->team->npes; distance++)
         for (size_t part = 0; part < c->p->nparts; part++) {
-            int member = weft_meeting_member(meeting, distance);
+            int member = weft_team_member_after(meeting->team, distance);
             const struct entry *entry = entry_of(c, me, member, part);
             struct range range = range_of(entry, true, band, width);
             const char *from = (const char *)c->p->source + (entry->from + range.first) * element;
@@ -199,7 +199,7 @@ static void take_parts(const struct exchange_call *c, int member, size_t band) {
 static int take_row(const void *call, size_t band) {
     const struct exchange_call *c = call;
     for (int distance = 1; distance <= c->meeting->team->npes; distance++)
-        take_parts(c, weft_meeting_member(c->meeting, distance), band);
+        take_parts(c, weft_team_member_after(c->meeting->team, distance), band);
     return 0;
 }
 

@@ -65,7 +65,7 @@ void weft_meeting_post(struct weft_meeting *meeting) {
 
 bool weft_meeting_complete(const struct weft_meeting *meeting) {
     for (int distance = 1; distance < meeting->team->npes; distance++)
-        if (!weft_sync_posted(meeting->team, weft_meeting_member(meeting, distance)))
+        if (!weft_sync_posted(meeting->team, weft_team_member_after(meeting->team, distance)))
             return false;
     return true;
 }
@@ -143,7 +143,7 @@ static void await_offer(const struct weft_meeting *meeting, int member) {
 int weft_meeting_agree(struct weft_meeting *meeting) {
     int npes = meeting->team->npes;
     for (int distance = 1; distance < npes; distance++)
-        await_offer(meeting, weft_meeting_member(meeting, distance));
+        await_offer(meeting, weft_team_member_after(meeting->team, distance));
     int error = find_refusal(meeting);
     const struct weft_offer *first = weft_meeting_offer(meeting, 0);
     for (int member = 1; member < npes && !error; member++)

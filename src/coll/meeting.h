@@ -75,9 +75,4 @@ int weft_meeting_close(struct weft_meeting *meeting, int error);
 /* Seconds that this thread waited between open and close since it last asked. */
 double weft_meeting_waited(void);
 
-/* The members in the order in which one visits them: itself, the next one, ... */
-static inline int weft_meeting_member(const struct weft_meeting *meeting, int distance) {
-    return (meeting->team->my_pe + distance) % meeting->team->npes;
-}
-
 #endif

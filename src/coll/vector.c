@@ -128,7 +128,7 @@ static int copy_band(const void *call, size_t number) {
     struct weft_band band = band_of(c, number);
     size_t offset = band.first * c->elem_bytes, bytes = band.nelems * c->elem_bytes;
     for (int distance = 1; distance <= c->meeting->team->npes && bytes > 0; distance++) {
-        int member = weft_meeting_member(c->meeting, distance);
+        int member = weft_team_member_after(c->meeting->team, distance);
         if (!weft_plan_sends(&vector->plan, member))
             continue;
         char *to = weft_plan_dest(&vector->plan, vector->dest, member) + offset;
@@ -182,7 +182,8 @@ static int all_reduce_band(const void *call, size_t number) {
     fold_elements(c, band, chunk.first, chunk.nelems, mine);
     weft_sync_barrier(team);
     for (int distance = 0; distance < team->npes; distance++) {
-        char *from = reduced_chunk(c, band, weft_meeting_member(c->meeting, distance), &chunk);
+        char *from =
+            reduced_chunk(c, band, weft_team_member_after(c->meeting->team, distance), &chunk);
         char *to = (char *)c->vector->dest + (band.first + chunk.first) * c->elem_bytes;
         if (to != from && chunk.nelems > 0)
             memcpy(to, from, chunk.nelems * c->elem_bytes);

@@ -353,7 +353,7 @@ static int take_shard_band(const void *call, size_t band) {
     const struct gather *g = call;
     int error = 0;
     for (int distance = 0; distance < g->meeting.team->npes; distance++) {
-        int failed = take_rows(g, weft_meeting_member(&g->meeting, distance), band);
+        int failed = take_rows(g, weft_team_member_after(g->meeting.team, distance), band);
         error = error ? error : failed;
     }
     return error;

@@ -60,7 +60,7 @@ static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, 
                            const struct weft_piece *pieces) {
     weft_sync_barrier(p->meeting->team);
     for (int distance = 0; distance < p->meeting->team->npes; distance++) {
-        int member = weft_meeting_member(p->meeting, distance);
+        int member = weft_team_member_after(p->meeting->team, distance);
         const struct weft_piece *piece = &pieces[member];
         weft_matrix source = reduced_piece(p, c, col, piece, member);
         weft_matrix dest =

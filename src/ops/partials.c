@@ -154,7 +154,7 @@ static int multiply_at_once(const struct work *w) {
     int error = multiply_piece(p, w->col, &whole, &product);
     weft_progress_set(team, done);
     for (int distance = 1; distance < team->npes; distance++)
-        weft_progress_wait(team, weft_meeting_member(p->meeting, distance), done);
+        weft_progress_wait(team, weft_team_member_after(p->meeting->team, distance), done);
     return error;
 }
 
@@ -196,19 +196,28 @@ static uint32_t step_of(const struct work *w, size_t turn, int distance) {
     return w->begin + (uint32_t)turn * steps + (uint32_t)distance;
 }
 
-/* Whether all peers have made their parts of a turn, for which this may wait. Their distance to
- * this member is what is left of a round. */
-static bool peers_have_made(const struct work *w, size_t turn, bool wait) {
-    const struct weft_meeting *meeting = w->partials->meeting;
-    for (int distance = 1; distance < meeting->team->npes; distance++) {
-        int member = weft_meeting_member(meeting, distance);
-        uint32_t step = step_of(w, turn, meeting->team->npes - distance);
-        if (wait)
-            weft_progress_wait(meeting->team, member, step);
-        else if (!weft_word_reached(&weft_team_words_of(meeting->team, member)->progress, step))
+/* A peer's distance to this member is what is left of a round. */
+static uint32_t step_of_peer(const struct work *w, size_t turn, int distance) {
+    return step_of(w, turn, w->partials->meeting->team->npes - distance);
+}
+
+/* Whether all peers have made their parts of a turn. */
+static bool peers_have_made(const struct work *w, size_t turn) {
+    const struct weft_team *team = w->partials->meeting->team;
+    for (int distance = 1; distance < team->npes; distance++) {
+        int member = weft_team_member_after(team, distance);
+        if (!weft_word_reached(&weft_team_words_of(team, member)->progress,
+                               step_of_peer(w, turn, distance)))
             return false;
     }
     return true;
+}
+
+static void await_peers(const struct work *w, size_t turn) {
+    struct weft_team *team = w->partials->meeting->team;
+    for (int distance = 1; distance < team->npes; distance++)
+        weft_progress_wait(team, weft_team_member_after(team, distance),
+                           step_of_peer(w, turn, distance));
 }
 
 /* All share the packed b, if there is one. */
@@ -226,7 +235,7 @@ static int multiply_turn(const struct work *w, size_t turn) {
     int me = meeting->team->my_pe, error = 0;
     weft_matrix product = product_of(w->partials, me, w->cols);
     for (int distance = 1; distance <= meeting->team->npes; distance++) {
-        int member = weft_meeting_member(meeting, distance);
+        int member = weft_team_member_after(meeting->team, distance);
         struct weft_piece part = part_of(w, member, turn);
         weft_matrix dest = member == me ? own_part(w, &w->own, turn) : cut_piece(&product, &part);
         int failed = multiply_part(w, &part, &dest);
@@ -247,11 +256,13 @@ static int take_turns(struct work *w) {
     for (size_t turn = 0; turn < w->turns; turn++) {
         int failed = multiply_turn(w, turn);
         error = error ? error : failed;
-        for (; reduced <= turn && peers_have_made(w, reduced, false); reduced++)
+        for (; reduced <= turn && peers_have_made(w, reduced); reduced++)
             reduce_turn(w, reduced);
     }
-    for (; reduced < w->turns && peers_have_made(w, reduced, true); reduced++)
+    for (; reduced < w->turns; reduced++) {
+        await_peers(w, reduced);
         reduce_turn(w, reduced);
+    }
     return error;
 }
 
