@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """nvrtc compiles kernels that include <weft/device.cuh>, with no other folder of headers: those of the examples for
-nvrtc and CuPy, for each kind of GPU that it knows of these.
+nvrtc and CuPy, for each kind of GPU that it knows of these. And NVSHMEM's names.
 """
 import ctypes
 import glob
@@ -63,7 +63,22 @@ def example(name):
     return check
 
 
+def names(problems):
+    """<nvshmem.h>, whose state the host finds by its name."""
+    source = """
+#include <nvshmem.h>
+extern "C" __global__ void kernel(int *words) {
+    words[nvshmem_int_wait_until_any(words, 8, nullptr, NVSHMEM_CMP_NE, 0)] = nvshmem_my_pe();
+    nvshmemx_int_sum_reduce_block(NVSHMEM_TEAM_WORLD, words, words, 8);
+}
+"""
+    folder = f"-I{ROOT / 'include/weft/nvshmem'}".encode()
+    for arch in known():
+        problems.extend((log_of(source, arch, b"--std=c++17", folder) or "").splitlines()[:12])
+
+
 tap.run([
+    ("a kernel in NVSHMEM's names is compiled", names),
     ("the kernel of device_nvrtc.py is compiled", example("device_nvrtc.py")),
     ("the kernel of device_cupy.py is compiled", example("device_cupy.py")),
 ])

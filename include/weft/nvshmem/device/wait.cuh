@@ -6,6 +6,9 @@
 
 #include "weft/nvshmem/device/state.cuh"
 
+/* SIZE_MAX, which nvrtc has not: no index. */
+#define WEFT_NVSHMEM_NONE ((size_t)-1)
+
 /* What a call waits for: words of one type, those whose status is not 0 left out, each compared
  * with `value`, or with its own of `values`. bytes and is_signed are constants. */
 struct weft_nvshmem_words {
@@ -60,7 +63,7 @@ WEFT_DEVICE int weft_nvshmem_test_all(const struct weft_nvshmem_words *w) {
     return 1;
 }
 
-/* The index of one that compares, SIZE_MAX if there is none; *counted is set if any word counts. */
+/* The index of one that compares, or none; *counted is set if any word counts. */
 WEFT_DEVICE size_t weft_nvshmem_test_any(const struct weft_nvshmem_words *w, int *counted) {
     for (size_t i = 0; i < w->nelems; i++)
         if (weft_nvshmem_counts(w, i)) {
@@ -68,7 +71,7 @@ WEFT_DEVICE size_t weft_nvshmem_test_any(const struct weft_nvshmem_words *w, int
             if (weft_nvshmem_holds(w, i))
                 return i;
         }
-    return SIZE_MAX;
+    return WEFT_NVSHMEM_NONE;
 }
 
 /* How many compare; their indices. */
@@ -94,12 +97,13 @@ WEFT_DEVICE void weft_nvshmem_wait_all(const struct weft_nvshmem_words *w) {
                 return;
 }
 
-/* SIZE_MAX where no word counts. */
+/* None where no word counts. */
 WEFT_DEVICE size_t weft_nvshmem_wait_any(const struct weft_nvshmem_words *w) {
     struct weft_spin spin = {0, 0, 0, 0};
     int counted = 0;
     size_t any = weft_nvshmem_test_any(w, &counted);
-    while (any == SIZE_MAX && counted && weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)))
+    while (any == WEFT_NVSHMEM_NONE && counted &&
+           weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)))
         any = weft_nvshmem_test_any(w, &counted);
     return any;
 }
