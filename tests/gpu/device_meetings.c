@@ -19,7 +19,7 @@ static void rounds(const weft_device_team *t, const char *kernel, int kind, cons
                                    .words = words,
                                    .found = handles_found};
     for (int m = 0; m < 8; m++)
-        task.blocks[m] = kind == MEET_GRID ? (uint32_t)(1 + (m * 3 + 1) % GRID_BLOCKS) : BLOCKS;
+        task.blocks[m] = kind >= MEET_GRID ? (uint32_t)(1 + (m * 3 + 1) % GRID_BLOCKS) : BLOCKS;
     handles_zero(words, words_bytes);
     handles_sync();
     for (uint32_t call = 0; call < CALLS; call++) {
@@ -38,7 +38,8 @@ static void barriers(const weft_device_team *t) {
                                                   "barriers of threads",
                                                   "halves of threads",
                                                   "barriers of any of the three",
-                                                  "barriers of grids that differ"};
+                                                  "barriers of grids that differ",
+                                                  "barriers of such grids in a row"};
     for (int kind = 0; kind < MEET_KINDS; kind++)
         rounds(t, "meetings_barriers", kind, names[kind]);
 }
@@ -70,13 +71,15 @@ static void packets(const weft_device_team *t) {
         call_packets(t, call % 2, handles_rounds(t, 5000, 15));
 }
 
-/* Calls of both parities whose packets stay where no later one has come, then the last ones before
- * the flags come round, which are small. Epochs never go back. */
+/* Large calls number 1 to 3, and then the last ones before the flags come round, which are small:
+ * so what 2 and 3 have sent lies there when 2 and 3 come again, which are the first ones behind.
+ * Epochs never go back. */
 static void packets_come_round(const weft_device_team *t) {
-    for (uint64_t high = 0; high < 3; high++) {
-        call_packets(t, high % 2, 6);
-        set_epoch(t, high << 32 | (UINT32_MAX - 5 - high));
-        call_packets(t, high % 2, 12);
+    enum { LARGE = 3, SMALL = 5 };
+    call_packets(t, 0, LARGE);
+    for (int high = 0; high < 3; high++) {
+        set_epoch(t, (uint64_t)high << 32 | (UINT32_MAX - (uint32_t)SMALL - (uint32_t)high));
+        call_packets(t, (uint32_t)high % 2, SMALL + high + LARGE - 1);
     }
 }
 

@@ -67,5 +67,25 @@ MEETINGS = [
     without("a call by packets begins before the last one has been counted", PACKET, "weft_ll_epoch_begin", r"weft_block_sync\(\);"),
     without("inboxes keep what has flags that come round", PACKET, "weft_ll_epoch_end", r"weft_gpu_epoch_is_last\(epoch\)", "0"),
 ]
-KERNELS = [("tests/gpu/device_signals/kernels.cu", "gpu/device_signals", SIGNALS),
+COPY = "include/weft/device/copy.cuh"
+COPIES = [
+    ("the bytes behind the last word are not copied", COPY, r"weft_copy_pieces\(to \+ bytes - tail,[^;]*;", ";"),
+    ("places are taken for aligned that are not", COPY, r"\(uintptr_t\)to \^ \(uintptr_t\)from, 16\)", "0, 16)"),
+    ("the bytes before the first word are not copied", COPY, r"weft_copy_pieces\(to, from, head, group\);", ";"),
+    without("what a warp gets is its own", COPY, "weft_get_w", r"weft_at\(t, source, m\)", "source"),
+]
+BULK_H = "tests/gpu/driver/bulk.h"
+BULK = [
+    ("tiles are put that threads have not made known", BULK_H, r"(async_shared\(void\) {\s*)kernel_fence_async\(true\);", r"\1"),
+    ("tiles are loaded as they were before", BULK_H, r"kernel_fence_async\(false\);", ";"),
+    ("an mbarrier is not made known", BULK_H, r"(kernel_mbarrier_init\([^;]*;\s*)kernel_fence_async\(true\);", r"\1"),
+    ("a signal is given when tiles have been read", BULK_H, r"kernel_bulk_wait\(false, 0\);", "kernel_bulk_wait(true, 0);"),
+    ("tiles are made while they are read", BULK_H, r"kernel_bulk_wait\(true, 1\);", ";"),
+    ("puts are not committed", BULK_H, r"kernel_bulk_commit\(\);", ";"),
+    ("tiles are looked at before they are loaded", "include/weft/device/bulk.cuh", r"!weft_mbarrier_test\(mbarrier, parity\)", "false"),
+    ("the first phase is waited for again", "include/weft/device/bulk.cuh", r"weft_mbarrier_test\(mbarrier, parity\)", "weft_mbarrier_test(mbarrier, 0)"),
+]
+KERNELS = [("tests/gpu/device_copies/kernels.cu", "gpu/device_copies", COPIES),
+           ("tests/gpu/device_bulk/kernels.cu", "gpu/device_bulk", BULK),
+           ("tests/gpu/device_signals/kernels.cu", "gpu/device_signals", SIGNALS),
            ("tests/gpu/device_meetings/kernels.cu", "gpu/device_meetings", MEETINGS)]

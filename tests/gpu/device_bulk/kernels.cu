@@ -74,6 +74,17 @@ WEFT_DEVICE int load_tiles(const weft_device_team *t, const bulk_rounds &task, u
     return 1;
 }
 
+/* With no fence but that of the mbarrier's beginning. */
+WEFT_DEVICE int load_first(const weft_device_team *t, const bulk_rounds &task, uint64_t *mbarrier,
+                           uint32_t *phase) {
+    WEFT_SHARED(struct weft_quad, tile, 1);
+    if (weft_block_thread() == 0) {
+        weft_mbarrier_expect(mbarrier, sizeof *tile);
+        weft_bulk_load(tile, tile_of(t, task, t->me), sizeof *tile, mbarrier);
+    }
+    return weft_mbarrier_wait(t, mbarrier, (*phase)++ & 1);
+}
+
 #endif
 
 extern "C" __global__ void bulk_exchange(const __grid_constant__ weft_device_team t,
@@ -84,6 +95,8 @@ extern "C" __global__ void bulk_exchange(const __grid_constant__ weft_device_tea
     if (weft_block_thread() == 0)
         weft_mbarrier_init(mbarrier, 1);
     weft_block_sync();
+    if (!load_first(&t, task, mbarrier, &phase))
+        return;
     for (uint32_t round = task.first + 1; round <= task.first + task.count; round++) {
         put_tiles(&t, task, round);
         if (!load_tiles(&t, task, round, mbarrier, &phase))

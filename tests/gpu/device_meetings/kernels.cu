@@ -23,7 +23,7 @@ WEFT_DEVICE void look(const weft_device_team *t, const meetings_rounds &task, ui
                       bool met) {
     uint32_t id = weft_block_thread(), other = id / 32 * 32 + (id + 1) % 32;
     for (int m = 0; m < t->n; m++) {
-        bool grid = task.kind == MEET_GRID;
+        bool grid = task.kind >= MEET_GRID;
         uint32_t block = grid ? 0 : weft_block_index(), end = grid ? task.blocks[m % 8] : block + 1;
         for (; block < end; block++) {
             uint64_t seen = weft_ld_weak(place_of(t, task, round, block, m, other));
@@ -66,6 +66,14 @@ WEFT_DEVICE int meet_by_halves_of_one(const weft_device_team *t, const meetings_
     return !weft_block_sync_any(first && !weft_depart_t(t, channel));
 }
 
+/* One in two blocks comes late, for what its first thread has stored does so, too. */
+WEFT_DEVICE bool dawdle(uint32_t round) {
+    bool late = weft_block_thread() == 0 && mix(round * 64 + weft_block_index()) % 2 == 0;
+    for (int turn = 0; late && turn < 20; turn++)
+        weft_spin_yield();
+    return true;
+}
+
 WEFT_DEVICE int meet(const weft_device_team *t, const meetings_rounds &task, uint32_t round) {
     uint32_t block = weft_block_index(), warp = block * 2 + weft_block_thread() / 32;
     switch (task.kind) {
@@ -86,7 +94,10 @@ WEFT_DEVICE int meet(const weft_device_team *t, const meetings_rounds &task, uin
     case MEET_MIXED:
         return meet_mixed(t, block, round);
     case MEET_GRID:
-        return weft_barrier_grid(t) && weft_barrier_grid(t);
+        return weft_barrier_grid(t);
+    case MEET_GRID_AGAIN:
+        return weft_barrier_grid(t) && dawdle(round) && weft_barrier_grid(t) && dawdle(round + 1) &&
+               weft_barrier_grid(t);
     default:
         return weft_barrier_b(t, block);
     }
@@ -143,10 +154,11 @@ extern "C" __global__ void meetings_syncs(const __grid_constant__ weft_device_te
 
 /* --- Packets --------------------------------------------------------------------------------- */
 
-/* One while flags come round, all of them behind that, else at random. */
+/* One while flags come round, all of them behind that; else at random, and mostly few between many,
+ * so that whoever does not wait for all threads of its block goes far ahead. */
 WEFT_DEVICE uint32_t units_of(const weft_device_team *t, uint64_t epoch) {
     uint32_t low = (uint32_t)epoch, all = t->slot_bytes / 16;
-    return low >= 0xfffffff0u ? 1 : low < 8 ? all : 1 + mix(low) % all;
+    return low >= 0xfffffff0u ? 1 : low < 8 ? all : mix(low) % 3 != 0 ? 1 : 1 + mix(~low) % all;
 }
 
 WEFT_DEVICE uint64_t data_of(const meetings_packets &task, uint64_t epoch, int from, int to,
@@ -189,9 +201,11 @@ extern "C" __global__ void meetings_packets(const __grid_constant__ weft_device_
                                             const __grid_constant__ struct meetings_packets task) {
     uint32_t channel = weft_block_index();
     uint64_t epoch = weft_ll_epoch_begin(&t, channel);
+    bool over = false;
     for (uint32_t call = 0; call < task.count; call++) {
         send_all(&t, task, epoch);
-        if (weft_block_sync_any(!receive_all(&t, task, epoch)))
+        over = over || !receive_all(&t, task, epoch);
+        if (call % 64 == 63 && weft_block_sync_any(over))
             return;
         weft_ll_epoch_end(&t, channel, epoch);
         epoch = call % 2 == 0 ? weft_ll_epoch_next(epoch) : weft_ll_epoch_begin(&t, channel);

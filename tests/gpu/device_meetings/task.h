@@ -14,6 +14,7 @@ enum meeting_kind {
     MEET_HALVES_T,
     MEET_MIXED, /* members by threads, warps and blocks */
     MEET_GRID,
+    MEET_GRID_AGAIN, /* some in a row */
     MEET_KINDS
 };
 
@@ -21,7 +22,7 @@ enum meeting_kind {
  * member, [block][member][thread], and behind the meeting looks at another's. Symmetric. */
 struct meetings_rounds {
     uint32_t first, count;
-    uint32_t blocks[8]; /* of the members' grids; alike but for MEET_GRID */
+    uint32_t blocks[8]; /* of the members' grids; alike but for these two */
     int32_t kind;
     uint64_t *words;
     struct device_found *found;

@@ -86,11 +86,17 @@ template <class T> static inline T __shfl_sync(unsigned, T mine, int lane) {
 /* Memory, which WEFT_FAKE_WEAK=1 makes weak. An access is of 1, 2, 4 or 8 bytes, or of two times 8,
  * which arrive one by one. */
 #define WEFT_HOST_MEMORY
+template <class T> static inline void kernel_check(const T *at) {
+    if ((uintptr_t)at % sizeof(T) != 0 && (sizeof(T) & (sizeof(T) - 1)) == 0)
+        kernel_misaligned((const void *)at, sizeof(T));
+}
 template <class T> static inline T weft_host_load(const T *word, int order) {
+    kernel_check(word);
     return kernel_is_weak ? (T)kernel_load(word, sizeof *word, order)
                           : __atomic_load_n(word, order);
 }
 template <class T> static inline void weft_host_store(T *word, T value, int order) {
+    kernel_check(word);
     if (kernel_is_weak)
         kernel_store(word, value, sizeof *word, order);
     else
@@ -102,6 +108,7 @@ static inline void weft_host_order(const void *word, int order) {
 }
 
 template <class T> static inline T weft_host_load_weak(const T *from) {
+    kernel_check(from);
     if (!kernel_is_weak)
         return *from;
     union {
@@ -114,6 +121,7 @@ template <class T> static inline T weft_host_load_weak(const T *from) {
     return loaded.value;
 }
 template <class T> static inline void weft_host_store_weak(T *to, T value) {
+    kernel_check(to);
     if (!kernel_is_weak) {
         *to = value;
         return;

@@ -56,6 +56,9 @@ uint64_t kernel_load(const void *at, unsigned bytes, int order);
 void kernel_store(void *at, uint64_t value, unsigned bytes, int order);
 void kernel_order(const void *word, int order);
 
+/* Ends the kernel: an access that is not aligned to its size. */
+__attribute__((noreturn)) void kernel_misaligned(const void *at, unsigned bytes);
+
 /* Bulk copies, as their instructions are: addresses and sizes are multiples of 16, `shared` lies in
  * the block's own memory, and a commit and a wait are of what this thread has begun: of all groups
  * but the `newest` so many (async.h). */

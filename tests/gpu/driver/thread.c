@@ -157,6 +157,10 @@ static bool acquires(int order) {
     return order != KERNEL_WEAK && order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE;
 }
 
+void kernel_misaligned(const void *at, unsigned bytes) {
+    thread_fault("%u bytes at %p, which is no multiple of them", bytes, at);
+}
+
 uint64_t kernel_load(const void *at, unsigned bytes, int order) {
     struct thread *thread = thread_self();
     thread_before_access(thread);
