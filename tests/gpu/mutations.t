@@ -87,9 +87,16 @@ BARRIER = [
      "false"),
     ("barriers are not counted", "src/transport/barrier.cu", r"mine->epoch = epoch;", ";"),
 ]
+MEET = [
+    ("a meeting waits for nobody", "src/coll/meet.cu", r"weft_ld_acquire_sys\(&mine\[i\]\) != 1", "false"),
+    ("a meeting tells nobody", "src/coll/meet.cu", r"weft_st_relaxed_sys\(&member\[me\], 1u\);", ";"),
+    ("a meeting leaves what it was told for the next one", "src/coll/meet.cu",
+     r"weft_st_relaxed_sys\(&mine\[i\], 0u\);", ";"),
+]
 KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PUSH),
            ("src/coll/marked.cu", "gpu/marked", MARKED), ("src/coll/ring.cu", "gpu/ring", RING),
-           ("src/transport/barrier.cu", "gpu/word", BARRIER), *device_mutations.KERNELS]
+           ("src/transport/barrier.cu", "gpu/word", BARRIER), ("src/coll/meet.cu", "gpu/stream_collectives", MEET),
+           *device_mutations.KERNELS]
 
 
 def compile_variant(folder, kernel, file, old, new):

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels touch memory that peers write, or read, by the functions of weft/device/ptx.cuh and base/gpu.cuh alone: these
+say in which order, and on a host they are the weak memory by which the tests find an order that is missing. So no
+kernel file has a dereference or a subscript of its own, but for arrays within a thread or a block, and for what stands
+in the table below with its reason.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+# A file, an expression for the place, and why it may be there.
+ALLOWED = [
+    ("include/weft/device/packet.cuh", r"\*data = ", "the caller's own variable"),
+    ("include/weft/device/team.cuh", r"t->places\[m\]", "written by the host before the kernel"),
+    ("src/coll/fold.cuh", r"\*to = a;", "an element in registers"),
+    ("src/coll/ll.cu", r"\*data = load|, \*place\b", "the caller's own variables"),
+    ("src/coll/ll.cu", r"\*so_far = |\bunits\[|\bround\[id\]", "shared memory of the block"),
+    ("src/coll/ll.cuh", r"\bfrom\[k\]|\bto\[k\]", "the member's own source and dest"),
+    ("src/coll/marked.cu", r"\*\(const (number_vector|uint32_t|uint16_t) \*\)", "the member's own source"),
+    ("src/coll/marked.cu", r"\*\((number_vector|uint32_t|uint16_t) \*\)", "the member's own dest"),
+    ("src/coll/marked.cuh", r"\bquads\[k\]", "registers"),
+    ("src/coll/unit.cuh", r"\bunits\[i\]", "registers"),
+    ("src/coll/ring.cu", r"\(\*ring\b", "the caller's own struct"),
+    ("src/transport/barrier.cu", r"mine->epoch = epoch", "no peer has it"),
+    ("src/transport/pad.cu", r"pad\.pads\[pad\.me\]", "written by the host before the kernel"),
+    ("src/transport/word.cu", r"\*\(uint(32|64)_t \*\)amo\.fetch", "a result for the program"),
+    ("src/transport/slice.cu", r"\*\(const int(32|64)_t \*\)n\.at", "a number of the program's"),
+]
+# Pointers to words that members share.
+WORDS = r"\b(?:mine|head|theirs)->\w+"
+
+
+def kernel_files():
+    for folder, pattern in ("src", "*.cu"), ("src", "*.cuh"), ("include/weft/device", "*.cuh"):
+        for path in sorted((ROOT / folder).rglob(pattern)):
+            if path.parent.name != "base" and path.name not in {"ptx.cuh", "check.cuh"}:
+                yield path
+
+
+def bare(text):
+    """Without comments and strings, line by line as it was."""
+    text = re.sub(r"/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.S)
+    return re.sub(r'"(\\.|[^"\n])*"', '""', text)
+
+
+def own_arrays(text):
+    declared = re.findall(r"\b[\w:]+(?:<[^<>;]*>)? \**(\w+)\[[^\]]*\](?:\[[^\]]*\])?\s*[=;,)]", text)
+    return set(declared) | set(re.findall(r", (\w+)\[[^\]]*\];", text)) | set(re.findall(r"WEFT_SHARED\(\w+, (\w+)", text))
+
+
+def accesses(text):
+    """(line, text) of what is no function's access."""
+    text, found = bare(text), set()
+    arrays = own_arrays(text)
+    for match in re.finditer(r"(?<![\w.>])(&?)\s*(?:\w+(?:\.|->))*(\w+)\[", text):
+        if not match[1] and match[2] not in arrays:
+            found.add(match.start(2))
+    for match in re.finditer(r"(?:^|[;{}=(,?:!|+-]|\breturn)\s*(\*)\s*[(\w]", text, re.M):
+        found.add(match.start(1))
+    for match in re.finditer(r"(&(?:\w+\.)?)?" + WORDS + r"(?!\[|\w)", text):
+        if not match[1] and not re.search(r"&(?:\w+\.)?$", text[:match.start()]):
+            found.add(match.start())
+    lines = text.split("\n")
+    for at in sorted(found):
+        line = text.count("\n", 0, at)
+        yield line + 1, lines[line].strip()
+
+
+def is_declaration(line):
+    """`*` that makes a type, or is behind one."""
+    return re.search(r"\*\w+[,)]? *(?:[,;)]|$)", line) is not None and "=" not in line
+
+
+def check_files(problems):
+    used = set()
+    for path in kernel_files():
+        name = str(path.relative_to(ROOT))
+        for number, line in accesses(path.read_text()):
+            reasons = [rule for rule in ALLOWED if rule[0] == name and re.search(rule[1], line)]
+            used.update(reasons)
+            if not reasons and not is_declaration(line):
+                problems.append(f"{name}:{number}: {line}")
+    problems.extend(f"{rule[0]} has nothing like {rule[1]} any more" for rule in ALLOWED if rule not in used)
+
+
+def check_finds(problems):
+    """What the test is for."""
+    for line in ("    peer[me] = epoch;", "    *word = 1;", "    if (mine->arrived[i] < epoch)", "    x = *flag;",
+                 "    return head->epoch;", "    f(*place);"):
+        if not list(accesses(f"void f(void) {{\n{line}\n}}\n")):
+            problems.append(f"not found: {line}")
+    for line in ("    uint64_t own[4] = {0};\n    own[1] = 2;", "    uint64_t *p = &row[m];",
+                 "    weft_st_relaxed_sys(&mine->epoch, epoch);", "    /* *word = 1; */"):
+        if list(accesses(f"void f(void) {{\n{line}\n}}\n")):
+            problems.append(f"found: {line}")
+
+
+tap.run([("accesses that are no function's are found", check_finds),
+         ("kernels touch shared words by functions alone", check_files)])
