@@ -320,7 +320,7 @@ WEFT_DEVICE void run(struct weft_gpu_abort abort, const struct weft_marked_work 
 
 /* clang-format off */
 #define MARKED_KERNEL(number, T, members, units)                                             \
-    extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS)                   \
+    extern "C" __global__ void __launch_bounds__(WEFT_GPU_CHANNEL_THREADS, 1)                \
         weftk_marked_##number##_##members##x##units(struct weft_gpu_abort abort,             \
                                                     struct weft_marked_work work) {          \
         run<T, units, members - 1>(abort, work);                                             \
