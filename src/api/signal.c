@@ -5,10 +5,17 @@
 #include "api/checked.h"
 #include "api/define.h"
 
+_Static_assert((int)WEFT_SIGNAL_SET == SHMEM_SIGNAL_SET &&
+                   (int)WEFT_SIGNAL_ADD == SHMEM_SIGNAL_ADD && (int)WEFT_CMP_EQ == SHMEM_CMP_EQ &&
+                   (int)WEFT_CMP_NE == SHMEM_CMP_NE && (int)WEFT_CMP_GT == SHMEM_CMP_GT &&
+                   (int)WEFT_CMP_GE == SHMEM_CMP_GE && (int)WEFT_CMP_LT == SHMEM_CMP_LT &&
+                   (int)WEFT_CMP_LE == SHMEM_CMP_LE,
+               "hosts and kernels have the same numbers");
+
 static enum weft_signal_op signal_op(const char *call, int sig_op) {
     if (sig_op != SHMEM_SIGNAL_SET && sig_op != SHMEM_SIGNAL_ADD)
         weft_misuse_constant(call, "sig_op", sig_op, "SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
-    return sig_op == SHMEM_SIGNAL_SET ? WEFT_SIGNAL_SET : WEFT_SIGNAL_ADD;
+    return (enum weft_signal_op)sig_op;
 }
 
 static void check_signal_word(const uint64_t *sig_addr, int pe) {

@@ -2,8 +2,8 @@
 /* Copies of bytes by threads: any alignment, any size, either side anywhere within the GPU's reach.
  * Puts and gets are copies to and from the same object of another member.
  *
- * An element that is naturally aligned on both sides is stored by one instruction, so that nobody
- * who waits for it sees half of it. Each thread has several loads under way before it stores. */
+ * An element of up to 8 bytes that is naturally aligned on both sides is stored by one instruction,
+ * so that nobody sees half of it. Each thread has several loads under way before it stores. */
 #ifndef WEFT_DEVICE_COPY_CUH
 #define WEFT_DEVICE_COPY_CUH
 
@@ -201,10 +201,14 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
  * `source` do not overlap.
  *
  * Loads and stores are weak: a put has arrived for whoever sees a signal that was released behind
- * it, and for nobody else. A get is there when its threads have met, for the thread alone at once.
- * Threads of a group are not synchronised: each has done its own part when it returns, so that
- * several copies may be under way. What signals or reads behind it comes behind the group's sync:
- * weft_fence_b, weft_put_signal_b, __syncthreads(). */
+ * it, and for nobody else; a get finds what was stored before a signal that this thread, or one
+ * that it has synced with, has waited for. Threads of a group are not synchronised: each has done
+ * its own part when it returns, and may read what it has got. What depends on the parts of the
+ * others comes behind a sync: weft_fence_b, weft_put_signal_b, __syncthreads().
+ *
+ * The fastest copies are those whose sides are aligned to 16 bytes: a thread of a warp or block has
+ * 8 loads of 16 bytes under way, one by itself 4. Sides that are alike within 8 bytes go by words
+ * of 8; others are stored by 16 bytes and loaded by 4, with a shift. */
 enum { WEFT_FLIGHT_t = 4, WEFT_FLIGHT_w = 8, WEFT_FLIGHT_b = 8 };
 
 WEFT_DEVICE void weft_copy_t(void *to, const void *from, size_t bytes) {

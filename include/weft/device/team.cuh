@@ -84,8 +84,8 @@ struct weft_gpu_abort {
 /* --- Objects of the device heap ------------------------------------------------------------------
  */
 
-/* Where member m has the object that this one has at `p`: in the device heap, which
- * shmemx_malloc() allocates from. */
+/* In kernels: where member m has the object that this one has at `p`, which lies in the device heap
+ * (shmemx_malloc() with SHMEMX_SPACE_DEVICE). Loads and stores there are as of own memory. */
 WEFT_ADDR void *weft_at(const weft_device_team *t, const void *p, int m) {
     int place = t->places ? (int)t->places[m] : m;
     return (char *)(uintptr_t)p + (place - (int)t->my_place) * t->stride;
