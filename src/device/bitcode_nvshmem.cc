@@ -106,12 +106,13 @@ static int32_t copy(address to, address from, int64_t bytes) {
 
 /* By one thread, behind what all of the block have stored before the last meeting. */
 static int32_t give_signal(address sig, uint64_t value, int32_t op, int32_t pe) {
-    uint64_t *there = (uint64_t *)place_of(sig, pe);
+    const header::weft_device_team *t = world();
+    uint64_t *there = (uint64_t *)place_of(sig, pe); /* and for this member it is there */
     if (header::weft_block_rank() == 0) {
         if (op == SIGNAL_ADD)
-            header::weft_red_add_sys_u64(there, value);
+            header::weft_signal_add(t, there, value, t->me);
         else
-            header::weft_st_release_sys_u64(there, value);
+            header::weft_signal(t, there, value, t->me);
     }
     return 0;
 }

@@ -20,6 +20,10 @@ LIB = ROOT / "build/lib"
 FUNCTION = re.compile(r"^\.visible \.func +(?:\(\.param \.b(\d+) \w+\) )?(\w+)\(([^)]*)\)", re.M)
 PTXAS = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
 HOPPER = " sm_90"
+COPIES = {f"nvshmemx_{what}{form}_block" for what in ("putmem", "getmem", "putmem_signal") for form in ("", "_nbi")}
+NVSHMEM = COPIES | {"nvshmem_my_pe", "nvshmem_n_pes", "nvshmem_fence", "nvshmem_quiet", "nvshmem_barrier_all",
+                    "nvshmem_sync_all", "nvshmemx_signal_op", "nvshmem_signal_wait_until", "nvshmem_int_wait_until",
+                    "weft_nvshmem_job"}
 
 
 def ptx(sm):
@@ -61,6 +65,17 @@ def check_bitcode(problems):
         problems.extend(f"sm_{sm}: {name} is in one of both" for name in names ^ {line.split()[0] for line in exported(sm)})
 
 
+def check_nvshmem(problems):
+    """What PyTorch's helpers for NVSHMEM and Helion call, and the job that it is about."""
+    nm = shutil.which("llvm-nm")
+    if not nm:
+        raise tap.Skip("there is no llvm-nm here")
+    for sm in 80, 90:
+        lines = subprocess.run([nm, "-g", LIB / f"libweft_nvshmem_sm{sm}.bc"], capture_output=True, text=True, check=True).stdout
+        names = {line.split()[-1] for line in lines.splitlines()}
+        problems.extend(f"sm_{sm}: {name} is in one of both" for name in names ^ NVSHMEM)
+
+
 def check_assembles(problems):
     if not PTXAS:
         raise tap.Skip("there is no ptxas here")
@@ -80,5 +95,6 @@ tap.run([
     ("what is exported is in the list, and nothing else", check_list),
     ("it needs nothing from elsewhere and has no data", check_whole),
     ("the bitcode has the same names", check_bitcode),
+    ("NVSHMEM's names for Triton are there, and nothing else", check_nvshmem),
     ("the assembler takes the PTX as it is", check_assembles),
 ])

@@ -120,7 +120,7 @@ def check_every_function(problems):
     problems.extend(f"{name} is not called here" for name in offered - used)
     for arch in (90, 100):
         code_has(problems, compiled(every_function, TYPES, {"BLOCK": 64}, arch), arch, r"fence\.proxy\.async",
-                 r"(st|ld)\.relaxed\.sys\.\S*v4", r"atom\.\S*acq_rel\.sys|atom\.\S*sys\S*\.acq_rel", r"red\.release\.sys")
+                 r"(st|ld)\.relaxed\.sys\.\S*v4", r"atom\.\S*(sys\S*\.relaxed|relaxed\S*\.sys)", r"red\.release\.sys")
 
 
 @triton.jit

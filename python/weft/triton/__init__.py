@@ -140,11 +140,11 @@ def wait_eq(team, sig, value):
     return _extern.wait_until_b(team, sig, CMP_EQ, value)
 
 
-# --- Words and atomics ------------------------------------------------------------------------------------
+# --- Words and atomics: in no order with anything else; fence() before or behind them makes one -----------------
 
 @triton.jit
 def p(team, dest, value, m):
-    """Stores a word of 4 or 8 bytes on member m, which may poll it; in no order with anything else."""
+    """Stores a word of 4 or 8 bytes on member m, which may poll it."""
     word = tl.cast(value, dest.dtype.element_ty)
     if dest.dtype.element_ty.primitive_bitwidth == 32:
         _extern.p32(team, dest, tl.cast(word, tl.uint32, bitcast=True), m)
@@ -164,56 +164,56 @@ def g(team, source, m):
 @triton.jit
 def atomic_fetch(team, word, m):
     """The value of a word of member m."""
-    return tl.atomic_add(at(team, word, m), tl.cast(0, word.dtype.element_ty), sem="acq_rel", scope="sys")
+    return tl.atomic_add(at(team, word, m), tl.cast(0, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_set(team, word, value, m):
     """Sets a word of member m."""
-    tl.atomic_xchg(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+    tl.atomic_xchg(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_swap(team, word, value, m):
     """Sets a word of member m and returns what was there."""
-    return tl.atomic_xchg(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+    return tl.atomic_xchg(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_compare_swap(team, word, cond, value, m):
     """Sets a word of member m if it is cond, and returns what was there."""
     return tl.atomic_cas(at(team, word, m), tl.cast(cond, word.dtype.element_ty), tl.cast(value, word.dtype.element_ty),
-                         sem="acq_rel", scope="sys")
+                         sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_add(team, word, value, m):
     """Adds to a word of member m."""
-    tl.atomic_add(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+    tl.atomic_add(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_fetch_add(team, word, value, m):
     """Adds to a word of member m and returns what was there."""
-    return tl.atomic_add(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+    return tl.atomic_add(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_fetch_and(team, word, value, m):
     """The bitwise and; returns what was there."""
-    return tl.atomic_and(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+    return tl.atomic_and(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_fetch_or(team, word, value, m):
     """The bitwise or; returns what was there."""
-    return tl.atomic_or(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+    return tl.atomic_or(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 @triton.jit
 def atomic_fetch_xor(team, word, value, m):
     """The bitwise exclusive or; returns what was there."""
-    return tl.atomic_xor(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="acq_rel", scope="sys")
+    return tl.atomic_xor(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
 # --- Order ------------------------------------------------------------------------------------------------
