@@ -52,11 +52,11 @@ def by_hosts(problems):
 def by_nvcc(problems):
     """With a second unit, which has a state of its own. PTX will do: assembling it takes longest."""
     (WORK / "other.cu").write_text(OTHER)
-    target = ["-std=c++17", "-gencode", "arch=compute_80,code=compute_80", "-Wno-deprecated-gpu-targets"]
+    target = ["-Werror", "all-warnings", "-gencode", "arch=compute_80,code=compute_80", "-Wno-deprecated-gpu-targets"]
     whole, pieces = PROGRAMS
-    compile_by(problems, NVCC, *target, *WEFT, whole, WORK / "other.cu", "-o", WORK / whole.stem,
+    compile_by(problems, NVCC, "-std=c++17", *target, *WEFT, whole, WORK / "other.cu", "-o", WORK / whole.stem,
                f"-L{BUILD / 'lib'}", "-lweft")
-    compile_by(problems, NVCC, *target, "-dc", *WEFT, pieces, "-o", WORK / "pieces.o")
+    compile_by(problems, NVCC, "-std=c++20", *target, "-dc", *WEFT, pieces, "-o", WORK / "pieces.o")
 
 
 def benchmark(problems):

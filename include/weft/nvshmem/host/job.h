@@ -18,12 +18,12 @@
 
 /* Kernels that have a weft_nvshmem_state: those of a translation unit of nvcc, or of a module of
  * the driver. fill: 0, or CUDA's error. */
-struct weft_nvshmem_module {
-    int (*fill)(const struct weft_nvshmem_module *module, const struct weft_nvshmem_state *state,
+struct weft_nvshmem_unit {
+    int (*fill)(const struct weft_nvshmem_unit *unit, const struct weft_nvshmem_state *state,
                 int gpu);
     void *handle, *context;
     int filled;
-    struct weft_nvshmem_module *next;
+    struct weft_nvshmem_unit *next;
 };
 
 struct weft_nvshmem_team {
@@ -37,7 +37,7 @@ struct weft_nvshmem_job {
     struct weft_nvshmem_state state;
     const struct weft_device_team **teams; /* state.teams, as the host writes it */
     struct weft_nvshmem_team team[WEFT_NVSHMEM_TEAMS];
-    struct weft_nvshmem_module *modules;
+    struct weft_nvshmem_unit *units;
     void (*prepare)(
         void); /* brings up the GPU that CUDA's runtime has chosen; NULL: none is used */
 };
@@ -83,19 +83,19 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_team_open(nvshmem_team_t number) {
 
 WEFT_NVSHMEM_INLINE int weft_nvshmem_fill(void) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
-    for (struct weft_nvshmem_module *module = job->modules; module; module = module->next)
-        if (!module->filled) {
-            int error = module->fill(module, &job->state, job->gpu);
+    for (struct weft_nvshmem_unit *unit = job->units; unit; unit = unit->next)
+        if (!unit->filled) {
+            int error = unit->fill(unit, &job->state, job->gpu);
             if (error)
                 return weft_nvshmem_fail("filling the state of kernels", "CUDA's error", error);
-            module->filled = 1;
+            unit->filled = 1;
         }
     return 0;
 }
 
-WEFT_NVSHMEM_INLINE void weft_nvshmem_add_module(struct weft_nvshmem_module *module) {
-    module->next = weft_nvshmem_job.modules;
-    weft_nvshmem_job.modules = module;
+WEFT_NVSHMEM_INLINE void weft_nvshmem_add_unit(struct weft_nvshmem_unit *unit) {
+    unit->next = weft_nvshmem_job.units;
+    weft_nvshmem_job.units = unit;
 }
 
 /* The driver's call of this name, which is there where CUDA is. */
@@ -107,7 +107,7 @@ WEFT_NVSHMEM_INLINE void *weft_nvshmem_driver(const char *name) {
 }
 
 /* Of the driver: in the context that was current when the module was made known. */
-WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_module(const struct weft_nvshmem_module *module,
+WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_module(const struct weft_nvshmem_unit *unit,
                                                  const struct weft_nvshmem_state *state, int gpu) {
     int (*push)(void *), (*pop)(void **), (*copy)(unsigned long long, const void *, size_t);
     int (*find)(unsigned long long *, size_t *, void *, const char *);
@@ -121,10 +121,10 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_module(const struct weft_nvshmem_modul
     *(void **)&copy = weft_nvshmem_driver("cuMemcpyHtoD_v2");
     if (!push || !pop || !find || !copy)
         return -1;
-    int error = push(module->context);
+    int error = push(unit->context);
     if (error)
         return error;
-    error = find(&address, &bytes, module->handle, "weft_nvshmem_state");
+    error = find(&address, &bytes, unit->handle, "weft_nvshmem_state");
     if (!error)
         error = bytes == sizeof *state ? copy(address, state, bytes) : -1;
     pop(&context);

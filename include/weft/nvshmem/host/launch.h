@@ -10,10 +10,10 @@
 /* --- The state of this translation unit
  * ----------------------------------------------------------- */
 
-WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_here(const struct weft_nvshmem_module *module,
+WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_here(const struct weft_nvshmem_unit *unit,
                                                const struct weft_nvshmem_state *state, int gpu) {
     int before = gpu;
-    (void)module;
+    (void)unit;
     cudaGetDevice(&before);
     cudaSetDevice(gpu);
     cudaError_t error = cudaMemcpyToSymbol(weft_nvshmem_state, state, sizeof *state);
@@ -26,11 +26,11 @@ WEFT_NVSHMEM_INLINE void weft_nvshmem_prepare(void) {
     cudaFree(NULL);
 }
 
-static struct weft_nvshmem_module weft_nvshmem_here = {weft_nvshmem_fill_here, NULL, NULL, 0, NULL};
+static struct weft_nvshmem_unit weft_nvshmem_here = {weft_nvshmem_fill_here, NULL, NULL, 0, NULL};
 
 __attribute__((constructor)) static void weft_nvshmem_is_here(void) {
     weft_nvshmem_job.prepare = weft_nvshmem_prepare;
-    weft_nvshmem_add_module(&weft_nvshmem_here);
+    weft_nvshmem_add_unit(&weft_nvshmem_here);
 }
 
 #endif

@@ -187,32 +187,32 @@ struct CUmod_st;
  * before the job is opened is filled then. */
 WEFT_NVSHMEM_NAME int nvshmemx_cumodule_init(struct CUmod_st *cumodule) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
-    struct weft_nvshmem_module *module =
-        (struct weft_nvshmem_module *)calloc(1, sizeof(struct weft_nvshmem_module));
+    struct weft_nvshmem_unit *unit =
+        (struct weft_nvshmem_unit *)calloc(1, sizeof(struct weft_nvshmem_unit));
     int (*current)(void **), error = -1;
     *(void **)&current = weft_nvshmem_driver("cuCtxGetCurrent");
-    if (module && current)
-        error = current(&module->context);
+    if (unit && current)
+        error = current(&unit->context);
     if (!error) {
-        module->fill = weft_nvshmem_fill_module;
-        module->handle = cumodule;
+        unit->fill = weft_nvshmem_fill_module;
+        unit->handle = cumodule;
         if (!job->opened) {
-            weft_nvshmem_add_module(module);
+            weft_nvshmem_add_unit(unit);
             return 0;
         }
-        error = module->fill(module, &job->state, job->gpu);
+        error = unit->fill(unit, &job->state, job->gpu);
     }
-    free(module);
+    free(unit);
     return error ? weft_nvshmem_fail("nvshmemx_cumodule_init", "the driver's error", error) : 0;
 }
 
 /* The module may be unloaded. */
 WEFT_NVSHMEM_NAME int nvshmemx_cumodule_finalize(struct CUmod_st *cumodule) {
-    struct weft_nvshmem_module **at = &weft_nvshmem_job.modules;
+    struct weft_nvshmem_unit **at = &weft_nvshmem_job.units;
     while (*at && ((*at)->handle != cumodule || !cumodule))
         at = &(*at)->next;
     if (*at) {
-        struct weft_nvshmem_module *gone = *at;
+        struct weft_nvshmem_unit *gone = *at;
         *at = gone->next;
         free(gone);
     }
