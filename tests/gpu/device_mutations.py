@@ -6,7 +6,6 @@ in mutations.t. The first of each is in its short form."""
 SIGNAL = "include/weft/device/signal.cuh"
 BARRIER = "include/weft/device/barrier.cuh"
 PACKET = "include/weft/device/packet.cuh"
-HOST = "src/base/gpu_host.cuh"
 
 
 def body(function, old):
@@ -36,11 +35,7 @@ SIGNALS = [
             r"!weft_scope_sync_any\([^;]*;", "!over;"),
     without("a block waits by one thread, of which the others do not hear", SIGNAL, "weft_wait_until_b",
             r"!weft_scope_sync_any\([^;]*;", "!over;"),
-    ("an atomic that sets is no release", SIGNAL, "set, st_release", "set, st_relaxed"),
-    ("an atomic fetches without an acquire", SIGNAL, r"(weft_atomic_fetch##bits(?:(?!WEFT_DEVICE)[^;])*;\s*\\\s*return )weft_ld_acquire",
-     r"\1weft_ld_relaxed"),
     ("a compare_swap does not compare", SIGNAL, r"\bcond, value\);", "value, value);"),
-    ("adding is no release", HOST, r"red_##operation##_before, __ATOMIC_RELEASE", "red_##operation##_before, __ATOMIC_RELAXED"),
     ("words that are put are lost", SIGNAL, r"weft_st_relaxed_sys_u##bits\(\(uint##bits##_t \*\)weft_at\(t, dest, m\), value\);", ";"),
 ]
 MEETINGS = [

@@ -95,10 +95,10 @@ static inline int handles_finish(void) {
     return gpu_finish();
 }
 
-/* Rounds of a test whose members wait for each other: those that share a GPU do so by time slices.
- */
-static inline int handles_rounds(const weft_device_team *t, int all, int few) {
-    return t->neighbours > 1 ? few : gpu_rounds(all, few);
+/* Rounds of a test whose members wait for each other, the same on all of them: PEs that share a GPU
+ * do so by time slices. */
+static inline int handles_rounds(int all, int few) {
+    return shmem_n_pes() > gpu_count ? few : gpu_rounds(all, few);
 }
 
 /* What kernels have found wrong; they have checked something. */

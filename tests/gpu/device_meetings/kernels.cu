@@ -132,6 +132,7 @@ extern "C" __global__ void meetings_syncs(const __grid_constant__ weft_device_te
         int met = 1;
         if (id == 0)
             weft_atomic_fetch_add64(&t, &task.words[block], 1, t.me);
+        weft_fence();
         weft_block_sync();
         if (scope == 0)
             met = weft_sync_b(&t, block);
@@ -141,6 +142,7 @@ extern "C" __global__ void meetings_syncs(const __grid_constant__ weft_device_te
             met = weft_sync_t(&t, block);
         if (weft_block_sync_any(!met))
             return;
+        weft_fence();
         for (int m = (int)id; m < t.n; m += (int)weft_block_threads()) {
             uint64_t other = weft_atomic_fetch_add64(&t, &task.words[block], 0, m);
             if (other < round || other > round + 1)

@@ -87,9 +87,11 @@ WEFT_DEVICE void put_words(const weft_device_team *t, const message &message, in
     weft_put_b(t, message.dest + tail, message.source + tail, message.bytes - tail, m);
 }
 
-/* By one thread, which has synced with those that have stored. */
+/* By one thread, which has synced with those that have stored. Atomics order nothing. */
 WEFT_DEVICE void tell(const weft_device_team *t, uint32_t kind, uint64_t *sig, uint32_t *sig32,
                       uint32_t v, uint32_t last, int m) {
+    if (kind >= SEND_ATOMIC)
+        weft_fence();
     switch (kind) {
     case SEND_SIGNAL_ADD:
         return weft_signal_add(t, sig, v - last, m);
@@ -128,7 +130,6 @@ WEFT_DEVICE void tell(const weft_device_team *t, uint32_t kind, uint64_t *sig, u
         weft_atomic_swap32(t, sig32, v, m);
         return;
     case SEND_P32:
-        weft_fence();
         return weft_p32(t, sig32, v, m);
     default:
         return weft_signal(t, sig, v, m);
@@ -208,6 +209,7 @@ WEFT_DEVICE int await_alone(const weft_device_team *t, uint32_t kind, const uint
     case WAIT_ATOMIC_FETCH:
         while (weft_atomic_fetch64(t, sig, t->me) < v && !weft_job_over(t))
             weft_spin_yield();
+        weft_fence();
         return 1;
     default:
         return weft_wait_ge(t, sig, v);
@@ -224,6 +226,7 @@ WEFT_DEVICE int await_alone_32(const weft_device_team *t, uint32_t kind, const u
     case WAIT32_ATOMIC_FETCH:
         while (weft_atomic_fetch32(t, sig, t->me) != v && !weft_job_over(t))
             weft_spin_yield();
+        weft_fence();
         return 1;
     default:
         return weft_wait_until32(t, sig, WEFT_CMP_GE, v);
