@@ -411,6 +411,7 @@ static void rows_of_kernels() {
     fill(args.source, PUT_BYTES, seed_of(me));
     zero_words();
     signal_row<1, 8>("kernel: put-with-signal 8 B by a thread, one way");
+    signal_row<256, 16 << 10>("kernel: put-with-signal 16 KiB by 256 threads, one way");
     signal_row<512, 16 << 10>("kernel: put-with-signal 16 KiB by 512 threads, one way");
     signal_row<1024, 16 << 10>("kernel: put-with-signal 16 KiB by 1024 threads, one way");
     meeting_row<BLOCK_BARRIER>("kernel: barrier of one block", 1);

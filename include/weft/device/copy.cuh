@@ -17,7 +17,9 @@
 enum { WEFT_COPY_FLIGHT_MAX = 8 };
 
 /* flight: that many words, `step` apart, are loaded before any is stored; of them those before
- * `end`, unless all are there for sure. words: by a group. `flight` and `all` are constants. */
+ * `end`, unless all are there for sure. words: by a group; what does not fill a flight goes in one
+ * that is just large enough, since warps of a block wait for each other's instructions. `flight`, a
+ * power of two, and `all` are constants. */
 #define WEFT_COPY(size)                                                                           \
     WEFT_DEVICE void weft_copy_flight##size(                                                      \
         struct weft_bytes##size *to, const struct weft_bytes##size *from,                         \
@@ -35,15 +37,21 @@ enum { WEFT_COPY_FLIGHT_MAX = 8 };
     }                                                                                             \
     WEFT_DEVICE void weft_copy_words##size(char *to_bytes, const char *from_bytes, size_t nwords, \
                                            struct weft_thread_group group, int flight) {          \
-        struct weft_bytes##size *to = (struct weft_bytes##size *)to_bytes;                        \
+        struct weft_bytes##size *to = (struct weft_bytes##size *)to_bytes + group.id;             \
         const struct weft_bytes##size *from = (const struct weft_bytes##size *)from_bytes;        \
         const struct weft_bytes##size *end = from + nwords;                                       \
         const size_t many = (size_t)flight * group.count;                                         \
-        size_t i = group.id;                                                                      \
-        for (; i + many - group.count < nwords; i += many)                                        \
-            weft_copy_flight##size(to + i, from + i, end, group.count, flight, 1);                \
-        if (i < nwords)                                                                           \
-            weft_copy_flight##size(to + i, from + i, end, group.count, flight, 0);                \
+        from += group.id;                                                                         \
+        for (; nwords >= many; nwords -= many, to += many, from += many)                          \
+            weft_copy_flight##size(to, from, end, group.count, flight, 1);                        \
+        if (flight > 4 && nwords > 4 * (size_t)group.count)                                       \
+            weft_copy_flight##size(to, from, end, group.count, 8, 0);                             \
+        else if (flight > 2 && nwords > 2 * (size_t)group.count)                                  \
+            weft_copy_flight##size(to, from, end, group.count, 4, 0);                             \
+        else if (nwords > group.count)                                                            \
+            weft_copy_flight##size(to, from, end, group.count, 2, 0);                             \
+        else if (nwords > 0)                                                                      \
+            weft_copy_flight##size(to, from, end, group.count, 1, 0);                             \
     }
 WEFT_COPY(8)
 WEFT_COPY(16)
@@ -181,8 +189,10 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
         head = (uint32_t)bytes;
     size_t whole = bytes - head;
     uint32_t tail = (uint32_t)whole & (word - 1);
-    weft_copy_pieces(to, from, head, group);
-    weft_copy_pieces(to + bytes - tail, from + bytes - tail, tail, group);
+    if (head | tail) {
+        weft_copy_pieces(to, from, head, group);
+        weft_copy_pieces(to + bytes - tail, from + bytes - tail, tail, group);
+    }
     to += head;
     from += head;
     if (word == 16)
@@ -191,6 +201,24 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
         weft_copy_words8(to, from, whole / 8, group, flight / 2);
     else
         weft_copy_unlike(to, from, whole - tail, bytes / 16, word, group, flight >= 8 ? 2 : 1);
+}
+
+/* Most copies of a thread's own: one element of 4, 8 or 16 bytes, aligned on both sides. 0: it is
+ * none. */
+WEFT_DEVICE int weft_copy_element(void *to, const void *from, size_t bytes) {
+    uintptr_t both = (uintptr_t)to | (uintptr_t)from;
+    if (bytes == 8 && both % 8 == 0)
+        weft_st_weak_bytes8((struct weft_bytes8 *)to,
+                            weft_ld_weak_bytes8((const struct weft_bytes8 *)from));
+    else if (bytes == 16 && both % 16 == 0)
+        weft_st_weak_bytes16((struct weft_bytes16 *)to,
+                             weft_ld_weak_bytes16((const struct weft_bytes16 *)from));
+    else if (bytes == 4 && both % 4 == 0)
+        weft_st_weak_bytes4((struct weft_bytes4 *)to,
+                            weft_ld_weak_bytes4((const struct weft_bytes4 *)from));
+    else
+        return 0;
+    return 1;
 }
 
 /* --- The interface -------------------------------------------------------------------------------
@@ -212,7 +240,8 @@ WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
 enum { WEFT_FLIGHT_t = 4, WEFT_FLIGHT_w = 8, WEFT_FLIGHT_b = 8 };
 
 WEFT_DEVICE void weft_copy_t(void *to, const void *from, size_t bytes) {
-    weft_copy_by(to, from, bytes, weft_scope_group(WEFT_SCOPE_t), WEFT_FLIGHT_t);
+    if (!weft_copy_element(to, from, bytes))
+        weft_copy_by(to, from, bytes, weft_scope_group(WEFT_SCOPE_t), WEFT_FLIGHT_t);
 }
 WEFT_DEVICE void weft_copy_w(void *to, const void *from, size_t bytes) {
     weft_copy_by(to, from, bytes, weft_scope_group(WEFT_SCOPE_w), WEFT_FLIGHT_w);
