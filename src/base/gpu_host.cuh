@@ -65,11 +65,11 @@ template <class T> WEFT_DEVICE void weft_host_store_weak(T *to, T value) {
         __atomic_store_n(word, after, __ATOMIC_SEQ_CST);            \
         return before;                                              \
     }
-#define WEFT_HOST_RED(T, suffix, operation, after)                                 \
-    WEFT_HOST_CHANGE(T, suffix, red_##operation##_before, __ATOMIC_RELEASE, after, \
-                     __atomic_fetch_##operation(word, value, __ATOMIC_RELEASE))    \
-    WEFT_DEVICE void weft_red_##operation##_sys_##suffix(T *word, T value) {       \
-        weft_red_##operation##_before_sys_##suffix(word, value);                   \
+#define WEFT_HOST_RED(T, suffix, name, order, operation, after)         \
+    WEFT_HOST_CHANGE(T, suffix, red_##name##_before, order, after,      \
+                     __atomic_fetch_##operation(word, value, order))    \
+    WEFT_DEVICE void weft_red_##name##_sys_##suffix(T *word, T value) { \
+        weft_red_##name##_before_sys_##suffix(word, value);             \
     }
 #define WEFT_HOST_CAS(T, suffix, name, order)                                    \
     WEFT_DEVICE T weft_atom_##name##_sys_##suffix(T *word, T cond, T value) {    \
@@ -86,41 +86,47 @@ template <class T> WEFT_DEVICE void weft_host_store_weak(T *to, T value) {
         return cond;                                                             \
     }
 
-#define WEFT_HOST_WORD(T, suffix)                                                \
-    WEFT_DEVICE T weft_ld_relaxed_sys_##suffix(const T *word) {                  \
-        return weft_host_load(word, __ATOMIC_RELAXED);                           \
-    }                                                                            \
-    WEFT_DEVICE T weft_ld_acquire_sys_##suffix(const T *word) {                  \
-        return weft_host_load(word, __ATOMIC_ACQUIRE);                           \
-    }                                                                            \
-    WEFT_DEVICE void weft_st_relaxed_sys_##suffix(T *word, T value) {            \
-        weft_host_store(word, value, __ATOMIC_RELAXED);                          \
-    }                                                                            \
-    WEFT_DEVICE void weft_st_release_sys_##suffix(T *word, T value) {            \
-        weft_host_store(word, value, __ATOMIC_RELEASE);                          \
-    }                                                                            \
-    WEFT_HOST_CHANGE(T, suffix, atom_add, __ATOMIC_ACQ_REL, (T)(before + value), \
-                     __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL))          \
-    WEFT_HOST_CHANGE(T, suffix, atom_and, __ATOMIC_ACQ_REL, (T)(value & before), \
-                     __atomic_fetch_and(word, value, __ATOMIC_ACQ_REL))          \
-    WEFT_HOST_CHANGE(T, suffix, atom_or, __ATOMIC_ACQ_REL, value | before,       \
-                     __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL))           \
-    WEFT_HOST_CHANGE(T, suffix, atom_xor, __ATOMIC_ACQ_REL, value ^ before,      \
-                     __atomic_fetch_xor(word, value, __ATOMIC_ACQ_REL))          \
-    WEFT_HOST_CHANGE(T, suffix, atom_exch, __ATOMIC_ACQ_REL, value,              \
-                     __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL))         \
-    WEFT_HOST_RED(T, suffix, add, (T)(before + value))                           \
-    WEFT_HOST_RED(T, suffix, and, (T)(value & before))                           \
-    WEFT_HOST_RED(T, suffix, or, value | before)                                 \
-    WEFT_HOST_RED(T, suffix, xor, value ^ before)                                \
-    WEFT_HOST_CAS(T, suffix, cas, __ATOMIC_ACQ_REL)                              \
-    WEFT_HOST_CAS(T, suffix, cas_acquire, __ATOMIC_ACQUIRE)                      \
+#define WEFT_HOST_ATOMS(T, suffix, name, order)                             \
+    WEFT_HOST_CHANGE(T, suffix, atom_add##name, order, (T)(before + value), \
+                     __atomic_fetch_add(word, value, order))                \
+    WEFT_HOST_CHANGE(T, suffix, atom_and##name, order, (T)(value & before), \
+                     __atomic_fetch_and(word, value, order))                \
+    WEFT_HOST_CHANGE(T, suffix, atom_or##name, order, value | before,       \
+                     __atomic_fetch_or(word, value, order))                 \
+    WEFT_HOST_CHANGE(T, suffix, atom_xor##name, order, value ^ before,      \
+                     __atomic_fetch_xor(word, value, order))                \
+    WEFT_HOST_CHANGE(T, suffix, atom_exch##name, order, value,              \
+                     __atomic_exchange_n(word, value, order))               \
+    WEFT_HOST_CAS(T, suffix, cas##name, order)
+
+#define WEFT_HOST_WORD(T, suffix)                                                     \
+    WEFT_DEVICE T weft_ld_relaxed_sys_##suffix(const T *word) {                       \
+        return weft_host_load(word, __ATOMIC_RELAXED);                                \
+    }                                                                                 \
+    WEFT_DEVICE T weft_ld_acquire_sys_##suffix(const T *word) {                       \
+        return weft_host_load(word, __ATOMIC_ACQUIRE);                                \
+    }                                                                                 \
+    WEFT_DEVICE void weft_st_relaxed_sys_##suffix(T *word, T value) {                 \
+        weft_host_store(word, value, __ATOMIC_RELAXED);                               \
+    }                                                                                 \
+    WEFT_DEVICE void weft_st_release_sys_##suffix(T *word, T value) {                 \
+        weft_host_store(word, value, __ATOMIC_RELEASE);                               \
+    }                                                                                 \
+    WEFT_HOST_ATOMS(T, suffix, , __ATOMIC_ACQ_REL)                                    \
+    WEFT_HOST_ATOMS(T, suffix, _relaxed, __ATOMIC_RELAXED)                            \
+    WEFT_HOST_RED(T, suffix, add, __ATOMIC_RELEASE, add, (T)(before + value))         \
+    WEFT_HOST_RED(T, suffix, add_relaxed, __ATOMIC_RELAXED, add, (T)(before + value)) \
+    WEFT_HOST_RED(T, suffix, and_relaxed, __ATOMIC_RELAXED, and, (T)(value & before)) \
+    WEFT_HOST_RED(T, suffix, or_relaxed, __ATOMIC_RELAXED, or, value | before)        \
+    WEFT_HOST_RED(T, suffix, xor_relaxed, __ATOMIC_RELAXED, xor, value ^ before)      \
+    WEFT_HOST_CAS(T, suffix, cas_acquire, __ATOMIC_ACQUIRE)                           \
     WEFT_HOST_CAS(T, suffix, cas_release, __ATOMIC_RELEASE)
 WEFT_HOST_WORD(uint32_t, u32)
 WEFT_HOST_WORD(uint64_t, u64)
 #undef WEFT_HOST_WORD
 #undef WEFT_HOST_CAS
 #undef WEFT_HOST_RED
+#undef WEFT_HOST_ATOMS
 #undef WEFT_HOST_CHANGE
 
 WEFT_DEVICE struct weft_quad weft_ld_relaxed_sys_quad(const struct weft_quad *quad) {

@@ -20,7 +20,7 @@ INSTRUCTIONS = ("ld.relaxed.sys.global.u32", "ld.acquire.sys.global.u64", "st.re
                 "st.relaxed.sys.global.v4.u32", "ld.relaxed.sys.global.v4.u32", "red.release.sys.global.add.u64",
                 "atom.acq_rel.sys.global.cas.b32", "fence.acq_rel.sys", "mov.u32 %r1, %tid.x", "bar.sync 0",
                 "barrier.red.or.pred", "bar.warp.sync", "vote.sync.any.pred", "shfl.sync.idx.b32",
-                "red.release.sys.global.xor.b32", "atom.acq_rel.sys.global.exch.b64", "st.v2.u64", "ld.v2.u64")
+                "red.relaxed.sys.global.xor.b32", "atom.relaxed.sys.global.exch.b64", "st.v2.u64", "ld.v2.u64")
 CALLER = """
 #include <weft/device.cuh>
 void call(uint32_t *word, uint64_t *wide, struct weft_quad *quad) {

@@ -122,29 +122,29 @@ WEFT_WEAK(8)
 WEFT_WEAK(16)
 #undef WEFT_WEAK
 
-/* --- Atomics: red has no result, atom's is the word before ---------------------------------------
+/* --- Atomics: red has no result, atom's is the word before. Those that say so order nothing
+ * -------
  */
 
-#define WEFT_PTX_RED(operation, type, bits, letter)                                        \
-    WEFT_DEVICE void weft_red_##operation##_sys_u##bits(uint##bits##_t *word,              \
-                                                        uint##bits##_t value) {            \
-        __asm__ volatile("red.release.sys.global." #operation "." #type #bits " [%0], %1;" \
-                         :                                                                 \
-                         : "l"(word), letter(value)                                        \
-                         : "memory");                                                      \
+#define WEFT_PTX_RED(name, order, operation, bits, letter)                                       \
+    WEFT_DEVICE void weft_red_##name##_sys_u##bits(uint##bits##_t *word, uint##bits##_t value) { \
+        __asm__ volatile("red." order ".sys.global." operation #bits " [%0], %1;"                \
+                         :                                                                       \
+                         : "l"(word), letter(value)                                              \
+                         : "memory");                                                            \
     }
-#define WEFT_PTX_ATOM(operation, type, bits, letter)                                            \
-    WEFT_DEVICE uint##bits##_t weft_atom_##operation##_sys_u##bits(uint##bits##_t *word,        \
-                                                                   uint##bits##_t value) {      \
-        uint##bits##_t before;                                                                  \
-        __asm__ volatile("atom.acq_rel.sys.global." #operation "." #type #bits " %0, [%1], %2;" \
-                         : "=" letter(before)                                                   \
-                         : "l"(word), letter(value)                                             \
-                         : "memory");                                                           \
-        return before;                                                                          \
+#define WEFT_PTX_ATOM(name, order, operation, bits, letter)                            \
+    WEFT_DEVICE uint##bits##_t weft_atom_##name##_sys_u##bits(uint##bits##_t *word,    \
+                                                              uint##bits##_t value) {  \
+        uint##bits##_t before;                                                         \
+        __asm__ volatile("atom." order ".sys.global." operation #bits " %0, [%1], %2;" \
+                         : "=" letter(before)                                          \
+                         : "l"(word), letter(value)                                    \
+                         : "memory");                                                  \
+        return before;                                                                 \
     }
 #define WEFT_PTX_CAS(name, order, bits, letter)                                       \
-    WEFT_DEVICE uint##bits##_t weft_atom_cas##name##_sys_u##bits(                     \
+    WEFT_DEVICE uint##bits##_t weft_atom_##name##_sys_u##bits(                        \
         uint##bits##_t *word, uint##bits##_t cond, uint##bits##_t value) {            \
         uint##bits##_t before;                                                        \
         __asm__ volatile("atom." order ".sys.global.cas.b" #bits " %0, [%1], %2, %3;" \
@@ -153,21 +153,28 @@ WEFT_WEAK(16)
                          : "memory");                                                 \
         return before;                                                                \
     }
-#define WEFT_PTX_ATOMICS(bits, letter)   \
-    WEFT_PTX_RED(add, u, bits, letter)   \
-    WEFT_PTX_RED(and, b, bits, letter)   \
-    WEFT_PTX_RED(or, b, bits, letter)    \
-    WEFT_PTX_RED(xor, b, bits, letter)   \
-    WEFT_PTX_ATOM(add, u, bits, letter)  \
-    WEFT_PTX_ATOM(and, b, bits, letter)  \
-    WEFT_PTX_ATOM(or, b, bits, letter)   \
-    WEFT_PTX_ATOM(xor, b, bits, letter)  \
-    WEFT_PTX_ATOM(exch, b, bits, letter) \
-    WEFT_PTX_CAS(, "acq_rel", bits, letter)
+#define WEFT_PTX_ATOMICS(bits, letter)                             \
+    WEFT_PTX_RED(add, "release", "add.u", bits, letter)            \
+    WEFT_PTX_RED(add_relaxed, "relaxed", "add.u", bits, letter)    \
+    WEFT_PTX_RED(and_relaxed, "relaxed", "and.b", bits, letter)    \
+    WEFT_PTX_RED(or_relaxed, "relaxed", "or.b", bits, letter)      \
+    WEFT_PTX_RED(xor_relaxed, "relaxed", "xor.b", bits, letter)    \
+    WEFT_PTX_ATOM(add, "acq_rel", "add.u", bits, letter)           \
+    WEFT_PTX_ATOM(and, "acq_rel", "and.b", bits, letter)           \
+    WEFT_PTX_ATOM(or, "acq_rel", "or.b", bits, letter)             \
+    WEFT_PTX_ATOM(xor, "acq_rel", "xor.b", bits, letter)           \
+    WEFT_PTX_ATOM(exch, "acq_rel", "exch.b", bits, letter)         \
+    WEFT_PTX_ATOM(add_relaxed, "relaxed", "add.u", bits, letter)   \
+    WEFT_PTX_ATOM(and_relaxed, "relaxed", "and.b", bits, letter)   \
+    WEFT_PTX_ATOM(or_relaxed, "relaxed", "or.b", bits, letter)     \
+    WEFT_PTX_ATOM(xor_relaxed, "relaxed", "xor.b", bits, letter)   \
+    WEFT_PTX_ATOM(exch_relaxed, "relaxed", "exch.b", bits, letter) \
+    WEFT_PTX_CAS(cas, "acq_rel", bits, letter)                     \
+    WEFT_PTX_CAS(cas_relaxed, "relaxed", bits, letter)
 WEFT_PTX_ATOMICS(32, "r")
 WEFT_PTX_ATOMICS(64, "l")
-WEFT_PTX_CAS(_acquire, "acquire", 32, "r")
-WEFT_PTX_CAS(_release, "release", 32, "r")
+WEFT_PTX_CAS(cas_acquire, "acquire", 32, "r")
+WEFT_PTX_CAS(cas_release, "release", 32, "r")
 #undef WEFT_PTX_RED
 #undef WEFT_PTX_ATOM
 #undef WEFT_PTX_CAS

@@ -206,10 +206,10 @@ WEFT_DEVICE int weft_wait_ge_b(const weft_device_team *t, const uint64_t *sig, u
  */
 
 /* weft_atomic_{fetch,set,swap,compare_swap,fetch_add,add,fetch_and,and,fetch_or,or,fetch_xor,xor}
- * of 32 and 64 bits, on member m's word. Where t->flags lacks WEFT_DEVICE_ATOMICS a link has none:
- * then only on words that PEs of their own GPU alone change. Those with a result, which is the word
- * before, acquire and release; the others release; fetch acquires, and set releases. Adding and the
- * bitwise ones without a result do not wait for the link. */
+ * of 32 and 64 bits, on member m's word. Those with a result give the word before. They order
+ * nothing, as those of OpenSHMEM: a weft_fence in front of one makes it a release of this thread's
+ * stores, and one behind it makes it an acquire. Where t->flags lacks WEFT_DEVICE_ATOMICS a link
+ * has none: then only on words that PEs of their own GPU alone change. */
 #define WEFT_ATOMIC_FETCHING(name, instruction, bits)                                       \
     WEFT_DEVICE uint##bits##_t weft_atomic_##name##bits(                                    \
         const weft_device_team *t, uint##bits##_t *word, uint##bits##_t value, int m) {     \
@@ -224,26 +224,27 @@ WEFT_DEVICE int weft_wait_ge_b(const weft_device_team *t, const uint64_t *sig, u
         weft_##instruction##_sys_u##bits((uint##bits##_t *)weft_at(t, word, m), value);        \
     }
 #define WEFT_ATOMICS(bits)                                                                    \
-    WEFT_ATOMIC_FETCHING(swap, exch, bits)                                                    \
-    WEFT_ATOMIC_FETCHING(fetch_add, add, bits)                                                \
-    WEFT_ATOMIC_FETCHING(fetch_and, and, bits)                                                \
-    WEFT_ATOMIC_FETCHING(fetch_or, or, bits)                                                  \
-    WEFT_ATOMIC_FETCHING(fetch_xor, xor, bits)                                                \
-    WEFT_ATOMIC_CHANGING(set, st_release, bits)                                               \
-    WEFT_ATOMIC_CHANGING(add, red_add, bits)                                                  \
-    WEFT_ATOMIC_CHANGING(and, red_and, bits)                                                  \
-    WEFT_ATOMIC_CHANGING(or, red_or, bits)                                                    \
-    WEFT_ATOMIC_CHANGING(xor, red_xor, bits)                                                  \
+    WEFT_ATOMIC_FETCHING(swap, exch_relaxed, bits)                                            \
+    WEFT_ATOMIC_FETCHING(fetch_add, add_relaxed, bits)                                        \
+    WEFT_ATOMIC_FETCHING(fetch_and, and_relaxed, bits)                                        \
+    WEFT_ATOMIC_FETCHING(fetch_or, or_relaxed, bits)                                          \
+    WEFT_ATOMIC_FETCHING(fetch_xor, xor_relaxed, bits)                                        \
+    WEFT_ATOMIC_CHANGING(set, st_relaxed, bits)                                               \
+    WEFT_ATOMIC_CHANGING(add, red_add_relaxed, bits)                                          \
+    WEFT_ATOMIC_CHANGING(and, red_and_relaxed, bits)                                          \
+    WEFT_ATOMIC_CHANGING(or, red_or_relaxed, bits)                                            \
+    WEFT_ATOMIC_CHANGING(xor, red_xor_relaxed, bits)                                          \
     WEFT_DEVICE uint##bits##_t weft_atomic_fetch##bits(const weft_device_team *t,             \
                                                        const uint##bits##_t *word, int m) {   \
         WEFT_CHECK_WORD(t, word, m);                                                          \
-        return weft_ld_acquire_sys_u##bits((const uint##bits##_t *)weft_at(t, word, m));      \
+        return weft_ld_relaxed_sys_u##bits((const uint##bits##_t *)weft_at(t, word, m));      \
     }                                                                                         \
     WEFT_DEVICE uint##bits##_t weft_atomic_compare_swap##bits(                                \
         const weft_device_team *t, uint##bits##_t *word, uint##bits##_t cond,                 \
         uint##bits##_t value, int m) {                                                        \
         WEFT_CHECK_WORD(t, word, m);                                                          \
-        return weft_atom_cas_sys_u##bits((uint##bits##_t *)weft_at(t, word, m), cond, value); \
+        return weft_atom_cas_relaxed_sys_u##bits((uint##bits##_t *)weft_at(t, word, m), cond, \
+                                                 value);                                      \
     }
 WEFT_ATOMICS(32)
 WEFT_ATOMICS(64)
