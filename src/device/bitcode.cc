@@ -97,6 +97,7 @@ UNTIL(weft_wait_until_b, uint64_t)
 UNTIL(weft_wait_until_relaxed, uint64_t)
 UNTIL(weft_wait_until32, uint32_t)
 UNTIL(weft_test_until, uint64_t)
+UNTIL(weft_test_until_relaxed, uint64_t)
 UNTIL(weft_test_until32, uint32_t)
 RESULT(int32_t, weft_wait_until_ns, (team t, address sig, int32_t cmp, uint64_t value, uint64_t ns),
        (pointer{t}, pointer{sig}, cmp, value, ns))

@@ -108,6 +108,16 @@ def commands_beside_a_build(problems):
         problems += [f"status {done.returncode}", *(done.stdout + done.stderr).splitlines()[-20:]]
 
 
+def has_device_library(problems):
+    """Functions of kernels, where clang has made them."""
+    if not (interpreter.BUILD / "lib/libweft_device_sm90.ptx").exists():
+        raise tap.Skip("this build has no libweft_device: there was no clang for GPUs")
+    ask = "import weft; print(weft.get_device_library(80), '.target sm_90' in open(weft.get_device_library(90, 'ptx')).read())"
+    out = run(problems, SCRIPTS / "python", "-c", ask, cwd=WORK).split()
+    if not out or not out[0].startswith(str(WORK)) or out[1] != "True":
+        problems.append(f"it says {out}")
+
+
 def compiles(problems):
     """Headers and library serve who compiles against them."""
     (WORK / "program.c").write_text("#include <weft.h>\nint main(void) { shmem_init(); return shmem_n_pes() != 2; }\n")
@@ -218,6 +228,7 @@ tap.run([
     ("programs run far from the checkout", runs),
     ("its commands beside a build folder", commands_beside_a_build),
     ("C compiles against it", compiles),
+    ("it has the functions of kernels", has_device_library),
     ("oshcc and oshc++ are there", wrappers),
     ("another package's files in the folder are named", another_package),
     ("its metadata", metadata),

@@ -85,3 +85,9 @@ def test_neither_torch_nor_numpy_is_needed():
     import sys
     check = "import sys, weft; sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'weft.torch')))"
     assert subprocess.run([sys.executable, "-c", check]).returncode == 0
+
+
+def test_device_library():
+    for sm, form in ((70, "bc"), (90, "cubin")):
+        with pytest.raises(ValueError, match=r"there are 80 and 90, bc and ptx"):
+            weft.get_device_library(sm, form)
