@@ -35,6 +35,35 @@ OTHER = """#include <nvshmem.h>
 __global__ void other(int *p) { *p = nvshmem_my_pe(); }
 """
 
+# As much of MPI as a job of one process needs.
+MPI = """#pragma once
+#include <string.h>
+#define MPI_VERSION 4
+typedef struct { int rank; } *MPI_Comm;
+typedef int MPI_Datatype;
+enum { MPI_BYTE = 1 };
+static inline int MPI_Comm_rank(MPI_Comm comm, int *rank) { *rank = comm->rank; return 0; }
+static inline int MPI_Comm_size(MPI_Comm comm, int *size) { *size = comm->rank + 1; return 0; }
+static inline int MPI_Allgather(const void *mine, int n, MPI_Datatype, void *all, int, MPI_Datatype, MPI_Comm) {
+    memcpy(all, mine, (size_t)n);
+    return 0;
+}
+"""
+BY_MPI = """#include <mpi.h>
+#include <nvshmem.h>
+#include <nvshmemx.h>
+int main() {
+    static struct MPI_Comm_of_one { int rank; } one;
+    MPI_Comm comm = reinterpret_cast<MPI_Comm>(&one);
+    nvshmemx_init_attr_t attr = NVSHMEMX_INIT_ATTR_INITIALIZER;
+    attr.mpi_comm = &comm;
+    if (nvshmemx_init_attr(NVSHMEMX_INIT_WITH_MPI_COMM, &attr) || nvshmem_my_pe() != 0 || nvshmem_n_pes() != 1)
+        return 1;
+    nvshmem_finalize();
+    return 0;
+}
+"""
+
 
 def compile_by(problems, *command, source=None):
     made = subprocess.run([str(part) for part in command], input=source, capture_output=True, text=True)
@@ -47,6 +76,15 @@ def by_hosts(problems):
         if shutil.which(compiler):
             compile_by(problems, compiler, *WEFT, "-Wall", "-Wextra", "-x", language, "-", "-o", WORK / compiler,
                        f"-L{BUILD / 'lib'}", "-lweft", source=PLAIN)
+
+
+def by_mpi(problems):
+    (WORK / "mpi.h").write_text(MPI)
+    compile_by(problems, "g++", f"-I{WORK}", *WEFT, "-Wall", "-Wextra", "-x", "c++", "-", "-o", WORK / "by_mpi",
+               f"-L{BUILD / 'lib'}", "-lweft", f"-Wl,-rpath,{BUILD / 'lib'}", source=BY_MPI)
+    if not problems:
+        ran = subprocess.run([WORK / "by_mpi"], capture_output=True, text=True, timeout=20)
+        problems.extend([f"exit {ran.returncode}", *ran.stderr.splitlines()][:5] if ran.returncode else [])
 
 
 def by_nvcc(problems):
@@ -72,7 +110,7 @@ def bitcode(problems):
                source="#include <nvshmem.h>\n")
 
 
-CASES = [("compilers of C and C++ for the host", by_hosts)]
+CASES = [("compilers of C and C++ for the host", by_hosts), ("a job begins by a communicator of MPI", by_mpi)]
 if NVCC:
     CASES.append(("nvcc: device code as a whole, or in pieces", by_nvcc))
     CASES.append(("the benchmark of NVSHMEM's host interface", benchmark))

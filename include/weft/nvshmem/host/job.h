@@ -38,8 +38,7 @@ struct weft_nvshmem_job {
     const struct weft_device_team **teams; /* state.teams, as the host writes it */
     struct weft_nvshmem_team team[WEFT_NVSHMEM_TEAMS];
     struct weft_nvshmem_unit *units;
-    void (*prepare)(
-        void); /* brings up the GPU that CUDA's runtime has chosen; NULL: none is used */
+    void (*prepare)(void); /* CUDA's runtime brings up the GPU that it has chosen; or NULL */
 };
 __attribute__((weak, visibility("default"))) struct weft_nvshmem_job weft_nvshmem_job;
 
