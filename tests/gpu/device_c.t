@@ -40,6 +40,27 @@ int use(const weft_device_team *t, char *dest, const char *source, uint32_t *wor
     return weft_wait_ge_w(t, sig, 2) && weft_barrier_b(t, 0) && weft_barrier_grid(t);
 }
 """
+BULK_INSTRUCTIONS = ("mbarrier.init.shared::cta.b64", "fence.proxy.async.shared::cta", "fence.proxy.async.global",
+                     "mbarrier.arrive.expect_tx.shared::cta.b64", "cp.async.bulk.shared::cluster.global.mbarrier",
+                     "cp.async.bulk.global.shared::cta.bulk_group", "cp.async.bulk.commit_group",
+                     "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16",
+                     "cp.async.bulk.wait_group.read 1", "cp.async.bulk.wait_group 0", "mbarrier.inval.shared::cta.b64")
+BULK_CALLER = """
+#include <weft/device.cuh>
+int call(void *to, void *tile, uint64_t *bar) {
+    weft_mbarrier_init(bar, 1);
+    weft_fence_async();
+    weft_mbarrier_expect(bar, 16);
+    weft_bulk_load(tile, to, 16, bar);
+    weft_bulk_put(to, tile, 16);
+    weft_bulk_add_bf16(to, tile, 16);
+    weft_bulk_commit();
+    weft_bulk_wait_read_but_one();
+    weft_bulk_wait();
+    weft_mbarrier_inval(bar);
+    return weft_mbarrier_test(bar, 0);
+}
+"""
 
 
 def compile_c(source, *flags):
@@ -71,6 +92,17 @@ def check_instructions(problems):
     problems.extend(f"there is no {wanted}" for wanted in INSTRUCTIONS if wanted not in text)
 
 
+def check_bulk(problems):
+    """Bulk copies are instructions of sm_90; before that they are nothing that ptxas knows."""
+    made = compile_c(BULK_CALLER, "-DWEFT_DEVICE_ARCH=900"), compile_c(BULK_CALLER)
+    for of in made:
+        problems.extend(of.stderr.splitlines())
+    problems.extend(f"there is no {wanted}" for wanted in BULK_INSTRUCTIONS if f"\t{wanted}" not in made[0].stdout)
+    for wanted in BULK_INSTRUCTIONS:
+        if f"\tbulk_copies_need_sm_90; // {wanted}" not in made[1].stdout:
+            problems.append(f"there is a {wanted} for sm_80")
+
+
 def check_cuda(problems):
     nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     if not nvcc:
@@ -100,6 +132,7 @@ def check_includes(problems):
 tap.run([
     ("each part compiles as C without a warning", check_compiles),
     ("a function is an instruction", check_instructions),
+    ("bulk copies are for sm_90 alone", check_bulk),
     ("nvcc takes it without a warning, as C++", check_cuda),
     ("hosts have the handle, in C and in C++", check_host),
     ("the parts include nothing but each other and weft/addr.h", check_includes),

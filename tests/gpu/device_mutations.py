@@ -76,6 +76,7 @@ BULK = [
     ("an mbarrier is not made known", BULK_H, r"(kernel_mbarrier_init\([^;]*;\s*)kernel_fence_async\(true\);", r"\1"),
     ("a signal is given when tiles have been read", BULK_H, r"kernel_bulk_wait\(false, 0\);", "kernel_bulk_wait(true, 0);"),
     ("tiles are made while they are read", BULK_H, r"kernel_bulk_wait\(true, 1\);", ";"),
+    ("a tile is told of when it has been read", BULK_H, r"kernel_bulk_wait\(false, 1\);", "kernel_bulk_wait(true, 1);"),
     ("puts are not committed", BULK_H, r"kernel_bulk_commit\(\);", ";"),
     ("tiles are looked at before they are loaded", "include/weft/device/bulk.cuh", r"!weft_mbarrier_test\(mbarrier, parity\)", "false"),
     ("the first phase is waited for again", "include/weft/device/bulk.cuh", r"weft_mbarrier_test\(mbarrier, parity\)", "weft_mbarrier_test(mbarrier, 0)"),

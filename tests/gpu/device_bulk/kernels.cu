@@ -21,8 +21,14 @@ WEFT_DEVICE char *tile_of(const weft_device_team *t, const bulk_rounds &task, in
     return task.landing + ((size_t)weft_block_index() * (size_t)t->n + (size_t)member) * BULK_TILE;
 }
 
+WEFT_DEVICE void tell_tile(const weft_device_team *t, const bulk_rounds &task, uint32_t round,
+                           int d) {
+    uint64_t *sig = &task.sig[weft_block_index() * (uint32_t)t->n + (uint32_t)t->me];
+    weft_signal(t, sig, round, (t->me + d) % t->n);
+}
+
 /* Tiles for all members, by two tiles of shared memory in turns: one is made while the other is on
- * its way. One signal says that all have been written. */
+ * its way. Each is told of when it has been written: in one round in two all of them in the end. */
 WEFT_DEVICE void put_tiles(const weft_device_team *t, const bulk_rounds &task, uint32_t round) {
     WEFT_SHARED(struct weft_quad, quads, WORDS); /* two tiles, aligned to 16 bytes */
     uint64_t *tiles = (uint64_t *)quads;
@@ -41,12 +47,16 @@ WEFT_DEVICE void put_tiles(const weft_device_team *t, const bulk_rounds &task, u
             weft_bulk_put(weft_at(t, tile_of(t, task, t->me), m), tile, BULK_TILE);
             weft_bulk_commit();
         }
+        if (id == 0 && round % 2 == 0 && d > 0) {
+            weft_bulk_wait_but_one();
+            tell_tile(t, task, round, d - 1);
+        }
     }
     if (id != 0)
         return;
     weft_bulk_wait();
-    for (int m = 0; m < t->n; m++)
-        weft_signal(t, &task.sig[weft_block_index() * (uint32_t)t->n + (uint32_t)t->me], round, m);
+    for (int d = round % 2 == 0 ? t->n - 1 : 0; d < t->n; d++)
+        tell_tile(t, task, round, d);
 }
 
 /* Each member's tile: 0 if the job is over. */
@@ -66,6 +76,8 @@ WEFT_DEVICE int load_tiles(const weft_device_team *t, const bulk_rounds &task, u
         }
         if (!weft_mbarrier_wait(t, mbarrier, *phase & 1))
             return 0;
+        if (!weft_mbarrier_test(mbarrier, *phase & 1))
+            found_wrong(task.found, round, (uint64_t)m, *phase, 0);
         for (uint32_t i = id; i < WORDS; i += weft_block_threads())
             if (tile[i] != word_of(task, round, m, t->me, i))
                 found_wrong(task.found, round, (uint64_t)m, i, tile[i]);

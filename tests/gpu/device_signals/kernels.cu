@@ -199,7 +199,8 @@ WEFT_DEVICE int await_alone(const weft_device_team *t, uint32_t kind, const uint
             weft_spin_yield();
         return came;
     case WAIT_RELAXED:
-        came = weft_wait_until_relaxed(t, sig, WEFT_CMP_GE, v);
+        came = weft_wait_until_relaxed(t, sig, WEFT_CMP_GE, v) &&
+               weft_test_until_relaxed(t, sig, WEFT_CMP_GE, v);
         weft_fence();
         return came;
     case WAIT_FETCH:
@@ -384,10 +385,12 @@ extern "C" __global__ void signals_p(const __grid_constant__ weft_device_team t,
                                      uint64_t *words64, uint32_t seed) {
     uint32_t id = (uint32_t)weft_thread_index(),
              at = (uint32_t)t.me * (uint32_t)weft_thread_count();
+    weft_dependency_wait(); /* on nothing, as the kernel is launched */
     for (int m = 0; m < t.n; m++) {
         weft_p32(&t, &words32[at + id], mix4(seed, (uint32_t)t.me, (uint32_t)m, id), m);
         weft_p64(&t, &words64[at + id], mix64(seed, (uint32_t)t.me, (uint32_t)m, id), m);
     }
+    weft_dependency_trigger();
 }
 extern "C" __global__ void signals_g(const __grid_constant__ weft_device_team t,
                                      const uint32_t *words32, const uint64_t *words64,
