@@ -35,7 +35,7 @@ SIGNALS = [
             r"!weft_scope_sync_any\([^;]*;", "!over;"),
     without("a block waits by one thread, of which the others do not hear", SIGNAL, "weft_wait_until_b",
             r"!weft_scope_sync_any\([^;]*;", "!over;"),
-    ("a compare_swap does not compare", SIGNAL, r"\bcond, value\);", "value, value);"),
+    ("a compare_swap does not compare", SIGNAL, r"\bcond,\s*(?:\\\s*)?value\);", "value, value);"),
     ("words that are put are lost", SIGNAL, r"weft_st_relaxed_sys_u##bits\(\(uint##bits##_t \*\)weft_at\(t, dest, m\), value\);", ";"),
 ]
 MEETINGS = [
