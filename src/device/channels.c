@@ -249,8 +249,9 @@ void weft_device_channels_end(const struct weft_team *team, bool finished) {
     taken.kept = !finished || weft_device_turns_captured(team);
     if (!taken.kept)
         channels_set_idle(&taken);
-    if (!one) {
-        channels_free(&taken);
+    if (!one) { /* what is kept stays without a list to find it in */
+        if (!taken.kept)
+            channels_free(&taken);
         return;
     }
     one->channels = taken;

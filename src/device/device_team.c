@@ -107,9 +107,11 @@ static bool leave_behind(struct handle *handle) {
     struct handle *before = handles.left;
     handles.left = handle;
     pthread_mutex_unlock(&handles.changing);
-    if (before)
-        drop_memory(before);
-    return before != NULL;
+    if (!before)
+        return false;
+    weft_block_set_idle(before->block); /* its members have said so when they freed it */
+    drop_memory(before);
+    return true;
 }
 
 /* --- What members tell each other ------------------------------------------------------------- */

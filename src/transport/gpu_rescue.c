@@ -160,10 +160,11 @@ static void fault_report(void) {
     uint32_t fault = words ? __atomic_load_n(&words[WEFT_GPU_FAULT], __ATOMIC_ACQUIRE) : 0;
     if (fault == WEFT_GPU_NO_FAULT)
         return;
+    uint32_t detail = words[WEFT_GPU_FAULT_DETAIL];
     if (fault != WEFT_GPU_ABORT)
-        job_fail(fault, words[WEFT_GPU_FAULT_DETAIL]);
+        job_fail(fault, detail);
     __atomic_store_n(&words[WEFT_GPU_FAULT], WEFT_GPU_NO_FAULT, __ATOMIC_RELAXED);
-    job_abort((int)words[WEFT_GPU_FAULT_DETAIL]);
+    job_abort((int)detail);
 }
 
 static void *rescue_watch_main(void *unused) {
