@@ -253,6 +253,9 @@ WEFT_DEVICE uint32_t weft_block_rank(void) {
 WEFT_DEVICE uint32_t weft_block_size(void) {
     return weft_block_threads();
 }
+WEFT_DEVICE uint32_t weft_grid_index(void) {
+    return weft_block_index();
+}
 WEFT_DEVICE uint32_t weft_grid_size(void) {
     return weft_block_count();
 }

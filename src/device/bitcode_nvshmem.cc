@@ -47,7 +47,7 @@ static address place_of(address p, int32_t pe) {
     if (p - t->heap < t->heap_bytes)
         return (address)header::weft_at(t, (const void *)p, pe);
     const struct regions *regions = (const struct regions *)weft_nvshmem_job[1];
-    for (uint64_t i = 0; i < regions->count; i++) {
+    for (uint64_t i = 0; i < regions->count && pe >= 0 && pe < t->n; i++) {
         const struct region *region = &regions->region[i];
         if (p >= region->begin && p < region->end && region->places[pe])
             return region->places[pe] + (p - region->begin);
@@ -56,9 +56,16 @@ static address place_of(address p, int32_t pe) {
     return p;
 }
 
-/* Channels pair blocks: the k-th of this PE's grid with the k-th of the others'. */
-static uint32_t channel(void) {
-    return header::weft_block_index() % world()->channels;
+/* Channels pair blocks: the k-th of this PE's grid with the k-th of the others'. A block that has
+ * no channel of its own would take another's turn: it ends the job. 0, or 1 when the job is over.
+ */
+static int32_t barrier(void) {
+    const header::weft_device_team *t = world();
+    uint32_t channel = header::weft_grid_index();
+    if (channel < t->channels)
+        return !header::weft_barrier_b(t, channel);
+    header::weft_abort(t, MISUSE);
+    return 1;
 }
 
 /* --- Who is there, order and meetings ------------------------------------------------------------
@@ -83,11 +90,11 @@ EXPORTED int32_t nvshmem_quiet(void) {
 }
 
 EXPORTED int32_t nvshmem_barrier_all(void) {
-    return !header::weft_barrier_b(world(), channel());
+    return barrier();
 }
 
 EXPORTED int32_t nvshmem_sync_all(void) {
-    return !header::weft_barrier_b(world(), channel());
+    return barrier();
 }
 
 /* --- Copies --------------------------------------------------------------------------------------
