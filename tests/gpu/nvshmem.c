@@ -247,12 +247,38 @@ static void begin_again(void) {
     ring();
 }
 
+/* The program has begun the job by the standard's name, too. */
+static void close_and_open(void) {
+    tap_case("kernels know the job again that has gone on behind the last end, and its teams");
+    shmem_init();
+    nvshmem_finalize();
+    EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED, "%d", nvshmemx_init_status());
+    set_state(image_module, &(struct weft_nvshmem_state){0}); /* what they knew is over */
+    nvshmem_init();
+    EXPECT(nvshmem_team_my_pe(mine) == me / 2, "the team is gone");
+    who();
+    meetings();
+    shmem_finalize();
+}
+
 static void end(void) {
     int running = 1;
     nvshmem_finalize();
     shmem_query_initialized(&running);
     EXPECT(!running, "the job goes on");
     EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED, "%d", nvshmemx_init_status());
+}
+
+static void anew(void) {
+    tap_case("a job behind the first one has its kernels, and none of the teams");
+    nvshmem_init();
+    EXPECT(nvshmem_team_n_pes(NVSHMEM_TEAM_WORLD) == n, "%d", nvshmem_n_pes());
+    for (nvshmem_team_t team = WEFT_NVSHMEM_TEAMS_MADE; team < WEFT_NVSHMEM_TEAMS; team++)
+        EXPECT(nvshmem_team_n_pes(team) == -1, "team %d is there", team);
+    wrong = zeros(sizeof *wrong);
+    ring();
+    nvshmem_free(wrong);
+    nvshmem_finalize();
 }
 
 int main(void) {
@@ -274,10 +300,12 @@ int main(void) {
     on_host();
     over();
     late();
+    close_and_open();
     nvshmem_team_destroy(mine);
     begin_again();
     nvshmem_free(wrong);
     gpu_drain(gpu_stream);
     end();
+    anew();
     return tap_finish();
 }

@@ -95,7 +95,7 @@ extern "C" __constant__ struct weft_nvshmem_state weft_nvshmem_state = WEFT_NVSH
 #elif defined(__CUDACC__)
 static __constant__ struct weft_nvshmem_state weft_nvshmem_state = WEFT_NVSHMEM_EMPTY;
 #elif defined(__NVPTX__)
-__attribute__((address_space(4))) struct weft_nvshmem_state weft_nvshmem_state;
+__attribute__((address_space(4))) struct weft_nvshmem_state weft_nvshmem_state = WEFT_NVSHMEM_EMPTY;
 #else
 extern "C" {
 __attribute__((weak, visibility("default"))) struct weft_nvshmem_state weft_nvshmem_state =

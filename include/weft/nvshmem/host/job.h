@@ -21,6 +21,7 @@
 struct weft_nvshmem_unit {
     int (*fill)(const struct weft_nvshmem_unit *unit, const struct weft_nvshmem_state *state,
                 int gpu);
+    void (*prepare)(void); /* CUDA's runtime brings up the GPU that it has chosen; or NULL */
     void *handle, *context;
     int filled;
     struct weft_nvshmem_unit *next;
@@ -29,16 +30,17 @@ struct weft_nvshmem_unit {
 struct weft_nvshmem_team {
     shmem_team_t team; /* SHMEM_TEAM_INVALID: the handle is free */
     int on_gpu;        /* kernels know it, too */
+    uint64_t order;    /* 1 is the first one that the program has made, 0 the standard's */
     struct weft_device_team handle;
 };
 
 struct weft_nvshmem_job {
     int inits, opened, gpu;
+    uint64_t splits; /* the teams that this PE has been in */
     struct weft_nvshmem_state state;
     const struct weft_device_team **teams; /* state.teams, as the host writes it */
     struct weft_nvshmem_team team[WEFT_NVSHMEM_TEAMS];
     struct weft_nvshmem_unit *units;
-    void (*prepare)(void); /* CUDA's runtime brings up the GPU that it has chosen; or NULL */
 };
 __attribute__((weak, visibility("default"))) struct weft_nvshmem_job weft_nvshmem_job;
 
@@ -61,6 +63,21 @@ WEFT_NVSHMEM_INLINE shmem_team_t weft_nvshmem_host_team(nvshmem_team_t team) {
     if (team < 0 || team >= WEFT_NVSHMEM_TEAMS)
         return SHMEM_TEAM_INVALID;
     return weft_nvshmem_job.team[team].team;
+}
+
+/* The teams of this PE in the order of their making, in which any two members have those that they
+ * share: the one behind `last`; before the first and behind the last one is NVSHMEM_TEAM_INVALID.
+ */
+WEFT_NVSHMEM_INLINE nvshmem_team_t weft_nvshmem_team_behind(nvshmem_team_t last) {
+    const struct weft_nvshmem_team *team = weft_nvshmem_job.team;
+    nvshmem_team_t next = NVSHMEM_TEAM_INVALID;
+    if (last < WEFT_NVSHMEM_TEAMS_MADE - 1)
+        return last + 1;
+    for (nvshmem_team_t i = WEFT_NVSHMEM_TEAMS_MADE; i < WEFT_NVSHMEM_TEAMS; i++)
+        if (team[i].team != SHMEM_TEAM_INVALID && team[i].order > team[last].order &&
+            (next < 0 || team[i].order < team[next].order))
+            next = i;
+    return next;
 }
 
 /* Makes a team known to kernels. Collective over it. */
@@ -137,18 +154,21 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
     if (job->opened)
         return weft_nvshmem_fill();
-    if (job->prepare)
-        job->prepare();
+    struct weft_nvshmem_unit *runtime = job->units;
+    while (runtime && !runtime->prepare)
+        runtime = runtime->next;
+    if (runtime)
+        runtime->prepare();
     job->teams = (const struct weft_device_team **)shmemx_calloc(
         SHMEMX_SPACE_DEVICE, WEFT_NVSHMEM_TEAMS, sizeof *job->teams);
     if (!job->teams)
         return weft_nvshmem_fail("shmemx_calloc", weft_last_error(), -1);
-    for (nvshmem_team_t team = 0; team < WEFT_NVSHMEM_TEAMS; team++)
-        if (weft_nvshmem_host_team(team) != SHMEM_TEAM_INVALID) {
-            int error = weft_nvshmem_team_open(team);
-            if (error)
-                return error;
-        }
+    nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+    while ((team = weft_nvshmem_team_behind(team)) != NVSHMEM_TEAM_INVALID) {
+        int error = weft_nvshmem_team_open(team);
+        if (error)
+            return error;
+    }
     shmem_quiet();
     int error = shmemx_device(&job->gpu);
     if (error < 0)
@@ -157,6 +177,25 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
     job->state.teams = job->teams;
     job->opened = 1;
     return weft_nvshmem_fill();
+}
+
+/* What kernels know is no more: the next call opens the job again. The teams are the program's as
+ * long as the job goes on, over which their handles are freed; its end frees them itself. */
+WEFT_NVSHMEM_INLINE void weft_nvshmem_close(int job_goes_on) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+    while ((team = weft_nvshmem_team_behind(team)) != NVSHMEM_TEAM_INVALID) {
+        if (job_goes_on && job->team[team].on_gpu)
+            shmemx_device_team_free(&job->team[team].handle);
+        job->team[team].on_gpu = 0;
+    }
+    if (job_goes_on && job->opened)
+        shmem_free(job->teams);
+    for (team = 0; !job_goes_on && team < WEFT_NVSHMEM_TEAMS; team++)
+        job->team[team].team = SHMEM_TEAM_INVALID;
+    for (struct weft_nvshmem_unit *unit = job->units; unit; unit = unit->next)
+        unit->filled = 0;
+    job->opened = 0;
 }
 
 /* For calls that cannot fail. */

@@ -26,11 +26,20 @@ WEFT_NVSHMEM_INLINE void weft_nvshmem_prepare(void) {
     cudaFree(NULL);
 }
 
-static struct weft_nvshmem_unit weft_nvshmem_here = {weft_nvshmem_fill_here, NULL, NULL, 0, NULL};
+static struct weft_nvshmem_unit weft_nvshmem_here = {
+    weft_nvshmem_fill_here, weft_nvshmem_prepare, NULL, NULL, 0, NULL};
 
 __attribute__((constructor)) static void weft_nvshmem_is_here(void) {
-    weft_nvshmem_job.prepare = weft_nvshmem_prepare;
     weft_nvshmem_add_unit(&weft_nvshmem_here);
+}
+
+/* The library that has it is unloaded, or the program ends. */
+__attribute__((destructor)) static void weft_nvshmem_is_gone(void) {
+    struct weft_nvshmem_unit **at = &weft_nvshmem_job.units;
+    while (*at && *at != &weft_nvshmem_here)
+        at = &(*at)->next;
+    if (*at)
+        *at = weft_nvshmem_here.next;
 }
 
 #endif

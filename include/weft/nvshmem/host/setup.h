@@ -137,19 +137,16 @@ WEFT_NVSHMEM_NAME int nvshmemx_init_status(void) {
                                          : NVSHMEM_STATUS_NOT_INITIALIZED;
 }
 
-/* Collective. The last of as many calls as there were to begin ends the job, and what kernels know
- * of it. */
+/* Collective. The last of as many calls as there were to begin ends the job, unless the program has
+ * also begun it by shmem_init, and what kernels know of it. */
 WEFT_NVSHMEM_NAME void nvshmem_finalize(void) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
-    if (--job->inits == 0 && job->opened) {
-        for (nvshmem_team_t team = WEFT_NVSHMEM_TEAMS; team-- > 0;)
-            if (job->team[team].on_gpu) {
-                shmemx_device_team_free(&job->team[team].handle);
-                job->team[team].on_gpu = 0;
-            }
-        job->opened = 0;
-    }
+    int goes_on = 0;
+    job->inits -= job->inits > 0;
     shmem_finalize();
+    shmem_query_initialized(&goes_on);
+    if (job->inits == 0 || !goes_on)
+        weft_nvshmem_close(goes_on);
 }
 
 WEFT_NVSHMEM_NAME void nvshmemx_hostlib_finalize(void) {
@@ -184,7 +181,8 @@ WEFT_NVSHMEM_NAME void nvshmem_info_get_name(char *name) {
 struct CUmod_st;
 
 /* With the module's context current. 0, or an error: -1, or the driver's. A module that comes
- * before the job is opened is filled then. */
+ * before the job is opened is filled then, and each one again when it has been closed and opened.
+ */
 WEFT_NVSHMEM_NAME int nvshmemx_cumodule_init(struct CUmod_st *cumodule) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
     struct weft_nvshmem_unit *unit =
@@ -196,11 +194,13 @@ WEFT_NVSHMEM_NAME int nvshmemx_cumodule_init(struct CUmod_st *cumodule) {
     if (!error) {
         unit->fill = weft_nvshmem_fill_module;
         unit->handle = cumodule;
-        if (!job->opened) {
-            weft_nvshmem_add_unit(unit);
-            return 0;
-        }
-        error = unit->fill(unit, &job->state, job->gpu);
+        unit->filled = job->opened;
+        if (job->opened)
+            error = unit->fill(unit, &job->state, job->gpu);
+    }
+    if (!error) {
+        weft_nvshmem_add_unit(unit);
+        return 0;
     }
     free(unit);
     return error ? weft_nvshmem_fail("nvshmemx_cumodule_init", "the driver's error", error) : 0;
@@ -209,12 +209,14 @@ WEFT_NVSHMEM_NAME int nvshmemx_cumodule_init(struct CUmod_st *cumodule) {
 /* The module may be unloaded. */
 WEFT_NVSHMEM_NAME int nvshmemx_cumodule_finalize(struct CUmod_st *cumodule) {
     struct weft_nvshmem_unit **at = &weft_nvshmem_job.units;
-    while (*at && ((*at)->handle != cumodule || !cumodule))
-        at = &(*at)->next;
-    if (*at) {
-        struct weft_nvshmem_unit *gone = *at;
-        *at = gone->next;
-        free(gone);
+    while (*at) {
+        struct weft_nvshmem_unit *unit = *at;
+        if (cumodule && unit->handle == cumodule) {
+            *at = unit->next;
+            free(unit);
+        } else {
+            at = &unit->next;
+        }
     }
     return 0;
 }
@@ -258,7 +260,7 @@ typedef struct {
 } nvshmem_team_config_t;
 
 /* The handle of a new team, known to kernels if the job is open. Members made before are opened in
- * the order of their handles, which is that of their making. */
+ * the order of their making. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_team_add(shmem_team_t made, nvshmem_team_t *handle) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
     nvshmem_team_t next = WEFT_NVSHMEM_TEAMS, team = NVSHMEM_TEAM_INVALID;
@@ -273,6 +275,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_team_add(shmem_team_t made, nvshmem_team_t 
     if (team < 0)
         return weft_nvshmem_fail("nvshmem_team_split", "there are too many teams", -1);
     job->team[team].team = made;
+    job->team[team].order = ++job->splits;
     *handle = team;
     return job->opened ? weft_nvshmem_team_open(team) : 0;
 }
@@ -298,8 +301,9 @@ WEFT_NVSHMEM_NAME int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xran
     (void)xaxis_config, (void)xaxis_mask, (void)yaxis_config, (void)yaxis_mask;
     int error =
         shmem_team_split_2d(weft_nvshmem_host_team(parent_team), xrange, NULL, 0, &x, NULL, 0, &y);
-    int added = weft_nvshmem_team_add(x, xaxis_team) | weft_nvshmem_team_add(y, yaxis_team);
-    return error ? error : added;
+    int x_added = weft_nvshmem_team_add(x, xaxis_team);
+    int y_added = weft_nvshmem_team_add(y, yaxis_team);
+    return error ? error : x_added ? x_added : y_added;
 }
 
 WEFT_NVSHMEM_NAME int nvshmem_team_get_config(nvshmem_team_t team, nvshmem_team_config_t *config) {
