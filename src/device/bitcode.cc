@@ -80,6 +80,18 @@ COPIES(b)
 WORDS(32)
 WORDS(64)
 
+/* A store of the block: one, behind what its threads have done and before what they do. */
+#define WORD_OF_BLOCK(bits)                                                                    \
+    EXPORTED int32_t weft_p##bits##_b(team t, address dest, uint##bits##_t value, int32_t m) { \
+        header::weft_block_sync();                                                             \
+        if (header::weft_block_rank() == 0)                                                    \
+            header::weft_p##bits(pointer{t}, pointer{dest}, value, m);                         \
+        header::weft_block_sync();                                                             \
+        return 0;                                                                              \
+    }
+WORD_OF_BLOCK(32)
+WORD_OF_BLOCK(64)
+
 #define SIGNAL(name)                                               \
     ACTION(name, (team t, address sig, uint64_t value, int32_t m), \
            (pointer{t}, pointer{sig}, value, m))
@@ -146,6 +158,15 @@ ORDER(weft_fence)
 ORDER(weft_fence_b)
 ORDER(weft_quiet)
 ORDER(weft_quiet_b)
+
+/* What this thread has begun to store by bulk copies, which compilers make of stores through tensor
+ * descriptors, has been stored: a block sync and a signal behind it speak for them. */
+EXPORTED int32_t weft_stores_wait(void) {
+#if WEFT_DEVICE_ARCH >= 900
+    header::weft_bulk_wait();
+#endif
+    return 0;
+}
 
 /* --- Meetings ------------------------------------------------------------------------------------
  */

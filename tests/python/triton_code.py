@@ -6,6 +6,8 @@ import importlib.util
 import pathlib
 import re
 import sys
+import tempfile
+import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -129,12 +131,25 @@ def wrong_types(team, x, w, sig, word, out, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def wrong_signal(team, x, w, sig, word, out, BLOCK: tl.constexpr):
+    wt.put_signal(team, x, x, 10, word, 1, wt.SIGNAL_SET, 1)
+
+
+@triton.jit
+def wrong_wait(team, x, w, sig, word, out, BLOCK: tl.constexpr):
+    wt.wait_ge(team, word, 1)
+
+
+@triton.jit
 def wrong_value(team, x, w, sig, word, out, BLOCK: tl.constexpr):
     wt.signal(team, sig, 1.5, 1)
 
 
 def check_refusals(problems):
-    for kernel, message in (wrong_types, "put: dest and source point to different types"), (wrong_value, "of type fp32"):
+    refusals = {wrong_types: "put: dest and source point to different types", wrong_value: "of type fp32",
+                wrong_signal: "put_signal: sig points to no words of 64 bits",
+                wrong_wait: "wait_ge: sig points to no words of 64 bits"}
+    for kernel, message in refusals.items():
         try:
             compiled(kernel, TYPES, {"BLOCK": 64})
             problems.append(f"{kernel.__name__} was compiled")
@@ -142,6 +157,68 @@ def check_refusals(problems):
             said = f"{error} {error.__cause__} {error.__context__}"
             if message not in said:
                 problems.append(f"{kernel.__name__}: {said}")
+
+
+# --- Elements, words and stores through descriptors -----------------------------------------------------------
+
+@wt.jit
+def flags_sent(team, flags, sig):
+    wt.put(team, flags, flags, 12345, 1)
+    wt.get(team, flags, flags, 12345, 1)
+    wt.put_signal(team, flags, flags, 12345, sig, 7, wt.SIGNAL_SET, 1)
+    tl.store(wt.at(team, flags, 1), True)
+
+
+def check_bools(problems):
+    """12345 of them are as many bytes."""
+    ttir = compiled(flags_sent, {"team": "i64", "flags": "*i1", "sig": "*u64"}, {})["ttir"]
+    numbers = set(re.findall(r"(%\w+) = arith\.constant 12345 : i64", ttir))
+    calls = [line for line in ttir.splitlines() if re.search(r"weft_(put|get|put_signal)_b", line)]
+    problems.extend(f"it is not of 12345 bytes: {line.strip()}" for line in calls if not numbers & set(re.findall(r"%\w+", line)))
+    if len(calls) != 3:
+        problems.append(f"there are {len(calls)} calls, expected 3")
+
+
+@wt.jit
+def words_sent(team, sig, word):
+    wt.p(team, sig, 3, 1)
+    wt.p(team, word, 3, 1)
+    wt.p(team, sig + tl.arange(0, 64), 3, 1)
+    wt.p(team, word, 3, tl.arange(0, 8))
+
+
+def check_words(problems):
+    """One word is the block's; tensors of dest or of members go element by element."""
+    ttir = compiled(words_sent, {"team": "i64", "sig": "*u64", "word": "*i32"}, {})["ttir"]
+    called = re.findall(r"weft_p\w+", ttir)
+    if called != ["weft_p64_b", "weft_p32_b", "weft_p64", "weft_p32"]:
+        problems.append(f"called are {called}")
+
+
+ORDERED = ["wt.put(team, x, x, 8, 1)", "wt.get(team, x, x, 8, 1)", "wt.put_signal(team, x, x, 8, sig, 1, wt.SIGNAL_SET, 1)",
+           "wt.signal(team, sig, 1, 1)", "wt.signal_add(team, sig, 1, 1)", "wt.fence()", "wt.quiet()", "wt.arrive(team, 0)",
+           "wt.barrier(team, 0)", "wt.barrier_grid(team)"]
+
+
+def check_descriptors(problems):
+    """Behind a store through a tensor descriptor each waits until it is done, not only read (as Triton 3.6 leaves it), and
+    syncs the block then."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, call in enumerate(ORDERED):
+            lines = f"""
+                @wt.jit
+                def stored(team, x, sig):
+                    tile = tl.make_tensor_descriptor(x, [64, 64], [64, 1], [64, 64])
+                    tile.store([0, 0], tl.full([64, 64], 1.0, tl.float32))
+                    {call}
+            """
+            kernel = kernel_of(folder, f"stored{number}", lines)
+            text = compiled(kernel, {"team": "i64", "x": "*fp32", "sig": "*u64"}, {})["ptx"]
+            store, done = text.find("cp.async.bulk.tensor"), re.search(r"cp\.async\.bulk\.wait_group\s+0", text)
+            sync = done and re.search(r"bar(rier)?\.(cta\.)?(sync|red)", text[done.end():])
+            release = re.search(r"fence\.acq_rel\.sys|release\.sys|red\.\S*sys", text[store:])
+            if store < 0 or not sync or done.start() < store or release and store + release.start() < done.end() + sync.start():
+                problems.append(f"{call}: store at {store}, wait {done}, sync {sync}, release {release}")
 
 
 # --- Loads stay behind waits ------------------------------------------------------------------------------
@@ -185,19 +262,23 @@ WAITS = {
 }
 
 
+def kernel_of(folder, name, lines):
+    """The last function that the lines define; Triton reads them in a file."""
+    path = pathlib.Path(folder) / f"{name}.py"
+    path.write_text("import triton.language as tl\nimport weft.triton as wt\n" + textwrap.dedent(lines))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, re.findall(r"def (\w+)", lines)[-1])
+
+
 def check_loads(problems):
-    import tempfile
-    import textwrap
     types = {"team": "i64", "x": "*bf16", "y": "*bf16", "out": "*fp32", "sig": "*u64"}
     with tempfile.TemporaryDirectory() as folder:
         for number, (wait, symbol) in enumerate(WAITS.items()):
-            path = pathlib.Path(folder) / f"product{number}.py"
-            path.write_text("import triton.language as tl\nimport weft.triton as wt\n" + textwrap.dedent(waiting_product(wait)))
-            spec = importlib.util.spec_from_file_location(path.stem, path)
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            product = kernel_of(folder, f"product{number}", waiting_product(wait))
             for arch in (80, 90):
-                code = compiled(module.product, types, {"BLOCK": 128}, arch, num_warps=8)
+                code = compiled(product, types, {"BLOCK": 128}, arch, num_warps=8)
                 behind_wait(problems, code["ttgir"], symbol, f"sm_{arch}, {wait}: ")
 
 
@@ -207,5 +288,8 @@ tap.run([
     ("the all-gather that feeds a product is compiled", check_all_gather_matmul),
     ("every function is compiled", check_every_function),
     ("wrong types are refused with the reason", check_refusals),
+    ("elements of bools have a byte", check_bools),
+    ("a single word is stored once for the program", check_words),
+    ("functions wait for stores through tensor descriptors", check_descriptors),
     ("loads stay behind waits, in loops that Triton pipelines", check_loads),
 ])

@@ -16,8 +16,9 @@
 `team` is the address of a weft_device_team in GPU memory, m a member's rank. Memory that peers reach is
 memory of the device heap: weft.empty(..., space="device"), also as torch tensors. A program of the
 grid is one caller: a function does its work once for the program, as if it stood alone between the statements
-around it. Only at, p, g and the packets take tensors, element by element. Waits return 1, or 0 when the job is over:
-then results are worth nothing, and every further wait returns at once.
+around it. Only at, p, g and the packets take tensors, element by element. What is stored through tensor descriptors
+counts as stored like the rest. Waits return 1, or 0 when the job is over: then results are worth nothing, and every
+further wait returns at once.
 
 A grid that waits must fit on the GPU as a whole (launch_cooperative_grid=True makes sure). Functions synchronise
 all warps of a program, so that they have no place in warp-specialised parts. A loop in which one is called is not
@@ -39,6 +40,12 @@ CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = map(tl.constexpr, range(1, 7))
 # Triton's pipeliner moves loads of a loop in front of externs, even of those that are not pure, but leaves loops alone
 # that have a tl.debug_barrier(). So each function behind which memory may look different has one.
 
+@triton.jit
+def _bytes(p):
+    """Of an element that p points to: a bool has 1 bit, and takes a byte."""
+    return (p.dtype.element_ty.primitive_bitwidth + 7) // 8
+
+
 # --- The team ---------------------------------------------------------------------------------------------
 
 @triton.jit
@@ -59,7 +66,7 @@ def at(team, p, m):
     atomics with scope="sys".
     """
     # As a distance, which is a multiple of a page, it leaves Triton what it knows of p's alignment.
-    distance = _extern.at(team, 0, m) // (p.dtype.element_ty.primitive_bitwidth // 8)
+    distance = _extern.at(team, 0, m) // _bytes(p)
     return p + tl.multiple_of(distance, 128)
 
 
@@ -75,8 +82,9 @@ def abort(team, status):
 def put(team, dest, source, nelems, m):
     """Copies nelems elements from source, any memory of this GPU, to dest on member m."""
     tl.static_assert(dest.dtype == source.dtype, "put: dest and source point to different types")
+    _extern.stores_wait()
     tl.debug_barrier()
-    _extern.put_b(team, dest, source, tl.cast(nelems, tl.int64) * (dest.dtype.element_ty.primitive_bitwidth // 8), m)
+    _extern.put_b(team, dest, source, tl.cast(nelems, tl.int64) * _bytes(dest), m)
     tl.debug_barrier()
 
 
@@ -84,8 +92,9 @@ def put(team, dest, source, nelems, m):
 def get(team, dest, source, nelems, m):
     """Copies nelems elements from source on member m to dest, any memory of this GPU."""
     tl.static_assert(dest.dtype == source.dtype, "get: dest and source point to different types")
+    _extern.stores_wait()
     tl.debug_barrier()
-    _extern.get_b(team, dest, source, tl.cast(nelems, tl.int64) * (dest.dtype.element_ty.primitive_bitwidth // 8), m)
+    _extern.get_b(team, dest, source, tl.cast(nelems, tl.int64) * _bytes(dest), m)
     tl.debug_barrier()
 
 
@@ -93,9 +102,10 @@ def get(team, dest, source, nelems, m):
 def put_signal(team, dest, source, nelems, sig, value, op, m):
     """put, then the signal sig on member m, behind it: set to value or increased by it (op)."""
     tl.static_assert(dest.dtype == source.dtype, "put_signal: dest and source point to different types")
+    tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "put_signal: sig points to no words of 64 bits")
+    _extern.stores_wait()
     tl.debug_barrier()
-    _extern.put_signal_b(team, dest, source, tl.cast(nelems, tl.int64) * (dest.dtype.element_ty.primitive_bitwidth // 8),
-                         sig, value, op, m)
+    _extern.put_signal_b(team, dest, source, tl.cast(nelems, tl.int64) * _bytes(dest), sig, value, op, m)
 
 
 # --- Signals: 64-bit words --------------------------------------------------------------------------------
@@ -103,18 +113,23 @@ def put_signal(team, dest, source, nelems, sig, value, op, m):
 @triton.jit
 def signal(team, sig, value, m):
     """Sets the signal on member m, behind all that this program has stored so far."""
+    tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "signal: sig points to no words of 64 bits")
+    _extern.stores_wait()
     _extern.put_signal_b(team, 0, 0, 0, sig, value, SIGNAL_SET, m)
 
 
 @triton.jit
 def signal_add(team, sig, value, m):
     """Adds to the signal on member m, behind all that this program has stored so far."""
+    tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "signal_add: sig points to no words of 64 bits")
+    _extern.stores_wait()
     _extern.put_signal_b(team, 0, 0, 0, sig, value, SIGNAL_ADD, m)
 
 
 @triton.jit
 def signal_fetch(team, sig):
     """The value of this PE's own signal; what was stored before it was given is visible then."""
+    tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "signal_fetch: sig points to no words of 64 bits")
     tl.debug_barrier()
     return tl.atomic_add(sig, tl.cast(0, sig.dtype.element_ty), sem="acquire", scope="sys")
 
@@ -122,6 +137,7 @@ def signal_fetch(team, sig):
 @triton.jit
 def wait_until(team, sig, cmp, value):
     """Waits until this PE's own signal compares so with value."""
+    tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "wait_until: sig points to no words of 64 bits")
     tl.debug_barrier()
     return _extern.wait_until_b(team, sig, cmp, value)
 
@@ -129,6 +145,7 @@ def wait_until(team, sig, cmp, value):
 @triton.jit
 def wait_ge(team, sig, value):
     """wait_until(team, sig, CMP_GE, value)."""
+    tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "wait_ge: sig points to no words of 64 bits")
     tl.debug_barrier()
     return _extern.wait_until_b(team, sig, CMP_GE, value)
 
@@ -136,6 +153,7 @@ def wait_ge(team, sig, value):
 @triton.jit
 def wait_eq(team, sig, value):
     """wait_until(team, sig, CMP_EQ, value)."""
+    tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "wait_eq: sig points to no words of 64 bits")
     tl.debug_barrier()
     return _extern.wait_until_b(team, sig, CMP_EQ, value)
 
@@ -144,7 +162,10 @@ def wait_eq(team, sig, value):
 
 @triton.jit
 def p(team, dest, value, m):
-    """Stores a word of 4 or 8 bytes on member m, which may poll it."""
+    """Stores a word of 4 or 8 bytes on member m, which may poll it: once for the program. Of tensors each element is
+    stored by its thread, and by several, not at one time, where the layout has copies of it: only words that nobody
+    else changes meanwhile.
+    """
     word = tl.cast(value, dest.dtype.element_ty)
     if dest.dtype.element_ty.primitive_bitwidth == 32:
         _extern.p32(team, dest, tl.cast(word, tl.uint32, bitcast=True), m)
@@ -221,6 +242,7 @@ def atomic_fetch_xor(team, word, value, m):
 @triton.jit
 def fence():
     """What this program has stored so far arrives before what it stores from here on."""
+    _extern.stores_wait()
     tl.debug_barrier()
     _extern.fence_b()
 
@@ -228,6 +250,7 @@ def fence():
 @triton.jit
 def quiet():
     """What this program has stored so far has arrived."""
+    _extern.stores_wait()
     tl.debug_barrier()
     _extern.fence_b()
 
@@ -244,6 +267,7 @@ def fence_async():
 @triton.jit
 def arrive(team, channel):
     """The first half of a barrier: what this program has stored so far is visible to who departs."""
+    _extern.stores_wait()
     _extern.arrive_b(team, channel)
 
 
@@ -257,6 +281,7 @@ def depart(team, channel):
 @triton.jit
 def barrier(team, channel):
     """All members meet, and see what the others have stored before."""
+    _extern.stores_wait()
     tl.debug_barrier()
     return _extern.barrier_b(team, channel)
 
@@ -271,6 +296,7 @@ def sync(team, channel):
 @triton.jit
 def barrier_grid(team):
     """All programs of all members meet; the whole grid must be resident."""
+    _extern.stores_wait()
     tl.debug_barrier()
     return _extern.barrier_grid(team)
 

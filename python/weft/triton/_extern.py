@@ -14,17 +14,19 @@ def _converted(value, name, position, dtype, semantic):
     return value if kind == dtype else semantic.cast(value, dtype)
 
 
-def _function(name, types, result="int32", pure=False):
-    """An extern of this name; all of its calls are kept, in their order, unless it is pure."""
+def _function(name, types, result="int32", pure=False, scalar=None):
+    """An extern of this name, or of the name `scalar` where no argument is a tensor; all of its calls are kept, in their
+    order, unless it is pure.
+    """
     dtypes = tuple(core.dtype(word) for word in types.split())
-    symbols = {dtypes: (name, core.dtype(result))}
 
     def call(*arguments, _semantic=None):
         if len(arguments) != len(dtypes):
             raise TypeError(f"{name} takes {len(dtypes)} arguments, not {len(arguments)}")
         converted = [_converted(value, name, position, dtype, _semantic)
                      for position, (value, dtype) in enumerate(zip(arguments, dtypes))]
-        return core.extern_elementwise("", "", converted, symbols, is_pure=pure, _semantic=_semantic)
+        symbol = name if not scalar or any(value.type.is_block() for value in converted) else scalar
+        return core.extern_elementwise("", "", converted, {dtypes: (symbol, core.dtype(result))}, is_pure=pure, _semantic=_semantic)
     call.__name__ = call.__qualname__ = name
     return core.extern(call)
 
@@ -40,6 +42,7 @@ put_b = _function("weft_put_b", _COPY)
 get_b = _function("weft_get_b", _COPY)
 put_signal_b = _function("weft_put_signal_b", "int64 int64 int64 int64 int64 uint64 int32 int32")
 wait_until_b = _function("weft_wait_until_b", "int64 int64 int32 uint64")
+stores_wait = _function("weft_stores_wait", "")
 fence_b = _function("weft_fence_b", "")
 fence_async = _function("weft_fence_async", "")
 arrive_b = _function("weft_arrive_b", "int64 uint32")
@@ -47,8 +50,8 @@ depart_b = _function("weft_depart_b", "int64 uint32")
 barrier_b = _function("weft_barrier_b", "int64 uint32")
 sync_b = _function("weft_sync_b", "int64 uint32")
 barrier_grid = _function("weft_barrier_grid", "int64")
-p32 = _function("weft_p32", "int64 int64 uint32 int32")
-p64 = _function("weft_p64", "int64 int64 uint64 int32")
+p32 = _function("weft_p32", "int64 int64 uint32 int32", scalar="weft_p32_b")
+p64 = _function("weft_p64", "int64 int64 uint64 int32", scalar="weft_p64_b")
 g32 = _function("weft_g32", "int64 int64 int32", "uint32")
 g64 = _function("weft_g64", "int64 int64 int32", "uint64")
 ll_epoch_begin = _function("weft_ll_epoch_begin", "int64 uint32", "uint64")
