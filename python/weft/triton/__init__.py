@@ -184,7 +184,7 @@ def g(team, source, m):
 
 @triton.jit
 def atomic_fetch(team, word, m):
-    """The value of a word of member m."""
+    """The value of a word of member m: by an atomic that adds 0, since each thread would load a value of its own."""
     return tl.atomic_add(at(team, word, m), tl.cast(0, word.dtype.element_ty), sem="relaxed", scope="sys")
 
 
