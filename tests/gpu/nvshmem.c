@@ -281,6 +281,24 @@ static void anew(void) {
     nvshmem_finalize();
 }
 
+/* Only PE 0 is full, in the end. */
+static void too_many(void) {
+    tap_case(
+        "a team for which one member has no room is refused on all of them, and room is found");
+    nvshmem_team_t own[WEFT_NVSHMEM_TEAMS], all;
+    int made = WEFT_NVSHMEM_TEAMS - WEFT_NVSHMEM_TEAMS_MADE;
+    for (int i = 0; i < made; i++)
+        EXPECT(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, 1, NULL, 0, &own[i]) == 0,
+               "team %d", i);
+    int error = nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, n, NULL, 0, &all);
+    EXPECT(error == -1 && all == NVSHMEM_TEAM_INVALID, "%d, team %d", error, all);
+    for (int i = 0; i < made; i++)
+        nvshmem_team_destroy(own[i]);
+    error = nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, n, NULL, 0, &all);
+    EXPECT(error == 0 && nvshmem_team_n_pes(all) == n, "%d, team %d", error, all);
+    nvshmem_team_destroy(all);
+}
+
 int main(void) {
     nvshmem_init();
     gpu_start();
@@ -302,6 +320,7 @@ int main(void) {
     late();
     close_and_open();
     nvshmem_team_destroy(mine);
+    too_many();
     begin_again();
     nvshmem_free(wrong);
     gpu_drain(gpu_stream);

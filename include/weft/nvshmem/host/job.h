@@ -37,6 +37,7 @@ struct weft_nvshmem_team {
 struct weft_nvshmem_job {
     int inits, opened, gpu;
     uint64_t splits; /* the teams that this PE has been in */
+    int *words; /* symmetric: what this member brings to an agreement, and what all have found */
     struct weft_nvshmem_state state;
     const struct weft_device_team **teams; /* state.teams, as the host writes it */
     struct weft_nvshmem_team team[WEFT_NVSHMEM_TEAMS];
@@ -80,18 +81,28 @@ WEFT_NVSHMEM_INLINE nvshmem_team_t weft_nvshmem_team_behind(nvshmem_team_t last)
     return next;
 }
 
-/* Makes a team known to kernels. Collective over it. */
+/* The least that a member has brought, 0 or an error. Collective over the team. A program that has
+ * begun by shmem_init alone has no words for it: each member's is its own. */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_agree(shmem_team_t team, int mine) {
+    int *words = weft_nvshmem_job.words;
+    if (!words)
+        return mine;
+    words[0] = mine;
+    return shmem_int_min_reduce(team, &words[1], &words[0], 1) ? -1 : words[1];
+}
+
+/* Makes a team known to kernels. Collective over it, and so is an error. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_team_open(nvshmem_team_t number) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
     struct weft_nvshmem_team *team = &job->team[number];
     const struct weft_device_team *address;
     int error = shmemx_device_team(weft_nvshmem_host_team(number), 1, 0, &team->handle);
+    team->on_gpu = error == 0;
     if (error == 0)
         error = shmemx_device_team_address(&team->handle, &address);
     if (error < 0)
         return weft_nvshmem_fail("shmemx_device_team", weft_last_error(), error);
     shmem_putmem(&job->teams[number], &address, sizeof address, shmem_my_pe());
-    team->on_gpu = 1;
     return 0;
 }
 
@@ -149,6 +160,26 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_module(const struct weft_nvshmem_unit 
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
+/* What kernels know is no more: the next call opens the job again. The teams are the program's as
+ * long as the job goes on, over which their handles are freed; its end frees them itself. */
+WEFT_NVSHMEM_INLINE void weft_nvshmem_close(int job_goes_on) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+    while ((team = weft_nvshmem_team_behind(team)) != NVSHMEM_TEAM_INVALID) {
+        if (job_goes_on && job->team[team].on_gpu)
+            shmemx_device_team_free(&job->team[team].handle);
+        job->team[team].on_gpu = 0;
+    }
+    if (job_goes_on)
+        shmem_free(job->teams);
+    job->teams = NULL;
+    for (team = 0; !job_goes_on && team < WEFT_NVSHMEM_TEAMS; team++)
+        job->team[team].team = SHMEM_TEAM_INVALID;
+    for (struct weft_nvshmem_unit *unit = job->units; unit; unit = unit->next)
+        unit->filled = 0;
+    job->opened = 0;
+}
+
 /* Collective over all PEs. 0, or an error with a line about it. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
@@ -164,38 +195,24 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
     if (!job->teams)
         return weft_nvshmem_fail("shmemx_calloc", weft_last_error(), -1);
     nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+    int error = 0;
     while ((team = weft_nvshmem_team_behind(team)) != NVSHMEM_TEAM_INVALID) {
-        int error = weft_nvshmem_team_open(team);
-        if (error)
-            return error;
+        int opened = weft_nvshmem_team_open(team);
+        error = opened < error ? opened : error;
     }
     shmem_quiet();
-    int error = shmemx_device(&job->gpu);
-    if (error < 0)
-        return weft_nvshmem_fail("shmemx_device", weft_last_error(), error);
+    int found = shmemx_device(&job->gpu);
+    if (found < 0)
+        error = weft_nvshmem_fail("shmemx_device", weft_last_error(), found);
+    error = weft_nvshmem_agree(SHMEM_TEAM_WORLD, error);
+    if (error) {
+        weft_nvshmem_close(1);
+        return error;
+    }
     job->state.world = job->team[NVSHMEM_TEAM_WORLD].handle;
     job->state.teams = job->teams;
     job->opened = 1;
     return weft_nvshmem_fill();
-}
-
-/* What kernels know is no more: the next call opens the job again. The teams are the program's as
- * long as the job goes on, over which their handles are freed; its end frees them itself. */
-WEFT_NVSHMEM_INLINE void weft_nvshmem_close(int job_goes_on) {
-    struct weft_nvshmem_job *job = &weft_nvshmem_job;
-    nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
-    while ((team = weft_nvshmem_team_behind(team)) != NVSHMEM_TEAM_INVALID) {
-        if (job_goes_on && job->team[team].on_gpu)
-            shmemx_device_team_free(&job->team[team].handle);
-        job->team[team].on_gpu = 0;
-    }
-    if (job_goes_on && job->opened)
-        shmem_free(job->teams);
-    for (team = 0; !job_goes_on && team < WEFT_NVSHMEM_TEAMS; team++)
-        job->team[team].team = SHMEM_TEAM_INVALID;
-    for (struct weft_nvshmem_unit *unit = job->units; unit; unit = unit->next)
-        unit->filled = 0;
-    job->opened = 0;
 }
 
 /* For calls that cannot fail. */

@@ -50,11 +50,19 @@ typedef struct {
 #define NVSHMEMX_INIT_ATTR_INITIALIZER \
     { NULL, 0, 0, NVSHMEMX_UNIQUEID_INITIALIZER }
 
+/* Behind each call that begins the job, with its error. Collective over all PEs. */
+WEFT_NVSHMEM_INLINE int weft_nvshmem_begun(int error) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    if (error)
+        return error;
+    if (job->inits++ == 0)
+        job->words = (int *)shmem_calloc(2, sizeof *job->words);
+    return 0;
+}
+
 WEFT_NVSHMEM_NAME int nvshmem_init_thread(int requested, int *provided) {
     (void)requested;
-    int error = shmem_init_thread(SHMEM_THREAD_MULTIPLE, provided);
-    weft_nvshmem_job.inits += error == 0;
-    return error;
+    return weft_nvshmem_begun(shmem_init_thread(SHMEM_THREAD_MULTIPLE, provided));
 }
 
 WEFT_NVSHMEM_NAME void nvshmem_init(void) {
@@ -122,8 +130,7 @@ WEFT_NVSHMEM_INLINE int nvshmemx_init_attr(unsigned int flags, nvshmemx_init_att
     } else {
         error = shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
     }
-    weft_nvshmem_job.inits += error == 0;
-    return error;
+    return weft_nvshmem_begun(error);
 }
 
 WEFT_NVSHMEM_INLINE int nvshmemx_hostlib_init_attr(unsigned int flags,
@@ -145,8 +152,12 @@ WEFT_NVSHMEM_NAME void nvshmem_finalize(void) {
     job->inits -= job->inits > 0;
     shmem_finalize();
     shmem_query_initialized(&goes_on);
-    if (job->inits == 0 || !goes_on)
-        weft_nvshmem_close(goes_on);
+    if (job->inits > 0 && goes_on)
+        return;
+    weft_nvshmem_close(goes_on);
+    if (goes_on)
+        shmem_free(job->words);
+    job->words = NULL;
 }
 
 WEFT_NVSHMEM_NAME void nvshmemx_hostlib_finalize(void) {
@@ -259,6 +270,22 @@ typedef struct {
     int num_contexts;
 } nvshmem_team_config_t;
 
+/* Collective over the team. */
+WEFT_NVSHMEM_NAME void nvshmem_team_destroy(nvshmem_team_t team) {
+    shmem_team_t made = weft_nvshmem_host_team(team);
+    if (team < WEFT_NVSHMEM_TEAMS_MADE || made == SHMEM_TEAM_INVALID)
+        return;
+    struct weft_nvshmem_team *entry = &weft_nvshmem_job.team[team];
+    const struct weft_device_team *none = NULL;
+    if (entry->on_gpu) {
+        shmem_putmem(&weft_nvshmem_job.teams[team], &none, sizeof none, shmem_my_pe());
+        shmemx_device_team_free(&entry->handle);
+    }
+    entry->on_gpu = 0;
+    entry->team = SHMEM_TEAM_INVALID;
+    shmem_team_destroy(made);
+}
+
 /* The handle of a new team, known to kernels if the job is open. Members made before are opened in
  * the order of their making. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_team_add(shmem_team_t made, nvshmem_team_t *handle) {
@@ -272,12 +299,19 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_team_add(shmem_team_t made, nvshmem_team_t 
     for (next = WEFT_NVSHMEM_TEAMS_MADE; team < 0 && next < WEFT_NVSHMEM_TEAMS; next++)
         if (job->team[next].team == SHMEM_TEAM_INVALID)
             team = next;
-    if (team < 0)
-        return weft_nvshmem_fail("nvshmem_team_split", "there are too many teams", -1);
+    if (weft_nvshmem_agree(made, team < 0 ? -1 : 0)) {
+        shmem_team_destroy(made);
+        return weft_nvshmem_fail("nvshmem_team_split", "a member has too many teams", -1);
+    }
     job->team[team].team = made;
     job->team[team].order = ++job->splits;
     *handle = team;
-    return job->opened ? weft_nvshmem_team_open(team) : 0;
+    int error = job->opened ? weft_nvshmem_agree(made, weft_nvshmem_team_open(team)) : 0;
+    if (error)
+        nvshmem_team_destroy(team);
+    if (error)
+        *handle = NVSHMEM_TEAM_INVALID;
+    return error;
 }
 
 WEFT_NVSHMEM_NAME int nvshmem_team_split_strided(nvshmem_team_t parent_team, int pe_start,
@@ -309,22 +343,6 @@ WEFT_NVSHMEM_NAME int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xran
 WEFT_NVSHMEM_NAME int nvshmem_team_get_config(nvshmem_team_t team, nvshmem_team_config_t *config) {
     config->num_contexts = 0;
     return weft_nvshmem_host_team(team) == SHMEM_TEAM_INVALID ? -1 : 0;
-}
-
-/* Collective over the team. */
-WEFT_NVSHMEM_NAME void nvshmem_team_destroy(nvshmem_team_t team) {
-    shmem_team_t made = weft_nvshmem_host_team(team);
-    if (team < WEFT_NVSHMEM_TEAMS_MADE || made == SHMEM_TEAM_INVALID)
-        return;
-    struct weft_nvshmem_team *entry = &weft_nvshmem_job.team[team];
-    const struct weft_device_team *none = NULL;
-    if (entry->on_gpu) {
-        shmem_putmem(&weft_nvshmem_job.teams[team], &none, sizeof none, shmem_my_pe());
-        shmemx_device_team_free(&entry->handle);
-    }
-    entry->on_gpu = 0;
-    entry->team = SHMEM_TEAM_INVALID;
-    shmem_team_destroy(made);
 }
 
 #endif
