@@ -130,8 +130,8 @@ define bitcode =
 	    -emit-llvm -c $< -o $@
 endef
 $(BUILD)/lib/libweft_device_sm%.ptx: $(BUILD)/lib/libweft_device_sm%.bc
-	@$(CLANG) --target=nvptx64-nvidia-cuda -march=sm_80 -O2 -S -x ir $< -o - | \
-	    sed -e 's/^\.version .*/.version 8.0/' -e 's/^\.target .*/.target sm_$*/' > $@
+	@$(CLANG) --target=nvptx64-nvidia-cuda -march=sm_80 -O2 -S -x ir $< -o $@.new
+	@sed -e 's/^\.version .*/.version 8.0/' -e 's/^\.target .*/.target sm_$*/' $@.new > $@ && rm $@.new
 
 without-bitcode:
 	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no clang for GPUs here (CLANG=...)): libweft_device.bc is left out'

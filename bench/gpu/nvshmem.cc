@@ -2,6 +2,7 @@
 // NVSHMEM by the same calls of its host interface. Its headers are C++.
 #include <nvshmem_host.h>
 #include "collectives.h"
+#include "nvshmem_begin.h"
 
 static uint64_t *signal_word;
 static int peer;
@@ -91,21 +92,6 @@ static void all_to_all(int) {
             "nvshmemx_alltoallmem_on_stream");
 }
 
-static void initialise(size_t heap) {
-    char text[32];
-    snprintf(text, sizeof text, "%zu", heap);
-    setenv("NVSHMEM_SYMMETRIC_SIZE", text, 1);
-    setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);
-    nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
-    nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
-    if (me == 0 && nvshmemx_get_uniqueid(&id) != 0)
-        give_up("nvshmemx_get_uniqueid", "failed");
-    hand_out("nvshmem", &id, sizeof id);
-    if (nvshmemx_set_attr_uniqueid_args(me, npes, &id, &attributes) != 0 ||
-        nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) != 0)
-        give_up("nvshmemx_hostlib_init_attr", "failed");
-}
-
 static char *allocate(size_t size) {
     char *p = static_cast<char *>(nvshmem_malloc(size));
     if (!p)
@@ -141,7 +127,8 @@ int main() {
     if (table == ORDINARY) // its memory is symmetric
         return 0;
     initialise(table == CALLS ? 3 * largest_copy()
-                              : room_for_dest(table) + room_for_source(table) + 64 * MIB);
+                              : room_for_dest(table) + room_for_source(table) + 64 * MIB,
+               nvshmemx_hostlib_init_attr, "nvshmemx_hostlib_init_attr");
     int major = 0, minor = 0, patch = 0;
     nvshmemx_vendor_get_version_info(&major, &minor, &patch);
     snprintf(name, sizeof name, "NVSHMEM %d.%d.%d", major, minor, patch);

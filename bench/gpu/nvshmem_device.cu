@@ -48,6 +48,7 @@ struct calls {
 };
 
 #include "device.cuh"
+#include "nvshmem_begin.h"
 
 static void meet() {
     CUDA(cudaStreamSynchronize(stream));
@@ -60,21 +61,6 @@ static void launched(const void *kernel, int blocks, int threads, void **argumen
         give_up("nvshmemx_collective_launch", "failed");
 }
 
-static void initialise() {
-    char heap[32];
-    snprintf(heap, sizeof heap, "%zu", 2 * PUT_BYTES + 64 * MIB);
-    setenv("NVSHMEM_SYMMETRIC_SIZE", heap, 1);
-    setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);
-    nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
-    nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
-    if (me == 0 && nvshmemx_get_uniqueid(&id) != 0)
-        give_up("nvshmemx_get_uniqueid", "failed");
-    hand_out("nvshmem", &id, sizeof id);
-    if (nvshmemx_set_attr_uniqueid_args(me, npes, &id, &attributes) != 0 ||
-        nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) != 0)
-        give_up("nvshmemx_init_attr", "failed");
-}
-
 static void *symmetric(size_t size) {
     void *p = nvshmem_malloc(size);
     if (!p)
@@ -85,7 +71,7 @@ static void *symmetric(size_t size) {
 int main() {
     static char name[64];
     begin();
-    initialise();
+    initialise(2 * PUT_BYTES + 64 * MIB, nvshmemx_init_attr, "nvshmemx_init_attr");
     int major = 0, minor = 0, patch = 0;
     nvshmemx_vendor_get_version_info(&major, &minor, &patch);
     snprintf(name, sizeof name, "NVSHMEM %d.%d.%d", major, minor, patch);

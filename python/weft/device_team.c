@@ -41,13 +41,6 @@ static PyObject *make(const weft_device_team *handle, const weft_device_team *ad
     return (PyObject *)team;
 }
 
-static void dealloc(PyObject *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_ClearWeakRefs(self);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
 /* --- Attributes ------------------------------------------------------------------------------ */
 
 static PyObject *get_address(PyObject *self, void *unused) {
@@ -149,7 +142,7 @@ static PyType_Slot slots[] = {
     {Py_tp_doc,
      "What kernels work with a team by, the weft_device_team of <weft/device.cuh>, with words and\n"
      "packets of its own. weft.device_team() makes it."},
-    {Py_tp_dealloc, dealloc},
+    {Py_tp_dealloc, weft_type_dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},

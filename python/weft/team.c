@@ -55,13 +55,6 @@ static PyObject *make(shmem_team_t handle, unsigned session) {
     return (PyObject *)team;
 }
 
-static void dealloc(PyObject *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_ClearWeakRefs(self);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
 /* --- Attributes ------------------------------------------------------------------------------ */
 
 static PyObject *get_rank(PyObject *self, void *unused) {
@@ -297,7 +290,7 @@ WEFT_WEAK_MEMBERS(struct team);
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Some PEs in an order. weft.world has all; split() and weft.team() make others."},
-    {Py_tp_dealloc, dealloc},
+    {Py_tp_dealloc, weft_type_dealloc},
     {Py_tp_repr, repr},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},

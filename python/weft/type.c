@@ -7,6 +7,13 @@ PyObject *weft_type_enter(PyObject *self, PyObject *unused) {
     return Py_NewRef(self);
 }
 
+void weft_type_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_ClearWeakRefs(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
 PyTypeObject *weft_type_define(PyObject *module, PyType_Spec *spec) {
     PyObject *type = PyType_FromSpec(spec);
     if (type && PyModule_AddObjectRef(module, strchr(spec->name, '.') + 1, type) < 0)

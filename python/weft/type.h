@@ -18,6 +18,9 @@
     { "__enter__", weft_type_enter, METH_NOARGS, NULL }
 PyObject *weft_type_enter(PyObject *self, PyObject *unused);
 
+/* Py_tp_dealloc of an object that holds nothing but its weak references. */
+void weft_type_dealloc(PyObject *self);
+
 /* Makes the type that the spec names "weft.Name", and puts it into the module; NULL with an
  * exception. */
 PyTypeObject *weft_type_define(PyObject *module, PyType_Spec *spec);

@@ -12,7 +12,8 @@
 
 namespace header {
 #include "weft/device.cuh"
-}
+#include "weft/nvshmem/device/number.cuh"
+} // namespace header
 
 typedef uint64_t address;
 
@@ -33,8 +34,6 @@ __attribute__((address_space(4))) address weft_nvshmem_job[2];
 
 #define EXPORTED extern "C" __attribute__((convergent))
 
-/* NVSHMEM's numbers. */
-enum { SIGNAL_ADD = 10 };
 enum { MISUSE = 22 };
 
 static const header::weft_device_team *world(void) {
@@ -115,12 +114,8 @@ static int32_t copy(address to, address from, int64_t bytes) {
 static int32_t give_signal(address sig, uint64_t value, int32_t op, int32_t pe) {
     const header::weft_device_team *t = world();
     uint64_t *there = (uint64_t *)place_of(sig, pe); /* and for this member it is there */
-    if (header::weft_block_rank() == 0) {
-        if (op == SIGNAL_ADD)
-            header::weft_signal_add(t, there, value, t->me);
-        else
-            header::weft_signal(t, there, value, t->me);
-    }
+    if (header::weft_block_rank() == 0)
+        header::weft_signal_by(t, there, value, header::weft_nvshmem_signal_op(op), t->me);
     return 0;
 }
 
@@ -147,16 +142,9 @@ EXPORTED int32_t nvshmemx_signal_op(address sig, uint64_t value, int32_t op, int
 COPIES()
 COPIES(_nbi)
 
-/* NVSHMEM's comparison as Weft's, which has GE before LT and LE. */
-static int cmp_of(int32_t cmp) {
-    return cmp == 5   ? header::WEFT_CMP_GE
-           : cmp == 3 ? header::WEFT_CMP_LE
-           : cmp == 4 ? header::WEFT_CMP_LT
-                      : header::WEFT_CMP_EQ + cmp;
-}
-
 EXPORTED int32_t nvshmem_signal_wait_until(address sig, int32_t cmp, uint64_t value) {
-    return !header::weft_wait_until_b(world(), (const uint64_t *)sig, cmp_of(cmp), value);
+    return !header::weft_wait_until_b(world(), (const uint64_t *)sig, header::weft_nvshmem_cmp(cmp),
+                                      value);
 }
 
 /* 0, or 1 when the job is over. */
@@ -172,6 +160,6 @@ static uint32_t wait_for_int(const uint32_t *word, int cmp, int32_t value) {
 EXPORTED int32_t nvshmem_int_wait_until(address word, int32_t cmp, int32_t value) {
     uint32_t over = 0;
     if (header::weft_block_rank() == 0)
-        over = wait_for_int((const uint32_t *)word, cmp_of(cmp), value);
+        over = wait_for_int((const uint32_t *)word, header::weft_nvshmem_cmp(cmp), value);
     return (int32_t)header::weft_block_sync_any(over);
 }

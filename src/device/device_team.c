@@ -7,7 +7,7 @@
  * Members make and free handles together, by exchanges of the host alone: so a handle outlives its
  * team, and can be made while a stream is being captured. What the last one to be freed had stays
  * mapped until the next one is, for a kernel that still works with it to find another generation
- * there, and no fault of the GPU's. To unmap it waits for the GPU, which no capture survives. */
+ * there, and no fault of the GPU's. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,13 +17,6 @@
 #include "transport/gpu_rescue.h"
 #include "core/share.h"
 #include "device/device.h"
-
-_Static_assert(sizeof(struct weft_device_team) == 128, "as kernels have it");
-_Static_assert((int)WEFT_DEVICE_FAULT == WEFT_GPU_FAULT &&
-                   (int)WEFT_DEVICE_FAULT_DETAIL == WEFT_GPU_FAULT_DETAIL &&
-                   (int)WEFT_DEVICE_FAULT_STALE == WEFT_GPU_STALE_HANDLE &&
-                   (int)WEFT_DEVICE_FAULT_ABORT == WEFT_GPU_ABORT,
-               "as kernels tell of them");
 
 /* One that has been made. */
 struct handle {
@@ -92,7 +85,7 @@ static struct layout layout_of(int n, uint32_t channels, uint32_t slot_bytes) {
     return layout;
 }
 
-/* The memory goes when the GPU has come to the end of its work. */
+/* Memory that is not idle goes when the GPU has come to the end of its work. */
 static void drop_memory(struct handle *handle) {
     if (handle->share)
         weft_share_release(handle->share);

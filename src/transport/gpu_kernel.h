@@ -75,19 +75,22 @@ enum { WEFT_GPU_REST_NS = 500 };
  * longer; it traps then, and the context runs nothing any more. The host sets gave_up[2] and [3]:
  * this PE is that one, from 0 on, of so many PEs that take turns to trap on its GPU. */
 enum {
-    WEFT_GPU_GAVE_UP,
+    WEFT_GPU_GAVE_UP = WEFT_DEVICE_GAVE_UP,
     WEFT_GPU_TIMED_OUT,
     WEFT_GPU_TRAP_TURN,
     WEFT_GPU_TRAP_TURNS,
-    WEFT_GPU_FAULT, /* enum weft_gpu_fault: a kernel has found that it must not run; the host */
-    WEFT_GPU_FAULT_DETAIL, /* then ends the job. In which slot the kernel's team was, or as below */
+    WEFT_GPU_FAULT = WEFT_DEVICE_FAULT, /* enum weft_gpu_fault: a kernel has found that it must not
+                                           run; the host then ends the job */
+    WEFT_GPU_FAULT_DETAIL =
+        WEFT_DEVICE_FAULT_DETAIL, /* the slot of the kernel's team, or as below */
 };
 enum weft_gpu_fault {
     WEFT_GPU_NO_FAULT,
-    WEFT_GPU_STALE,        /* it is part of a call of a team that is no more */
-    WEFT_GPU_BUSY,         /* another call of its team is under way */
-    WEFT_GPU_STALE_HANDLE, /* it works with a handle that has been freed, of this generation */
-    WEFT_GPU_ABORT,        /* it ends the job with this status (weft_abort) */
+    WEFT_GPU_STALE, /* it is part of a call of a team that is no more */
+    WEFT_GPU_BUSY,  /* another call of its team is under way */
+    /* it works with a handle that has been freed, of this generation */
+    WEFT_GPU_STALE_HANDLE = WEFT_DEVICE_FAULT_STALE,
+    WEFT_GPU_ABORT = WEFT_DEVICE_FAULT_ABORT, /* it ends the job with this status (weft_abort) */
 };
 extern struct weft_gpu_abort weft_gpu_abort;
 

@@ -116,14 +116,7 @@ static void no_memory(void) {
                                 : "no memory on one PE # SKIP only a pretended GPU is small");
     if (!gpu_is_pretended())
         return;
-    char some[16];
-    size_t available, total;
-    gpu_enter();
-    GPU(cuMemGetInfo(&available, &total));
-    gpu_leave();
-    snprintf(some, sizeof some, "%zu", ((total - available) >> 20) + 3);
-    if (me == npes - 1)
-        setenv("WEFT_FAKE_MEMORY_MB", some, 1);
+    gpu_memory_limit(3);
     team = new_team(1);
     sum(1);
     sum(2);

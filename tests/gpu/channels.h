@@ -29,19 +29,6 @@ static inline struct channels_team channels_of(shmem_team_t handle, enum weft_gp
     return of;
 }
 
-/* The last PE, then the first ones, but for one of four or more: members that lie in no row. */
-static inline shmem_team_t channels_list(void) {
-    int pes[64], count = npes < 4 ? npes : npes - 1, in = 0;
-    for (int i = 0; i < count; i++) {
-        pes[i] = (npes - 1 + i) % npes;
-        in |= pes[i] == me;
-    }
-    shmem_team_t team = SHMEM_TEAM_INVALID;
-    if (in && shmemx_team_create(pes, count, 0, &team) != 0)
-        shmem_global_exit(1);
-    return team;
-}
-
 /* What all members have at p, in the device heap. */
 static inline struct weft_array channels_array(const struct channels_team *of, const void *p) {
     struct weft_array array;

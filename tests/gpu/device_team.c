@@ -188,7 +188,7 @@ static void teams(void) {
     tap_case("of WORLD, every second PE, backwards, and lists");
     char *object = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, 1000));
     shmem_team_t all[] = {SHMEM_TEAM_WORLD, split(me % 2, 2, (npes + 1 - me % 2) / 2),
-                          SHMEM_TEAM_INVALID, channels_list()};
+                          SHMEM_TEAM_INVALID, gpu_list_team()};
     if (npes == 1)
         all[1] = SHMEM_TEAM_INVALID;
     all[2] = split(npes - 1, -1, npes);
@@ -284,14 +284,7 @@ static void no_memory(void) {
     if (!gpu_is_pretended())
         return;
     weft_device_team handle;
-    char some[16];
-    size_t available, total;
-    gpu_enter();
-    GPU(cuMemGetInfo(&available, &total));
-    gpu_leave();
-    snprintf(some, sizeof some, "%zu", ((total - available) >> 20) + 3);
-    if (me == npes - 1)
-        setenv("WEFT_FAKE_MEMORY_MB", some, 1);
+    gpu_memory_limit(3);
     int rc = shmemx_device_team(SHMEM_TEAM_WORLD, 64, 64 << 10, &handle);
     EXPECT(rc == -ENOMEM, "%d: %s", rc, weft_last_error());
     unsetenv("WEFT_FAKE_MEMORY_MB");
@@ -369,11 +362,11 @@ static void generation_is_gone(void) {
 
 static void without_its_team(void) {
     tap_case("a handle outlives its team, also where another team takes its slot");
-    shmem_team_t team = channels_list(), next_team = SHMEM_TEAM_INVALID;
+    shmem_team_t team = gpu_list_team(), next_team = SHMEM_TEAM_INVALID;
     if (team != SHMEM_TEAM_INVALID) {
         weft_device_team handle = made(team, CHANNELS, SLOT);
         shmem_team_destroy(team);
-        next_team = channels_list();
+        next_team = gpu_list_team();
         weft_device_team other = made(next_team, CHANNELS, SLOT);
         write_parts(&handle);
         write_parts(&other);

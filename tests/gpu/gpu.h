@@ -22,7 +22,7 @@
 #include "base/cuda.h"
 #include "tap.h"
 #include <dlfcn.h>
-#include <shmem.h>
+#include <shmemx.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -98,6 +98,33 @@ static inline size_t gpu_memory_left(void) {
     gpu_leave();
     shmem_barrier_all();
     return available;
+}
+
+/* From now on the last PE's GPU, a pretended one, has so many MiB that nobody has; until
+ * WEFT_FAKE_MEMORY_MB is unset. */
+static inline void gpu_memory_limit(size_t mib) {
+    size_t available, total;
+    char all[24];
+    gpu_enter();
+    GPU(cuMemGetInfo(&available, &total));
+    gpu_leave();
+    snprintf(all, sizeof all, "%zu", ((total - available) >> 20) + mib);
+    if (shmem_my_pe() == shmem_n_pes() - 1)
+        setenv("WEFT_FAKE_MEMORY_MB", all, 1);
+}
+
+/* The last PE, then the first ones, but for one of four or more: members that lie in no row. */
+static inline shmem_team_t gpu_list_team(void) {
+    int n = shmem_n_pes(), self = shmem_my_pe(), count = n < 4 ? n : n - 1, in = 0;
+    int pes[64];
+    for (int i = 0; i < count; i++) {
+        pes[i] = (n - 1 + i) % n;
+        in |= pes[i] == self;
+    }
+    shmem_team_t team = SHMEM_TEAM_INVALID;
+    if (in && shmemx_team_create(pes, count, 0, &team) != 0)
+        shmem_global_exit(1);
+    return team;
 }
 
 static inline weft_cu_stream gpu_stream_new(void) {

@@ -13,34 +13,18 @@ enum { HANDLES_CHANNELS = 4, HANDLES_SLOT = 1024 };
 
 static struct device_found *handles_found; /* of the device heap */
 
-/* Zeros, symmetric. Collective over all PEs. */
-static inline void *handles_malloc(size_t bytes) {
-    void *p = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, bytes));
-    void *zero = calloc(1, bytes);
-    gpu_write(p, zero, bytes);
-    free(zero);
-    shmem_barrier_all();
-    return p;
-}
-
 static inline void handles_zero(void *p, size_t bytes) {
     void *zero = calloc(1, bytes);
     gpu_write(p, zero, bytes);
     free(zero);
 }
 
-/* The last PE, then the first ones, but for one of four or more: members that lie in no row. */
-static inline shmem_team_t handles_list(void) {
-    int npes = shmem_n_pes(), me = shmem_my_pe(), count = npes < 4 ? npes : npes - 1, in = 0;
-    int pes[64];
-    for (int i = 0; i < count; i++) {
-        pes[i] = (npes - 1 + i) % npes;
-        in |= pes[i] == me;
-    }
-    shmem_team_t team = SHMEM_TEAM_INVALID;
-    if (in && shmemx_team_create(pes, count, 0, &team) != 0)
-        shmem_global_exit(1);
-    return team;
+/* Zeros, symmetric. Collective over all PEs. */
+static inline void *handles_malloc(size_t bytes) {
+    void *p = allocated(shmemx_malloc(SHMEMX_SPACE_DEVICE, bytes));
+    handles_zero(p, bytes);
+    shmem_barrier_all();
+    return p;
 }
 
 /* Every second PE from PE 1, or from 0, on. */
@@ -63,7 +47,7 @@ static inline void handles_start(void) {
     gpu_start();
     handles_found = (struct device_found *)handles_malloc(sizeof *handles_found);
     handles_teams[0] = SHMEM_TEAM_WORLD;
-    handles_teams[1] = handles_list();
+    handles_teams[1] = gpu_list_team();
     handles_teams[2] = handles_stride();
     for (int i = 0; i < 3; i++)
         if (handles_teams[i] != SHMEM_TEAM_INVALID)

@@ -142,7 +142,7 @@ int main(void) {
     tap_case("calls in a row, alone and in graphs that are replayed");
     replay_rows(gpu_rounds(8, 2), 3000);
     tap_case("on a list of PEs");
-    shmem_team_t list = channels_list();
+    shmem_team_t list = gpu_list_team();
     if (list != SHMEM_TEAM_INVALID) {
         team = channels_of(list, WEFT_FORM_LL);
         if (team.n > 1)

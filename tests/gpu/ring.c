@@ -280,7 +280,7 @@ int main(void) {
         time_shapes(256);
     }
     tap_case("on a list of PEs");
-    shmem_team_t list = channels_list();
+    shmem_team_t list = gpu_list_team();
     if (list != SHMEM_TEAM_INVALID) {
         team = channels_of(list, WEFT_FORM_RING);
         if (team.n > 1)

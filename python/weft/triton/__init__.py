@@ -185,13 +185,13 @@ def g(team, source, m):
 @triton.jit
 def atomic_fetch(team, word, m):
     """The value of a word of member m: by an atomic that adds 0, since each thread would load a value of its own."""
-    return tl.atomic_add(at(team, word, m), tl.cast(0, word.dtype.element_ty), sem="relaxed", scope="sys")
+    return atomic_fetch_add(team, word, 0, m)
 
 
 @triton.jit
 def atomic_set(team, word, value, m):
     """Sets a word of member m."""
-    tl.atomic_xchg(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
+    atomic_swap(team, word, value, m)
 
 
 @triton.jit
@@ -210,7 +210,7 @@ def atomic_compare_swap(team, word, cond, value, m):
 @triton.jit
 def atomic_add(team, word, value, m):
     """Adds to a word of member m."""
-    tl.atomic_add(at(team, word, m), tl.cast(value, word.dtype.element_ty), sem="relaxed", scope="sys")
+    atomic_fetch_add(team, word, value, m)
 
 
 @triton.jit
@@ -250,9 +250,7 @@ def fence():
 @triton.jit
 def quiet():
     """What this program has stored so far has arrived."""
-    _extern.stores_wait()
-    tl.debug_barrier()
-    _extern.fence_b()
+    fence()
 
 
 @triton.jit

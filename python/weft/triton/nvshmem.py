@@ -14,7 +14,7 @@ import threading
 
 import torch
 import torch.distributed as dist
-import torch.distributed._symmetric_memory._nvshmem_triton as helpers
+import torch.distributed._symmetric_memory._nvshmem_triton as nvshmem_triton
 from torch._C import _distributed_c10d
 from torch._C._distributed_c10d import _SymmetricMemory
 
@@ -125,7 +125,7 @@ def install():
     with _lock:
         if torch.cuda.is_available():
             major, minor = torch.cuda.get_device_capability()
-            helpers.NvshmemLibFinder.found_device_lib_path = library(10 * major + minor)
+            nvshmem_triton.NvshmemLibFinder.found_device_lib_path = library(10 * major + minor)
         _distributed_c10d._nvshmemx_cumodule_init = _set_up_module
         if not hasattr(_SymmetricMemory.rendezvous, "is_of_weft"):
             _SymmetricMemory.rendezvous = staticmethod(_rendezvous_before(_SymmetricMemory.rendezvous))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVSHMEM's numbers and types, and the state of a translation unit: what its kernels know of the
- * job. Numbers are NVSHMEM's own, because Triton's kernels are compiled with them. */
+/* NVSHMEM's types, and the state of a translation unit: what its kernels know of the job. */
 #ifndef WEFT_NVSHMEM_STATE_CUH
 #define WEFT_NVSHMEM_STATE_CUH
 
@@ -25,6 +24,7 @@
 #include <shmemx.h>
 #endif
 #include "weft/device.cuh"
+#include "weft/nvshmem/device/number.cuh"
 #include "shmem_types.h"
 #if defined(WEFT_NVSHMEM_HOST) && defined(__cplusplus)
 #if __has_include(<cuda_runtime.h>)
@@ -43,17 +43,8 @@
 #else
 #define WEFT_NVSHMEM_BOTH static inline __attribute__((unused))
 #endif
-/* --- Numbers and types ------------------------------------------------------------------------ */
 
-enum {
-    NVSHMEM_CMP_EQ,
-    NVSHMEM_CMP_NE,
-    NVSHMEM_CMP_GT,
-    NVSHMEM_CMP_LE,
-    NVSHMEM_CMP_LT,
-    NVSHMEM_CMP_GE
-};
-enum { NVSHMEM_SIGNAL_SET = 9, NVSHMEM_SIGNAL_ADD = 10 };
+/* --- Teams and types -------------------------------------------------------------------------- */
 
 typedef int32_t nvshmem_team_t;
 enum {
@@ -137,23 +128,5 @@ WEFT_DEVICE void weft_nvshmem_set_bits(void *value, size_t bytes, uint64_t bits)
         ((struct weft_bytes1 *)value)->value = (uint8_t)bits;
 }
 #endif
-
-/* --- Numbers of others ------------------------------------------------------------------------ */
-
-/* NVSHMEM's comparison as OpenSHMEM's, which is Weft's; 0 for what is none. */
-WEFT_NVSHMEM_BOTH int weft_nvshmem_cmp(int cmp) {
-    return cmp == NVSHMEM_CMP_EQ   ? 1
-           : cmp == NVSHMEM_CMP_NE ? 2
-           : cmp == NVSHMEM_CMP_GT ? 3
-           : cmp == NVSHMEM_CMP_GE ? 4
-           : cmp == NVSHMEM_CMP_LT ? 5
-           : cmp == NVSHMEM_CMP_LE ? 6
-                                   : 0;
-}
-
-/* The same of what a signal does to its word. */
-WEFT_NVSHMEM_BOTH int weft_nvshmem_signal_op(int op) {
-    return op == NVSHMEM_SIGNAL_SET ? 1 : op == NVSHMEM_SIGNAL_ADD ? 2 : 0;
-}
 
 #endif
