@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The contract of an engine: how letters get from one PE to another that has no memory in common.
+ *
+ * An engine is a library that exports `const struct weft_engine weft_engine`, one table of
+ * functions. It carries letters and knows nothing of what they say: numbers, acknowledgments, and
+ * what puts and atomics are made of, stand above it (core/letter.h, core/far.h). So an engine need
+ * not keep the order of letters, but each that it has taken arrives whole, and exactly once, as
+ * long as both PEs live.
+ *
+ * All functions are called under one lock, by one thread at a time, though by different ones. None
+ * may block. Results are 0 or -errno; an engine writes no line of its own, but may keep what it
+ * knows to `strerror`'s words. Its descriptors are close-on-exec. A child that a PE forks calls
+ * nothing of it. */
+#ifndef WEFT_TRANSPORT_TRANSPORT_H
+#define WEFT_TRANSPORT_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define WEFT_ENGINE_VERSION       1
+#define WEFT_ENGINE_SYMBOL        "weft_engine"
+#define WEFT_ENGINE_ADDRESS_BYTES 448
+#define WEFT_ENGINE_LETTER_MIN    8192 /* bytes that the longest letter has at least */
+#define WEFT_ENGINE_LETTER_PARTS  4    /* that a letter comes in at most */
+#define WEFT_ENGINE_ALIGNMENT     8    /* of a letter that is delivered */
+
+struct weft_engine_end;  /* this process's side of the engine, of which it has one */
+struct weft_engine_link; /* its way to one other PE */
+
+/* What an end knows of its PE. */
+struct weft_engine_options {
+    int pe, npes;
+
+    /* Takes a letter that has arrived: called within `progress` alone, by the thread that is in it.
+     * The bytes are the engine's again when it returns. It may call `letter` on any link, for an
+     * answer, and `connect`; so an engine must have its own affairs in order before it delivers. */
+    void (*deliver)(void *context, const void *letter, size_t bytes);
+    void *context;
+};
+
+/* Facts about a link that an engine promises, as bits. */
+#define WEFT_ENGINE_ORDERED 1u /* letters arrive in the order in which they were taken */
+
+struct weft_engine {
+    uint32_t version; /* WEFT_ENGINE_VERSION; first, so that it can be read of any engine */
+    const char *name; /* for a person */
+
+    /* The longest letter that it takes; the same on all PEs of a job. */
+    size_t letter_bytes;
+
+    /* Makes this process's end; local. What is in *options is copied, and *end is set on success
+     * alone. Letters may arrive from then on, but none is delivered before the first `progress`.
+     * After a failure there is nothing to give back. */
+    int (*open)(const struct weft_engine_options *options, struct weft_engine_end **end);
+
+    /* Writes the address by which others connect to this end. *bytes is the room, at least
+     * WEFT_ENGINE_ADDRESS_BYTES, and then what it took. Core hands it to all PEs. */
+    int (*address)(struct weft_engine_end *end, void *address, size_t *bytes);
+
+    /* Makes a link to the PE with this address, before the first letter there, once. The peer need
+     * not take part: wire-up that needs it goes on in `progress`, and until it is done `letter`
+     * may answer -EAGAIN. The link lives until `abandon`. */
+    int (*connect)(struct weft_engine_end *end, const void *address, size_t bytes,
+                   struct weft_engine_link **link);
+
+    /* Sends one letter: the parts one after the other, of letter_bytes at most in all; empty ones
+     * are allowed. 0: it is taken, and the parts are the caller's again. -EAGAIN: there is no room
+     * now, nothing is taken, and `progress` makes room. Anything else: the link is dead and no more
+     * letters arrive by it, also of those that were taken; core then waits a moment for the news of
+     * the peer's death, and else ends the job with that error. */
+    int (*letter)(struct weft_engine_link *link, const struct iovec *parts, int nparts);
+
+    /* Moves what can be moved, and delivers what has arrived. Returns how much that was; 0: there
+     * was nothing to do. It stops after some letters, so that whoever called comes to look at what
+     * it waits for. */
+    unsigned (*progress)(struct weft_engine_end *end);
+
+    /* Before a thread sleeps: 0, and *descriptor becomes readable once `progress` has something to
+     * do, which includes room for a letter that was refused. It is the engine's, and the same every
+     * time; it is armed until it has become readable. -EBUSY: there is something to do already. */
+    int (*arm)(struct weft_engine_end *end, int *descriptor);
+
+    /* What it promises of this link. */
+    uint32_t (*abilities)(struct weft_engine_link *link);
+
+    /* Gives everything back, the end and its links. It bids nobody farewell, because peers may be
+     * dead; core has seen to it that nothing is under way that anybody still wants. */
+    void (*abandon)(struct weft_engine_end *end);
+};
+
+#endif
