@@ -249,6 +249,13 @@ $(DRIVER_DIR)/libweft_cuda.so: Makefile
 	@mkdir -p $(@D)
 	$(call quiet,CC,$@)echo 'const long weft_cuda_images[] = {16, 0, 0};' | $(CC) -shared -fPIC -x c - -o $@
 
+# The engine of tests between PEs that pretend to be on several hosts (tests/far/engine/engine.h).
+FAKE_ENGINE := $(BUILD)/tests/far/libweft_fake_engine.so
+tests: $(FAKE_ENGINE)
+$(FAKE_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c))
+	@mkdir -p $(@D)
+	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -o $@ $^ $(LDLIBS)
+
 # The examples for GPUs, compiled for the host, on the pretended driver (tests/gpu/runtime); but for
 # the one of tensor maps.
 HOST_EXAMPLES := $(patsubst examples/cuda/%.cu,$(BUILD)/tests/gpu/examples/%, \

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An engine between PEs of one host, for tests of what engines are for: a link is a ring of letters
+ * (ring.h), handed over through a Unix socket without a name in the file system, over which either
+ * side is woken when it sleeps. Nothing of a letter's way to a target that looks is a system call.
+ * It can be slow, late and out of order (settings.h), and it judges its caller: a call that the
+ * contract of transport/transport.h forbids ends the process with a line. */
+#ifndef TESTS_FAR_ENGINE_ENGINE_H
+#define TESTS_FAR_ENGINE_ENGINE_H
+
+#include <pthread.h>
+#include <sys/un.h>
+#include "late.h"
+#include "ring.h"
+#include "transport/transport.h"
+
+/* Whose socket has something to say. */
+enum source_kind { SOURCE_LISTENER, SOURCE_TIMER, SOURCE_INBOUND, SOURCE_LINK };
+struct source {
+    enum source_kind kind;
+    int fd;
+};
+
+struct inbound {
+    struct source source; /* fd -1: the writer has gone */
+    struct ring ring;
+};
+
+struct weft_engine_link {
+    struct source source;
+    struct weft_engine_end *end;
+    struct weft_engine_link *next;
+    struct ring ring;
+    bool dead; /* the reader has gone */
+};
+
+struct weft_engine_end {
+    struct weft_engine_options options;
+    struct settings settings;
+    struct source listener, timer;
+    int epoll;
+    char name[40]; /* of the listener's abstract address; its first byte is 0 there */
+
+    struct inbound **inbound;
+    size_t ninbound;
+    struct weft_engine_link *links;
+
+    bool armed;   /* readers sleep, as far as writers know */
+    bool refused; /* a letter, at random: there is something to do */
+    unsigned turns;
+    struct late late;
+    uint64_t random, sent, received;
+
+    _Atomic pthread_t caller; /* the thread that is in a call, 0: none */
+    bool delivering;
+};
+
+/* Ends the process: whoever calls the engine has done what it must not, or there is no way on. */
+_Noreturn void engine_fail(const struct weft_engine_end *end, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* sockets.c: 0 or -errno. */
+int sockets_open(struct weft_engine_end *end);
+void sockets_close(struct weft_engine_end *end);
+int sockets_connect(struct weft_engine_link *link, const void *name, size_t bytes);
+
+/* Takes connections and bells, if there are any: how many links there are that had no room before,
+ * which their writers must hear of, for the bell rings no more. */
+unsigned sockets_look(struct weft_engine_end *end);
+
+void sockets_ring(struct weft_engine_end *end, int fd);
+int sockets_set_timer(struct weft_engine_end *end, uint64_t at_ns);
+
+#endif

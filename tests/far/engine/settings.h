@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes wrong, and how large things are: read from FAKE_ENGINE, as in
+ *
+ *   FAKE_ENGINE="seed=7,reorder=16,delay_us=50;pe=1,die_after=1000"
+ *
+ * Settings that follow pe=N, up to the next semicolon, are those of PE N alone. The table has all
+ * of them: a name, what it is where nothing is said, and what it means. */
+#ifndef TESTS_FAR_ENGINE_SETTINGS_H
+#define TESTS_FAR_ENGINE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAKE_ENGINE_SETTINGS(SETTING)                                                              \
+    SETTING(seed, 1, "of all that is drawn")                                                       \
+    SETTING(reorder, 0, "the receiver takes one of so many letters, drawn at random")              \
+    SETTING(delay_us, 0, "a letter arrives so late at most; drawn where letters are reordered")    \
+    SETTING(slow_us, 0, "each letter costs its sender so much")                                    \
+    SETTING(slow_read_us, 0, "each letter costs its receiver so much")                             \
+    SETTING(refuse, 0, "of 100 letters that are sent so many find no room at first")               \
+    SETTING(die_after, 0, "this process is killed at the so manieth letter that it sends or gets") \
+    SETTING(ring, 1 << 20, "bytes of letters under way between two processes")                     \
+    SETTING(limit, 0, "the job is wrong if more bytes than these are under way; 0: any number")    \
+    SETTING(fail_open, 0, "the errno with which the engine does not open")                         \
+    SETTING(fail_connect, 0, "the errno with which it does not connect")                           \
+    SETTING(fail_letter, 0, "the errno with which no letter is sent")                              \
+    SETTING(tell, 0, "1: says at the end how many letters there were")
+
+struct settings {
+#define SETTING(name, preset, meaning) uint64_t name;
+    FAKE_ENGINE_SETTINGS(SETTING)
+#undef SETTING
+};
+
+/* Those of this PE. The process ends with a line where the text has something else. */
+void settings_read(struct settings *settings, int pe);
+
+/* The next number that is drawn from this state, which is not 0. */
+static inline uint64_t random_next(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state >> 11;
+}
+
+#endif
