@@ -16,12 +16,17 @@
 
 /* Sleeps while the word is still `seen`: until a wake with a bit in common, or the limit, or sooner
  * for no reason. The kernel takes the limit of this operation as a point of time. */
-static inline void weft_futex_sleep(_Atomic uint32_t *word, uint32_t seen, uint32_t bits,
-                                    uint32_t limit_ms) {
-    uint64_t until_ns = weft_clock_ns() + limit_ms * UINT64_C(1000000);
+static inline void weft_futex_sleep_ns(_Atomic uint32_t *word, uint32_t seen, uint32_t bits,
+                                       uint64_t limit_ns) {
+    uint64_t until_ns = weft_clock_ns() + limit_ns;
     struct timespec limit = {.tv_sec = (time_t)(until_ns / 1000000000u),
                              .tv_nsec = (long)(until_ns % 1000000000u)};
     syscall(SYS_futex, word, FUTEX_WAIT_BITSET, seen, &limit, NULL, bits);
+}
+
+static inline void weft_futex_sleep(_Atomic uint32_t *word, uint32_t seen, uint32_t bits,
+                                    uint32_t limit_ms) {
+    weft_futex_sleep_ns(word, seen, bits, limit_ms * UINT64_C(1000000));
 }
 
 static inline void weft_futex_wake(_Atomic uint32_t *word, uint32_t bits) {

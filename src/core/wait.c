@@ -9,6 +9,7 @@
 #include "boot/guard.h"
 #include "boot/stall.h"
 #include "core/job.h"
+#include "core/window.h"
 
 enum {
     BRIEF_TURNS = 32,
@@ -17,7 +18,9 @@ enum {
     YIELD_TURNS = 512,
     ABORT_CHECK_TURNS = 64,
     CLOCK_AFTER_TURNS = 32, /* shorter waits are not worth two readings of the clock */
+    LOOK_TURNS = 16,        /* of pauses, from one look for letters to the next: it takes 200 ns */
     TIMER_NS = 30 * 1000,   /* with the kernel's timer slack of 50 us: below 100 us */
+    TIMER_NS_FAR = 2000000, /* at most, where no other PE stores to this one's memory itself */
     REST_MS_MIN = 5,
     REST_MS_MAX = 100,
     REST_SHARE = 8, /* of the time waited so far */
@@ -25,6 +28,8 @@ enum {
 
 _Thread_local uint64_t weft_waited_ns;
 struct weft_wait_watch weft_wait_watch;
+void (*_Atomic weft_wait_look)(void);
+struct weft_arrivals weft_arrivals;
 
 static _Thread_local const struct weft_waiter *innermost; /* of those that wait for a word */
 
@@ -43,6 +48,12 @@ static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     weft_job_die_aborted();
 }
 
+static inline void look_for_letters(void) {
+    void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
+    if (__builtin_expect(look != NULL, 0))
+        look();
+}
+
 /* Spins or yields for one turn; false when it is time to sleep. */
 bool weft_waiter_awake(struct weft_waiter *waiter) {
     uint32_t spins = weft_job.oversubscribed ? 0 : SPIN_TURNS;
@@ -51,10 +62,13 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
         pause_briefly();
         if (turn % ABORT_CHECK_TURNS == 0 && weft_job_aborted())
             waiter_leave(waiter);
+        if (turn % LOOK_TURNS == 0)
+            look_for_letters();
         return true;
     }
     if (weft_job_aborted())
         waiter_leave(waiter);
+    look_for_letters();
     if (turn < spins + YIELD_TURNS) {
         sched_yield();
         return true;
@@ -68,14 +82,17 @@ void weft_word_wake(struct weft_word *word) {
     weft_futex_wake(&word->value, WEFT_FUTEX_ALL);
 }
 
+void weft_arrivals_wake(void) {
+    weft_futex_wake(&weft_arrivals.count, WEFT_FUTEX_ALL);
+}
+
 void weft_waiter_hide(struct weft_waiter *waiter) {
     weft_stall_hide(waiter->stall);
     waiter->stall = NULL;
 }
 
-/* An eighth of the time waited, from 5 to 100 ms. Many sleepers on few processors would otherwise
- * keep those busy by looking at the abort word alone, and the PE that they wait for waits, too. */
-uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter) {
+/* How long the wait has rested, over all; now and then the watch looks at it. */
+static uint64_t rested_ns(struct weft_waiter *waiter) {
     uint64_t now_ns = weft_clock_ns();
     if (waiter->since_ns == 0) {
         waiter->since_ns = now_ns;
@@ -83,7 +100,13 @@ uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter) {
     }
     if (now_ns >= waiter->look_ns)
         weft_wait_watch.look(waiter, now_ns);
-    uint64_t rest_ms = (now_ns - waiter->since_ns) / 1000000 / REST_SHARE;
+    return now_ns - waiter->since_ns;
+}
+
+/* An eighth of the time waited, from 5 to 100 ms. Many sleepers on few processors would otherwise
+ * keep those busy by looking at the abort word alone, and the PE that they wait for waits, too. */
+uint32_t weft_waiter_rest_ms(struct weft_waiter *waiter) {
+    uint64_t rest_ms = rested_ns(waiter) / 1000000 / REST_SHARE;
     return rest_ms < REST_MS_MIN ? REST_MS_MIN : rest_ms > REST_MS_MAX ? REST_MS_MAX : rest_ms;
 }
 
@@ -121,7 +144,20 @@ static void check_departure(const struct weft_word *word, uint32_t value,
         panic_departed(waiter);
 }
 
-/* What the PE did before it departed is visible once the departure is: one more look decides. */
+/* Until letters arrive that had not when the condition was looked at. The timer is for stores of
+ * others: near PEs, or, where there are none, threads of this one. */
+static void arrivals_sleep(struct weft_waiter *waiter, uint64_t rested_ns) {
+    bool near_peers = weft_windows.scratch.window.count > 1;
+    uint64_t rest_ns = near_peers ? 0 : rested_ns / REST_SHARE;
+    rest_ns = rest_ns < TIMER_NS ? TIMER_NS : rest_ns > TIMER_NS_FAR ? TIMER_NS_FAR : rest_ns;
+    atomic_fetch_add(&weft_arrivals.sleepers, 1);
+    weft_futex_sleep_ns(&weft_arrivals.count, waiter->arrivals, WEFT_FUTEX_ALL, rest_ns);
+    atomic_fetch_sub(&weft_arrivals.sleepers, 1);
+    waiter->arrivals = atomic_load(&weft_arrivals.count);
+}
+
+/* What the PE did before it departed is visible once the departure is, a far one's because it
+ * departs behind its quiet: one more look decides. */
 void weft_waiter_turn(struct weft_waiter *waiter) {
     if (weft_waiter_awake(waiter))
         return;
@@ -129,9 +165,13 @@ void weft_waiter_turn(struct weft_waiter *waiter) {
         panic_departed(waiter);
     if (waiter->pe >= 0 && (waiter->departed = weft_pe_departed(waiter->pe)))
         return;
-    weft_waiter_rest_ms(waiter);
-    struct timespec briefly = {.tv_nsec = TIMER_NS};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
+    uint64_t rested = rested_ns(waiter);
+    if (weft_wait_look) {
+        arrivals_sleep(waiter, rested);
+    } else {
+        struct timespec briefly = {.tv_nsec = TIMER_NS};
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
+    }
 }
 
 /* Marks the wait as this thread's. Where the thread is in one already, a signal handler has called.

@@ -3,6 +3,8 @@
  *
  * A wait spins while every PE has a processor, then yields, then sleeps: on a futex where the word
  * is the library's own (weft_word_set wakes it), by a short timer where users store to the word.
+ * In a job with far PEs a wait has letters delivered as it goes (weft_wait_look), and one that
+ * sleeps for a word of users is woken by those that the progress thread delivers (weft_arrivals).
  * Every wait looks at the job's abort word and leaves the process when the job is over. What the
  * writer did before is acquired by the load of the word itself, not by a fence behind it, because
  * the thread sanitizer follows loads alone. */
@@ -30,6 +32,7 @@ struct weft_waiter {
     bool departed;                    /* `pe` has, and the condition was looked at behind that */
     bool limited;                     /* the program has set a limit: see weft_boot_go_alone */
     uint8_t looks, failures;          /* of the watch below */
+    uint32_t arrivals;                /* of letters, before the condition was looked at last */
     uint64_t since_ns, look_ns;       /* of the first rest, and of the watch's next look */
     const struct weft_word *word;     /* that is waited for; NULL: it is none of the library */
     const struct weft_roster *roster; /* of an active set that is waited for, of npes; or NULL */
@@ -51,6 +54,25 @@ extern struct weft_wait_watch weft_wait_watch;
 /* Has it watch this PE's waits from now on, for WEFT_HANG_SECONDS each. */
 void weft_hang_watch(void);
 
+/* Set while PEs of the job are far, NULL else: delivers letters that have come, if no other thread
+ * is at that, and never blocks. */
+extern void (*_Atomic weft_wait_look)(void);
+
+/* How often letters were delivered in this process: who sleeps for a word that letters may store to
+ * sleeps on the count. */
+extern struct weft_arrivals {
+    _Alignas(64) _Atomic uint32_t count;
+    _Atomic uint32_t sleepers;
+} weft_arrivals;
+
+/* Behind each burst of letters: wakes who sleeps until some arrive. */
+void weft_arrivals_wake(void);
+static inline void weft_arrivals_tell(void) {
+    atomic_fetch_add(&weft_arrivals.count, 1);
+    if (__builtin_expect(atomic_load(&weft_arrivals.sleepers) != 0, 0))
+        weft_arrivals_wake();
+}
+
 /* Ends a wait: nobody sees it any more. A wait that never rested need not come here. */
 void weft_waiter_hide(struct weft_waiter *waiter);
 static inline void weft_waiter_end(struct weft_waiter *waiter) {
@@ -62,7 +84,8 @@ static inline void weft_waiter_end(struct weft_waiter *waiter) {
  * it did before is visible. */
 bool weft_pe_departed(int pe);
 
-/* One turn of a wait on a word that wakes nobody: one that users store to, say. */
+/* One turn of a wait on a word that wakes nobody: one that users store to, say. It ends early when
+ * letters arrive. */
 void weft_waiter_turn(struct weft_waiter *waiter);
 
 /* One turn of a wait that sleeps in its own way: false when the time for that has come. */
