@@ -44,7 +44,7 @@ struct fold_stage {
     char **parts, *result;
 };
 
-enum { STAGE_BYTES = 256 << 10 }; /* of each member's part */
+enum { STAGE_BYTES = 256 << 10 }; /* of each member's part, at most */
 
 static void pull_parts(const struct weft_group *group, const struct weft_mover *mover,
                        const struct fold_stage *stage, const void *source, size_t elem_bytes) {
@@ -83,14 +83,15 @@ void weft_plan_fold(const struct weft_group *group, const struct weft_mover *mov
                     const void *source, const struct weft_folding *folding) {
     size_t elem = folding->fold->elem_bytes, step = STAGE_BYTES / elem;
     size_t grain = weft_split_grain(elem), nelems = folding->nelems;
+    size_t begin = weft_split_begin(nelems, grain, group->me, group->npes);
     size_t end = weft_split_begin(nelems, grain, group->me + 1, group->npes);
-    char *parts[group->npes + 1], *room = malloc(((size_t)group->npes + 1) * STAGE_BYTES);
+    step = end - begin < step ? end - begin : step;
+    char *parts[group->npes + 1], *room = malloc(((size_t)group->npes + 1) * step * elem + 1);
     if (!room)
         weft_job_panic("no memory for copies of %d members' parts", group->npes);
     for (int member = 0; member <= group->npes; member++)
-        parts[member] = room + (size_t)member * STAGE_BYTES;
-    struct fold_stage stage = {.first = weft_split_begin(nelems, grain, group->me, group->npes),
-                               .parts = parts};
+        parts[member] = room + (size_t)member * step * elem;
+    struct fold_stage stage = {.first = begin, .parts = parts};
     stage.result = folding->of == WEFT_FOLD_OF_ALL ? parts[group->npes] : NULL;
     weft_mover_meet(mover, group);
     for (; stage.first < end; stage.first += step) {
