@@ -368,8 +368,8 @@ SAN_ROOMS    := core api coll ops conformance random gpu
 one_of        = $(subst $() ,|,$(1))
 THREAD_TESTS := boot/subset api/threads api/ctx api/share api/team_create api/pad conformance/threads core/lock core/sync
 .PHONY: test
-test: ## build what one test needs and run it: T=core/sync, on 2 PEs alone with N=2
-	+@tests/one.py '$(T)' '$(N)' '$(BUILD)' $(PARALLEL)
+test: ## build what one test needs and run it: T=core/sync, on 2 PEs alone with N=2, far with FAR=each
+	+@tests/one.py '$(T)' '$(N)' '$(FAR)' '$(BUILD)' $(PARALLEL)
 
 check: ## install what the tests need, build with gcc, clang and sanitizers, and run all tests
 	@tools/setup.sh check

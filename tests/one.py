@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One test by its name: builds what it needs, and runs it. `make test T=core/sync N=2` calls this.
+"""One test by its name: builds what it needs, and runs it. `make test T=core/sync N=2 FAR=each` calls this.
 
-    tests/one.py ROOM/NAME PES BUILD MAKE...    PES may be empty: all that the test has
+    tests/one.py ROOM/NAME PES PLACEMENT BUILD MAKE...
+
+PES may be empty: all that the test has; so may PLACEMENT: near.
 
 A test is a program in C or C++ (tests/core/sync.c), a script (tests/boot/death.t) or a module of pytest
 (tests/python/test_rma.py). A script needs the library, its tools, and the programs that it names, itself
@@ -84,6 +86,8 @@ def needs(name, tests, build):
                 targets.add("python")
             if "gpu/driver" in text:
                 targets |= driver(build)
+    if name.startswith("far/"):
+        targets.add(engine(build))
     return targets | (driver(build) if name.startswith("gpu/") else set())
 
 
@@ -101,18 +105,23 @@ def driver(build):
     return {f"{build}/tests/gpu/driver/libcuda.so.1", f"{build}/tests/gpu/driver/libweft_cuda.so"}
 
 
+def engine(build):
+    return f"{build}/tests/far/libweft_fake_engine.so"
+
+
 def main():
-    asked, pes, build, make = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+    asked, pes, placement, build, *make = sys.argv[1:]
     tests = all_tests()
     name = resolve(asked, tests)
     if pes:
         check_pes(pes, name, tests)
     quiet = [] if os.environ.get("V", "0") != "0" else ["-s"]  # or else make says what is up to date
-    wanted = sorted(needs(name, tests, build))
+    wanted = sorted(needs(name, tests, build) | ({engine(build)} if placement else set()))
     done = subprocess.run([*make, *quiet, f"BUILD={build}", *wanted], close_fds=False)
     if done.returncode:
         sys.exit(done.returncode)
-    os.execv(TESTS / "prove.sh", ["prove.sh", "-1", name, *(["-n", pes] if pes else []), build])
+    os.execv(TESTS / "prove.sh", ["prove.sh", "-1", name, *(["-n", pes] if pes else []),
+                                  *(["-p", placement] if placement else []), build])
 
 
 if __name__ == "__main__":

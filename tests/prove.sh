@@ -1,18 +1,24 @@
 #!/bin/sh
 # Runs the tests of one or more build folders with prove and prints its summary.
 #
-#   tests/prove.sh [-g] [-f FILTER] BUILD[:PE-COUNTS[:FILTER]]...
-#   tests/prove.sh -1 ROOM/NAME [-n PES] BUILD      one test, also of pytest, case by case (make test)
+#   tests/prove.sh [-g] [-f FILTER] [-p PLACEMENT] BUILD[:PE-COUNTS[:FILTER[:PLACEMENT]]]...
+#   tests/prove.sh -1 ROOM/NAME [-n PES] [-p PLACEMENT] BUILD     one test, also of pytest, case by
+#                                                                  case (make test)
 #
 # A C or C++ test is run once per PE count under oshrun; the counts are the line "PEs: ..." of its
 # head, or 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular
-# expression on room/name. A test of GPUs whose line says "also staged" is run once more, on 2 PEs
-# where the two GPUs do not reach each other's memory; of the first build also on 3 PEs, and each test
-# of GPUs on 2 PEs with delays and late stores. Scripts (tests/*/*.t) run once,
-# for the first build only. With WEFT_TEST_LONG=1 in the environment tests take their long forms:
-# more time, and 5 and 8 PEs where the head names none; WEFT_TEST_PART=2/4 runs the second of four parts
-# (tests/parts.py). As many tests run at once as there are
-# processors, 4 at most (WEFT_TEST_JOBS=1: one behind the other); on real GPUs (-g) only one.
+# expression on room/name. Scripts (tests/*/*.t) run once, for the first build only.
+# With a PLACEMENT (each, 2+1, cyclic:2, list:0,0,1,0) tests run far: PEs pretend to be on several hosts
+# (WEFT_PRETEND_HOSTS), and the engine of tests/far carries their letters in another order than they
+# were sent in; of scripts only those run far whose head says "Far: also". A program with lines "Far:
+# PLACEMENT [SETTINGS]" in its head runs once for each, with these settings of the engine.
+# A test of GPUs whose line says "also staged" is run once more, on 2 PEs where the two GPUs do not
+# reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
+# delays and late stores.
+# With WEFT_TEST_LONG=1 in the environment tests take their long forms: more time, and 5 and 8 PEs
+# where the head names none; WEFT_TEST_PART=2/4 runs the second of four parts (tests/parts.py). As many
+# tests run at once as there are processors, 4 at most (WEFT_TEST_JOBS=1: one behind the other); on
+# real GPUs (-g) only one.
 set -eu
 if [ -n "${WEFT_TEST_LONG:-}" ]; then
     pes_default='1 2 3 4 5 8' patience=3600
@@ -25,12 +31,14 @@ only=.
 real_gpu=
 one=
 number=
-while getopts gf:1:n: option; do
+everywhere=
+while getopts gf:1:n:p: option; do
     case $option in
         g) real_gpu=1 ;;
         f) only=$OPTARG ;;
         1) one=$OPTARG only="^$OPTARG(\.t)?\$" ;;
         n) number=$OPTARG pes_default=$OPTARG ;;
+        p) everywhere=$OPTARG ;;
         *) exit 2 ;;
     esac
 done
@@ -48,6 +56,39 @@ add() {
     chmod +x "$script"
     list="$list $script"
 }
+far_words() {
+    echo "env WEFT_PRETEND_HOSTS=$1 WEFT_ENGINE=$(realpath "$engine") 'FAKE_ENGINE=$2'"
+}
+# Each line "Far: ..." of a test's head; false: there is none.
+add_far_lines() {
+    lines=$(sed -n 's| *\*/.*$||; s/^.*Far: *\([^ ]*\) *\([^ ]*\).*$/\1 \2/p;15q' "$source")
+    [ -n "$lines" ] || return 1
+    while read -r where settings; do
+        add "-far-$(echo "$where $settings" | tr -s ':,;= ' -)" "$(far_words "$where" "$settings")"
+    done <<EOF
+$lines
+EOF
+}
+# A script, by its file, with these words before it.
+add_script() {
+    script=$build/t/$(echo "${1#tests/}" | sed 's|\.t$||' | tr / -)$2.t
+    case " $list " in *" $script "*) return ;; esac
+    printf '#!/bin/sh\nexec %s timeout %s %s\n' "$3" "${patience:-300}" "$1" >"$script"
+    chmod +x "$script"
+    list="$list $script"
+}
+add_scripts() {
+    WEFT_BUILD=$build
+    export WEFT_BUILD
+    for test in tests/*/*.t; do
+        echo "${test#tests/}" | grep -E "${filter:-.}" | grep -qE "$only" || continue
+        if [ -z "$placement" ]; then
+            add_script "$test" '' ''
+        elif sed 15q "$test" | grep -q 'Far: also'; then
+            add_script "$test" "$far" "$(far_words "$placement" "$reordered")"
+        fi
+    done
+}
 add_gpu() {
     pretended="env LD_LIBRARY_PATH=$(realpath "$build")/tests/gpu/driver GPU_REQUIRED=1"
     delays="WEFT_FAKE_DELAY_US=200 WEFT_FAKE_WEAK=1 WEFT_FAKE_SEED=$$"
@@ -64,35 +105,37 @@ add_gpu() {
     [ "$n$staged" != 3yes ] || add -staged "$pretended WEFT_FAKE_NO_PEER=0-1 WEFT_FAKE_GPUS=3 WEFT_FAKE_FENCED_WRITES=1"
 }
 
+reordered=seed=${WEFT_TEST_SEED:-$$},reorder=16
 jobs=${WEFT_TEST_JOBS:-$(nproc)}
 [ "$jobs" -le 4 ] || jobs=4
 [ -z "$real_gpu" ] || jobs=1
 list=
 missing=
+builds=
+first_build=
 first=1
 for item; do
     build=$(echo "$item" | cut -d: -f1)
     counts=$(echo "$item" | cut -d: -f2 -s | tr , ' ')
     counts=${counts:-$number}
     filter=$(echo "$item" | cut -d: -f3 -s)
+    placement=$(echo "$item" | cut -d: -f4- -s)
+    placement=${placement:-$everywhere}
+    far=${placement:+-far-$(echo "$placement" | tr :, --)}
     [ -x "$build/bin/oshrun" ] ||
         fail "$build/bin/oshrun is not there: build first (make all tests python BUILD=$build, or make test T=ROOM/NAME)"
-    rm -rf "$build/t"
+    case " $builds " in *" $build "*) ;; *) rm -rf "$build/t" ;; esac
+    builds="$builds $build" first_build=${first_build:-$build}
     mkdir -p "$build/t"
+    engine=$build/tests/far/libweft_fake_engine.so
+    [ -z "$placement" ] || [ -e "$engine" ] || missing="$missing $engine"
     # Scripts come first, for some of them wait long.
-    if [ $first = 1 ] && [ -z "$real_gpu" ]; then
-        WEFT_BUILD=$build
-        export WEFT_BUILD
-        for test in tests/*/*.t; do
-            echo "$test" | sed 's|^tests/||' | grep -qE "$only" || continue
-            script=$build/t/$(echo "$test" | sed 's|^tests/||' | tr / -)
-            printf '#!/bin/sh\nexec timeout %s %s\n' "${patience:-300}" "$test" >"$script"
-            chmod +x "$script"
-            list="$list $script"
-        done
+    if [ -z "$real_gpu" ] && [ "$build" = "$first_build" ]; then
+        add_scripts
         if [ -n "$one" ] && [ -e "tests/$one.py" ]; then
             script=$build/t/$(echo "$one" | tr / -).t
-            printf '#!/bin/sh\nexec tests/python/pes.t %s %s\n' "${one#*/}" "$number" >"$script"
+            printf '#!/bin/sh\nexec %s tests/python/pes.t %s %s\n' \
+                "${placement:+$(far_words "$placement" "$reordered")}" "${one#*/}" "$number" >"$script"
             chmod +x "$script"
             list="$list $script"
         fi
@@ -107,7 +150,11 @@ for item; do
         pes=$(echo ${pes:-$pes_default})
         for n in $pes; do
             case " ${counts:-$n} " in *" $n "*) ;; *) continue ;; esac
-            case $name in gpu/*) add_gpu ;; *) add '' ;; esac
+            if [ -n "$placement" ]; then
+                add "$far" "$(far_words "$placement" "$reordered")"
+            else
+                case $name in gpu/*) add_gpu ;; *) add_far_lines || add '' ;; esac
+            fi
         done
     done
     # Of the scripts, these have to do with the machine's GPUs: all of their scenes on n PEs.

@@ -24,7 +24,7 @@ def errors(problems):
                               (["core/sync", "two"], "N=two is not a number"),
                               (["boot/subset", "7"], "boot/subset does not run on 7 PEs, but on ")):
         # A make that fails: nothing must come as far.
-        run = subprocess.run([ROOT / "tests/one.py", *arguments, "build", "false"], capture_output=True, text=True)
+        run = subprocess.run([ROOT / "tests/one.py", *arguments, "", "build", "false"], capture_output=True, text=True)
         if run.returncode != 1 or wanted not in run.stderr or run.stderr.count("\n") != 1:
             problems.append(f"{arguments}: status {run.returncode}, {run.stderr[:200]}")
 
