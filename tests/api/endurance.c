@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "entries.h"
+#include "reach.h"
 #include "tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -103,11 +104,15 @@ static void barriers(long turns) {
     static long stored;
     int me = shmem_my_pe(), next = (me + 1) % shmem_n_pes();
     long *peer = shmem_ptr(&stored, next);
+    EXPECT(!!peer == reach_is_near(next), "the pointer is %p", (void *)peer);
     for (int i = 0; i < WARM_UP; i++)
         shmem_barrier_all();
     struct use mine = use_of(getpid());
     for (long turn = 0; turn < turns; turn++) {
-        *peer = turn;
+        if (peer)
+            *peer = turn;
+        else
+            shmem_long_p(&stored, turn, next);
         shmem_barrier_all();
         if (stored != turn) {
             EXPECT(stored == turn, "%ld in turn %ld", stored, turn);
@@ -123,6 +128,7 @@ int main(void) {
     int long_form = getenv("WEFT_TEST_LONG") && !SANITIZED;
     shmem_init();
     int npes = shmem_n_pes();
+    long_form = long_form && reach_is_near_to_all();
     tap_start(shmem_my_pe());
     tap_case("barriers");
     barriers(!long_form ? 3000 : npes <= 2 ? 50000000 : 300000); /* two a turn */

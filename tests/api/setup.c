@@ -4,9 +4,10 @@
 #include <shmem.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reach.h"
 #include "tap.h"
 
-static int statics[64];
+static long statics[64];
 static const int constant = 5;
 static int me, npes;
 static shmem_ctx_t static_ctx = SHMEM_CTX_DEFAULT;
@@ -46,7 +47,7 @@ static void again(void) {
     EXPECT(initialized() == 1 && shmem_my_pe() == me && shmem_n_pes() == npes, "another job");
     EXPECT(shmem_ctx_get_team(ctx, &team) != 0, "a context from before");
     EXPECT(shmem_malloc(100) != NULL && heap != NULL, "no heap");
-    EXPECT(shmem_int_g(&statics[0], (me + 1) % npes) == (me + 1) % npes + 1, "statics are lost");
+    EXPECT(shmem_long_g(&statics[0], (me + 1) % npes) == (me + 1) % npes + 1, "statics are lost");
     shmem_barrier_all();
 }
 
@@ -71,16 +72,18 @@ static void accessible(void) {
 
 /* Loads and stores through the pointers, and the pointers to the own objects. */
 static void pointers(void) {
-    int *heap = shmem_malloc(8 * sizeof *heap);
+    long *heap = shmem_malloc(8 * sizeof *heap);
     int next = (me + 1) % npes, before = (me + npes - 1) % npes, on_stack;
     EXPECT(shmem_ptr(heap, me) == heap && shmem_ptr(statics, me) == statics, "my own elsewhere");
     EXPECT(shmem_ptr(&on_stack, next) == NULL && shmem_ptr(NULL, next) == NULL, "not symmetric");
     EXPECT(shmem_ptr(heap, npes) == NULL && shmem_ptr(heap, -1) == NULL, "no such PE");
-    *(int *)shmem_ptr(&heap[3], next) = me;
-    *(int *)shmem_ptr(&statics[5], next) = me + 100;
+    EXPECT(!!shmem_ptr(heap, next) == reach_is_near(next), "%p", shmem_ptr(heap, next));
+    EXPECT(!!shmem_ptr(statics, next) == reach_is_near(next), "%p", shmem_ptr(statics, next));
+    reach_store(&heap[3], me, next);
+    reach_store(&statics[5], me + 100, next);
     shmem_barrier_all();
-    EXPECT(heap[3] == before && statics[5] == before + 100, "%d %d", heap[3], statics[5]);
-    EXPECT(*(int *)shmem_ptr(&heap[3], next) == me, "read back");
+    EXPECT(heap[3] == before && statics[5] == before + 100, "%ld %ld", heap[3], statics[5]);
+    EXPECT(!reach_is_near(next) || *(long *)shmem_ptr(&heap[3], next) == me, "read back");
     shmem_team_t team;
     shmem_team_split_strided(SHMEM_TEAM_WORLD, npes - 1, -1, npes, NULL, 0, &team);
     for (int i = 0; i < npes; i++)
@@ -112,7 +115,7 @@ static void barriers(void) {
     static long stored, put;
     int next = (me + 1) % npes;
     for (long turn = 1; turn <= 300; turn++) {
-        *(long *)shmem_ptr(&stored, next) = turn;
+        reach_store(&stored, turn, next);
         shmem_long_put_nbi(&put, &turn, 1, next);
         shmem_barrier_all();
         EXPECT(stored == turn && put == turn, "%ld %ld in turn %ld", stored, put, turn);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include "api/model.h"
+#include "reach.h"
 #include "tap.h"
 
 static int me, npes;
@@ -79,12 +80,22 @@ static void invalid_handles(void) {
     shmem_team_destroy(SHMEM_TEAM_INVALID);
 }
 
+/* In SHARED are those that this PE has a pointer to, in the order of WORLD. */
 static void predefined(void) {
-    static const shmem_team_t all[] = {SHMEM_TEAM_WORLD, SHMEM_TEAM_SHARED};
-    for (int i = 0; i < 2; i++) {
-        EXPECT(shmem_team_my_pe(all[i]) == me, "team %d: I am %d", i, shmem_team_my_pe(all[i]));
-        EXPECT(shmem_team_n_pes(all[i]) == npes, "team %d: %d PEs", i, shmem_team_n_pes(all[i]));
+    static long object;
+    int near = 0;
+    EXPECT(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_WORLD) == npes,
+           "WORLD: %d of %d", me, npes);
+    for (int pe = 0; pe < npes; pe++) {
+        int there = shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED);
+        EXPECT(!!shmem_ptr(&object, pe) == reach_is_near(pe), "pointer to PE %d", pe);
+        EXPECT(there == (reach_is_near(pe) ? near : -1), "PE %d is %d of SHARED", pe, there);
+        near += reach_is_near(pe);
     }
+    EXPECT(shmem_team_n_pes(SHMEM_TEAM_SHARED) == near, "SHARED has other members");
+    EXPECT(shmem_team_my_pe(SHMEM_TEAM_SHARED) ==
+               shmem_team_translate_pe(SHMEM_TEAM_WORLD, me, SHMEM_TEAM_SHARED),
+           "SHARED: I am %d", shmem_team_my_pe(SHMEM_TEAM_SHARED));
 }
 
 static void config(void) {
@@ -284,8 +295,7 @@ static void sync_of_a_team(void) {
         shmem_team_split_strided(SHMEM_TEAM_WORLD, half, 1, npes - half, NULL, 0, &upper);
     team = me < half ? lower : upper;
     for (long turn = 1; turn <= 100; turn++) {
-        long *there = shmem_ptr(&stored, first + (rank + 1) % size);
-        *there = turn;
+        reach_store(&stored, turn, first + (rank + 1) % size);
         shmem_team_sync(team);
         EXPECT(stored == turn, "%ld in turn %ld", stored, turn);
         shmem_team_sync(team);

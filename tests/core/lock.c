@@ -105,8 +105,7 @@ static void testing(long *lock) {
 
 /* How many have come to the lock: tickets are 256 apart. */
 static uint32_t comers(long *lock) {
-    _Atomic uint32_t *word = shmem_ptr(lock, 0);
-    return atomic_load(&word[1]) / 256;
+    return shmem_uint32_atomic_fetch((uint32_t *)lock + 1, 0) / 256;
 }
 
 static long served; /* on PE 0, under the lock */

@@ -154,6 +154,7 @@ int main(int argc, char **argv) {
             PES_MAX);
         return 2;
     }
+    objects_find_near();
     run.seed = agree_on_seed();
     if (me == 0)
         printf("# seed %llu\n", (unsigned long long)run.seed);

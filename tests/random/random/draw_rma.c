@@ -202,7 +202,9 @@ enum verdict draw_put_signal(struct op *op) {
 enum verdict draw_store(struct op *op) {
     op->verb = (uint8_t)below(STORE_VERBS);
     bool own = op->verb == LOAD || op->verb == STORE_OWN;
-    op->target = own ? op->actor : (uint8_t)below((uint32_t)npes);
+    do
+        op->target = own ? op->actor : (uint8_t)below((uint32_t)npes);
+    while (!objects_is_near(op->actor, op->target));
     op->row = (uint8_t)(RMA_ROWS - 1);
     op->bsize = 1 + below(64);
     op->nblocks = op->dst = op->sst = 1;

@@ -140,7 +140,7 @@ static void ask_team(const struct op *op, const struct team *team) {
 static void ask_ptr(const struct op *op, const struct team *team) {
     void *here = memory_real(op->remote);
     unsigned char *there = shmem_ptr(here, op->target);
-    if (!there || (op->target == me) != (there == here))
+    if (!!there != objects_is_near(me, op->target) || (op->target == me) != (there == here))
         diverge(op, "shmem_ptr(%p, %d) is %p", here, op->target, (void *)there);
     if (shmem_team_ptr(team->handle, here, team->member[op->target]) != there)
         diverge(op, "shmem_team_ptr is not %p", (void *)there);

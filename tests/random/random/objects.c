@@ -2,19 +2,41 @@
 #include "objects.h"
 #include <string.h>
 #include "memory.h"
+#include "reach.h"
 
 struct team teams[TEAMS_MAX];
 struct context contexts[PES_MAX][CTXS];
 shmem_ctx_t ctx_handles[CTXS];
+
+uint8_t objects_near[PES_MAX]; /* symmetric */
+
+void objects_find_near(void) {
+    uint8_t near = 0;
+    for (int pe = 0; pe < npes; pe++)
+        near |= (uint8_t)(reach_is_near(pe) << pe);
+    for (int pe = 0; pe < npes; pe++)
+        shmem_uint8_p(&objects_near[me], near, pe);
+    shmem_barrier_all();
+}
+
+/* The name SHARED stands for one of the teams that PEs know by it, another one in each epoch. */
+static void shared_make(void) {
+    uint8_t pes[PES_MAX];
+    int count = 0, one = (int)below((uint32_t)npes);
+    for (int pe = 0; pe < npes; pe++)
+        if (objects_is_near(one, pe))
+            pes[count++] = (uint8_t)pe;
+    team_make(SHARED, pes, count, 0);
+    teams[SHARED].handle = objects_is_near(one, me) ? SHMEM_TEAM_SHARED : SHMEM_TEAM_INVALID;
+}
 
 void objects_begin(void) {
     static const uint8_t all[PES_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
     memset(teams, 0, sizeof teams);
     memset(contexts, 0, sizeof contexts);
     team_make(WORLD, all, npes, 0);
-    team_make(SHARED, all, npes, 0);
     teams[WORLD].handle = SHMEM_TEAM_WORLD;
-    teams[SHARED].handle = SHMEM_TEAM_SHARED;
+    shared_make();
     for (int pe = 0; pe < npes; pe++)
         contexts[pe][0].live = true;
     ctx_handles[0] = SHMEM_CTX_DEFAULT;

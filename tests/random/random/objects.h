@@ -27,6 +27,13 @@ extern struct team teams[TEAMS_MAX];
 extern struct context contexts[PES_MAX][CTXS];
 extern shmem_ctx_t ctx_handles[CTXS];
 
+/* Which PEs each PE reaches by loads and stores, one bit a PE: asked once, of all of them. */
+extern uint8_t objects_near[PES_MAX];
+void objects_find_near(void);
+static inline bool objects_is_near(int actor, int pe) {
+    return objects_near[actor] >> pe & 1;
+}
+
 /* An epoch begins with the predefined teams and contexts, and ends with them. */
 void objects_begin(void);
 void objects_end(void);

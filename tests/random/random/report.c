@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "collective.h"
@@ -60,14 +61,24 @@ void report_op(const struct op *op) {
     printf("# %s, PEs %#x\n", text, op->members);
 }
 
+/* The environment that a far job is repeated with. */
+static const char *environment(void) {
+    static char words[TEXT];
+    const char *hosts = getenv("WEFT_PRETEND_HOSTS"), *engine = getenv("FAKE_ENGINE");
+    if (hosts)
+        snprintf(words, sizeof words, "WEFT_PRETEND_HOSTS=%s FAKE_ENGINE='%s' ", hosts,
+                 engine ? engine : "");
+    return words;
+}
+
 static void print_head(const struct op *op) {
     char text[TEXT];
     describe(op, text);
     fprintf(stderr,
             "random: PE %d: divergence in epoch %u, after %llu operations\n  %s\n"
-            "  again: oshrun -n %d random --seed %llu --epoch %u --to %u\n",
-            me, run.epoch, (unsigned long long)run.ops, text, npes, (unsigned long long)run.seed,
-            run.epoch, op->number + 1);
+            "  again: %soshrun -n %d random --seed %llu --epoch %u --to %u\n",
+            me, run.epoch, (unsigned long long)run.ops, text, environment(), npes,
+            (unsigned long long)run.seed, run.epoch, op->number + 1);
 }
 
 static bool covers(struct extent extent, int pe, uint32_t offset) {
@@ -129,12 +140,13 @@ void diverge_at(const struct op *op, uint32_t offset) {
 
 static void hung(int signal) {
     (void)signal;
-    char text[TEXT + 200], what[TEXT];
+    char text[2 * TEXT + 200], what[TEXT];
     describe(&run.log[run.logged - 1], what);
-    int length = snprintf(text, sizeof text,
-                          "random: PE %d: hangs in epoch %u at %s\n  again: oshrun -n %d random "
-                          "--seed %llu --epoch %u\n",
-                          me, run.epoch, what, npes, (unsigned long long)run.seed, run.epoch);
+    int length =
+        snprintf(text, sizeof text,
+                 "random: PE %d: hangs in epoch %u at %s\n  again: %soshrun -n %d random "
+                 "--seed %llu --epoch %u\n",
+                 me, run.epoch, what, environment(), npes, (unsigned long long)run.seed, run.epoch);
     if (write(2, text, (size_t)length) < 0)
         _exit(2);
     _exit(1);
