@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes those
  * of every context alike; on SHMEM_CTX_INVALID both do nothing. What a GPU makes is ordered by
- * completing it. */
+ * completing it; letters to a far PE are ordered by themselves, and completed by its answer. */
 #include "core/order.h"
 #include "api/define.h"
 
-WEFT_COLD static void complete_detour(const char *call) {
+WEFT_COLD static void fence_detour(const char *call) {
+    WEFT_IN_CALL(call);
+    weft_check_running(call);
+    weft_route_fence();
+}
+
+WEFT_COLD static void quiet_detour(const char *call) {
     WEFT_IN_CALL(call);
     weft_check_running(call);
     weft_route_quiet();
@@ -13,13 +19,13 @@ WEFT_COLD static void complete_detour(const char *call) {
 
 static inline void fence_puts(const char *call) {
     if (weft_order_detour())
-        complete_detour(call);
+        fence_detour(call);
     weft_order_fence();
 }
 
 static inline void quiet_puts(const char *call) {
     if (weft_order_detour())
-        complete_detour(call);
+        quiet_detour(call);
     weft_order_quiet();
 }
 

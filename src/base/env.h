@@ -24,6 +24,11 @@
       "a call that has waited for so long says for whom; 0: never")                                \
     X(text, launcher, "WEFT_LAUNCHER", NULL, "auto",                                               \
       "what started the job: auto, oshrun, pmix, pmi, pmi2, torchrun, slurm, init_attr or none")   \
+    X(text, pretend_hosts, "WEFT_PRETEND_HOSTS", NULL, "none",                                     \
+      "for tests, how PEs pretend to be on several hosts: none; PEs of each, 2+1; cyclic:HOSTS; "  \
+      "each PE its own, each; the host of every PE, list:0,0,1; the same on all PEs")              \
+    X(text, far_engine, "WEFT_ENGINE", NULL, "libweft_ucx.so",                                     \
+      "the library that reaches PEs on other hosts, a name or a path")                             \
     X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \
       "1: a PE that crashes says where it was; 0: it does not")                                    \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \
@@ -45,6 +50,7 @@
  * libraries that it opens. A privileged program forgets them before main (base/privilege.c), so a
  * variable of ours that names one is listed here, too. */
 #define WEFT_ENV_FILES(X)        \
+    X("WEFT_ENGINE")             \
     X("CUDA_INJECTION64_PATH")   \
     X("CUDA_INJECTION32_PATH")   \
     X("CUDA_CACHE_PATH")         \

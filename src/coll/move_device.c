@@ -16,8 +16,8 @@ static int pull_pieces(void *dest, const void *source, const struct weft_pieces 
 
 static void device_pull(const struct weft_group *group, void *dest, const void *source,
                         const struct weft_pieces *pieces, int member) {
-    const struct weft_route *route = weft_route_of(source, dest);
     int pe = weft_group_pe(group, member), error;
+    const struct weft_route *route = weft_route_of(source, dest, pe);
     if (pieces->count > 1)
         error = pull_pieces(dest, source, pieces, pe);
     else
@@ -29,8 +29,8 @@ static void device_pull(const struct weft_group *group, void *dest, const void *
 
 static void device_push(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes, int member) {
-    const struct weft_route *route = weft_route_of(dest, source);
     int pe = weft_group_pe(group, member);
+    const struct weft_route *route = weft_route_of(dest, source, pe);
     int error = route ? route->put(dest, source, bytes, pe, true)
                       : weft_rma_put_near(dest, source, bytes, pe);
     if (error)

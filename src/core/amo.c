@@ -31,10 +31,10 @@ uint64_t weft_amo_routed(weft_amo_kind kind, void *dest, uint64_t value, uint64_
                            value,
                            cond,
                            weft_amo_kind_fetches(kind) ? &before : NULL};
-    amo_make(&amo, weft_route_of(dest, NULL), pe, call);
+    amo_make(&amo, weft_route_of(dest, NULL, pe), pe, call);
     return before;
 }
 
 void weft_amo_fetch_routed(const struct weft_amo *amo, int pe, const char *call) {
-    amo_make(amo, weft_route_of(amo->dest, amo->fetch), pe, call);
+    amo_make(amo, weft_route_of(amo->dest, amo->fetch, pe), pe, call);
 }

@@ -45,6 +45,7 @@ struct facts {
     uint64_t heap_slot_bytes, scratch_slot_bytes;
     uint64_t static_bytes, static_fingerprint;
     uint64_t checked;
+    struct weft_slots near;
 };
 
 static const char *remedy_of(int error) {
@@ -56,29 +57,40 @@ static const char *remedy_of(int error) {
 }
 
 static int make_segment(struct weft_segment *segment, const char *name, size_t slot_bytes,
-                        size_t slot_bytes_min) {
-    uint32_t npes = (uint32_t)weft_job.npes, pe = (uint32_t)weft_job.pe;
-    int result = weft_segment_alloc(segment, name, npes, pe, slot_bytes, slot_bytes_min);
+                        size_t slot_bytes_min, const struct weft_slots *near) {
+    int result = weft_segment_alloc(segment, name, near, slot_bytes, slot_bytes_min);
     if (result < 0)
-        weft_log("cannot reserve %u slots of %s for '%s': %s; %s", npes,
+        weft_log("cannot reserve %u slots of %s for '%s': %s; %s", near->count,
                  weft_size(slot_bytes_min).text, name, strerror(-result), remedy_of(result));
     return result;
 }
 
-/* This PE's memory. A heap slot is as large as the machine's memory: nobody has to guess a size. */
+/* This PE's memory, in windows of its near PEs. A heap slot is as large as the machine's memory:
+ * nobody has to guess a size. */
 static int make_own_memory(struct facts *mine, int *fds) {
     size_t heap_bytes = weft_power_of_two_up(weft_machine_memory_total());
-    int result = make_segment(&weft_windows.heap, "weft-heap", heap_bytes, heap_slot_bytes_min);
+    struct weft_slots near;
+    bool far;
+    int result = weft_placement_read(weft_job.pe, weft_job.npes, &near, &far);
+    if (result < 0)
+        return result;
+    weft_job_set_mode(WEFT_JOB_FAR, far);
+    if (far) {
+        weft_log("some PEs are on other hosts, and this Weft has no engine to reach them yet");
+        return -ENOSYS;
+    }
+    result = make_segment(&weft_windows.heap, "weft-heap", heap_bytes, heap_slot_bytes_min, &near);
     if (result == 0)
         result = make_segment(&weft_windows.scratch, "weft-scratch", scratch_slot_bytes,
-                              scratch_slot_bytes_min);
+                              scratch_slot_bytes_min, &near);
     if (result < 0)
         return result;
     const struct weft_static *statics = weft_static_data();
     *mine = (struct facts){.version = WEFT_VERSION_STRING,
                            .heap_slot_bytes = weft_windows.heap.slot_bytes,
                            .scratch_slot_bytes = weft_windows.scratch.slot_bytes,
-                           .checked = weft_env.debug};
+                           .checked = weft_env.debug,
+                           .near = near};
     if (statics->fd >= 0) {
         mine->static_bytes = statics->bytes;
         mine->static_fingerprint = statics->fingerprint;
@@ -89,13 +101,30 @@ static int make_own_memory(struct facts *mine, int *fds) {
     return 0;
 }
 
-/* All must run the same Weft; the smallest slot counts; one that wants checks has all make them. */
+/* Whether `pe` is near here and this PE there, by the same progression, or neither. */
+static bool is_mutual(const struct facts *all, int pe) {
+    const struct weft_slots *mine = &all[weft_job.pe].near, *theirs = &all[pe].near;
+    return weft_slots_have(mine, pe) == weft_slots_have(theirs, weft_job.pe) &&
+           (!weft_slots_have(mine, pe) ||
+            (mine->first == theirs->first && mine->step == theirs->step &&
+             mine->count == theirs->count));
+}
+
+/* All must run the same Weft, and see the same placement; the smallest slot counts; one that wants
+ * checks has all make them. */
 static int agree(const struct facts *all, struct facts *common) {
     *common = all[0];
+    common->near = all[weft_job.pe].near;
     for (int pe = 0; pe < weft_job.npes; pe++) {
         if (strncmp(all[pe].version, WEFT_VERSION_STRING, sizeof all[pe].version) != 0) {
             weft_log("PE %d runs Weft %.15s and this one %s: install the same version everywhere",
                      pe, all[pe].version, WEFT_VERSION_STRING);
+            return -EPROTO;
+        }
+        if (!is_mutual(all, pe)) {
+            weft_log("PE %d and this one are placed differently: set WEFT_PRETEND_HOSTS to the "
+                     "same everywhere",
+                     pe);
             return -EPROTO;
         }
         if (all[pe].heap_slot_bytes < common->heap_slot_bytes)
@@ -110,11 +139,12 @@ static int agree(const struct facts *all, struct facts *common) {
     return 0;
 }
 
-/* Column `which` of the gathered descriptors. */
+/* Column `which` of the gathered descriptors, those of near PEs. */
 static int attach(struct weft_segment *segment, const int *all_fds, int which, size_t slot_bytes) {
-    int fds[weft_job.npes];
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        fds[pe] = all_fds[pe * NFDS + which];
+    const struct weft_window *w = &segment->window;
+    int fds[w->count];
+    for (uint32_t slot = 0; slot < w->count; slot++)
+        fds[slot] = all_fds[(w->first + slot * w->step) * NFDS + (uint32_t)which];
     int result = weft_segment_attach(segment, fds, slot_bytes);
     if (result < 0)
         weft_log("cannot map a peer's memory: %s", strerror(-result));
@@ -123,6 +153,7 @@ static int attach(struct weft_segment *segment, const int *all_fds, int which, s
 
 /* Static data: the peers' beside an alias of the own, or for a single PE just where it is. */
 static int attach_statics(const struct facts *common, const int *all_fds) {
+    const struct weft_slots *near = &common->near;
     const struct weft_static *statics = weft_static_data();
     struct weft_segment *segment = &weft_windows.statics;
     *segment = (struct weft_segment){.fd = -1};
@@ -131,16 +162,15 @@ static int attach_statics(const struct facts *common, const int *all_fds) {
             .local = statics->begin, .bytes = statics->bytes, .step = 1, .count = 1};
     if (weft_job.npes == 1 || common->static_bytes == 0)
         return 0;
-    int result = weft_segment_alloc_at(segment, (uint32_t)weft_job.npes, (uint32_t)weft_job.pe,
-                                       statics->begin, statics->bytes, statics->fd);
+    int result = weft_segment_alloc_at(segment, near, statics->begin, statics->bytes, statics->fd);
     if (result < 0)
-        weft_log("cannot map the static data of %d PEs, of %s each: %s; raise the limit on "
+        weft_log("cannot map the static data of %u PEs, of %s each: %s; raise the limit on "
                  "address space (ulimit -v)",
-                 weft_job.npes, weft_size(statics->bytes).text, strerror(-result));
+                 near->count, weft_size(statics->bytes).text, strerror(-result));
     return result < 0 ? result : attach(segment, all_fds, FD_STATICS, statics->bytes);
 }
 
-/* The peers' memory beside the own; the descriptors have served then. */
+/* The near PEs' memory beside the own; all descriptors have served then. */
 static int attach_all(const struct facts *all, const int *all_fds) {
     struct facts common;
     int result = agree(all, &common);

@@ -21,13 +21,17 @@ enum { TEXT_BYTES = 768 };
 
 static void derive_flags(bool running) {
     weft_job.plain = running && !weft_job.checked;
-    weft_job.order_detour = !weft_job.plain || weft_job.devices;
+    weft_job.routed = weft_job.devices || weft_job.far;
+    weft_job.order_detour = !weft_job.plain || weft_job.routed;
     weft_job.detour = weft_job.checked || weft_job.devices;
     weft_job.fetch_detour = weft_job.detour || weft_job.oversubscribed;
 }
 
 void weft_job_set_mode(enum weft_job_mode mode, bool on) {
-    *(mode == WEFT_JOB_CHECKED ? &weft_job.checked : &weft_job.devices) = on;
+    bool *const flags[] = {[WEFT_JOB_CHECKED] = &weft_job.checked,
+                           [WEFT_JOB_DEVICES] = &weft_job.devices,
+                           [WEFT_JOB_FAR] = &weft_job.far};
+    *flags[mode] = on;
     derive_flags(weft_job.phase == WEFT_JOB_RUNNING);
 }
 

@@ -23,20 +23,22 @@ struct weft_job {
     bool oversubscribed; /* more PEs than processors: waiting must never spin */
     bool checked;        /* SHMEM_DEBUG: calls look for all misuse that can be seen */
     bool devices;        /* there is memory of GPUs: pointers may be theirs */
+    bool far;            /* some PE is far: letters go to it (core/far.h) */
     struct weft_control *control;
 
     /* Derived of these in one place: what calls test at their entry. */
     bool plain;        /* running, and not checked: a call need not ask who makes it */
-    bool order_detour; /* not plain, or devices: to order is more than an instruction */
+    bool routed;       /* devices, or far: an engine may have to be asked for (core/route.h) */
+    bool order_detour; /* not plain, or routed: to order is more than an instruction */
     bool detour;       /* checked, or devices: calls leave the short way */
     bool fetch_detour; /* or oversubscribed: those that end with a copy of what they fetch do */
 };
 
 extern struct weft_job weft_job;
 
-/* What decides which way calls take; it sets weft_job.checked, or weft_job.devices. The job runs,
- * as far as calls are concerned, once it has been said whether it is checked. */
-enum weft_job_mode { WEFT_JOB_CHECKED, WEFT_JOB_DEVICES };
+/* What decides which way calls take; it sets weft_job.checked, .devices or .far. The job runs, as
+ * far as calls are concerned, once it has been said whether it is checked. */
+enum weft_job_mode { WEFT_JOB_CHECKED, WEFT_JOB_DEVICES, WEFT_JOB_FAR };
 void weft_job_set_mode(enum weft_job_mode mode, bool on);
 
 /* Becomes part of the job, and leaves it; a crash says where from then on. 0 or -errno, logged. */

@@ -100,14 +100,14 @@ WEFT_COLD static void put_strided_routed(void *dest, const void *source,
                                          const struct weft_strided *shape, int pe,
                                          const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(dest, source);
+    const struct weft_route *route = weft_route_of(dest, source, pe);
     if (!route || route->put_strided(dest, source, shape, pe) != 0)
         strided_refuse(PUT, dest, shape, pe);
 }
 
 void weft_rma_put_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
-    if (weft_route_of(dest, source) || !copy_near(PUT, dest, source, shape, pe))
+    if (weft_route_of(dest, source, pe) || !copy_near(PUT, dest, source, shape, pe))
         put_strided_routed(dest, source, shape, pe, call);
 }
 
@@ -115,14 +115,14 @@ WEFT_COLD static void get_strided_routed(void *dest, const void *source,
                                          const struct weft_strided *shape, int pe,
                                          const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(source, dest);
+    const struct weft_route *route = weft_route_of(source, dest, pe);
     if (!route || route->get_strided(dest, source, shape, pe) != 0)
         strided_refuse(GET, source, shape, pe);
 }
 
 void weft_rma_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
                           const char *call) {
-    if (weft_route_of(source, dest) || !copy_near(GET, dest, source, shape, pe))
+    if (weft_route_of(source, dest, pe) || !copy_near(GET, dest, source, shape, pe))
         get_strided_routed(dest, source, shape, pe, call);
 }
 
@@ -139,7 +139,7 @@ int weft_rma_put_near(void *dest, const void *source, size_t bytes, int pe) {
 void weft_rma_put_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                          const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(dest, source);
+    const struct weft_route *route = weft_route_of(dest, source, pe);
     int error = route ? route->put(dest, source, bytes, pe, nbi)
                       : weft_rma_put_near(dest, source, bytes, pe);
     if (error)
@@ -157,7 +157,7 @@ int weft_rma_get_near(void *dest, const void *source, size_t bytes, int pe) {
 void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, bool nbi,
                          const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(source, dest);
+    const struct weft_route *route = weft_route_of(source, dest, pe);
     int error = route ? route->get(dest, source, bytes, pe, nbi)
                       : weft_rma_get_near(dest, source, bytes, pe);
     if (error)
@@ -169,7 +169,7 @@ void weft_rma_get_routed(void *dest, const void *source, size_t bytes, int pe, b
 void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int pe,
                                const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(dest, NULL);
+    const struct weft_route *route = weft_route_of(dest, NULL, pe);
     int error = route ? route->put(dest, value, bytes, pe, false)
                       : weft_rma_put_near(dest, value, bytes, pe);
     if (error)
@@ -179,7 +179,7 @@ void weft_rma_put_value_routed(void *dest, const void *value, size_t bytes, int 
 void weft_rma_get_value_routed(void *value, const void *source, size_t bytes, int pe,
                                const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(source, NULL);
+    const struct weft_route *route = weft_route_of(source, NULL, pe);
     int error = route ? route->get(value, source, bytes, pe, false)
                       : weft_rma_get_near(value, source, bytes, pe);
     if (error)
@@ -187,7 +187,7 @@ void weft_rma_get_value_routed(void *value, const void *source, size_t bytes, in
 }
 
 void weft_rma_put_word_routed(void *dest, uint64_t word, size_t bytes, int pe, const char *call) {
-    void *near = weft_route_of(dest, NULL) ? NULL : weft_near(dest, bytes, pe);
+    void *near = weft_route_of(dest, NULL, pe) ? NULL : weft_near(dest, bytes, pe);
     if (near)
         weft_rma_store(near, word, bytes);
     else
@@ -195,7 +195,7 @@ void weft_rma_put_word_routed(void *dest, uint64_t word, size_t bytes, int pe, c
 }
 
 uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe, const char *call) {
-    const void *near = weft_route_of(source, NULL) ? NULL : weft_near(source, bytes, pe);
+    const void *near = weft_route_of(source, NULL, pe) ? NULL : weft_near(source, bytes, pe);
     uint64_t word = near ? weft_rma_load(near, bytes) : 0;
     if (!near)
         weft_rma_get_value_routed(&word, source, bytes, pe, call);
@@ -205,21 +205,23 @@ uint64_t weft_rma_get_word_routed(const void *source, size_t bytes, int pe, cons
 void weft_rma_signal_routed(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe,
                             const char *call) {
     WEFT_IN_CALL(call);
-    const struct weft_route *route = weft_route_of(sig_addr, NULL);
+    const struct weft_route *route = weft_route_of(sig_addr, NULL, pe);
     if (!route && weft_near(sig_addr, sizeof *sig_addr, pe))
         weft_rma_signal(sig_addr, signal, op, pe, call);
     else if (!route || route->signal(sig_addr, signal, op, pe) != 0)
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
-/* That of the word, or else of the payload: one engine makes both. */
-static const struct weft_route *announced_route(const struct weft_put_signal *put) {
-    const struct weft_route *route = weft_route_of(put->sig_addr, NULL);
-    return route || put->bytes == 0 ? route : weft_route_of(put->dest, put->source);
+/* One engine makes both, the word and the payload: that of memory if either lies in its, else that
+ * of the PE. */
+static const struct weft_route *announced_route(const struct weft_put_signal *put, int pe) {
+    const struct weft_route *route = weft_route_of_memory(put->sig_addr, NULL);
+    return route || put->bytes == 0 ? weft_route_of(put->sig_addr, NULL, pe)
+                                    : weft_route_of(put->dest, put->source, pe);
 }
 
 void weft_rma_put_signal(const struct weft_put_signal *put, int pe, const char *call) {
-    const struct weft_route *route = announced_route(put);
+    const struct weft_route *route = announced_route(put, pe);
     if (route) {
         WEFT_IN_CALL(call);
         if (route->put_signal(put, pe) == 0)

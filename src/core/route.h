@@ -2,9 +2,9 @@
 /* Routes: how bytes and words get to memory that this processor does not load and store.
  *
  * "Whose memory is it" is asked in weft_route_of alone, behind the near path of core/rma.h and
- * core/amo.h. An engine is one table of functions; that of GPUs comes with their space
- * (core/space.h), and is found by addresses alone. One for PEs on other hosts would be one more
- * answer of weft_route_of, which would then be told the PE: all who ask know it. */
+ * core/amo.h. An engine is one table of functions. That of GPUs comes with their space
+ * (core/space.h), and is found by addresses; that of far PEs is core/far.h's, and is found by the
+ * PE. Memory of GPUs is within reach of near PEs alone. */
 #ifndef WEFT_CORE_ROUTE_H
 #define WEFT_CORE_ROUTE_H
 
@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include "base/amo.h"
 #include "base/signal.h"
+#include "core/placement.h"
 #include "core/space.h"
 
 /* nblocks blocks of bsize elements; blocks start dest_stride elements apart at the destination
@@ -31,7 +32,8 @@ struct weft_strided {
  * All but the first two may block; a wait ends with the job (core/wait.h). On return the structs
  * and the local memory are the caller's again, and what a get or fetch wants is there: unless
  * `nbi`, which leaves local memory to the engine until `quiet`. What goes to `pe` may only be under
- * way on return, in no order, and is complete behind `quiet`. */
+ * way on return, in no order, and is complete behind `quiet`. The far engine, which has no memory
+ * of its own, has no `concerns`, `near` and `look`, and keeps what goes to one PE in order. */
 struct weft_route {
     /* Whether an access between this local address and a symmetric one goes this way, because the
      * memory on either side is the engine's. */
@@ -59,14 +61,15 @@ struct weft_route {
      * of the host. What their writers ordered before them is visible then. */
     void (*look)(void *snapshot, const void *words, size_t bytes);
 
-    /* Completes what this process has begun: it is in its place, and visible to all. Fences call
-     * it, too; cheap where nothing is under way. */
+    /* Completes what this process has begun: it is in its place, and visible to all. Cheap where
+     * nothing is under way. */
     void (*quiet)(void);
 };
 
-/* The route between a symmetric address and a local one, which is NULL for a value that the host
- * has. NULL: this processor's loads and stores, or nobody's. */
-static inline const struct weft_route *weft_route_of(const void *symmetric, const void *local) {
+/* The engine whose memory a symmetric address or a local one lies in, which is NULL for a value
+ * that the host has. NULL: both are the host's. */
+static inline const struct weft_route *weft_route_of_memory(const void *symmetric,
+                                                            const void *local) {
     if (__builtin_expect(!weft_job.devices, 1))
         return NULL;
     const struct weft_route *device = weft_space_device->route;
@@ -74,16 +77,38 @@ static inline const struct weft_route *weft_route_of(const void *symmetric, cons
     return concerned ? device : NULL;
 }
 
-/* Completes what calls of the host have begun by a route. */
-static inline void weft_route_quiet(void) {
+/* The route between an address of `pe` and a local one, as weft_route_of_memory has them. NULL:
+ * this processor's loads and stores, or nobody's. */
+static inline const struct weft_route *weft_route_of(const void *symmetric, const void *local,
+                                                     int pe) {
+    if (__builtin_expect(!weft_job.routed, 1))
+        return NULL;
+    (void)pe;
+    return weft_route_of_memory(symmetric, local);
+}
+
+/* Orders what calls of the host have begun by a route before what they begin by any way. Letters
+ * to one PE are in order by themselves. */
+static inline void weft_route_fence(void) {
     if (__builtin_expect(weft_job.devices, 0))
         weft_space_device->route->quiet();
 }
 
-/* Whether an engine finds [p, p + bytes) of `pe`, which is not near. */
+/* Completes what calls of the host have begun by a route. */
+static inline void weft_route_quiet(void) {
+    if (__builtin_expect(!weft_job.routed, 1))
+        return;
+    weft_route_fence();
+}
+
+/* Whether an engine reaches [p, p + bytes) of `pe`, which is not near. Objects are the same on all
+ * PEs. */
 static inline bool weft_route_finds(const void *p, size_t bytes, int pe) {
-    return __builtin_expect(weft_job.devices, 0) &&
-           weft_space_device->route->near(p, bytes, pe) != NULL;
+    if (__builtin_expect(!weft_job.routed, 1))
+        return false;
+    if (weft_job.devices && weft_space_device->route->near(p, bytes, pe))
+        return true;
+    return weft_is_far(pe) && weft_near(p, bytes, weft_job.pe);
 }
 
 /* Whether [p, p + bytes) is symmetric, in the memory of the host or of another space. */

@@ -66,11 +66,12 @@ static int commit(struct weft_block *block) {
 }
 
 static int make_segment(struct weft_segment *segment, size_t bytes) {
-    int error = weft_segment_alloc(segment, "weft-block", 1, 0, bytes, bytes);
+    static const struct weft_slots alone = {.step = 1, .count = 1};
+    int error = weft_segment_alloc(segment, "weft-block", &alone, bytes, bytes);
     if (error != -EMFILE)
         return error;
     weft_machine_raise_descriptors();
-    return weft_segment_alloc(segment, "weft-block", 1, 0, bytes, bytes);
+    return weft_segment_alloc(segment, "weft-block", &alone, bytes, bytes);
 }
 
 static int host_alloc(struct weft_block *block) {
@@ -113,8 +114,10 @@ static int host_map(struct weft_share *share, const struct weft_block_facts *fac
     (void)facts;
     const struct weft_segment *own = segment_of(share->block);
     struct weft_segment *segment = share_segment(share);
-    int error = weft_segment_alloc_at(segment, (uint32_t)share->count, (uint32_t)share->member,
-                                      own->window.local, own->slot_bytes, own->fd);
+    struct weft_slots members = {
+        .step = 1, .count = (uint32_t)share->count, .mine = (uint32_t)share->member};
+    int error =
+        weft_segment_alloc_at(segment, &members, own->window.local, own->slot_bytes, own->fd);
     if (error == 0)
         error = weft_segment_attach(segment, fds, own->slot_bytes);
     if (error)

@@ -161,13 +161,19 @@ static int team_open(const struct weft_team *shape, struct weft_team **team) {
 }
 
 int weft_teams_open(void) {
+    const struct weft_segment *scratch = &weft_windows.scratch;
+    const struct weft_window *near = &scratch->window;
+    const struct weft_team shapes[] = {
+        {.my_pe = weft_job.pe, .npes = weft_job.npes, .roster = {.stride = 1}, .slot = WORLD_SLOT},
+        {.my_pe = (int)scratch->mine,
+         .npes = (int)near->count,
+         .roster = {.start = (int)near->first, .stride = (int)near->step},
+         .slot = SHARED_SLOT}};
     memset(generations, 0, sizeof generations);
     for (int slot = WORLD_SLOT; slot <= SHARED_SLOT; slot++) {
         /* Fresh scratch is zero, and a fast peer may have signalled here already: no clearing. */
-        struct weft_team shape = {
-            .my_pe = weft_job.pe, .npes = weft_job.npes, .roster = {.stride = 1}, .slot = slot};
         struct weft_team *made;
-        int result = team_new(&shape, &made);
+        int result = team_new(&shapes[slot], &made);
         if (result < 0) {
             weft_log("no memory for SHMEM_TEAM_WORLD and SHMEM_TEAM_SHARED");
             return result;

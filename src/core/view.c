@@ -11,7 +11,7 @@ uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_t
 }
 
 void weft_view_open(struct weft_view *view, const struct weft_ivars *set) {
-    *view = (struct weft_view){*set, weft_route_of(set->ivars, NULL), set->ivars, NULL};
+    *view = (struct weft_view){*set, weft_route_of_memory(set->ivars, NULL), set->ivars, NULL};
     if (!view->route)
         return;
     size_t bytes = set->nelems * set->type.bytes;

@@ -13,7 +13,7 @@
 WEFT_COLD uint64_t weft_view_routed_key(const struct weft_route *route, struct weft_ivar_type type,
                                         const void *word);
 static inline uint64_t weft_view_key(struct weft_ivar_type type, const void *word) {
-    const struct weft_route *route = weft_route_of(word, NULL);
+    const struct weft_route *route = weft_route_of_memory(word, NULL);
     return __builtin_expect(route != NULL, 0) ? weft_view_routed_key(route, type, word)
                                               : weft_ivar_key(type, word);
 }

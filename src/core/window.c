@@ -63,22 +63,31 @@ static int map_slot(const struct weft_segment *segment, uint32_t slot, int fd, s
     return 0;
 }
 
+/* Lays the slots out in what has been reserved at `base`. */
+static void lay_out(struct weft_segment *segment, const struct weft_slots *slots, uintptr_t base,
+                    size_t stride, uintptr_t local) {
+    segment->window = weft_window_make(base, stride, slots->count, local);
+    segment->window.first = slots->first;
+    segment->window.step = slots->step;
+    segment->mine = slots->mine;
+}
+
 /* One attempt at a size; the caller halves it after -ENOMEM and -EFBIG. */
-static int try_alloc(struct weft_segment *segment, const char *name, uint32_t count, uint32_t mine,
+static int try_alloc(struct weft_segment *segment, const char *name, const struct weft_slots *slots,
                      size_t slot_bytes) {
-    if (slot_bytes > SIZE_MAX / 2 / count)
+    if (slot_bytes > SIZE_MAX / 2 / slots->count)
         return -ENOMEM;
     size_t divisor = slot_bytes & -slot_bytes; /* a power of two */
-    void *base =
-        reserve(count * slot_bytes, divisor < WEFT_SEGMENT_ALIGN ? divisor : WEFT_SEGMENT_ALIGN);
+    void *base = reserve(slots->count * slot_bytes,
+                         divisor < WEFT_SEGMENT_ALIGN ? divisor : WEFT_SEGMENT_ALIGN);
     if (!base)
         return -ENOMEM;
-    uintptr_t own = (uintptr_t)base + mine * slot_bytes;
-    segment->window = weft_window_make((uintptr_t)base, slot_bytes, count, own);
+    uintptr_t own = (uintptr_t)base + slots->mine * slot_bytes;
+    lay_out(segment, slots, (uintptr_t)base, slot_bytes, own);
     segment->slot_bytes = slot_bytes;
-    segment->mine = mine;
     segment->fd = weft_memfd_create(name, slot_bytes);
-    int result = segment->fd < 0 ? segment->fd : map_slot(segment, mine, segment->fd, slot_bytes);
+    int result =
+        segment->fd < 0 ? segment->fd : map_slot(segment, slots->mine, segment->fd, slot_bytes);
     if (result == 0)
         weft_machine_prefer_node((void *)own, slot_bytes);
     else
@@ -86,30 +95,29 @@ static int try_alloc(struct weft_segment *segment, const char *name, uint32_t co
     return result;
 }
 
-int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t count,
-                       uint32_t mine, size_t slot_bytes, size_t slot_bytes_min) {
+int weft_segment_alloc(struct weft_segment *segment, const char *name,
+                       const struct weft_slots *slots, size_t slot_bytes, size_t slot_bytes_min) {
     *segment = (struct weft_segment){.fd = -1};
     int result = -ENOMEM;
     for (size_t size = slot_bytes; size >= slot_bytes_min; size /= 2) {
-        result = try_alloc(segment, name, count, mine, size);
+        result = try_alloc(segment, name, slots, size);
         if (result != -ENOMEM && result != -EFBIG)
             break;
     }
     return result;
 }
 
-int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
+int weft_segment_alloc_at(struct weft_segment *segment, const struct weft_slots *slots,
                           uintptr_t local, size_t bytes, int fd) {
     *segment = (struct weft_segment){.fd = -1}; /* the memory is not its own */
     size_t stride = weft_page_up(bytes);
-    void *base = reserve(count * stride, weft_page_bytes());
+    void *base = reserve(slots->count * stride, weft_page_bytes());
     if (!base)
         return -ENOMEM;
-    segment->window = weft_window_make((uintptr_t)base, stride, count, local);
+    lay_out(segment, slots, (uintptr_t)base, stride, local);
     segment->window.bytes = bytes;
     segment->slot_bytes = bytes;
-    segment->mine = mine;
-    int result = map_slot(segment, mine, fd, bytes); /* an alias */
+    int result = map_slot(segment, slots->mine, fd, bytes); /* an alias */
     if (result < 0)
         weft_segment_free(segment);
     return result;

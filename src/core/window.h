@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments: a window's memory on one host, one sealed memfd per PE.
+/* Segments: a window's memory on one host, one sealed memfd per near PE.
  *
  * alloc is local: it reserves count * stride of address space and maps this PE's memfd into its own
  * slot. attach maps the peers' memfds, which have come by an exchange. A memfd has the full size of
@@ -19,6 +19,12 @@
 /* Slots begin at multiples of this, or of their size if that is less (a power of two for a heap),
  * on every PE: an offset in the heap that is aligned is an aligned address everywhere. */
 #define WEFT_SEGMENT_ALIGN ((size_t)1 << 30)
+
+/* The PEs that have slots: first, first + step, ..., count of them. This PE has number `mine`.
+ */
+struct weft_slots {
+    uint32_t first, step, count, mine;
+};
 
 struct weft_segment {
     struct weft_window window; /* window.bytes: how far it has grown, or for statics all of it */
@@ -41,14 +47,14 @@ extern struct weft_windows weft_windows;
  */
 int weft_memfd_create(const char *name, size_t bytes);
 
-/* Makes a segment of `count` slots with this PE in slot `mine`; halves slot_bytes (down to
- * slot_bytes_min) until the address space, RLIMIT_AS and RLIMIT_FSIZE grant it. Local. */
-int weft_segment_alloc(struct weft_segment *segment, const char *name, uint32_t count,
-                       uint32_t mine, size_t slot_bytes, size_t slot_bytes_min);
+/* Makes a segment of these slots; halves slot_bytes (down to slot_bytes_min)
+ * until the address space, RLIMIT_AS and RLIMIT_FSIZE grant it. Local. */
+int weft_segment_alloc(struct weft_segment *segment, const char *name,
+                       const struct weft_slots *slots, size_t slot_bytes, size_t slot_bytes_min);
 
 /* Reserves slots for memory that lies elsewhere already (static data at `local`, backed by `fd`).
  * The own slot is a second mapping of it, so that no access has to ask whether it is its own. */
-int weft_segment_alloc_at(struct weft_segment *segment, uint32_t count, uint32_t mine,
+int weft_segment_alloc_at(struct weft_segment *segment, const struct weft_slots *slots,
                           uintptr_t local, size_t bytes, int fd);
 
 /* Maps fds[slot] into every other slot; slot_bytes is what all agreed on. */

@@ -29,8 +29,9 @@ static void *host_words_slot(uint32_t slot) {
 }
 
 static int host_words_make(void) {
-    int error = weft_segment_alloc(&host_words, "weft-gpu-words", (uint32_t)weft_job.npes,
-                                   (uint32_t)weft_job.pe, SLOT_BYTES, SLOT_BYTES);
+    struct weft_slots all = {
+        .step = 1, .count = (uint32_t)weft_job.npes, .mine = (uint32_t)weft_job.pe};
+    int error = weft_segment_alloc(&host_words, "weft-gpu-words", &all, SLOT_BYTES, SLOT_BYTES);
     if (error == 0)
         error = weft_segment_grow(&host_words, WORDS_BYTES, WORDS_BYTES);
     registered = calloc((size_t)weft_job.npes * WEFT_TEAMS_MAX, sizeof *registered);

@@ -25,7 +25,7 @@ bool weft_check_type(struct weft_meeting *meeting, weft_dtype dtype, const weft_
 
 /* These calls are made by processors. */
 static bool is_device(const void *p) {
-    return weft_route_of(p, p) != NULL;
+    return weft_route_of_memory(p, p) != NULL;
 }
 
 bool weft_check_pointer(struct weft_meeting *meeting, const char *name, const void *p, size_t bytes,

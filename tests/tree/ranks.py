@@ -7,7 +7,7 @@ import pathlib
 RANKS = {
     "core": [
         {"job", "roster"},
-        {"window", "wait", "poll", "blocks", "ivar"},
+        {"window", "placement", "wait", "poll", "blocks", "ivar"},
         {"sync", "static", "pad", "space", "route", "order"},
         {"team", "hang"},
         {"arena", "pin"},
