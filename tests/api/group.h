@@ -3,6 +3,7 @@
 #ifndef TESTS_API_GROUP_H
 #define TESTS_API_GROUP_H
 
+#include <shmem.h>
 #include <stdbool.h>
 #include "api/model.h"
 
@@ -48,6 +49,23 @@ static inline struct group group_of_all(int me, int npes) {
         group.pes[i] = npes - 1 - i;
     group_find(&group, me);
     return group;
+}
+
+/* The same among the PEs that reach each other's memory. */
+static inline struct group group_of_shared(struct group group) {
+    for (int i = 0; i < group.count; i++)
+        group.pes[i] = shmem_team_translate_pe(SHMEM_TEAM_SHARED, group.pes[i], SHMEM_TEAM_WORLD);
+    return group;
+}
+
+static inline struct group group_draw_near(struct random *random) {
+    return group_of_shared(group_draw(random, shmem_team_my_pe(SHMEM_TEAM_SHARED),
+                                      shmem_team_n_pes(SHMEM_TEAM_SHARED)));
+}
+
+static inline struct group group_of_near(void) {
+    return group_of_shared(
+        group_of_all(shmem_team_my_pe(SHMEM_TEAM_SHARED), shmem_team_n_pes(SHMEM_TEAM_SHARED)));
 }
 
 #endif

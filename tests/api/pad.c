@@ -13,7 +13,7 @@
 
 enum { CHANNELS = 4, ROUNDS = 300, WAIT_MS = 60000, SHORT_MS = 60 };
 
-static int me, npes;
+static int me, npes;      /* of the PEs whose memory is near: pads are pointers */
 static uint32_t *own_pad; /* symmetric */
 static long *box;         /* symmetric, not atomic: a word for each source */
 
@@ -22,10 +22,10 @@ struct pads {
     int rank, n;
 };
 
-static struct pads world_pads(void) {
+static struct pads near_pads(void) {
     struct pads pads = {.rank = me, .n = npes};
     for (int pe = 0; pe < npes; pe++)
-        pads.of[pe] = shmem_ptr(own_pad, pe);
+        pads.of[pe] = shmem_team_ptr(SHMEM_TEAM_SHARED, own_pad, pe);
     return pads;
 }
 
@@ -52,9 +52,9 @@ static void expect_zero(const struct pads *pads) {
 
 /* Each stores to the next one, then tells it. The answer frees the box. */
 static void ring(void) {
-    struct pads pads = world_pads();
+    struct pads pads = near_pads();
     int next = (me + 1) % npes, before = (me + npes - 1) % npes;
-    volatile long *there = shmem_ptr(&box[0], next);
+    volatile long *there = shmem_team_ptr(SHMEM_TEAM_SHARED, &box[0], next);
     for (int round = 0; round < ROUNDS; round++) {
         int channel = round % CHANNELS;
         *there = me * 1000L + round;
@@ -69,10 +69,10 @@ static void ring(void) {
 }
 
 static void barriers(void) {
-    struct pads pads = world_pads();
+    struct pads pads = near_pads();
     for (int round = 0; round < ROUNDS; round++) {
         for (int pe = 0; pe < npes; pe++)
-            *(volatile long *)shmem_ptr(&box[me], pe) = round;
+            *(volatile long *)shmem_team_ptr(SHMEM_TEAM_SHARED, &box[me], pe) = round;
         EXPECT(barrier(&pads, 1) == 0, "%s", weft_last_error());
         for (int pe = 0; pe < npes; pe++)
             EXPECT(((volatile long *)box)[pe] == round, "%ld from PE %d", box[pe], pe);
@@ -86,7 +86,7 @@ static void barriers(void) {
 static void of_groups(void) {
     struct random random = random_of(21, 0);
     for (int round = 0; round < 30; round++) {
-        struct group group = group_draw(&random, me, npes);
+        struct group group = group_draw_near(&random);
         shmemx_block_t block;
         shmemx_share_t share;
         if (group.member < 0)
@@ -107,7 +107,7 @@ static void of_groups(void) {
 
 /* Threads of a PE on channels of their own. */
 static void *run_thread(void *channel) {
-    struct pads pads = world_pads();
+    struct pads pads = near_pads();
     intptr_t wrong = 0;
     for (int round = 0; round < ROUNDS; round++)
         wrong += barrier(&pads, (int)(intptr_t)channel) != 0;
@@ -178,10 +178,11 @@ int main(void) {
     uint32_t word = 0, *const pads[] = {&word};
     int early = shmemx_pad_put_on_stream(pads, 0, 1, 0, 0, 0, SHMEMX_STREAM_HOST);
     shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
-    tap_start(me = shmem_my_pe());
-    npes = shmem_n_pes();
-    own_pad = shmem_calloc(CHANNELS * (size_t)npes, sizeof *own_pad);
-    box = shmem_calloc((size_t)npes, sizeof *box);
+    tap_start(shmem_my_pe());
+    me = shmem_team_my_pe(SHMEM_TEAM_SHARED);
+    npes = shmem_team_n_pes(SHMEM_TEAM_SHARED);
+    own_pad = shmem_calloc(CHANNELS * (size_t)shmem_n_pes(), sizeof *own_pad);
+    box = shmem_calloc((size_t)shmem_n_pes(), sizeof *box);
     tap_case("a put of a pad orders what was stored");
     ring();
     tap_case("barriers");

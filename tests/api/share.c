@@ -87,7 +87,7 @@ static bool is_zero(const char *p, size_t bytes) {
 static void random_groups(void) {
     struct random random = random_of(11, 0);
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        struct group group = group_draw(&random, me, npes);
+        struct group group = group_draw_near(&random);
         size_t part = 1 + random_below(&random, PART), bytes = part * (size_t)group.count;
         if (group.member < 0)
             continue;
@@ -121,9 +121,9 @@ static void find_blocks(void) {
         EXPECT(shmemx_block_find(at - 1) != blocks[i], "before");
         EXPECT(shmemx_block_find(at + bytes) != blocks[i], "behind");
     }
-    struct group all = group_of_all(me, npes);
+    struct group all = group_of_near();
     shmemx_share_t share = attach(blocks[0], &all);
-    for (int i = 0; i < npes; i++)
+    for (int i = 0; i < all.count; i++)
         EXPECT(i == all.member || !shmemx_block_find(shmemx_share_ptr(share, i)), "a peer's");
     EXPECT(!shmemx_block_find(NULL) && !shmemx_block_find(&local), "none");
     for (int i = 0; i < count; i++) {
@@ -143,7 +143,7 @@ static void several_groups(void) {
     struct group groups[LIVE];
     shmemx_share_t shares[LIVE] = {NULL};
     for (int i = 0; i < LIVE; i++) {
-        groups[i] = group_draw(&random, me, npes);
+        groups[i] = group_draw_near(&random);
         groups[i].tag = (uint64_t)i % 3;
         if (groups[i].member >= 0)
             shares[i] = attach(block, &groups[i]);
@@ -166,7 +166,7 @@ static void several_groups(void) {
 /* Blocks and shares go in an order that each PE has for itself, and meanwhile others are made: what
  * is still shared does not change. */
 static void any_order(void) {
-    struct group all = group_of_all(me, npes);
+    struct group all = group_of_near();
     struct random mine = random_of(13, me);
     shmemx_block_t blocks[LIVE];
     shmemx_share_t shares[LIVE];
@@ -200,7 +200,7 @@ static void any_order(void) {
 
 /* What a peer has freed, and given back to make others of, is still what it was. */
 static void outlives_its_block(void) {
-    struct group all = group_of_all(me, npes);
+    struct group all = group_of_near();
     shmemx_block_t block = new_block((size_t)PART * (size_t)npes), others[LIVE];
     shmemx_share_t share = attach(block, &all);
     use(share, &all, PART, 500);
@@ -251,16 +251,16 @@ static intptr_t in_group(const struct group *group, bool block_first) {
 
 static void *run_thread(void *number) {
     struct random random = random_of(600 + (uint64_t)(uintptr_t)number, 0);
-    struct group all = group_of_all(me, npes);
+    struct group all = group_of_near();
     intptr_t wrong = 0;
     for (int round = 0; round < THREAD_ROUNDS; round++) {
-        struct group group = group_draw(&random, me, npes);
+        struct group group = group_draw_near(&random);
         group.tag = (uint64_t)(uintptr_t)number;
         if (group.member >= 0)
             wrong += in_group(&group, round % 2);
     }
     wrong += count_wrong(
-        shmemx_share_attach(common, all.pes, npes, 5000, &common_share[(intptr_t)number]));
+        shmemx_share_attach(common, all.pes, all.count, 5000, &common_share[(intptr_t)number]));
     return (void *)wrong;
 }
 
@@ -276,7 +276,7 @@ static void in_threads(void) {
         EXPECT(wrong == NULL, "%d wrong in thread %d", (int)(intptr_t)wrong, i);
         EXPECT(common_share[i] == common_share[0], "thread %d", i);
     }
-    struct group all = group_of_all(me, npes);
+    struct group all = group_of_near();
     use(common_share[0], &all, 1000 / GROUP_MAX, 700);
     for (int i = 0; i < THREADS; i++)
         shmemx_share_release(common_share[i]);
@@ -292,13 +292,13 @@ static void refuse_attach(shmemx_block_t block, const int *pes, int count, const
     EXPECT(share == NULL, "no share");
 }
 
-/* The last PE's is larger: all say so, with the same text but for who speaks. */
+/* The last near PE's is larger: all say so, with the same text but for who speaks. */
 static void sizes_that_differ(void) {
-    struct group all = group_of_all(me, npes);
-    shmemx_block_t block = new_block(me == npes - 1 ? 2000 : 1000);
-    if (npes > 1) {
-        refuse_attach(block, all.pes, npes, "1000 bytes of host memory");
-        refuse_attach(block, all.pes, npes, "2000 of host memory");
+    struct group all = group_of_near();
+    shmemx_block_t block = new_block(me == all.pes[0] ? 2000 : 1000);
+    if (all.count > 1) {
+        refuse_attach(block, all.pes, all.count, "1000 bytes of host memory");
+        refuse_attach(block, all.pes, all.count, "2000 of host memory");
     }
     shmemx_block_free(block);
 }
@@ -344,7 +344,7 @@ static void more_than_there_is(void) {
     refuse_alloc(SIZE_MAX, -ENOMEM, "no machine");
     refuse_alloc((size_t)1 << 46, -ENOMEM, "the machine has");
     with_limit(RLIMIT_FSIZE, 1 << 20, 2 << 20, -EFBIG, "ulimit -f");
-    struct group all = group_of_all(me, npes);
+    struct group all = group_of_near();
     shmemx_block_t block = new_block(1000);
     shmemx_share_t share = attach(block, &all);
     shmemx_share_release(share);
@@ -396,7 +396,7 @@ static void in_a_child(void) {
 
 /* What is alive when the job ends stays what it is, and is given back behind it. */
 static void behind_the_end(void) {
-    struct group all = group_of_all(me, npes);
+    struct group all = group_of_near();
     shmemx_block_t block = new_block((size_t)PART * (size_t)npes);
     shmemx_share_t share = attach(block, &all), none;
     use(share, &all, PART, 800);
@@ -405,7 +405,7 @@ static void behind_the_end(void) {
     EXPECT(shmemx_block_find(shmemx_block_ptr(block)) == block, "still found");
     EXPECT(((char *)shmemx_share_ptr(share, 0))[0] || 1, "it can be read");
     refuse_alloc(10, -EPERM, "shmem_finalize");
-    EXPECT(shmemx_share_attach(block, all.pes, npes, 0, &none) == -EPERM && !none, "attach");
+    EXPECT(shmemx_share_attach(block, all.pes, all.count, 0, &none) == -EPERM && !none, "attach");
     shmemx_block_free(block);
     shmemx_share_release(share);
 }
@@ -419,7 +419,7 @@ int main(void) {
     shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
     tap_start(me = shmem_my_pe());
     npes = shmem_n_pes();
-    struct group all = group_of_all(me, npes);
+    struct group all = group_of_near();
     meet(&all);
     int descriptors = count_descriptors();
     tap_case("what random groups write to each other arrives");
