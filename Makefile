@@ -250,9 +250,9 @@ $(DRIVER_DIR)/libweft_cuda.so: Makefile
 	$(call quiet,CC,$@)echo 'const long weft_cuda_images[] = {16, 0, 0};' | $(CC) -shared -fPIC -x c - -o $@
 
 # The engine of tests between PEs that pretend to be on several hosts (tests/far/engine/engine.h).
-FAKE_ENGINE := $(BUILD)/tests/far/libweft_fake_engine.so
-tests: $(FAKE_ENGINE)
-$(FAKE_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c))
+FAR_ENGINE := $(BUILD)/tests/far/libweft_fake_engine.so
+tests: $(FAR_ENGINE)
+$(FAR_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c))
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -382,6 +382,16 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^($(call one_of,$(CLANG_ROOMS)))/' \
 	    $(SAN_BUILD):2,3:'^($(call one_of,$(SAN_ROOMS)))/' \
 	    $(THREAD_BUILD):2,3:'^($(call one_of,$(THREAD_TESTS)))$$'
+
+# The same tests far, which pretend to be on several hosts (tests/prove.sh): PE counts and placements.
+FAR_ROOMS ?= api random
+FAR_RUNS  ?= 3:each 4:cyclic:2
+count_of   = $(firstword $(subst :, ,$(1)))
+far_items  = $(foreach run,$(3),$(1):$(call count_of,$(run)):'^($(call one_of,$(2)))/':$(run:$(call count_of,$(run)):%=%))
+.PHONY: check-far
+check-far: ## run the tests of far PEs, and others far; FAR_ROOMS='core coll' FAR_RUNS='3:2+1' names which
+	$(PARALLEL) all tests
+	@tests/prove.sh $(BUILD)::'^far/' $(call far_items,$(BUILD),$(FAR_ROOMS),$(FAR_RUNS))
 
 # As a user installs it, with all that it depends on: 3 GB down and 6 GB below $(BUILD) for each version, one
 # at a time: TORCH='2.11.0 2.13.0 newest'. RANKS=2 runs no other number of ranks, in half the time.
