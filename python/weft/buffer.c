@@ -160,7 +160,9 @@ WEFT_FUNCTION(peer) {
     char *there = shmemx_ptr(buffer->memory->space, own, pe);
     if (!there)
         return PyErr_Format(PyExc_RuntimeError,
-                            "Buffer.peer: the memory of PE %d is not mapped here", pe);
+                            "Buffer.peer: the memory of PE %d is not mapped here, as on another "
+                            "host: take weft.put, weft.get, weft.p and weft.g",
+                            pe);
     struct weft_part part = buffer->part;
     part.data = there;
     struct weft_buffer *shown = (struct weft_buffer *)weft_buffer_make_part(buffer, &part);
@@ -363,7 +365,9 @@ static PyMethodDef methods[] = {
     WEFT_METHOD(peer,
                 "peer($self, /, pe)\n--\n\n"
                 "A Buffer that shows PE pe's copy of this one: by the processor in memory of\n"
-                "the host, by this PE's GPU in memory of a GPU."),
+                "the host, by this PE's GPU in memory of a GPU.\n\n"
+                "ValueError: no symmetric Buffer, no such PE. RuntimeError: that PE's memory is\n"
+                "not mapped here, as on another host; before init(), after finalize()."),
     WEFT_METHOD(view,
                 "view($self, /, shape=None, dtype=None, offset=0)\n--\n\n"
                 "A Buffer over a part of this one, from byte `offset` on. A shape of None is\n"

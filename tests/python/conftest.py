@@ -36,6 +36,20 @@ def n():
     return weft.n_pes()
 
 
+@pytest.fixture(scope="session")
+def far():
+    """PEs whose memory is not mapped here: none, but in a job that pretends to be on several hosts."""
+    buffer = weft.empty(1, "uint8")
+    return [pe for pe in range(weft.n_pes()) if "WEFT_PRETEND_HOSTS" in os.environ and weft.ptr(buffer, pe) is None]
+
+
+@pytest.fixture
+def mapped(far):
+    """For tests of peers' memory. All PEs skip together: if one is far to another, all have such."""
+    if far:
+        pytest.skip(f"the memory of the PEs {far} is not mapped here")
+
+
 AREAS = {"operators": "operators", "exchange": "operators", "matrices": "operators", "gradients": "gradients",
          "memory": "memory", "names": "names", "stubs": "names", "handler": "handler", "backend": "registry"}
 

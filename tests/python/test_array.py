@@ -356,7 +356,7 @@ def test_overlapping_assignment():
     assert stretched.tolist() == [[1, 2]] * 3
 
 
-def test_overlapping_assignment_at_a_peer(me, n):
+def test_overlapping_assignment_at_a_peer(me, n, mapped):
     buffer = counting(4, "int32")
     weft.barrier()
     right = buffer.peer((me + 1) % n)
@@ -456,7 +456,7 @@ def test_values_in_text():
 
 # --- Peers ---------------------------------------------------------------------------------------------
 
-def test_peers_index_too(me, n):
+def test_peers_index_too(me, n, mapped):
     buffer = counting((2, 3), "int32")
     weft.barrier()
     right = buffer.peer((me + 1) % n)

@@ -74,7 +74,7 @@ def test_dlpack_by_hand():
     assert not hasattr(buffer, "__cuda_array_interface__")
 
 
-def test_peers(me, n):
+def test_peers(me, n, mapped):
     buffer = weft.empty(2, "int64")
     memoryview(buffer)[:] = memoryview(bytearray(16)).cast("q")
     memoryview(buffer)[0] = me
@@ -91,6 +91,20 @@ def test_peers(me, n):
     if n > 1:
         with pytest.raises(ValueError, match="not this PE's own"):
             buffer.peer((me + 1) % n).peer(0)
+
+
+def test_far_peers(me, n, far):
+    buffer = weft.zeros(3, "int64")
+    if not far:
+        pytest.skip("all memory is mapped here")
+    for pe in far:
+        with pytest.raises(RuntimeError, match=f"the memory of PE {pe} is not mapped here.*weft.put, weft.get"):
+            buffer.peer(pe)
+        assert weft.ptr(buffer, pe) is None and weft.addr_accessible(buffer, pe)
+    right = (me + 1) % n
+    weft.p(buffer, me, right, index=1)
+    weft.barrier()
+    assert buffer.tolist() == [0, (me - 1) % n, 0] and weft.g(buffer, right, index=1) == me
 
 
 def test_view():

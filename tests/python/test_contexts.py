@@ -246,16 +246,16 @@ def test_wrong_grids(me, n):
             weft.world.split_2d(1 + (me == 0))
 
 
-def test_reach(me, n):
+def test_reach(me, n, far):
     buffer, plain = weft.zeros(4, "int32"), array.array("i", [0])
     assert weft.pe_accessible(n - 1) and not weft.pe_accessible(n) and not weft.pe_accessible(-1)
     assert weft.addr_accessible(buffer, n - 1) and not weft.addr_accessible(plain, me)
     assert not weft.addr_accessible(buffer, n)
     assert weft.ptr(buffer, me) == buffer.ptr
-    for pe in range(n):
+    for pe in set(range(n)).difference(far):
         assert weft.ptr(buffer, pe) == buffer.peer(pe).ptr
     with weft.world.split(n - 1, -1, n) as backwards:
-        assert weft.ptr(buffer, 0, team=backwards) == buffer.peer(n - 1).ptr
+        assert weft.ptr(buffer, 0, team=backwards) == (None if n - 1 in far else buffer.peer(n - 1).ptr)
         with pytest.raises(ValueError, match=f"argument pe is {n}"):
             weft.ptr(buffer, n, team=backwards)
     with pytest.raises(ValueError, match="argument array is not symmetric"):
