@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes those
  * of every context alike; on SHMEM_CTX_INVALID both do nothing. What a GPU makes is ordered by
- * completing it; letters to a far PE are ordered by themselves, and completed by its answer. */
+ * completing it; letters to a far PE are ordered by themselves, and completed by its answer, those
+ * of every context alike. */
 #include "core/order.h"
 #include "api/define.h"
 

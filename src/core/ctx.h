@@ -2,8 +2,10 @@
 /* Contexts: streams of operations that are ordered and completed by themselves, over a team's PEs.
  *
  * Between near PEs every operation is done when its call returns, so a context is no more than its
- * options and its team's roster, copied here to be one load away. A handle is the
- * entry's number and a generation; the entry holds the handle that is alive. Creating is local. */
+ * options and its team's roster, copied here to be one load away. What goes to far PEs is not told
+ * apart by context, because every call would have to carry it: a quiet of one completes all. A
+ * handle is the entry's number and a generation; the entry holds the handle that is alive. Creating
+ * is local. */
 #ifndef WEFT_CORE_CTX_H
 #define WEFT_CORE_CTX_H
 

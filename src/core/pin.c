@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each side sets its flag and then looks at the other's, so that one of them sees the other. */
+/* Each side sets its flag and then looks at the other's, so that one of them sees the other. The
+ * flags are words of SHMEM_TEAM_SHARED, whose members are the near PEs. */
 #include "core/pin.h"
 #include "core/job.h"
 #include "core/team.h"
 
-static struct weft_team_words *words_of(int pe) {
-    return weft_team_words_of(weft_team_find(SHMEM_TEAM_WORLD), pe);
+static const struct weft_team *near_team(void) {
+    return weft_team_find(SHMEM_TEAM_SHARED);
 }
 
 void weft_pin_announce(void) {
-    for (int pe = 0; pe < weft_job.npes; pe++)
-        atomic_store(&words_of(pe)->pinned, 1);
-    for (int pe = 0; pe < weft_job.npes; pe++) {
-        struct weft_waiter waiter = {.pe = pe};
-        while (atomic_load(&words_of(pe)->returning))
+    const struct weft_team *near = near_team();
+    for (int member = 0; member < near->npes; member++)
+        atomic_store(&weft_team_words_of(near, member)->pinned, 1);
+    for (int member = 0; member < near->npes; member++) {
+        struct weft_waiter waiter = {.pe = weft_team_world_pe(near, member)};
+        while (atomic_load(&weft_team_words_of(near, member)->returning))
             weft_waiter_turn(&waiter);
         weft_waiter_end(&waiter);
     }
 }
 
 bool weft_pinned(void) {
-    return atomic_load(&words_of(weft_job.pe)->pinned);
+    return atomic_load(&near_team()->words->pinned);
 }
 
 bool weft_pin_hold_off(void) {
-    atomic_store(&words_of(weft_job.pe)->returning, 1);
+    atomic_store(&near_team()->words->returning, 1);
     if (!weft_pinned())
         return true;
     weft_pin_end();
@@ -32,5 +34,5 @@ bool weft_pin_hold_off(void) {
 }
 
 void weft_pin_end(void) {
-    atomic_store(&words_of(weft_job.pe)->returning, 0);
+    atomic_store(&near_team()->words->returning, 0);
 }

@@ -5,6 +5,7 @@
 #include "core/poll.h"
 #include <sched.h>
 #include "base/clock.h"
+#include "core/wait.h"
 
 enum {
     LOOKS_MIN = 16, /* in vain, from one yield to the next */
@@ -36,6 +37,9 @@ uint64_t weft_poll_again(uint64_t value, const char *call) {
     WEFT_IN_CALL(call);
     if (weft_job_aborted())
         weft_job_die_aborted();
+    void (*look)(void) = weft_wait_look;
+    if (look)
+        look();
     uint64_t now_ns = weft_clock_ns();
     bool polls = now_ns - polling.since_ns < (uint64_t)polling.looks * LOOK_NS;
     polling.looks = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/hash.h"
+#include "core/placement.h"
 #include "core/share_space.h"
 #include "core/space.h"
 
@@ -322,8 +323,22 @@ static void conclude(struct weft_share *share, int error) {
     pthread_mutex_unlock(&changing);
 }
 
+/* The same on all members: PEs that are near to one are near to each other. */
+static int check_near(const struct weft_boot_subset *subset) {
+    for (int i = 0; i < subset->count; i++)
+        if (weft_is_far(subset->pes[i]))
+            return weft_fail(-ENOTSUP,
+                             "PE %d is far from PE %d: blocks are shared by PEs that are near to "
+                             "each other, as those of SHMEM_TEAM_SHARED are",
+                             subset->pes[i], weft_job.pe);
+    return 0;
+}
+
 int weft_share_attach(struct weft_share **share, struct weft_block *block,
                       const struct weft_boot_subset *subset) {
+    int error = check_near(subset);
+    if (error)
+        return error;
     struct weft_boot_subset share_subset = *subset;
     share_subset.tag = weft_hash(subset->tag, "share", 5); /* no call of another kind is met */
     struct weft_share *made = share_new(block, &share_subset);
@@ -333,7 +348,7 @@ int weft_share_attach(struct weft_share **share, struct weft_block *block,
         *share = known;
         return 0;
     }
-    int error = build(made, &share_subset);
+    error = build(made, &share_subset);
     if (made)
         conclude(made, error);
     if (error == 0)

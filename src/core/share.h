@@ -38,10 +38,10 @@ int weft_block_gpu(const struct weft_block *block);
 struct weft_block *weft_block_of(const void *p);
 
 /* Each member's block in one window. Collective over the members of the subset, who give blocks of
- * the same size and space. A second attach of the same block with the same subset returns the same
- * share, without a message, for as long as the block is there: so members have to keep their blocks
- * as long as each other. *share is released as often as it was attached. 0 or the same -errno on
- * all members, with text. */
+ * the same size and space, and are near to each other (-ENOTSUP). A second attach of the same block
+ * with the same subset returns the same share, without a message, for as long as the block is
+ * there: so members have to keep their blocks as long as each other. *share is released as often as
+ * it was attached. 0 or the same -errno on all members, with text. */
 int weft_share_attach(struct weft_share **share, struct weft_block *block,
                       const struct weft_boot_subset *subset);
 

@@ -14,6 +14,11 @@ int weft_stream_near(void **at, const char *argument, const void *p, size_t byte
     if (pe < 0 || pe >= weft_job.npes)
         return weft_fail(-ERANGE, "argument pe is %d: the job has PEs 0 to %d", pe,
                          weft_job.npes - 1);
+    if (weft_is_far(pe))
+        return weft_fail(-ENOTSUP,
+                         "argument pe is %d, which is far, and GPUs reach near PEs alone: call "
+                         "from the host",
+                         pe);
     return weft_fail(-EFAULT, "argument %s is %p: not symmetric over %zu bytes", argument, p,
                      bytes);
 }
@@ -216,6 +221,8 @@ int weft_stream_begin(const struct weft_team *team) {
                          WEFT_GPU_MEMBERS_MAX);
     if (weft_device.open)
         return 0;
+    if (weft_job.far)
+        return weft_device_refuse_far();
     if (team->npes == weft_job.npes)
         return weft_device_open();
     return weft_fail(-ENODEV,
