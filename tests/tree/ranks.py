@@ -8,7 +8,8 @@ RANKS = {
     "core": [
         {"job", "roster"},
         {"window", "placement", "wait", "poll", "blocks", "ivar"},
-        {"sync", "static", "pad", "space", "route", "order"},
+        {"link", "letter", "far_text", "far_apply", "far_progress"},
+        {"far", "far_rma", "sync", "static", "pad", "space", "route", "order"},
         {"team", "hang"},
         {"arena", "pin"},
         {"heap", "ctx", "share", "share_space", "share_host"},

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PEs that are far: what letters to them say (core/letter.h), and what is done where one arrives.
+ *
+ * The target's own processor applies each letter, so that near and far calls are coherent on one
+ * word. Nothing is taken on trust: a letter names window, slot, offset and bytes, which are checked
+ * against this PE's window before anything is touched, and a bad one ends the job.
+ *
+ * Letters to one PE are applied in the order in which they were sent. Whoever sees the word of a
+ * put sees its data, too; a fence is nothing; a quiet waits for acknowledgments. */
+#ifndef WEFT_CORE_FAR_H
+#define WEFT_CORE_FAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/amo.h"
+
+struct weft_route;
+struct weft_strided;
+struct weft_word;
+
+/* How PEs find each other: what each shows to all before any letter goes. */
+#define WEFT_FAR_CARD_BYTES 512
+
+/* Opens the engine and writes this PE's card. This PE's windows have their slots by then. Local; 0
+ * or -errno, logged. */
+int weft_far_open(void *card);
+
+/* With the cards of all PEs, one after the other, when near memory is mapped: from here on letters
+ * are delivered. 0 or -errno, logged. */
+int weft_far_start(const void *cards);
+
+/* At the end of a job, behind the last barrier: waits until all PEs have come here with nothing
+ * under way, while this one still serves them; then there is no engine any more. */
+void weft_far_finish(void);
+
+/* The same without a farewell: the job is over, or was never brought up. Nothing where nothing is
+ * open. */
+void weft_far_abandon(void);
+
+/* Waits until all that this process has sent so far, or sent to these PEs, is applied there, and
+ * the answers to it are here. PEs that are near need nothing of that. */
+void weft_far_quiet(void);
+void weft_far_quiet_pes(const int *pes, size_t n);
+
+/* The same, of all that the library has said by the way, too (weft_far_put_word). */
+void weft_far_settle(void);
+
+/* The slot of a PE in its own windows. */
+uint32_t weft_far_slot(int pe);
+
+/* The way of public calls to the memory of far PEs. */
+extern const struct weft_route weft_far_route;
+
+/* For the library's own objects. On `pe` they are named by their address in this PE's own slot of
+ * the heap, the statics or the scratch; a name that is none ends the job. A source is the caller's
+ * again on return. */
+void weft_far_put(void *dest, const void *source, size_t bytes, int pe);
+
+/* The same; behind the data the word is set and its sleepers are woken. `bytes` may be 0. No quiet
+ * waits for it alone. */
+void weft_far_put_word(void *dest, const void *source, size_t bytes, struct weft_word *word,
+                       uint32_t value, int pe);
+
+/* To any memory of this process. With `nbi` what is fetched is there behind a quiet. */
+void weft_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi);
+void weft_far_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                          bool nbi);
+
+/* The word before, where `fetch` asks for it, and else 0. With `wake` all sleepers of that 32-bit
+ * word at the target are woken (futex). */
+uint64_t weft_far_amo(enum weft_amo_op op, size_t bytes, bool fetch, void *word, uint64_t value,
+                      uint64_t cond, bool wake, int pe);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread takes naps while other threads of this process look, so that it neither competes for
+ * their processor nor for the lock; once none has looked for a nap it sleeps on the descriptor. */
+#include "core/far_progress.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/thread.h"
+#include "boot/alive.h"
+#include "core/job.h"
+#include "core/letter.h"
+
+enum {
+    NAP_NS = 200 * 1000,
+    SLEEP_MS = 100, /* until it looks whether the program's threads have all ended */
+    SHORT_SLEEP_MS = 1,
+};
+
+static struct {
+    pthread_t thread;
+    bool running;
+    int bell; /* an eventfd that ends its sleep */
+    _Atomic bool stops;
+} progress;
+
+static _Atomic uint32_t looks; /* of other threads */
+
+static void bell_ring(void) {
+    uint64_t one = 1;
+    if (write(progress.bell, &one, sizeof one) < 0 && errno != EAGAIN)
+        weft_log("cannot wake the thread that serves far PEs: %s", strerror(errno));
+}
+
+void weft_far_look(void) {
+    atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
+    weft_letters_look();
+    if (__builtin_expect(atomic_load_explicit(&weft_letters_armed, memory_order_relaxed), 0) &&
+        atomic_exchange(&weft_letters_armed, false))
+        bell_ring();
+}
+
+/* Until there is something to do. */
+static void progress_sleep(void) {
+    uint64_t rung;
+    struct pollfd descriptors[] = {{.fd = progress.bell, .events = POLLIN},
+                                   {.fd = -1, .events = POLLIN}};
+    int limit_ms = weft_letters_wait_for_room() ? SHORT_SLEEP_MS : SLEEP_MS;
+    if (weft_letters_arm(&descriptors[1].fd) != 0)
+        return;
+    int ready = poll(descriptors, 2, limit_ms);
+    atomic_store(&weft_letters_armed, false);
+    if (descriptors[0].revents && read(progress.bell, &rung, sizeof rung) < 0 && errno != EAGAIN)
+        weft_log("cannot read an eventfd: %s", strerror(errno));
+    if (ready == 0)
+        weft_alive_end_if_last();
+}
+
+static void *progress_main(void *unused) {
+    uint32_t seen = 0;
+    (void)unused;
+    while (!atomic_load(&progress.stops)) {
+        uint32_t now = atomic_load_explicit(&looks, memory_order_relaxed);
+        if (now != seen) {
+            struct timespec nap = {.tv_nsec = NAP_NS};
+            seen = now;
+            clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        } else if (!weft_letters_look()) {
+            progress_sleep();
+        }
+    }
+    return NULL;
+}
+
+int weft_far_progress_start(void) {
+    atomic_store(&progress.stops, false);
+    progress.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int error = progress.bell < 0 ? -errno : 0;
+    if (error == 0)
+        error = weft_thread_start(&progress.thread, progress_main, NULL);
+    progress.running = error == 0;
+    if (error == 0)
+        return 0;
+    weft_log("cannot start the thread that serves far PEs: %s", strerror(-error));
+    if (progress.bell >= 0)
+        close(progress.bell);
+    return error;
+}
+
+/* The thread itself calls exit() when all others have ended, and then has peers to serve still. */
+void weft_far_progress_hand_over(void) {
+    if (!progress.running || !pthread_equal(progress.thread, pthread_self()))
+        return;
+    pthread_detach(progress.thread);
+    int error = weft_thread_start(&progress.thread, progress_main, NULL);
+    if (error)
+        weft_job_panic("cannot start the thread that serves far PEs: %s", strerror(-error));
+}
+
+void weft_far_progress_stop(void) {
+    if (!progress.running)
+        return;
+    atomic_store(&progress.stops, true);
+    bell_ring();
+    weft_thread_join(progress.thread);
+    close(progress.bell);
+    progress.running = false;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sender's side of letters: calls are cut into letters here. Data go in pieces of one letter
+ * each, whose lengths are multiples of 64 bytes, so that no element is cut; the word of a put rides
+ * in the last one. A call that fetches sends all its requests before it waits. */
+#include <errno.h>
+#include <string.h>
+#include "core/far.h"
+#include "core/far_text.h"
+#include "core/letter.h"
+#include "core/route.h"
+
+/* --- Places ---------------------------------------------------------------------------------- */
+
+/* What `pe` keeps of [p, p + bytes), which lies in one of the first so many windows here. */
+static bool place_name(const void *p, size_t bytes, int pe, uint32_t nwindows,
+                       struct weft_far_place *place) {
+    for (uint32_t window = 0; window < nwindows; window++) {
+        uintptr_t offset = (uintptr_t)p - weft_far_segment(window)->window.local;
+        if (!weft_window_fits(weft_far_segment_bytes(window), offset, bytes))
+            continue;
+        *place = (struct weft_far_place){window, weft_far_slot(pe), offset};
+        return true;
+    }
+    return false;
+}
+
+/* As public calls name it: 0, -ERANGE or -EFAULT. */
+static int place_find(const void *p, size_t bytes, int pe, struct weft_far_place *place) {
+    if (pe < 0 || pe >= weft_job.npes)
+        return -ERANGE;
+    return place_name(p, bytes, pe, WEFT_FAR_SCRATCH, place) ? 0 : -EFAULT;
+}
+
+/* As the library names it. */
+static struct weft_far_place place_of(const void *p, size_t bytes, int pe) {
+    struct weft_far_place place = {0};
+    if (!place_name(p, bytes, pe, WEFT_FAR_WINDOWS, &place))
+        weft_job_panic("the library names [%p, +%zu) on PE %d, which is not symmetric", p, bytes,
+                       pe);
+    return place;
+}
+
+/* --- Putting --------------------------------------------------------------------------------- */
+
+static struct iovec part_of(const void *p, size_t bytes) {
+    return (struct iovec){(void *)p, bytes};
+}
+
+/* How many bytes of data go into a letter that says so much else. */
+static size_t piece_bytes(size_t said) {
+    return (weft_letter_room() - said) & ~(size_t)63;
+}
+
+static void data_send(struct weft_far_place place, const char *source, size_t bytes, int pe) {
+    size_t most = piece_bytes(sizeof(struct weft_far_text));
+    while (bytes > 0) {
+        size_t piece = bytes < most ? bytes : most;
+        struct weft_far_text text = {WEFT_FAR_PUT, 0, place};
+        weft_letter_send(
+            pe, &(struct weft_letter){.text = {part_of(&text, sizeof text), part_of(source, piece)},
+                                      .nparts = 2});
+        place.offset += piece;
+        source += piece;
+        bytes -= piece;
+    }
+}
+
+/* Data, and a word behind them. */
+struct announced {
+    struct weft_far_place data;
+    const char *source;
+    size_t bytes;
+    enum weft_far_word_op op;
+    struct weft_far_word word;
+    bool by_the_way;
+};
+
+static void announced_send(struct announced put, int pe) {
+    size_t most = piece_bytes(sizeof(struct weft_far_text) + sizeof put.word);
+    size_t before = put.bytes > most ? (put.bytes - 1) / most * most : 0;
+    data_send(put.data, put.source, before, pe);
+    put.data.offset += before;
+    struct weft_far_text text = {WEFT_FAR_PUT_WORD, put.op, put.data};
+    weft_letter_send(pe,
+                     &(struct weft_letter){
+                         .text = {part_of(&text, sizeof text), part_of(&put.word, sizeof put.word),
+                                  part_of(put.source + before, put.bytes - before)},
+                         .nparts = 3,
+                         .by_the_way = put.by_the_way});
+}
+
+void weft_far_put(void *dest, const void *source, size_t bytes, int pe) {
+    data_send(place_of(dest, bytes, pe), source, bytes, pe);
+}
+
+void weft_far_put_word(void *dest, const void *source, size_t bytes, struct weft_word *word,
+                       uint32_t value, int pe) {
+    struct announced put = {.source = source,
+                            .bytes = bytes,
+                            .op = WEFT_FAR_WORD,
+                            .word = {place_of(word, sizeof *word, pe), value},
+                            .by_the_way = true};
+    if (bytes > 0)
+        put.data = place_of(dest, bytes, pe);
+    announced_send(put, pe);
+}
+
+/* --- Fetching -------------------------------------------------------------------------------- */
+
+/* A fetch that is cut into requests; `missing` of them are not answered. */
+struct fetch {
+    int pe;
+    bool nbi;
+    _Atomic uint32_t missing;
+};
+
+static void fetch_send(struct fetch *fetch, const void *text, size_t bytes,
+                       struct weft_letter_request *request) {
+    if (!fetch->nbi) {
+        atomic_fetch_add_explicit(&fetch->missing, 1, memory_order_relaxed);
+        request->missing = &fetch->missing;
+    }
+    weft_letter_send(
+        fetch->pe,
+        &(struct weft_letter){.text = {part_of(text, bytes)}, .nparts = 1, .request = request});
+}
+
+static bool fetch_has_come(struct fetch *fetch) {
+    return atomic_load_explicit(&fetch->missing, memory_order_acquire) == 0;
+}
+
+static void fetch_await(struct fetch *fetch) {
+    struct weft_waiter waiter = {.pe = fetch->pe};
+    while (!fetch_has_come(fetch))
+        weft_letter_turn(&waiter);
+    weft_waiter_end(&waiter);
+}
+
+/* Asks for blocks that fit into one answer. */
+static void blocks_fetch(struct fetch *fetch, const struct weft_far_place *place,
+                         const struct weft_far_blocks *blocks, char *dest, ptrdiff_t dest_step) {
+    struct {
+        struct weft_far_text text;
+        struct weft_far_blocks blocks;
+    } said = {{WEFT_FAR_GET, 0, *place}, *blocks};
+    fetch_send(fetch, &said, sizeof said,
+               &(struct weft_letter_request){.dest = dest,
+                                             .step = dest_step,
+                                             .block_bytes = blocks->bytes,
+                                             .nblocks = blocks->count});
+}
+
+static void data_fetch(struct fetch *fetch, struct weft_far_place place, char *dest, size_t bytes) {
+    size_t most = piece_bytes(0);
+    while (bytes > 0) {
+        struct weft_far_blocks piece = {0, bytes < most ? bytes : most, 1};
+        blocks_fetch(fetch, &place, &piece, dest, 0);
+        place.offset += piece.bytes;
+        dest += piece.bytes;
+        bytes -= piece.bytes;
+    }
+}
+
+static void data_get(struct weft_far_place place, void *dest, size_t bytes, int pe, bool nbi) {
+    struct fetch fetch = {.pe = pe, .nbi = nbi};
+    data_fetch(&fetch, place, dest, bytes);
+    fetch_await(&fetch);
+}
+
+void weft_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
+    data_get(place_of(source, bytes, pe), dest, bytes, pe, nbi);
+}
+
+/* --- Strided --------------------------------------------------------------------------------- */
+
+/* The blocks of one access: there, and here. */
+struct strided {
+    struct weft_far_place place; /* of the first */
+    struct weft_far_blocks there;
+    char *here;
+    ptrdiff_t here_step;
+};
+
+/* What lies where, from the first byte of the first block; false: no address space is so large. */
+static bool strided_lay_out(const struct weft_strided *shape, ptrdiff_t there, ptrdiff_t here,
+                            struct strided *all, int64_t *low, size_t *bytes) {
+    struct weft_far_blocks local = {0};
+    int64_t local_low;
+    size_t local_bytes;
+    all->there.count = local.count = shape->nblocks;
+    if (__builtin_mul_overflow(shape->bsize, shape->elem_bytes, &all->there.bytes) ||
+        __builtin_mul_overflow(there, (int64_t)shape->elem_bytes, &all->there.step) ||
+        __builtin_mul_overflow(here, (int64_t)shape->elem_bytes, &local.step))
+        return false;
+    local.bytes = all->there.bytes;
+    all->here_step = local.step;
+    if (all->there.step == local.step && (uint64_t)local.step == local.bytes) {
+        all->there.bytes = local.bytes *= local.count; /* one after the other, on both sides */
+        all->there.count = local.count = local.count > 0;
+    }
+    return weft_far_span(&all->there, low, bytes) &&
+           weft_far_span(&local, &local_low, &local_bytes);
+}
+
+/* Names the first block where all of them are symmetric: 0, -ERANGE, -EFAULT. */
+static int strided_find(struct strided *all, const void *first, int64_t low, size_t bytes, int pe,
+                        uint32_t nwindows) {
+    const void *lowest = (const void *)((uintptr_t)first + (uintptr_t)low);
+    if (pe < 0 || pe >= weft_job.npes)
+        return -ERANGE;
+    if (!place_name(lowest, bytes, pe, nwindows, &all->place))
+        return -EFAULT;
+    all->place.offset -= (uint64_t)low;
+    return 0;
+}
+
+/* Does `each` for runs of blocks that fit into one letter. */
+static void strided_cut(struct strided all, void *context,
+                        void (*each)(const struct strided *run, void *context)) {
+    size_t most = WEFT_FAR_PACKED_BYTES / all.there.bytes, left = all.there.count;
+    if (most == 0)
+        most = 1; /* a large block goes by itself, in pieces */
+    while (left > 0) {
+        all.there.count = left < most ? left : most;
+        each(&all, context);
+        all.place.offset += all.there.count * (uint64_t)all.there.step;
+        all.here += (ptrdiff_t)all.there.count * all.here_step;
+        left -= all.there.count;
+    }
+}
+
+static void run_put(const struct strided *run, void *pe) {
+    const struct weft_far_blocks *blocks = &run->there;
+    struct weft_far_text text = {WEFT_FAR_PUT_BLOCKS, 0, run->place};
+    char packed[WEFT_FAR_PACKED_BYTES];
+    if (blocks->count == 1)
+        data_send(run->place, run->here, blocks->bytes, *(int *)pe);
+    if (blocks->count == 1)
+        return;
+    for (size_t i = 0; i < blocks->count; i++)
+        memcpy(packed + i * blocks->bytes, run->here + (ptrdiff_t)i * run->here_step,
+               blocks->bytes);
+    weft_letter_send(
+        *(int *)pe,
+        &(struct weft_letter){.text = {part_of(&text, sizeof text), part_of(blocks, sizeof *blocks),
+                                       part_of(packed, blocks->bytes * blocks->count)},
+                              .nparts = 3});
+}
+
+static void run_get(const struct strided *run, void *fetch) {
+    if (run->there.count == 1)
+        data_fetch(fetch, run->place, run->here, run->there.bytes);
+    else
+        blocks_fetch(fetch, &run->place, &run->there, run->here, run->here_step);
+}
+
+/* Both are 0 or the errors of a route; an empty access is 0. */
+static int strided_put(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                       uint32_t nwindows) {
+    struct strided all = {.here = (char *)source};
+    int64_t low;
+    size_t bytes;
+    if (!strided_lay_out(shape, shape->dest_stride, shape->source_stride, &all, &low, &bytes))
+        return -EFAULT;
+    int error = bytes ? strided_find(&all, dest, low, bytes, pe, nwindows) : 0;
+    if (error == 0 && bytes)
+        strided_cut(all, &pe, run_put);
+    return error;
+}
+
+static int strided_get(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                       bool nbi, uint32_t nwindows) {
+    struct fetch fetch = {.pe = pe, .nbi = nbi};
+    struct strided all = {.here = dest};
+    int64_t low;
+    size_t bytes;
+    if (!strided_lay_out(shape, shape->source_stride, shape->dest_stride, &all, &low, &bytes))
+        return -EFAULT;
+    int error = bytes ? strided_find(&all, source, low, bytes, pe, nwindows) : 0;
+    if (error || bytes == 0)
+        return error;
+    strided_cut(all, &fetch, run_get);
+    fetch_await(&fetch);
+    return 0;
+}
+
+void weft_far_get_strided(void *dest, const void *source, const struct weft_strided *shape, int pe,
+                          bool nbi) {
+    if (strided_get(dest, source, shape, pe, nbi, WEFT_FAR_WINDOWS) != 0)
+        weft_job_panic("the library names blocks from %p on PE %d, which are not symmetric", source,
+                       pe);
+}
+
+/* --- Atomics --------------------------------------------------------------------------------- */
+
+/* `fetch`: where the word before goes; NULL: nobody wants it. */
+static void amo_send(const struct weft_far_place *word, const struct weft_amo *amo, bool wake,
+                     int pe) {
+    struct fetch fetch = {.pe = pe};
+    uint32_t detail = (uint32_t)amo->op | (uint32_t)amo->bytes << WEFT_FAR_AMO_BYTES_SHIFT |
+                      (amo->fetch ? WEFT_FAR_AMO_FETCHES : 0) | (wake ? WEFT_FAR_AMO_WAKES : 0);
+    struct {
+        struct weft_far_text text;
+        struct weft_far_amo_text amo;
+    } said = {{WEFT_FAR_AMO, detail, *word}, {amo->value, amo->cond}};
+    struct weft_letter letter = {.text = {part_of(&said, sizeof said)}, .nparts = 1};
+    if (!amo->fetch) {
+        weft_letter_send(pe, &letter);
+        return;
+    }
+    fetch_send(
+        &fetch, &said, sizeof said,
+        &(struct weft_letter_request){.dest = amo->fetch, .block_bytes = amo->bytes, .nblocks = 1});
+    fetch_await(&fetch);
+}
+
+uint64_t weft_far_amo(enum weft_amo_op op, size_t bytes, bool fetch, void *word, uint64_t value,
+                      uint64_t cond, bool wake, int pe) {
+    uint64_t before = 0;
+    struct weft_far_place place = place_of(word, bytes, pe);
+    struct weft_amo amo = {op, bytes, word, value, cond, fetch ? &before : NULL};
+    amo_send(&place, &amo, wake, pe);
+    return before;
+}
+
+/* --- The route ------------------------------------------------------------------------------- */
+
+static int route_put(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
+    struct weft_far_place place;
+    (void)nbi; /* a letter is taken at once */
+    int error = bytes ? place_find(dest, bytes, pe, &place) : 0;
+    if (error == 0 && bytes)
+        data_send(place, source, bytes, pe);
+    return error;
+}
+
+static int route_get(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
+    struct weft_far_place place;
+    int error = bytes ? place_find(source, bytes, pe, &place) : 0;
+    if (error == 0 && bytes)
+        data_get(place, dest, bytes, pe, nbi);
+    return error;
+}
+
+static int route_put_strided(void *dest, const void *source, const struct weft_strided *shape,
+                             int pe) {
+    return strided_put(dest, source, shape, pe, WEFT_FAR_SCRATCH);
+}
+
+static int route_get_strided(void *dest, const void *source, const struct weft_strided *shape,
+                             int pe) {
+    return strided_get(dest, source, shape, pe, false, WEFT_FAR_SCRATCH);
+}
+
+static int route_put_signal(const struct weft_put_signal *put, int pe) {
+    struct announced announced = {.source = put->source,
+                                  .bytes = put->bytes,
+                                  .op = put->op == WEFT_SIGNAL_SET ? WEFT_FAR_SIGNAL_SET
+                                                                   : WEFT_FAR_SIGNAL_ADD,
+                                  .word.value = put->signal};
+    int error = place_find(put->sig_addr, sizeof *put->sig_addr, pe, &announced.word.place);
+    if (error == 0 && put->bytes)
+        error = place_find(put->dest, put->bytes, pe, &announced.data);
+    if (error == 0)
+        announced_send(announced, pe);
+    return error;
+}
+
+static int route_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe) {
+    struct weft_put_signal put = {.sig_addr = sig_addr, .signal = signal, .op = op};
+    return route_put_signal(&put, pe);
+}
+
+static int route_amo(const struct weft_amo *amo, int pe) {
+    struct weft_far_place place;
+    int error = place_find(amo->dest, amo->bytes, pe, &place);
+    if (error == 0)
+        amo_send(&place, amo, false, pe);
+    return error;
+}
+
+const struct weft_route weft_far_route = {.put = route_put,
+                                          .get = route_get,
+                                          .put_strided = route_put_strided,
+                                          .get_strided = route_get_strided,
+                                          .put_signal = route_put_signal,
+                                          .signal = route_signal,
+                                          .amo = route_amo,
+                                          .quiet = weft_far_quiet};

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One lock stands around all links and all calls of the engine. Who waits lets go of it and looks;
+ * a look that finds it taken leaves the work to whoever has it. A failure that is found under it is
+ * told behind it, because telling may leave the call for good. */
+#include "core/letter.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/env.h"
+#include "base/futex.h"
+#include "transport/engine.h"
+#include "core/job.h"
+
+_Atomic bool weft_letters_armed;
+
+static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static bool started;
+
+/* A signal handler may have broken into this thread while it held the lock. */
+static void letters_lock(void) {
+    if (pthread_mutex_lock(&lock) == EDEADLK)
+        weft_job_panic("called by a signal handler within a call to a far PE: set a flag in the "
+                       "handler, and call behind it");
+}
+
+static void letters_unlock(void) {
+    bool failed = weft_links.failure[0] != '\0';
+    pthread_mutex_unlock(&lock);
+    if (failed)
+        weft_job_panic_bare("%s", weft_links.failure);
+}
+
+/* --- The life of letters --------------------------------------------------------------------- */
+
+static int end_open(void *address, size_t *bytes) {
+    struct weft_engine_options options = {
+        .pe = weft_job.pe, .npes = weft_job.npes, .deliver = weft_link_arrived};
+    const struct weft_engine *engine = weft_links.engine;
+    struct weft_engine_end *end = NULL;
+    int result = engine->open(&options, &end);
+    if (result == 0)
+        result = engine->address(end, address, bytes);
+    if (result == 0)
+        weft_links.end = end;
+    else if (end)
+        engine->abandon(end);
+    if (result < 0)
+        weft_log("the engine '%s' for far PEs cannot be opened: %s", engine->name,
+                 strerror(-result));
+    return result;
+}
+
+int weft_letters_open(const struct weft_letter_user *user, void *address, size_t *bytes) {
+    weft_links = (struct weft_links){.user = user};
+    int result = weft_engine_load(weft_env.far_engine, &weft_links.engine);
+    if (result < 0)
+        return result;
+    weft_links.of = calloc((size_t)weft_job.npes, sizeof(struct weft_link *));
+    if (!weft_links.of) {
+        weft_log("no memory for links to %d PEs", weft_job.npes);
+        return -ENOMEM;
+    }
+    result = end_open(address, bytes);
+    if (result < 0)
+        weft_links_free();
+    return result;
+}
+
+void weft_letters_start(void) {
+    letters_lock();
+    started = true;
+    letters_unlock();
+}
+
+void weft_letters_close(void) {
+    letters_lock();
+    started = false;
+    if (weft_links.end)
+        weft_links.engine->abandon(weft_links.end);
+    weft_links_free();
+    letters_unlock();
+}
+
+const char *weft_letters_engine(void) {
+    return weft_links.engine->name;
+}
+
+size_t weft_letter_room(void) {
+    return weft_link_room();
+}
+
+/* --- Looking and waiting --------------------------------------------------------------------- */
+
+/* Once the job is over nothing more is delivered: what asked for it may be gone. */
+static bool links_look(void) {
+    if (!started || weft_job_aborted())
+        return false;
+    bool moved = weft_links.engine->progress(weft_links.end) != 0;
+    weft_links_send_due();
+    weft_links_look_at_dead();
+    return moved;
+}
+
+bool weft_letters_look(void) {
+    if (pthread_mutex_trylock(&lock) != 0)
+        return false;
+    bool moved = links_look();
+    letters_unlock();
+    if (moved)
+        weft_arrivals_tell();
+    return moved;
+}
+
+int weft_letters_arm(int *descriptor) {
+    letters_lock();
+    int result = started ? weft_links.engine->arm(weft_links.end, descriptor) : -EBUSY;
+    atomic_store(&weft_letters_armed, result == 0);
+    letters_unlock();
+    return result;
+}
+
+bool weft_letters_wait_for_room(void) {
+    letters_lock();
+    bool waits = weft_links.due || weft_links.dead;
+    letters_unlock();
+    return waits;
+}
+
+/* Whoever looks wakes those who sleep, so that a look by another thread is as good. */
+void weft_letter_turn(struct weft_waiter *waiter) {
+    void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
+    if (look)
+        look();
+    if (!weft_waiter_awake(waiter)) {
+        uint32_t rest_ms = weft_waiter_rest_ms(waiter);
+        atomic_fetch_add(&weft_arrivals.sleepers, 1);
+        weft_futex_sleep(&weft_arrivals.count, waiter->arrivals, WEFT_FUTEX_ALL, rest_ms);
+        atomic_fetch_sub(&weft_arrivals.sleepers, 1);
+    }
+    waiter->arrivals = atomic_load(&weft_arrivals.count);
+}
+
+/* --- Sending and quiet ----------------------------------------------------------------------- */
+
+void weft_letter_send(int pe, const struct weft_letter *letter) {
+    struct weft_waiter waiter = {.pe = pe};
+    for (;;) {
+        letters_lock();
+        struct weft_link *link = weft_links.end ? weft_link_of(pe) : NULL;
+        bool sent = link && weft_link_try_send(link, letter);
+        letters_unlock();
+        if (sent)
+            break;
+        weft_letter_turn(&waiter);
+    }
+    weft_waiter_end(&waiter);
+}
+
+/* The link to a PE that has been written to; NULL: none has. */
+static struct weft_link *link_find(int pe) {
+    return weft_links.of ? weft_links.of[pe] : NULL;
+}
+
+/* How far a link has to come. */
+struct goal {
+    uint32_t acknowledged, answered;
+};
+
+static bool link_has_come(int pe, const struct goal *goal) {
+    letters_lock();
+    const struct weft_link *link = link_find(pe);
+    bool come = link && weft_epoch_reached(link->acknowledged, goal->acknowledged) &&
+                weft_epoch_reached(link->answered, goal->answered);
+    letters_unlock();
+    return come;
+}
+
+static void link_await(int pe) {
+    struct weft_waiter waiter = {.pe = pe};
+    letters_lock();
+    const struct weft_link *link = link_find(pe);
+    struct goal goal = link ? (struct goal){link->asked, link->requested} : (struct goal){0};
+    letters_unlock();
+    if (!link)
+        return;
+    while (!link_has_come(pe, &goal))
+        weft_letter_turn(&waiter);
+    weft_waiter_end(&waiter);
+}
+
+/* All are asked first, and answer side by side. */
+void weft_letters_quiet(const int *pes, size_t n, bool all) {
+    if (!all && atomic_load(&weft_links_unfinished) == 0)
+        return;
+    if (!pes)
+        n = (size_t)weft_job.npes;
+    letters_lock();
+    for (size_t i = 0; i < n; i++) {
+        struct weft_link *link = link_find(pes ? pes[i] : (int)i);
+        if (link)
+            weft_link_ask(link, all);
+    }
+    if (started)
+        weft_links_send_due();
+    letters_unlock();
+    for (size_t i = 0; i < n; i++)
+        link_await(pes ? pes[i] : (int)i);
+}

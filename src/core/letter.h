@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Letters to far PEs, for those who send them and wait: one lock around all links (core/link.h). A
+ * caller for whom there is no room looks at what arrives until there is. */
+#ifndef WEFT_CORE_LETTER_H
+#define WEFT_CORE_LETTER_H
+
+#include "core/link.h"
+
+/* Opens WEFT_ENGINE, and writes the address of this PE's end. 0 or -errno, logged. */
+int weft_letters_open(const struct weft_letter_user *user, void *address, size_t *bytes);
+
+/* From here on letters are delivered. */
+void weft_letters_start(void);
+
+/* Nothing is delivered or sent any more. Who is still in a call, on another thread, stays there. */
+void weft_letters_close(void);
+
+/* The engine's name, for a person. */
+const char *weft_letters_engine(void);
+
+/* How many bytes of text go into one letter. */
+size_t weft_letter_room(void);
+
+/* Sends a letter when there is room. What it refers to is the caller's again on return. */
+void weft_letter_send(int pe, const struct weft_letter *letter);
+
+/* Waits until what this process has sent so far to these PEs (NULL: to all) is applied there, and
+ * answered; letters by the way only with `all`. */
+void weft_letters_quiet(const int *pes, size_t n, bool all);
+
+/* One look, if nobody else looks. Whether it has moved anything. */
+bool weft_letters_look(void);
+
+/* Before the library's thread sleeps: the descriptor to sleep on, or -errno: to look first. It
+ * stays armed until somebody looks: then the thread must be woken, or sleep on for nothing. */
+int weft_letters_arm(int *descriptor);
+extern _Atomic bool weft_letters_armed;
+
+/* Whether something that had no room waits to be sent: a sleep must be short. */
+bool weft_letters_wait_for_room(void);
+
+/* One turn of a wait for a far PE, which serves its peers until all have finished, and so may well
+ * have departed: a look, and then it spins, yields, or sleeps until letters arrive. */
+void weft_letter_turn(struct weft_waiter *waiter);
+
+#endif

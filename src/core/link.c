@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A number that comes early waits in a ring of places, and one that is applied makes those behind
+ * it follow. Acknowledgments say how far a stream has come, so a later one stands for all before.
+ */
+#include "core/link.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "core/job.h"
+
+enum {
+    TELL_LETTERS = WEFT_LINK_LETTERS / 4, /* are acknowledged without being asked */
+    TELL_BYTES = WEFT_LINK_BYTES / 4,
+    PATIENCE_MS = 2000, /* for the news that a PE has died to which a link is dead */
+};
+
+enum sort { LETTER, ANSWER, CONTROL };
+
+/* A control letter has no number of its own: it says how far its sender has heard, and may ask how
+ * far the target has applied. Both only grow, so its order does not matter. */
+struct head {
+    uint32_t number; /* of a control letter: up to which it asks */
+    uint32_t heard;  /* of the letters that came from the target, all up to this are applied */
+    uint32_t from;
+    uint8_t sort, asks, reserved[2];
+};
+
+/* A letter that came early, or an answer that had no room. */
+struct weft_letter_kept {
+    struct weft_letter_kept *next;
+    size_t bytes;
+    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char letter[];
+};
+
+uint32_t weft_letter_first = UINT32_MAX - 511;
+struct weft_links weft_links;
+_Atomic uint32_t weft_links_unfinished;
+
+static const struct head *applying; /* the letter whose text is being applied */
+
+void weft_link_fail(const char *format, ...) {
+    va_list arguments;
+    if (weft_links.failure[0])
+        return;
+    va_start(arguments, format);
+    vsnprintf(weft_links.failure, sizeof weft_links.failure, format, arguments);
+    va_end(arguments);
+}
+
+bool weft_letter_refuse(int from, const char *format, ...) {
+    char text[sizeof weft_links.failure - 64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    weft_link_fail("a letter of PE %d is damaged: %s (engine '%s')", from, text,
+                   weft_links.engine->name);
+    return false;
+}
+
+/* --- Links ----------------------------------------------------------------------------------- */
+
+static struct weft_link *link_make(int pe) {
+    struct weft_link *link = calloc(1, sizeof *link);
+    if (!link) {
+        weft_link_fail("no memory for letters to PE %d", pe);
+        return NULL;
+    }
+    link->pe = pe;
+    link->sent = link->acknowledged = link->written = link->asked = weft_letter_first - 1;
+    link->applied = link->told = link->wanted = weft_letter_first - 1;
+    link->queue_end = &link->queue;
+    return link;
+}
+
+struct weft_link *weft_link_of(int pe) {
+    struct weft_link **link = &weft_links.of[pe];
+    if (!*link)
+        *link = link_make(pe);
+    return *link;
+}
+
+static void link_make_due(struct weft_link *link) {
+    if (link->due)
+        return;
+    link->due = true;
+    link->next_due = weft_links.due;
+    weft_links.due = link;
+}
+
+/* Its PE is dead, which the launcher tells, or cannot be reached. */
+static void link_die(struct weft_link *link, int error) {
+    link->error = error;
+    link->dead_ns = weft_clock_ns();
+    weft_links.dead = link;
+}
+
+void weft_links_look_at_dead(void) {
+    const struct weft_link *link = weft_links.dead;
+    if (link && weft_clock_ns() - link->dead_ns > PATIENCE_MS * UINT64_C(1000000))
+        weft_link_fail(
+            "PE %d cannot be reached, though nobody has noticed that it died: %s (engine "
+            "'%s')",
+            link->pe, strerror(-link->error), weft_links.engine->name);
+}
+
+static bool link_is_connected(struct weft_link *link) {
+    size_t bytes;
+    if (link->engine)
+        return true;
+    const void *address = weft_links.user->address(link->pe, &bytes);
+    int error = weft_links.engine->connect(weft_links.end, address, bytes, &link->engine);
+    if (error == 0)
+        return true;
+    link->engine = NULL;
+    link_die(link, error);
+    return false;
+}
+
+/* Whether a quiet has to wait for the link. */
+static void link_count(struct weft_link *link) {
+    bool unfinished = link->written != link->acknowledged || link->requested != link->answered;
+    if (unfinished != link->unfinished)
+        atomic_fetch_add(&weft_links_unfinished, unfinished ? 1 : UINT32_MAX);
+    link->unfinished = unfinished;
+}
+
+/* A quarter of what may be under way, so that whoever waits for room has it acknowledged. */
+size_t weft_link_room(void) {
+    size_t most = weft_links.engine->letter_bytes;
+    return (most < TELL_BYTES ? most : TELL_BYTES) - sizeof(struct head);
+}
+
+static size_t text_bytes(const struct iovec *text, int nparts) {
+    size_t bytes = 0;
+    for (int i = 0; i < nparts; i++)
+        bytes += text[i].iov_len;
+    return bytes;
+}
+
+/* --- Sending --------------------------------------------------------------------------------- */
+
+/* Hands a letter to the engine, with the head as it has to be now: 0 or -EAGAIN, also of a dead
+ * link. Whatever goes there acknowledges what has come from there. */
+static int link_carry(struct weft_link *link, struct head *head, const struct iovec *text,
+                      int nparts) {
+    if (link->error || !link_is_connected(link))
+        return -EAGAIN;
+    struct iovec parts[WEFT_ENGINE_LETTER_PARTS] = {{head, sizeof *head}};
+    for (int i = 0; i < nparts; i++)
+        parts[i + 1] = text[i];
+    head->heard = link->applied;
+    head->from = (uint32_t)weft_job.pe;
+    int result = weft_links.engine->letter(link->engine, parts, nparts + 1);
+    if (result == 0) {
+        link->told = link->applied;
+        link->told_bytes = 0;
+        if (weft_epoch_reached(link->told, link->wanted))
+            link->wanted = link->told;
+    } else if (result != -EAGAIN) {
+        link_die(link, result);
+    }
+    return result ? -EAGAIN : 0;
+}
+
+/* Counts one that has been sent, or will be. */
+static void link_number(struct weft_link *link, size_t bytes) {
+    link->sent++;
+    link->sent_bytes += (uint32_t)bytes;
+    link->bytes_until[link->sent % WEFT_LINK_RING] = link->sent_bytes;
+    link_count(link);
+}
+
+/* The limits: of letters, and of the answers that the peer may have to keep for want of room. */
+static bool link_has_room(const struct weft_link *link, size_t bytes,
+                          const struct weft_letter_request *request) {
+    uint32_t acknowledged = link->acknowledged;
+    uint32_t under_way = link->sent_bytes - link->bytes_until[acknowledged % WEFT_LINK_RING];
+    if (link->queue || link->sent - acknowledged >= WEFT_LINK_LETTERS ||
+        (under_way && under_way + bytes > WEFT_LINK_BYTES))
+        return false;
+    if (!request)
+        return true;
+    uint32_t open = link->requested - link->answered;
+    size_t more = request->block_bytes * request->nblocks;
+    return open < WEFT_LINK_REQUESTS && (open == 0 || link->answer_bytes + more <= WEFT_LINK_BYTES);
+}
+
+bool weft_link_try_send(struct weft_link *link, const struct weft_letter *letter) {
+    const struct weft_letter_request *request = letter->request;
+    size_t bytes = sizeof(struct head) + text_bytes(letter->text, letter->nparts);
+    struct head head = {.number = link->sent + 1, .sort = LETTER};
+    if (!link_has_room(link, bytes, request) ||
+        link_carry(link, &head, letter->text, letter->nparts) != 0)
+        return false;
+    if (!letter->by_the_way)
+        link->written = head.number;
+    if (request) {
+        link->requests[link->requested++ % WEFT_LINK_REQUESTS] = *request;
+        link->answer_bytes += request->block_bytes * request->nblocks;
+    }
+    link_number(link, bytes);
+    return true;
+}
+
+/* Keeps a letter that has its number until the engine has room. */
+static void link_queue(struct weft_link *link, const struct head *head, const struct iovec *text,
+                       int nparts) {
+    size_t bytes = sizeof *head + text_bytes(text, nparts);
+    struct weft_letter_kept *kept = malloc(sizeof *kept + bytes);
+    if (!kept) {
+        weft_link_fail("no memory for an answer of %zu bytes to PE %d", bytes, link->pe);
+        return;
+    }
+    *kept = (struct weft_letter_kept){.bytes = bytes};
+    memcpy(kept->letter, head, sizeof *head);
+    unsigned char *at = kept->letter + sizeof *head;
+    for (int i = 0; i < nparts; at += text[i++].iov_len)
+        memcpy(at, text[i].iov_base, text[i].iov_len);
+    *link->queue_end = kept;
+    link->queue_end = &kept->next;
+    link_make_due(link);
+}
+
+/* The letter that is answered counts as applied from here on, so that the answer acknowledges it.
+ */
+void weft_letter_answer(int pe, const struct iovec *text, int nparts) {
+    struct weft_link *link = weft_link_of(pe);
+    struct head head = {.number = link->sent + 1, .sort = ANSWER};
+    if (link->sent - link->acknowledged >= WEFT_LINK_RING - 1) {
+        weft_letter_refuse(pe, "it asks for more than may be under way");
+        return;
+    }
+    link->applied = applying->number;
+    if (link->queue || link_carry(link, &head, text, nparts) != 0)
+        link_queue(link, &head, text, nparts);
+    link_number(link, sizeof head + text_bytes(text, nparts));
+}
+
+/* --- What is due ----------------------------------------------------------------------------- */
+
+void weft_link_ask(struct weft_link *link, bool all) {
+    uint32_t goal = all ? link->sent : link->written;
+    if (weft_epoch_reached(link->asked, goal))
+        return;
+    link->asked = goal;
+    link->must_ask = true;
+    link_make_due(link);
+}
+
+/* Whether the peer waits for an acknowledgment, or may soon. */
+static bool link_must_tell(const struct weft_link *link) {
+    uint32_t untold = link->applied - link->told;
+    bool asked = link->wanted != link->told && weft_epoch_reached(link->applied, link->wanted);
+    return asked || untold >= TELL_LETTERS || link->told_bytes >= TELL_BYTES;
+}
+
+/* Whether all of it has gone. */
+static bool link_send_due(struct weft_link *link) {
+    struct weft_letter_kept *kept;
+    while ((kept = link->queue)) {
+        struct head head;
+        memcpy(&head, kept->letter, sizeof head);
+        struct iovec text = {kept->letter + sizeof head, kept->bytes - sizeof head};
+        if (link_carry(link, &head, &text, 1) != 0)
+            return false;
+        link->queue = kept->next;
+        if (!link->queue)
+            link->queue_end = &link->queue;
+        free(kept);
+    }
+    if (!link->must_ask && !link_must_tell(link))
+        return true;
+    struct head head = {.number = link->asked, .sort = CONTROL, .asks = link->must_ask};
+    if (link_carry(link, &head, NULL, 0) != 0)
+        return false;
+    link->must_ask = false;
+    return true;
+}
+
+void weft_links_send_due(void) {
+    struct weft_link *link = weft_links.due, *next;
+    weft_links.due = NULL;
+    for (; link; link = next) {
+        next = link->next_due;
+        link->due = false;
+        if (!link_send_due(link))
+            link_make_due(link);
+    }
+}
+
+/* --- Arriving -------------------------------------------------------------------------------- */
+
+static void link_hear(struct weft_link *link, uint32_t heard) {
+    uint32_t before = link->acknowledged;
+    if (!weft_epoch_reached(heard, before))
+        return; /* this letter has been overtaken */
+    if (heard - before > link->sent - before) {
+        weft_letter_refuse(link->pe, "it acknowledges letter %u, and %u was the last", heard,
+                           link->sent);
+        return;
+    }
+    link->acknowledged = heard;
+    if (weft_epoch_reached(heard, link->written))
+        link->written = heard;
+    if (weft_epoch_reached(heard, link->asked))
+        link->asked = heard;
+    link_count(link);
+}
+
+static void link_take_answer(struct weft_link *link, const void *text, size_t bytes) {
+    if (link->answered == link->requested) {
+        weft_letter_refuse(link->pe, "it answers what nobody has asked");
+        return;
+    }
+    struct weft_letter_request request = link->requests[link->answered % WEFT_LINK_REQUESTS];
+    weft_links.user->answered(link->pe, &request, text, bytes);
+    link->answer_bytes -= request.block_bytes * request.nblocks;
+    link->answered++;
+    link_count(link);
+    if (request.missing)
+        atomic_fetch_sub_explicit(request.missing, 1, memory_order_release);
+}
+
+static void link_apply(struct weft_link *link, const struct head *head, const void *text,
+                       size_t bytes) {
+    applying = head;
+    if (head->sort == ANSWER)
+        link_take_answer(link, text, bytes);
+    else
+        weft_links.user->apply(link->pe, text, bytes);
+    link->applied = head->number;
+    link->told_bytes += (uint32_t)(sizeof *head + bytes);
+}
+
+static void link_hold(struct weft_link *link, const struct head *head, const void *letter,
+                      size_t bytes) {
+    struct weft_letter_kept **place = &link->early[head->number % WEFT_LINK_RING];
+    bool ordered = link->engine && weft_links.engine->abilities(link->engine) & WEFT_ENGINE_ORDERED;
+    if (*place || ordered) {
+        weft_letter_refuse(link->pe, "number %u came %s, behind %u", head->number,
+                           *place ? "twice" : "early from an engine that promises order",
+                           link->applied);
+        return;
+    }
+    *place = malloc(sizeof **place + bytes);
+    if (!*place) {
+        weft_link_fail("no memory for a letter of %zu bytes from PE %d", bytes, link->pe);
+        return;
+    }
+    **place = (struct weft_letter_kept){.bytes = bytes};
+    memcpy((*place)->letter, letter, bytes);
+}
+
+/* Those that came early and whose turn it is. */
+static void link_apply_held(struct weft_link *link) {
+    struct weft_letter_kept **place, *kept;
+    while ((kept = *(place = &link->early[(link->applied + 1) % WEFT_LINK_RING]))) {
+        struct head head;
+        *place = NULL;
+        memcpy(&head, kept->letter, sizeof head);
+        link_apply(link, &head, kept->letter + sizeof head, kept->bytes - sizeof head);
+        free(kept);
+    }
+}
+
+static void link_take(struct weft_link *link, const struct head *head, const void *letter,
+                      size_t bytes) {
+    uint32_t ahead = head->number - link->applied;
+    if (ahead == 0 || ahead >= WEFT_LINK_RING) {
+        weft_letter_refuse(link->pe, "it has the number %u, and %u was the last", head->number,
+                           link->applied);
+    } else if (ahead > 1) {
+        link_hold(link, head, letter, bytes);
+    } else {
+        link_apply(link, head, (const char *)letter + sizeof *head, bytes - sizeof *head);
+        link_apply_held(link);
+    }
+}
+
+void weft_link_arrived(void *unused, const void *letter, size_t bytes) {
+    struct head head;
+    (void)unused;
+    if (weft_links.failure[0])
+        return; /* the job ends */
+    if (bytes < sizeof head) {
+        weft_link_fail("a letter of %zu bytes has arrived, which has no head (engine '%s')", bytes,
+                       weft_links.engine->name);
+        return;
+    }
+    memcpy(&head, letter, sizeof head);
+    if (head.from >= (uint32_t)weft_job.npes || head.sort > CONTROL) {
+        weft_link_fail("a letter has arrived of PE %u, sort %u, and there is no such (engine '%s')",
+                       head.from, head.sort, weft_links.engine->name);
+        return;
+    }
+    struct weft_link *link = weft_link_of((int)head.from);
+    if (!link)
+        return;
+    link_hear(link, head.heard);
+    if (head.sort != CONTROL)
+        link_take(link, &head, letter, bytes);
+    else if (head.asks && weft_epoch_reached(head.number, link->wanted))
+        link->wanted = head.number;
+    if (link_must_tell(link))
+        link_make_due(link);
+}
+
+/* --- The end --------------------------------------------------------------------------------- */
+
+static void link_free(struct weft_link *link) {
+    struct weft_letter_kept *next;
+    for (; link->queue; link->queue = next) {
+        next = link->queue->next;
+        free(link->queue);
+    }
+    for (int i = 0; i < WEFT_LINK_RING; i++)
+        free(link->early[i]);
+    free(link);
+}
+
+void weft_links_free(void) {
+    for (int pe = 0; weft_links.of && pe < weft_job.npes; pe++)
+        if (weft_links.of[pe])
+            link_free(weft_links.of[pe]);
+    free(weft_links.of);
+    weft_links = (struct weft_links){0};
+    atomic_store(&weft_links_unfinished, 0);
+}
