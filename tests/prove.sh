@@ -9,9 +9,10 @@
 # head, or 1 2 3 4. PE-COUNTS (like 2,4) leaves only those of them. FILTER is an extended regular
 # expression on room/name. Scripts (tests/*/*.t) run once, for the first build only.
 # With a PLACEMENT (each, 2+1, cyclic:2, list:0,0,1,0) tests run far: PEs pretend to be on several hosts
-# (WEFT_PRETEND_HOSTS), and the engine of tests/far carries their letters in another order than they
-# were sent in; of scripts only those run far whose head says "Far: also". A program with lines "Far:
-# PLACEMENT [SETTINGS]" in its head runs once for each, with these settings of the engine.
+# (WEFT_PRETEND_HOSTS), and an engine carries their letters: WEFT_ENGINE, or that of tests/far, which
+# changes their order. A script whose head says "Far: also" runs far, too, each PE on a host of its
+# own. A program with lines "Far: PLACEMENT [SETTINGS]" in its head runs once for each, with these
+# settings of the engine.
 # A test of GPUs whose line says "also staged" is run once more, on 2 PEs where the two GPUs do not
 # reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
 # delays and late stores.
@@ -57,7 +58,7 @@ add() {
     list="$list $script"
 }
 far_words() {
-    echo "env WEFT_PRETEND_HOSTS=$1 WEFT_ENGINE=$(realpath "$engine") 'FAKE_ENGINE=$2'"
+    echo "env WEFT_PRETEND_HOSTS=$1 WEFT_ENGINE=${WEFT_ENGINE:-$(realpath "$engine")} 'FAKE_ENGINE=$2'"
 }
 # Each line "Far: ..." of a test's head; false: there is none.
 add_far_lines() {
@@ -84,7 +85,7 @@ add_scripts() {
         echo "${test#tests/}" | grep -E "${filter:-.}" | grep -qE "$only" || continue
         if [ -z "$placement" ]; then
             add_script "$test" '' ''
-        elif sed 15q "$test" | grep -q 'Far: also'; then
+        elif [ -n "$one" ] || { [ "$placement" = each ] && sed 15q "$test" | grep -q 'Far: also'; }; then
             add_script "$test" "$far" "$(far_words "$placement" "$reordered")"
         fi
     done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shmem_global_exit: the job's status is the caller's, whatever the others are doing; what was printed
 # is not lost; the caller's own atexit handlers run. And the ends of main without shmem_finalize, also
-# with handlers from before shmem_init that still use the library.
+# with handlers from before shmem_init that still use the library. Far: also.
 build=${WEFT_BUILD:-build}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

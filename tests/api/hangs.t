@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A job that hangs says who waits for whom, and what those are doing; one that is only slow says nothing.
 
-Each case is a statement of all PEs, and the lines that have to come while the job hangs.
+Each case is a statement of all PEs, and the lines that have to come while the job hangs. Far: also.
 """
 import os
 import pathlib

@@ -4,6 +4,7 @@
 
 One program misuses the library in the way that its argument names; PE 1 of 3 does so, while the
 others are in a barrier. The line is all that the job says, except that the others say why they leave.
+Far: also.
 """
 import pathlib
 import sys

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Nothing that conforms is misuse: every program of this suite, and the small examples, in checked mode.
+# Far: also.
 build=${WEFT_BUILD:-build}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A looping program whose PEs or launcher are killed at random moments: over within two seconds, the
 dead PE named by the survivors, and nothing left: no process, no name in /dev/shm or /tmp, no socket.
+Far: also.
 """
 import os
 import pathlib
