@@ -3,6 +3,7 @@
  * of every context alike; on SHMEM_CTX_INVALID both do nothing. What a GPU makes is ordered by
  * completing it; letters to a far PE are ordered by themselves, and completed by its answer, those
  * of every context alike. */
+#include "core/far.h"
 #include "core/order.h"
 #include "api/define.h"
 
@@ -48,6 +49,21 @@ API(void, ctx_quiet, (shmem_ctx_t ctx)) {
         quiet_puts(__func__);
 }
 
+/* What is under way to these PEs, as far as it is told apart by PE. */
+WEFT_COLD static void quiet_pes_detour(const char *call, shmem_ctx_t ctx, const int *target_pes,
+                                       size_t npes) {
+    enum { AT_ONCE = 64 };
+    WEFT_IN_CALL(call);
+    weft_route_fence();
+    for (size_t first = 0, n; weft_job.far && first < npes; first += n) {
+        int pes[AT_ONCE];
+        n = npes - first < AT_ONCE ? npes - first : AT_ONCE;
+        for (size_t i = 0; i < n; i++)
+            pes[i] = weft_ctx_world_pe(ctx, target_pes[first + i]);
+        weft_far_quiet_pes(pes, n);
+    }
+}
+
 static void quiet_pes(const char *call, shmem_ctx_t ctx, const int *target_pes, size_t npes) {
     weft_check_local(call, "target_pes", target_pes, npes);
     for (size_t i = 0; i < npes; i++) {
@@ -55,7 +71,9 @@ static void quiet_pes(const char *call, shmem_ctx_t ctx, const int *target_pes, 
         if (pe >= weft_job.npes)
             weft_misuse_access(call, "", NULL, 0, pe);
     }
-    quiet_puts(call);
+    if (weft_order_detour())
+        quiet_pes_detour(call, ctx, target_pes, npes);
+    weft_order_quiet();
 }
 
 API(void, pe_quiet, (const int *target_pes, size_t npes)) {

@@ -19,6 +19,7 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "core/ctx.h"
+#include "core/far.h"
 #include "core/heap.h"
 #include "core/order.h"
 #include "core/static.h"
@@ -75,10 +76,6 @@ static int make_own_memory(struct facts *mine, int *fds) {
     if (result < 0)
         return result;
     weft_job_set_mode(WEFT_JOB_FAR, far);
-    if (far) {
-        weft_log("some PEs are on other hosts, and this Weft has no engine to reach them yet");
-        return -ENOSYS;
-    }
     result = make_segment(&weft_windows.heap, "weft-heap", heap_bytes, heap_slot_bytes_min, &near);
     if (result == 0)
         result = make_segment(&weft_windows.scratch, "weft-scratch", scratch_slot_bytes,
@@ -210,6 +207,22 @@ static int share_memory(void) {
     return result;
 }
 
+/* Letters to and from far PEs, now that memory is mapped: all show their cards. */
+static int open_far(void) {
+    size_t npes = (size_t)weft_job.npes;
+    unsigned char mine[WEFT_FAR_CARD_BYTES], *all = malloc(npes * sizeof mine);
+    struct weft_exchange exchange = {.mine = mine, .bytes = sizeof mine, .all = all};
+    int result = all ? weft_far_open(mine) : -ENOMEM;
+    if (!all)
+        weft_log("no memory for the cards of %zu PEs", npes);
+    if (result == 0)
+        result = weft_boot_exchange(&exchange);
+    if (result == 0)
+        result = weft_far_start(all);
+    free(all);
+    return result;
+}
+
 static void unshare_memory(void) {
     weft_segment_free(&weft_windows.statics);
     weft_segment_free(&weft_windows.scratch);
@@ -247,7 +260,9 @@ static void close_devices(void) {
 
 /* Everything that bring_up made, as far as it got. */
 static void take_down(void) {
-    close_devices(); /* first: they know the memory that is unmapped below */
+    weft_far_abandon(); /* first: letters and devices know the memory that is unmapped below */
+    weft_job_set_mode(WEFT_JOB_FAR, false);
+    close_devices();
     weft_heap_close();
     weft_ctx_destroy_all(SHMEM_TEAM_INVALID);
     weft_teams_close();
@@ -264,14 +279,18 @@ static void lock_changing(void) {
     }
 }
 
-/* All PEs meet, and part. */
+/* All PEs meet, and part. Who sees that this one departs has all that it has sent. */
 static void part(void) {
     atomic_store(&initialized, false);
     weft_order_complete();
     if (weft_space_device)
         weft_space_device->finish();
+    if (weft_job.far)
+        weft_far_settle();
     weft_job_depart();
     weft_sync_close(weft_team_find(SHMEM_TEAM_WORLD));
+    if (weft_job.far)
+        weft_far_finish();
 }
 
 /* Other threads go on while exit() runs, and may be in the middle of a call: the end of the process
@@ -326,6 +345,8 @@ static int bring_up(void) {
         return result;
     watch_forks();
     result = share_memory();
+    if (result == 0 && weft_job.far)
+        result = open_far();
     if (result == 0)
         result = weft_teams_open();
     if (result == 0)

@@ -66,6 +66,8 @@ struct weft_route {
     void (*quiet)(void);
 };
 
+extern const struct weft_route weft_far_route; /* core/far.h */
+
 /* The engine whose memory a symmetric address or a local one lies in, which is NULL for a value
  * that the host has. NULL: both are the host's. */
 static inline const struct weft_route *weft_route_of_memory(const void *symmetric,
@@ -83,8 +85,8 @@ static inline const struct weft_route *weft_route_of(const void *symmetric, cons
                                                      int pe) {
     if (__builtin_expect(!weft_job.routed, 1))
         return NULL;
-    (void)pe;
-    return weft_route_of_memory(symmetric, local);
+    const struct weft_route *route = weft_route_of_memory(symmetric, local);
+    return !route && weft_is_far(pe) ? &weft_far_route : route;
 }
 
 /* Orders what calls of the host have begun by a route before what they begin by any way. Letters
@@ -99,6 +101,8 @@ static inline void weft_route_quiet(void) {
     if (__builtin_expect(!weft_job.routed, 1))
         return;
     weft_route_fence();
+    if (weft_job.far)
+        weft_far_route.quiet();
 }
 
 /* Whether an engine reaches [p, p + bytes) of `pe`, which is not near. Objects are the same on all
