@@ -204,7 +204,7 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 TEST_ROOMS ?= *
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.c))))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.cc))))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials),$(TESTS))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials far/letters far/texts),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(INNER_TESTS): $(LIB_OBJ)
@@ -251,7 +251,10 @@ $(DRIVER_DIR)/libweft_cuda.so: Makefile
 
 # The engine of tests between PEs that pretend to be on several hosts (tests/far/engine/engine.h).
 FAR_ENGINE := $(BUILD)/tests/far/libweft_fake_engine.so
-tests: $(FAR_ENGINE)
+tests: $(FAR_ENGINE) $(BUILD)/tests/far/objects
+$(BUILD)/tests/far/objects: $(LIB)
+	@mkdir -p $(@D)
+	@echo $(LIB_OBJ) > $@ # for tests/far/mutations.t
 $(FAR_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c))
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -o $@ $^ $(LDLIBS)
@@ -342,7 +345,7 @@ demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs; install
 # Three runs of everything, beside another OpenSHMEM library if one is installed (bench/run.sh), as
 # JSON lines below $(RESULTS); one table of their medians, and plots.
 RESULTS := $(BUILD)/results
-bench: all benches ## measure everything, beside other libraries; table and plots land in build/results
+bench: all benches $(FAR_ENGINE) ## measure everything, beside other libraries; table and plots land in build/results
 	@bench/run.sh $(BUILD) $(RESULTS)
 	@bench/table.py $(RESULTS)/*.jsonl | tee $(RESULTS)/table.md
 	@bench/plot.py $(RESULTS) $(RESULTS)/*.jsonl

@@ -401,6 +401,8 @@ void weft_link_arrived(void *unused, const void *letter, size_t bytes) {
     if (!link)
         return;
     link_hear(link, head.heard);
+    if (weft_links.failure[0])
+        return;
     if (head.sort != CONTROL)
         link_take(link, &head, letter, bytes);
     else if (head.asks && weft_epoch_reached(head.number, link->wanted))

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: the streams of letters by themselves, over an engine of this test that delivers what
+ * it is told to: any order within the limits is put right, also where numbers wrap; nothing is
+ * acknowledged before it is applied; the limits hold, and answers pass them; heads that make no
+ * sense are refused. PE 0 alone. PEs: 2 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/link.h"
+#include "far.h"
+
+enum { PEER = 1, LETTERS = 5000, SENT_MAX = 8192 };
+enum { SORT_LETTER, SORT_ANSWER, SORT_CONTROL };
+
+/* As letters begin (core/link.c). */
+struct head {
+    uint32_t number, heard, from;
+    uint8_t sort, asks, reserved[2];
+};
+
+/* --- An engine that keeps what it is given --------------------------------------------------- */
+
+static struct head sent[SENT_MAX];
+static uint32_t nsent, refused_from = UINT32_MAX;
+
+static int engine_connect(struct weft_engine_end *end, const void *address, size_t bytes,
+                          struct weft_engine_link **link) {
+    (void)end, (void)address, (void)bytes;
+    *link = (struct weft_engine_link *)(void *)sent;
+    return 0;
+}
+
+static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+    (void)link, (void)nparts;
+    if (nsent >= refused_from)
+        return -EAGAIN;
+    memcpy(&sent[nsent++ % SENT_MAX], parts[0].iov_base, sizeof *sent);
+    return 0;
+}
+
+static uint32_t engine_abilities(struct weft_engine_link *link) {
+    (void)link;
+    return 0;
+}
+
+static const struct weft_engine engine = {
+    .name = "of this test",
+    .letter_bytes = WEFT_ENGINE_LETTER_MIN,
+    .connect = engine_connect,
+    .letter = engine_letter,
+    .abilities = engine_abilities,
+};
+
+/* --- Who knows what letters say: an index, and whether there is an answer ------------------- */
+
+static uint32_t applied, answered, out_of_order;
+static bool answers;
+
+static void apply(int from, const void *text, size_t bytes) {
+    uint32_t index;
+    EXPECT(bytes == sizeof index && from == PEER, "%zu bytes from PE %d", bytes, from);
+    memcpy(&index, text, sizeof index);
+    out_of_order += index != applied++;
+    if (answers)
+        weft_letter_answer(from, &(struct iovec){&index, sizeof index}, 1);
+}
+
+static void take_answer(int from, const struct weft_letter_request *request, const void *text,
+                        size_t bytes) {
+    uint32_t index;
+    (void)from, (void)request;
+    EXPECT(bytes == sizeof index, "%zu bytes", bytes);
+    memcpy(&index, text, sizeof index);
+    out_of_order += index != answered++;
+}
+
+static const void *address(int pe, size_t *bytes) {
+    (void)pe;
+    *bytes = 1;
+    return "";
+}
+
+static const struct weft_letter_user user = {apply, take_answer, address};
+
+static void begin(uint32_t first) {
+    weft_links_free();
+    weft_letter_first = first;
+    weft_links = (struct weft_links){.engine = &engine,
+                                     .end = (struct weft_engine_end *)(void *)sent,
+                                     .user = &user,
+                                     .of = calloc((size_t)shmem_n_pes(), sizeof(void *))};
+    nsent = applied = answered = out_of_order = 0;
+    refused_from = UINT32_MAX;
+    answers = false;
+}
+
+/* A letter of the peer's arrives, with an index for text. */
+static void arrive(struct head head, uint32_t index) {
+    struct {
+        struct head head;
+        uint32_t index;
+    } letter = {head, index};
+    weft_link_arrived(NULL, &letter, sizeof head + (head.sort == SORT_CONTROL ? 0 : sizeof index));
+}
+
+static uint32_t heard_nothing(void) {
+    return weft_letter_first - 1;
+}
+
+static void arrive_numbered(uint32_t index, uint8_t sort, uint32_t heard) {
+    arrive((struct head){weft_letter_first + index, heard, PEER, sort, 0, {0}}, index);
+}
+
+/* --- Cases ----------------------------------------------------------------------------------- */
+
+/* What has been sent says that no more is applied than is; and that much, but for a few. */
+static void expect_told(uint32_t at_least) {
+    weft_links_send_due();
+    if (nsent == 0) {
+        EXPECT(at_least == 0, "nothing is acknowledged of %u", at_least);
+        return;
+    }
+    uint32_t told = sent[(nsent - 1) % SENT_MAX].heard - weft_letter_first + 1;
+    EXPECT(told <= applied && told >= at_least, "%u letters are acknowledged, %u applied", told,
+           applied);
+}
+
+/* The peer keeps to the limit, and the engine delivers what is under way in an order drawn. */
+static void check_orders(uint32_t first, uint64_t seed) {
+    static uint32_t under_way[WEFT_LINK_LETTERS];
+    uint32_t window = 1 + (uint32_t)draw(&seed) % WEFT_LINK_LETTERS, next = 0, count = 0;
+    begin(first);
+    while (applied < LETTERS && !weft_links.failure[0]) {
+        while (count < window && next < LETTERS && next - applied < WEFT_LINK_LETTERS)
+            under_way[count++] = next++;
+        uint32_t one = (uint32_t)draw(&seed) % count;
+        arrive_numbered(under_way[one], SORT_LETTER, heard_nothing());
+        under_way[one] = under_way[--count];
+        if (applied % 64 == 0)
+            expect_told(applied > WEFT_LINK_LETTERS / 2 ? applied - WEFT_LINK_LETTERS / 2 : 0);
+    }
+    EXPECT(out_of_order == 0 && applied == LETTERS && !weft_links.failure[0],
+           "first %#x: %u applied, %u of them out of order; %s", first, applied, out_of_order,
+           weft_links.failure);
+}
+
+/* A question is answered behind the letter that it names, however early it comes. */
+static void check_questions(void) {
+    begin(UINT32_MAX - 1);
+    arrive((struct head){weft_letter_first + 2, heard_nothing(), PEER, SORT_CONTROL, 1, {0}}, 0);
+    expect_told(0);
+    arrive_numbered(2, SORT_LETTER, heard_nothing());
+    arrive_numbered(1, SORT_LETTER, heard_nothing());
+    expect_told(0);
+    EXPECT(nsent == 0, "%u letters were sent", nsent);
+    arrive_numbered(0, SORT_LETTER, heard_nothing());
+    expect_told(3);
+    uint32_t before = nsent;
+    arrive((struct head){weft_letter_first + 2, heard_nothing(), PEER, SORT_CONTROL, 1, {0}}, 0);
+    expect_told(3);
+    EXPECT(nsent <= before + 1, "%u letters for one question", nsent - before);
+}
+
+static bool send_one(size_t bytes, const struct weft_letter_request *request) {
+    static char text[WEFT_ENGINE_LETTER_MIN];
+    struct weft_letter letter = {.text = {{text, bytes}}, .nparts = 1, .request = request};
+    return weft_link_try_send(weft_link_of(PEER), &letter);
+}
+
+static void acknowledge(uint32_t count) {
+    arrive((struct head){0, weft_letter_first + count - 1, PEER, SORT_CONTROL, 0, {0}}, 0);
+}
+
+static void check_limits(uint32_t first) {
+    begin(first);
+    uint32_t small = 0, large = 0;
+    while (small < SENT_MAX && send_one(8, NULL))
+        small++;
+    EXPECT(small > 0 && small <= WEFT_LINK_LETTERS, "%u letters are under way", small);
+    acknowledge(1);
+    EXPECT(send_one(8, NULL), "one is applied, and there is no room for another");
+    EXPECT(!send_one(8, NULL), "there is room for two");
+    acknowledge(small + 1);
+    while (large < SENT_MAX && send_one(weft_link_room(), NULL))
+        large++;
+    size_t bytes = large * weft_link_room();
+    EXPECT(bytes <= WEFT_LINK_BYTES && bytes > WEFT_LINK_BYTES / 2, "%zu bytes are under way",
+           bytes);
+    acknowledge(small + 1 + large);
+    EXPECT(send_one(weft_link_room(), NULL), "all are applied, and there is no room");
+    EXPECT(!weft_links.failure[0], "%s", weft_links.failure);
+}
+
+/* Callers have filled the way, and the engine has no room: answers wait, and go in order. */
+static void check_answers(uint32_t first) {
+    begin(first);
+    uint32_t callers = 0;
+    while (callers < SENT_MAX && send_one(8, NULL))
+        callers++;
+    answers = true;
+    refused_from = nsent + 10;
+    for (uint32_t i = 0; i < WEFT_LINK_REQUESTS; i++)
+        arrive_numbered(i, SORT_LETTER, heard_nothing());
+    EXPECT(nsent == callers + 10, "%u answers have gone", nsent - callers);
+    refused_from = UINT32_MAX;
+    weft_links_send_due();
+    EXPECT(nsent == callers + WEFT_LINK_REQUESTS, "%u answers have gone", nsent - callers);
+    for (uint32_t i = 0; i < WEFT_LINK_REQUESTS && callers + i < nsent; i++)
+        EXPECT(sent[callers + i].sort == SORT_ANSWER &&
+                   sent[callers + i].number == first + callers + i,
+               "answer %u has number %u", i, sent[callers + i].number);
+    EXPECT(!weft_links.failure[0], "%s", weft_links.failure);
+}
+
+/* As many requests as may be open; their answers come out of order. */
+static void check_requests(void) {
+    begin(UINT32_MAX - 3);
+    char dest[8];
+    struct weft_letter_request request = {dest, 0, sizeof dest, 1, NULL};
+    uint32_t asked = 0;
+    while (asked < SENT_MAX && send_one(8, &request)) {
+        asked++;
+        if (asked % 100 == 0)
+            acknowledge(asked);
+    }
+    EXPECT(asked > 0 && asked <= WEFT_LINK_REQUESTS, "%u requests are open", asked);
+    for (uint32_t i = 0; i < asked; i += 2) {
+        if (i + 1 < asked)
+            arrive_numbered(i + 1, SORT_ANSWER, weft_letter_first + asked - 1);
+        arrive_numbered(i, SORT_ANSWER, weft_letter_first + asked - 1);
+    }
+    EXPECT(answered == asked && out_of_order == 0, "%u answers of %u, %u out of order", answered,
+           asked, out_of_order);
+    EXPECT(send_one(8, &request), "all are answered, and there is no room");
+    EXPECT(!weft_links.failure[0], "%s", weft_links.failure);
+}
+
+static void expect_refusal(const char *what) {
+    EXPECT(strstr(weft_links.failure, what), "'%s', and nothing of %s", weft_links.failure, what);
+    EXPECT(applied == 0 && answered == 0, "it was applied");
+    begin(weft_letter_first);
+}
+
+static void check_nonsense(void) {
+    begin(7);
+    weft_link_arrived(NULL, "abc", 3);
+    expect_refusal("3 bytes");
+    arrive((struct head){7, 6, 2, SORT_LETTER, 0, {0}}, 0);
+    expect_refusal("PE 2");
+    arrive((struct head){7, 6, UINT32_MAX, SORT_LETTER, 0, {0}}, 0);
+    expect_refusal("PE 4294967295");
+    arrive((struct head){7, 6, PEER, 3, 0, {0}}, 0);
+    expect_refusal("sort 3");
+    arrive((struct head){6, 6, PEER, SORT_LETTER, 0, {0}}, 0);
+    expect_refusal("number 6");
+    arrive((struct head){7 + 2 * WEFT_LINK_RING, 6, PEER, SORT_LETTER, 0, {0}}, 0);
+    expect_refusal("PE 1");
+    arrive((struct head){7 + UINT32_C(0x80000000), 6, PEER, SORT_LETTER, 0, {0}}, 0);
+    expect_refusal("PE 1");
+    arrive((struct head){9, 6, PEER, SORT_LETTER, 0, {0}}, 0);
+    arrive((struct head){9, 6, PEER, SORT_LETTER, 0, {0}}, 0);
+    expect_refusal("number 9");
+    arrive((struct head){7, 7, PEER, SORT_LETTER, 0, {0}}, 0);
+    expect_refusal("acknowledges letter 7");
+    arrive((struct head){7, 6, PEER, SORT_ANSWER, 0, {0}}, 0);
+    expect_refusal("nobody has asked");
+}
+
+static void check_all(void) {
+    static const uint32_t firsts[] = {0, 1, UINT32_MAX - 511, UINT32_MAX, INT32_MAX - 5};
+    enum { FIRSTS = sizeof firsts / sizeof *firsts };
+    tap_case("letters that come in any order are applied in theirs, and acknowledged behind that");
+    for (int i = 0; i < rounds(4) * FIRSTS; i++)
+        check_orders(firsts[i % FIRSTS], (uint64_t)i);
+    tap_case("a question is answered behind what it asks for");
+    check_questions();
+    tap_case("what is under way is limited");
+    for (int i = 0; i < FIRSTS; i++)
+        check_limits(firsts[i]);
+    tap_case("answers pass the limit, and keep their order where there is no room");
+    for (int i = 0; i < FIRSTS; i++)
+        check_answers(firsts[i]);
+    tap_case("requests are limited, and answered in order");
+    check_requests();
+    tap_case("heads that make no sense are refused");
+    check_nonsense();
+    weft_links_free();
+}
+
+int main(void) {
+    shmem_init();
+    tap_start(shmem_my_pe());
+    if (shmem_my_pe() == 0)
+        check_all();
+    int result = tap_finish();
+    shmem_finalize();
+    return result;
+}
