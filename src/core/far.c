@@ -100,10 +100,10 @@ void weft_far_abandon(void) {
 
 /* The exchange ends when all PEs have come to it, and then nobody wants anything any more. */
 void weft_far_finish(void) {
-    unsigned char nothing = 0, *all = calloc((size_t)weft_job.npes, 1);
-    struct weft_exchange parting = {.mine = &nothing, .bytes = 1, .all = all};
     if (!open)
         return;
+    unsigned char nothing = 0, *all = calloc((size_t)weft_job.npes, 1);
+    struct weft_exchange parting = {.mine = &nothing, .bytes = 1, .all = all};
     if (!all)
         weft_job_panic("no memory to part from %d PEs", weft_job.npes);
     weft_far_progress_hand_over();

@@ -294,21 +294,21 @@ void weft_links_send_due(void) {
 
 /* --- Arriving -------------------------------------------------------------------------------- */
 
-static void link_hear(struct weft_link *link, uint32_t heard) {
+/* False: the letter has been refused. */
+static bool link_hear(struct weft_link *link, uint32_t heard) {
     uint32_t before = link->acknowledged;
     if (!weft_epoch_reached(heard, before))
-        return; /* this letter has been overtaken */
-    if (heard - before > link->sent - before) {
-        weft_letter_refuse(link->pe, "it acknowledges letter %u, and %u was the last", heard,
-                           link->sent);
-        return;
-    }
+        return true; /* this letter has been overtaken */
+    if (heard - before > link->sent - before)
+        return weft_letter_refuse(link->pe, "it acknowledges letter %u, and %u was the last", heard,
+                                  link->sent);
     link->acknowledged = heard;
     if (weft_epoch_reached(heard, link->written))
         link->written = heard;
     if (weft_epoch_reached(heard, link->asked))
         link->asked = heard;
     link_count(link);
+    return true;
 }
 
 static void link_take_answer(struct weft_link *link, const void *text, size_t bytes) {
@@ -398,10 +398,7 @@ void weft_link_arrived(void *unused, const void *letter, size_t bytes) {
         return;
     }
     struct weft_link *link = weft_link_of((int)head.from);
-    if (!link)
-        return;
-    link_hear(link, head.heard);
-    if (weft_links.failure[0])
+    if (!link || !link_hear(link, head.heard))
         return;
     if (head.sort != CONTROL)
         link_take(link, &head, letter, bytes);
