@@ -24,7 +24,7 @@ struct card {
 };
 _Static_assert(sizeof(struct card) <= WEFT_FAR_CARD_BYTES, "cards have their size");
 
-static struct card *cards; /* of all PEs; NULL: nothing has been started */
+static struct card *cards; /* of all PEs; kept until the next job, for threads behind the end */
 static bool open;
 
 static const void *card_address(int pe, size_t *bytes) {
@@ -63,6 +63,7 @@ static bool card_fits(const struct card *card, int pe) {
 }
 
 static int cards_take(const void *all) {
+    free(cards);
     cards = calloc((size_t)weft_job.npes, sizeof *cards);
     if (!cards) {
         weft_log("no memory for the cards of %d PEs", weft_job.npes);
@@ -93,8 +94,6 @@ void weft_far_abandon(void) {
     weft_far_progress_stop();
     weft_wait_look = NULL;
     weft_letters_close();
-    free(cards);
-    cards = NULL;
     open = false;
 }
 

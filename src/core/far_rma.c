@@ -90,7 +90,8 @@ static void announced_send(struct announced put, int pe) {
 }
 
 void weft_far_put(void *dest, const void *source, size_t bytes, int pe) {
-    data_send(place_of(dest, bytes, pe), source, bytes, pe);
+    if (bytes > 0)
+        data_send(place_of(dest, bytes, pe), source, bytes, pe);
 }
 
 void weft_far_put_word(void *dest, const void *source, size_t bytes, struct weft_word *word,
@@ -168,7 +169,8 @@ static void data_get(struct weft_far_place place, void *dest, size_t bytes, int 
 }
 
 void weft_far_get(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
-    data_get(place_of(source, bytes, pe), dest, bytes, pe, nbi);
+    if (bytes > 0)
+        data_get(place_of(source, bytes, pe), dest, bytes, pe, nbi);
 }
 
 /* --- Strided --------------------------------------------------------------------------------- */

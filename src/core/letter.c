@@ -162,30 +162,28 @@ static struct weft_link *link_find(int pe) {
     return weft_links.of ? weft_links.of[pe] : NULL;
 }
 
-/* How far a link has to come. */
-struct goal {
-    uint32_t acknowledged, answered;
-};
-
-static bool link_has_come(int pe, const struct goal *goal) {
-    letters_lock();
-    const struct weft_link *link = link_find(pe);
-    bool come = link && weft_epoch_reached(link->acknowledged, goal->acknowledged) &&
-                weft_epoch_reached(link->answered, goal->answered);
-    letters_unlock();
-    return come;
-}
-
+/* Until the link has come so far as it had been asked to when this began. A link that is gone, with
+ * the job, comes no further. */
 static void link_await(int pe) {
     struct weft_waiter waiter = {.pe = pe};
-    letters_lock();
-    const struct weft_link *link = link_find(pe);
-    struct goal goal = link ? (struct goal){link->asked, link->requested} : (struct goal){0};
-    letters_unlock();
-    if (!link)
-        return;
-    while (!link_has_come(pe, &goal))
+    bool begun = false;
+    uint32_t acknowledged = 0, answered = 0;
+    for (;;) {
+        letters_lock();
+        const struct weft_link *link = link_find(pe);
+        if (link && !begun) {
+            acknowledged = link->asked;
+            answered = link->requested;
+        }
+        bool come = link ? weft_epoch_reached(link->acknowledged, acknowledged) &&
+                               weft_epoch_reached(link->answered, answered)
+                         : !begun;
+        letters_unlock();
+        if (come)
+            break;
+        begun = true;
         weft_letter_turn(&waiter);
+    }
     weft_waiter_end(&waiter);
 }
 
