@@ -15,6 +15,7 @@
 
 #ifndef __CUDACC__
 
+#define WEFT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define WEFT_UNROLL
 #define WEFT_ROLLED
 #ifndef __global__
@@ -160,6 +161,12 @@ WEFT_HOST_WEAK(16)
 WEFT_DEVICE void weft_fence_sys(void) {
     weft_host_order(NULL, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+#define WEFT_FENCE_ACQUIRE
+WEFT_DEVICE void weft_fence_acquire_sys(void) {
+    weft_host_order(NULL, __ATOMIC_ACQUIRE);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 /* --- Time, the end, the block --------------------------------------------------------------------

@@ -54,8 +54,7 @@ WEFT_DEVICE uint64_t weft_barrier_tell(const weft_device_team *t, uint32_t chann
 }
 
 WEFT_DEVICE uint64_t weft_barrier_look(const uint64_t *word, enum weft_barrier_kind kind) {
-    return kind == WEFT_BARRIER_ORDERED ? weft_ld_acquire_sys_u64(word)
-                                        : weft_ld_relaxed_sys_u64(word);
+    return kind == WEFT_BARRIER_ORDERED ? weft_poll_acquire_u64(word) : weft_poll_relaxed_u64(word);
 }
 
 /* Waits until all others have come as far. */
@@ -77,6 +76,8 @@ WEFT_DEVICE int weft_barrier_await(const weft_device_team *t, uint32_t channel,
                                     "to %llu",
                                     m, channel, (unsigned long long)epoch,
                                     (unsigned long long)weft_ld_relaxed_sys_u64(&row[m]));
+    if (kind == WEFT_BARRIER_ORDERED && (int)group.id < t->n)
+        weft_polled_acquire();
     return !weft_scope_sync_any(scope, over);
 }
 

@@ -16,42 +16,42 @@
 
 enum { WEFT_COPY_FLIGHT_MAX = 8 };
 
-/* flight: that many words, `step` apart, are loaded before any is stored; of them those before
- * `end`, unless all are there for sure. words: by a group; what does not fill a flight goes in one
- * that is just large enough, since warps of a block wait for each other's instructions. `flight`, a
- * power of two, and `all` are constants. */
+/* flight: that many words, `step` apart, are loaded before any is stored; all of them, or else the
+ * first half for sure and the others as far as `left` goes, the words from the first one on. words:
+ * by a group; what does not fill a flight goes in one that is just large enough, since warps of a
+ * block wait for each other's instructions. `flight`, a power of two, and `all` are constants. */
 #define WEFT_COPY(size)                                                                           \
-    WEFT_DEVICE void weft_copy_flight##size(                                                      \
-        struct weft_bytes##size *to, const struct weft_bytes##size *from,                         \
-        const struct weft_bytes##size *end, uint32_t step, int flight, int all) {                 \
+    WEFT_DEVICE void weft_copy_flight##size(struct weft_bytes##size *to,                          \
+                                            const struct weft_bytes##size *from, uint32_t left,   \
+                                            uint32_t step, int flight, int all) {                 \
         struct weft_bytes##size words[WEFT_COPY_FLIGHT_MAX];                                      \
-        const struct weft_bytes##size *next = from;                                               \
         WEFT_UNROLL                                                                               \
-        for (int k = 0; k < flight; k++, next += step)                                            \
-            if (all || next < end)                                                                \
-                words[k] = weft_ld_weak_bytes##size(next);                                        \
+        for (int k = 0; k < flight; k++)                                                          \
+            if (all || 2 * k < flight - 1 || k * step < left)                                     \
+                words[k] = weft_ld_weak_bytes##size(from + (size_t)k * step);                     \
         WEFT_UNROLL                                                                               \
-        for (int k = 0; k < flight; k++, from += step, to += step)                                \
-            if (all || from < end)                                                                \
-                weft_st_weak_bytes##size(to, words[k]);                                           \
+        for (int k = 0; k < flight; k++)                                                          \
+            if (all || 2 * k < flight - 1 || k * step < left)                                     \
+                weft_st_weak_bytes##size(to + (size_t)k * step, words[k]);                        \
     }                                                                                             \
     WEFT_DEVICE void weft_copy_words##size(char *to_bytes, const char *from_bytes, size_t nwords, \
                                            struct weft_thread_group group, int flight) {          \
         struct weft_bytes##size *to = (struct weft_bytes##size *)to_bytes + group.id;             \
-        const struct weft_bytes##size *from = (const struct weft_bytes##size *)from_bytes;        \
-        const struct weft_bytes##size *end = from + nwords;                                       \
-        const size_t many = (size_t)flight * group.count;                                         \
-        from += group.id;                                                                         \
+        const struct weft_bytes##size *from =                                                     \
+            (const struct weft_bytes##size *)from_bytes + group.id;                               \
+        const uint32_t step = group.count;                                                        \
+        const size_t many = (size_t)flight * step;                                                \
         for (; nwords >= many; nwords -= many, to += many, from += many)                          \
-            weft_copy_flight##size(to, from, end, group.count, flight, 1);                        \
-        if (flight > 4 && nwords > 4 * (size_t)group.count)                                       \
-            weft_copy_flight##size(to, from, end, group.count, 8, 0);                             \
-        else if (flight > 2 && nwords > 2 * (size_t)group.count)                                  \
-            weft_copy_flight##size(to, from, end, group.count, 4, 0);                             \
-        else if (nwords > group.count)                                                            \
-            weft_copy_flight##size(to, from, end, group.count, 2, 0);                             \
-        else if (nwords > 0)                                                                      \
-            weft_copy_flight##size(to, from, end, group.count, 1, 0);                             \
+            weft_copy_flight##size(to, from, 0, step, flight, 1);                                 \
+        uint32_t rest = (uint32_t)nwords, left = rest < group.id ? 0 : rest - group.id;           \
+        if (rest <= step)                                                                         \
+            weft_copy_flight##size(to, from, left, step, 1, 0);                                   \
+        else if (flight <= 2 || rest <= 2 * step)                                                 \
+            weft_copy_flight##size(to, from, left, step, 2, 0);                                   \
+        else if (flight <= 4 || rest <= 4 * step)                                                 \
+            weft_copy_flight##size(to, from, left, step, 4, 0);                                   \
+        else                                                                                      \
+            weft_copy_flight##size(to, from, left, step, 8, 0);                                   \
     }
 WEFT_COPY(8)
 WEFT_COPY(16)
@@ -178,29 +178,35 @@ WEFT_DEVICE void weft_copy_unlike(char *to, const char *from, size_t bytes, size
 
 /* By a group, by the largest words that both sides are aligned to, `flight` words of 16 bytes at a
  * time, a constant of WEFT_COPY_FLIGHT_MAX at most. Where both are not aligned alike to 8 bytes,
- * stores have 16 bytes all the same. */
+ * stores have 16 bytes all the same. Most copies are of words of 16 bytes alone: what they do
+ * stands together, since a block's warps all fetch it. */
 WEFT_DEVICE void weft_copy_by(void *dest, const void *source, size_t bytes,
                               struct weft_thread_group group, int flight) {
     char *to = (char *)dest;
     const char *from = (const char *)source;
-    uint32_t word = weft_copy_alignment((uintptr_t)to ^ (uintptr_t)from, 16);
-    uint32_t head = (0 - (uint32_t)(uintptr_t)to) & (word - 1);
-    if (head > bytes)
-        head = (uint32_t)bytes;
-    size_t whole = bytes - head;
-    uint32_t tail = (uint32_t)whole & (word - 1);
-    if (head | tail) {
-        weft_copy_pieces(to, from, head, group);
-        weft_copy_pieces(to + bytes - tail, from + bytes - tail, tail, group);
+    if (WEFT_UNLIKELY(((uint32_t)(uintptr_t)to | (uint32_t)(uintptr_t)from | (uint32_t)bytes) %
+                      16)) {
+        uint32_t word = weft_copy_alignment((uintptr_t)to ^ (uintptr_t)from, 16);
+        uint32_t head = (0 - (uint32_t)(uintptr_t)to) & (word - 1);
+        if (head > bytes)
+            head = (uint32_t)bytes;
+        size_t whole = bytes - head;
+        uint32_t tail = (uint32_t)whole & (word - 1);
+        if (head | tail) {
+            weft_copy_pieces(to, from, head, group);
+            weft_copy_pieces(to + bytes - tail, from + bytes - tail, tail, group);
+        }
+        to += head;
+        from += head;
+        if (word == 8)
+            weft_copy_words8(to, from, whole / 8, group, flight / 2);
+        else if (word < 8)
+            weft_copy_unlike(to, from, whole - tail, bytes / 16, word, group, flight >= 8 ? 2 : 1);
+        if (word < 16)
+            return;
+        bytes = whole;
     }
-    to += head;
-    from += head;
-    if (word == 16)
-        weft_copy_words16(to, from, whole / 16, group, flight);
-    else if (word == 8)
-        weft_copy_words8(to, from, whole / 8, group, flight / 2);
-    else
-        weft_copy_unlike(to, from, whole - tail, bytes / 16, word, group, flight >= 8 ? 2 : 1);
+    weft_copy_words16(to, from, bytes / 16, group, flight);
 }
 
 /* Most copies of a thread's own: one element of 4, 8 or 16 bytes, aligned on both sides. 0: it is

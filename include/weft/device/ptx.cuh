@@ -56,8 +56,9 @@ struct __attribute__((may_alias, aligned(16))) weft_bytes16 {
 #define WEFT_DEVICE_ARCH 800
 #endif
 
-#define WEFT_UNROLL _Pragma("unroll")
-#define WEFT_ROLLED _Pragma("unroll 1")
+#define WEFT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define WEFT_UNROLL              _Pragma("unroll")
+#define WEFT_ROLLED              _Pragma("unroll 1")
 
 /* --- Loads and stores: weft_<instruction>_<order>_sys_<type> -------------------------------------
  */
@@ -186,6 +187,16 @@ WEFT_PTX_CAS(cas_release, "release", 32, "r")
 WEFT_DEVICE void weft_fence_sys(void) {
     __asm__ volatile("fence.acq_rel.sys;" ::: "memory");
 }
+
+/* A fence that acquires and does not release, and so waits for no store: where there is one. */
+#if WEFT_DEVICE_ARCH >= 900 && defined(__CUDACC_VER_MAJOR__) && !defined(__CUDA__)
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1208
+#define WEFT_FENCE_ACQUIRE
+WEFT_DEVICE void weft_fence_acquire_sys(void) {
+    __asm__ volatile("fence.acquire.sys;" ::: "memory");
+}
+#endif
+#endif
 
 /* Nanoseconds, in steps of up to 1 us. */
 WEFT_DEVICE uint64_t weft_globaltimer(void) {

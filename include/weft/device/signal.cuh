@@ -147,13 +147,14 @@ WEFT_DEVICE uint64_t weft_signal_fetch(const weft_device_team *t, const uint64_t
         WEFT_CHECK_WAIT(check);                                                                  \
         struct weft_spin spin = {0, 0, 0, 0};                                                    \
         struct weft_gpu_abort abort = weft_abort_of(t);                                          \
-        while (!weft_compares_u##bits(cmp, weft_ld_##order##_sys_u##bits(sig), value))           \
+        while (!weft_compares_u##bits(cmp, weft_poll_##order##_u##bits(sig), value))             \
             if (!weft_spin(&spin, abort) ||                                                      \
                 !WEFT_CHECK_TURN(check, t, __func__, "the word at %p to be %s %llu: it is %llu", \
                                  (const void *)sig, weft_check_comparison(cmp),                  \
                                  (unsigned long long)value,                                      \
                                  (unsigned long long)weft_ld_relaxed_sys_u##bits(sig)))          \
                 return 0;                                                                        \
+        weft_polled_##order();                                                                   \
         return 1;                                                                                \
     }
 WEFT_WAITS(, 64, acquire)
