@@ -2,9 +2,11 @@
 /* Where every PE has a processor, barriers go by dissemination: in round r every member signals the
  * one 2^r after it and waits for the one 2^r before it; after ceil(log2 n) rounds everybody has
  * heard of everybody, through one store and one wait per round (Hensgen, Finkel and Manber, 1988).
- * Words are epochs, so no reset. */
+ * Words are epochs, so no reset. A far member is signalled by a letter; the waits are the same. */
 #include "core/sync.h"
 #include <string.h>
+#include "core/far.h"
+#include "core/far_progress.h"
 #include "core/job.h"
 
 static inline int member_before(const struct weft_team *team, int distance) {
@@ -30,24 +32,42 @@ static void crowded_barrier(struct weft_team *team, uint32_t epoch) {
 enum { BARRIER, CLOSING };
 
 /* Waits on own words only. */
-static void dissemination_barrier(struct weft_team *team, int kind, uint32_t epoch) {
+static inline __attribute__((always_inline)) void dissemination_barrier(struct weft_team *team,
+                                                                        int kind, uint32_t epoch,
+                                                                        bool far) {
     for (int round = 0, distance = 1; distance < team->npes; round++, distance *= 2) {
         int to = weft_team_member_after(team, distance), from = member_before(team, distance);
-        weft_word_set(&weft_team_words_of(team, to)->rounds[kind][round], epoch);
-        weft_word_wait(&team->words->rounds[kind][round], epoch, weft_team_world_pe(team, from));
+        struct weft_word *mine = &team->words->rounds[kind][round];
+        if (far && weft_team_member_is_far(team, to))
+            weft_far_put_word(NULL, NULL, 0, mine, epoch, weft_team_world_pe(team, to));
+        else
+            weft_word_set(&weft_team_words_of(team, to)->rounds[kind][round], epoch);
+        weft_word_wait(mine, epoch, weft_team_world_pe(team, from));
     }
 }
 
 void weft_sync_barrier(struct weft_team *team) {
     uint32_t epoch = ++team->barrier_epoch;
-    if (weft_job.oversubscribed)
+    if (__builtin_expect(team->far, 0))
+        dissemination_barrier(team, BARRIER, epoch, true);
+    else if (weft_job.oversubscribed)
         crowded_barrier(team, epoch);
     else
-        dissemination_barrier(team, BARRIER, epoch);
+        dissemination_barrier(team, BARRIER, epoch, false);
 }
 
 void weft_sync_close(struct weft_team *team) {
-    dissemination_barrier(team, CLOSING, ++team->closing_epoch);
+    dissemination_barrier(team, CLOSING, ++team->closing_epoch, true);
+}
+
+/* To every far member: `bytes` that lie at `dest` there, and then the word. */
+static void push(struct weft_team *team, void *dest, const void *source, size_t bytes,
+                 struct weft_word *word, uint32_t value) {
+    for (int distance = 1; distance < team->npes; distance++) {
+        int member = weft_team_member_after(team, distance);
+        if (weft_team_member_is_far(team, member))
+            weft_far_put_word(dest, source, bytes, word, value, weft_team_world_pe(team, member));
+    }
 }
 
 void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes) {
@@ -55,12 +75,19 @@ void weft_sync_post(struct weft_team *team, const void *payload, size_t bytes) {
     struct weft_post *post = &team->words->post[epoch % 2];
     memcpy(post->payload, payload, bytes);
     weft_word_set(&post->posted, epoch);
+    if (__builtin_expect(team->far, 0)) {
+        struct weft_post *theirs = &weft_team_inbox(team, team->my_pe)->post[epoch % 2];
+        push(team, theirs->payload, payload, bytes, &theirs->posted, epoch);
+    }
 }
 
 /* Two posts by parity are enough: a member that posts round e+2 over round e has read everyone's
  * post of e+1, and a member posts e+1 only after it has read all posts of e. */
 static struct weft_post *current_post(struct weft_team *team, int member) {
-    return &weft_team_words_of(team, member)->post[team->post_epoch % 2];
+    struct weft_post *posts = weft_team_member_is_far(team, member)
+                                  ? weft_team_inbox(team, member)->post
+                                  : weft_team_words_of(team, member)->post;
+    return &posts[team->post_epoch % 2];
 }
 
 const void *weft_sync_peek(struct weft_team *team, int member) {
@@ -76,8 +103,15 @@ const void *weft_sync_peek_briefly(struct weft_team *team, int member, struct we
     return posted ? post->payload : NULL;
 }
 
+/* For who asks again and again: letters have to be looked for then. */
+static bool reached_now(struct weft_team *team, const struct weft_word *word, uint32_t value) {
+    if (__builtin_expect(team->far, 0) && !weft_word_reached(word, value))
+        weft_far_look();
+    return weft_word_reached(word, value);
+}
+
 int weft_sync_posted(struct weft_team *team, int member) {
-    return weft_word_reached(&current_post(team, member)->posted, team->post_epoch);
+    return reached_now(team, &current_post(team, member)->posted, team->post_epoch);
 }
 
 uint64_t weft_sync_min(struct weft_team *team, uint64_t mine) {
@@ -99,9 +133,19 @@ uint32_t weft_progress_begin(struct weft_team *team, uint32_t nsteps) {
 
 void weft_progress_set(struct weft_team *team, uint32_t value) {
     weft_word_set(&team->words->progress, value);
+    if (__builtin_expect(team->far, 0))
+        push(team, NULL, NULL, 0, &weft_team_inbox(team, team->my_pe)->progress, value);
+}
+
+static struct weft_word *progress_of(struct weft_team *team, int member) {
+    return weft_team_member_is_far(team, member) ? &weft_team_inbox(team, member)->progress
+                                                 : &weft_team_words_of(team, member)->progress;
 }
 
 void weft_progress_wait(struct weft_team *team, int member, uint32_t value) {
-    weft_word_wait(&weft_team_words_of(team, member)->progress, value,
-                   weft_team_world_pe(team, member));
+    weft_word_wait(progress_of(team, member), value, weft_team_world_pe(team, member));
+}
+
+bool weft_progress_reached(struct weft_team *team, int member, uint32_t value) {
+    return reached_now(team, progress_of(team, member), value);
 }

@@ -2,20 +2,24 @@
 /* Synchronisation of a team: barrier, posting of small facts, agreement, progress.
  *
  * All words live in the members' scratch slots and are epoch-valued: they are set, never reset, and
- * a PE that runs ahead can only make them larger. Memory per PE does not grow with the team. */
+ * a PE that runs ahead can only make them larger. A member shows facts in words of its own, where
+ * near ones read them, and pushes them to each far one, into that one's inbox: so nobody asks
+ * another host. Words of near members take no more memory as the team grows; an inbox has an entry
+ * for each member. */
 #ifndef WEFT_CORE_SYNC_H
 #define WEFT_CORE_SYNC_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <shmem.h>
+#include "core/placement.h"
 #include "core/wait.h"
 #include "core/window.h"
 
 #define WEFT_SYNC_ROUNDS 16 /* 65536 members */
 #define WEFT_POST_BYTES  192
 
-/* A fact that one member shows to all: written by the owner, read in place by everyone. */
+/* A fact that one member shows to all: written by the owner, read in place by near members. */
 struct weft_post {
     struct weft_word posted;
     _Alignas(64) unsigned char payload[WEFT_POST_BYTES];
@@ -57,6 +61,12 @@ struct weft_team_words {
     struct weft_packet packets[WEFT_PACKETS]; /* by the packet epoch modulo their number */
 };
 
+/* What one far member sends to this PE; for near ones its own words are there. */
+struct weft_inbox {
+    struct weft_post post[2];
+    struct weft_word progress;
+};
+
 #define WEFT_TEAMS_MAX 256
 
 /* Some PEs, a slot of the scratch window, and how far its words have come. */
@@ -67,7 +77,9 @@ struct weft_team {
     uint32_t generation; /* of the handle */
     shmem_team_config_t config;
 
+    bool far;                      /* some member is */
     struct weft_team_words *words; /* this PE's own */
+    struct weft_inbox *inbox;      /* the same, by member; at the end of the slot */
     uint32_t barrier_epoch, closing_epoch, post_epoch;
     uint32_t packet_epoch; /* one a data-moving collective */
     uint32_t packets_read; /* by all members, as far as this one knows */
@@ -85,18 +97,23 @@ static inline int weft_team_member_after(const struct weft_team *team, int dista
     return member >= team->npes ? member - team->npes : member;
 }
 
+static inline bool weft_team_member_is_far(const struct weft_team *team, int member) {
+    return __builtin_expect(team->far, 0) && weft_is_far(weft_team_world_pe(team, member));
+}
+
 /* Where a member is among places that are evenly apart (weft/addr.h): its number, or its
  * PE where there is a list. */
 static inline int weft_team_place(const struct weft_team *team, int member) {
     return team->roster.pes ? team->roster.pes[member] : member;
 }
 
-/* The team's slot in the scratch memory of a world PE: words, then workspace. */
+/* The team's slot in the scratch memory of a world PE: words, then workspace, then the inbox if PEs
+ * of the job are far. */
 static inline size_t weft_team_slot_bytes(void) {
     return weft_windows.scratch.slot_bytes / WEFT_TEAMS_MAX;
 }
 
-/* Every member of a team has a slot: it was looked at when the team was made. */
+/* Of a near PE. */
 static inline char *weft_team_slot_of(int slot, int world_pe) {
     const struct weft_window *scratch = &weft_windows.scratch.window;
     const char *own = (const char *)scratch->local + (size_t)slot * weft_team_slot_bytes();
@@ -110,7 +127,14 @@ static inline struct weft_team_words *weft_team_words_of(const struct weft_team 
                                                        weft_team_world_pe(team, member));
 }
 
-/* No member leaves before every member has entered; stores before it are visible after it. */
+/* What `member` sends to this PE, where that one is far. At the member, what this PE sends to it
+ * has the name of the entry of this PE here. */
+static inline struct weft_inbox *weft_team_inbox(const struct weft_team *team, int member) {
+    return &team->inbox[member];
+}
+
+/* No member leaves before every member has entered; stores before it are visible after it. What is
+ * under way to far members is so only behind a quiet. */
 void weft_sync_barrier(struct weft_team *team);
 
 /* The last barrier of a team. Behind it no member looks at another's words any more, so that they
@@ -143,5 +167,8 @@ uint64_t weft_sync_min(struct weft_team *team, uint64_t mine);
 uint32_t weft_progress_begin(struct weft_team *team, uint32_t nsteps);
 void weft_progress_set(struct weft_team *team, uint32_t value);
 void weft_progress_wait(struct weft_team *team, int member, uint32_t value);
+
+/* Whether they are done already. */
+bool weft_progress_reached(struct weft_team *team, int member, uint32_t value);
 
 #endif

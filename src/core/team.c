@@ -2,7 +2,8 @@
 /* Making a team takes two rounds: the first finds a scratch slot that is free on every member, the
  * second says that all have their words ready. A split makes them with posts in its parent, and who
  * is no member takes part in the rounds only; PEs that have no team yet make them by exchanges
- * among themselves. A slot is reused after a destroy whose barrier no late store can outlive. */
+ * among themselves. A slot is reused after a destroy whose barrier no late store or letter can
+ * outlive. */
 #include "core/team.h"
 #include <assert.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include "base/hash.h"
 #include "base/size.h"
+#include "core/far.h"
 #include "core/job.h"
 
 enum { WORLD_SLOT = 0, SHARED_SLOT = 1, HANDLE_SLOT_BITS = 9 };
@@ -73,8 +75,17 @@ void *weft_team_workspace_of(const struct weft_team *team, int member) {
     return weft_team_slot_of(team->slot, weft_team_world_pe(team, member)) + WEFT_TEAM_WORDS_BYTES;
 }
 
+/* Of a team of all PEs: where the entries of others begin, too. */
+static size_t inbox_bytes(void) {
+    return weft_job.far ? (size_t)weft_job.npes * sizeof(struct weft_inbox) : 0;
+}
+
+static struct weft_inbox *inbox_in(int slot) {
+    return (struct weft_inbox *)(weft_team_slot_of(slot + 1, weft_job.pe) - inbox_bytes());
+}
+
 size_t weft_team_workspace_capacity(void) {
-    return weft_team_slot_bytes() - WEFT_TEAM_WORDS_BYTES;
+    return weft_team_slot_bytes() - WEFT_TEAM_WORDS_BYTES - inbox_bytes();
 }
 
 int weft_team_workspace_commit(struct weft_team *team, size_t bytes) {
@@ -121,9 +132,13 @@ static int team_new(const struct weft_team *shape, struct weft_team **made) {
     if (!team)
         return -ENOMEM;
     const struct weft_window *scratch = &weft_windows.scratch.window;
-    for (int member = 0; member < team->npes; member++)
-        assert(weft_window_slot(scratch, weft_team_world_pe(team, member)) < scratch->count);
+    for (int member = 0; member < team->npes; member++) {
+        int pe = weft_team_world_pe(team, member);
+        team->far |= weft_is_far(pe);
+        assert(weft_job.far || weft_window_slot(scratch, pe) < scratch->count);
+    }
     team->words = (struct weft_team_words *)weft_team_slot_of(team->slot, weft_job.pe);
+    team->inbox = team->far ? inbox_in(team->slot) : NULL;
     pthread_mutex_lock(&changing);
     bool taken = atomic_load(&teams[team->slot]) != NULL;
     team->generation = generations[team->slot];
@@ -145,19 +160,38 @@ static void team_drop(struct weft_team *team) {
     free(team);
 }
 
-/* A new team in the slot of its shape, its words there and zero; 0 or -errno as team_new.
+/* Commits [p, p + bytes) of this PE's scratch, and clears it. */
+static int clear_words(void *p, size_t bytes) {
+    size_t begin = (uintptr_t)p - weft_windows.scratch.window.local;
+    int result = weft_segment_commit_range(&weft_windows.scratch, begin, bytes);
+    if (result == 0)
+        memset(p, 0, bytes);
+    return result;
+}
+
+/* A new team in the slot of its shape, its words and inbox there and zero; 0 or -errno as team_new.
  * Local. */
 static int team_open(const struct weft_team *shape, struct weft_team **team) {
     int result = team_new(shape, team);
     if (result)
         return result;
-    size_t begin = (size_t)shape->slot * weft_team_slot_bytes();
-    result = weft_segment_commit_range(&weft_windows.scratch, begin, WEFT_TEAM_WORDS_BYTES);
-    if (result == 0)
-        memset((*team)->words, 0, WEFT_TEAM_WORDS_BYTES);
-    else
+    result = clear_words((*team)->words, WEFT_TEAM_WORDS_BYTES);
+    if (result == 0 && (*team)->far)
+        result = clear_words((*team)->inbox, (size_t)shape->npes * sizeof(struct weft_inbox));
+    if (result)
         team_drop(*team);
     return result;
+}
+
+/* An inbox has an entry for each PE, and small limits make small slots. */
+static int check_slots(void) {
+    size_t have = weft_team_slot_bytes(), need = WEFT_TEAM_WORDS_BYTES + inbox_bytes();
+    if (need <= have)
+        return 0;
+    weft_log("the words of a team of %d PEs take %s, and there are %s for each of %d teams: raise "
+             "the limits on address space (ulimit -v) and file size (ulimit -f)",
+             weft_job.npes, weft_size(need).text, weft_size(have).text, WEFT_TEAMS_MAX);
+    return -ENOMEM;
 }
 
 int weft_teams_open(void) {
@@ -170,16 +204,15 @@ int weft_teams_open(void) {
          .roster = {.start = (int)near->first, .stride = (int)near->step},
          .slot = SHARED_SLOT}};
     memset(generations, 0, sizeof generations);
-    for (int slot = WORLD_SLOT; slot <= SHARED_SLOT; slot++) {
+    int result = check_slots();
+    for (int slot = WORLD_SLOT; slot <= SHARED_SLOT && result == 0; slot++) {
         /* Fresh scratch is zero, and a fast peer may have signalled here already: no clearing. */
         struct weft_team *made;
-        int result = team_new(&shapes[slot], &made);
-        if (result < 0) {
+        result = team_new(&shapes[slot], &made);
+        if (result < 0)
             weft_log("no memory for SHMEM_TEAM_WORLD and SHMEM_TEAM_SHARED");
-            return result;
-        }
     }
-    return 0;
+    return result;
 }
 
 void weft_teams_close(void) {
@@ -372,7 +405,10 @@ int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_te
     return result;
 }
 
+/* What has gone to far members must not come when their slot has another team. */
 void weft_team_destroy(struct weft_team *team) {
+    if (team->far)
+        weft_far_settle();
     weft_sync_close(team);
     team_drop(team);
 }

@@ -3,7 +3,8 @@
  *
  * A handle is a small number in a pointer's clothes, so a wrong one is found by a bounds check.
  * Every member owns the same slot of its scratch memory for the team: synchronisation words first
- * (core/sync.h), then workspace that is committed when it is needed. Teams lie in a table that is
+ * (core/sync.h), then workspace that is committed when it is needed, and at the end of the slot, in
+ * jobs with far PEs, the inbox. Teams lie in a table that is
  * changed under a lock and read without; what a collective counts belongs to its team, on which
  * only one thread of a PE may be at a time. */
 #ifndef WEFT_CORE_TEAM_H
@@ -26,13 +27,13 @@ struct weft_team *weft_team_in_slot(int slot);
 /* The member number of a world PE, or -1. */
 int weft_team_member(const struct weft_team *team, int world_pe);
 
-/* The workspace of a member, here mapped. */
+/* The workspace of a near member, here mapped. */
 void *weft_team_workspace_of(const struct weft_team *team, int member);
 
 /* Commits `bytes` of this PE's workspace of the team; what is committed stays. Local.
  * 0; -ENOMEM with text when the machine or the slot's capacity does not have it. */
 int weft_team_workspace_commit(struct weft_team *team, size_t bytes);
-size_t weft_team_workspace_capacity(void);
+size_t weft_team_workspace_capacity(void); /* the same on all PEs */
 
 /* Makes WORLD and SHARED; drops all teams. */
 int weft_teams_open(void);

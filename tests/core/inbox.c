@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: where the words of far members lie in the slot of a team of many PEs, and what
+ * slots that are too small for them say. There is no job but the numbers of one. PEs: 1 */
+#include "core/job.h"
+#include "core/team.h"
+#include "tap.h"
+
+enum { PE = 70, SLOT_BYTES_MIN = 64 << 10 };
+
+static int open_teams(int npes, size_t slot_bytes) {
+    struct weft_segment *scratch = &weft_windows.scratch;
+    weft_job.pe = PE;
+    weft_job.npes = npes;
+    weft_job.far = true;
+    EXPECT(weft_segment_alloc(scratch, "inbox", &(struct weft_slots){PE, 1, 1, 0},
+                              slot_bytes * WEFT_TEAMS_MAX, slot_bytes * WEFT_TEAMS_MAX) == 0,
+           "no scratch");
+    return weft_teams_open();
+}
+
+static void close_teams(void) {
+    weft_teams_close();
+    weft_segment_free(&weft_windows.scratch);
+    weft_job.far = false;
+    weft_job.npes = 0;
+}
+
+/* Behind the workspace, one behind the other, up to the end of the slot. */
+static void check_entries(const struct weft_team *team) {
+    char *slot = (char *)team->words, *end = slot + weft_team_slot_bytes();
+    char *workspace = weft_team_workspace_of(team, team->my_pe);
+    char *first = (char *)weft_team_inbox(team, 0);
+    EXPECT(workspace + weft_team_workspace_capacity() == first, "%td bytes between",
+           first - workspace - (ptrdiff_t)weft_team_workspace_capacity());
+    for (int member = 0; member < team->npes; member++) {
+        struct weft_inbox *entry = weft_team_inbox(team, member);
+        EXPECT((uintptr_t)entry % 64 == 0, "member %d: %p", member, (void *)entry);
+        EXPECT((char *)(entry + 1) <= end, "member %d: beyond the slot", member);
+        EXPECT(weft_team_member_is_far(team, member) == (member != PE), "member %d", member);
+        EXPECT(atomic_load(&entry->post[1].posted.value) == 0, "member %d has posted", member);
+    }
+}
+
+int main(void) {
+    tap_start(0);
+    tap_case("an inbox of 96 members");
+    EXPECT(open_teams(96, (size_t)1 << 20) == 0, "no teams");
+    const struct weft_team *world = weft_team_find(SHMEM_TEAM_WORLD);
+    EXPECT(world->far, "WORLD is near");
+    check_entries(world);
+    const struct weft_team *shared = weft_team_find(SHMEM_TEAM_SHARED);
+    EXPECT(!shared->far && !shared->inbox && shared->npes == 1, "%d share memory", shared->npes);
+    close_teams();
+    tap_case("the smallest slots have room for the inboxes of 72 PEs");
+    EXPECT(open_teams(72, SLOT_BYTES_MIN) == 0, "no teams of 72 PEs");
+    check_entries(weft_team_find(SHMEM_TEAM_WORLD));
+    close_teams();
+    tap_case("and not for those of 96");
+    EXPECT(open_teams(96, SLOT_BYTES_MIN) < 0, "teams of 96 PEs");
+    close_teams();
+    return tap_finish();
+}
