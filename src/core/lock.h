@@ -9,7 +9,10 @@
  * Whoever comes takes a ticket with one atomic add and waits for its turn: first come, first
  * served, among PEs and their threads alike. A queue of nodes (Mellor-Crummey and Scott, 1991) has
  * one node for each PE here, its own long, and so no place for the second thread of a PE; and its
- * release may have to wait for a successor. Here nobody waits but for the holder. */
+ * release may have to wait for a successor. Here nobody waits but for the holder.
+ *
+ * PEs that are far from PE 0 do the same by letters to it, and ask it now and then whether it is
+ * their turn. */
 #ifndef WEFT_CORE_LOCK_H
 #define WEFT_CORE_LOCK_H
 

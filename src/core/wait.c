@@ -9,7 +9,7 @@
 #include "boot/guard.h"
 #include "boot/stall.h"
 #include "core/job.h"
-#include "core/window.h"
+#include "core/placement.h"
 
 enum {
     BRIEF_TURNS = 32,
@@ -48,9 +48,10 @@ static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     weft_job_die_aborted();
 }
 
-static inline void look_for_letters(void) {
+/* At every turn of a wait for a far PE's answer, now and then in another one. */
+static inline void look_for_letters(const struct weft_waiter *waiter, bool in_any_wait) {
     void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
-    if (__builtin_expect(look != NULL, 0))
+    if (__builtin_expect(look != NULL, 0) && (in_any_wait || weft_is_far(waiter->pe)))
         look();
 }
 
@@ -62,13 +63,12 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
         pause_briefly();
         if (turn % ABORT_CHECK_TURNS == 0 && weft_job_aborted())
             waiter_leave(waiter);
-        if (turn % LOOK_TURNS == 0)
-            look_for_letters();
+        look_for_letters(waiter, turn % LOOK_TURNS == 0);
         return true;
     }
     if (weft_job_aborted())
         waiter_leave(waiter);
-    look_for_letters();
+    look_for_letters(waiter, true);
     if (turn < spins + YIELD_TURNS) {
         sched_yield();
         return true;
