@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "core/job.h"
 #include "coll/call.h"
 
 _Static_assert(sizeof(struct weft_entry) <= WEFT_POST_BYTES, "an entry fits into a post");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/group.h"
 #include <string.h>
-#include "core/job.h"
 
 /* Behind a barrier every earlier collective of the team is over, and its packets have been read. */
 void weft_group_sync_team(const struct weft_group *group) {

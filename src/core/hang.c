@@ -10,7 +10,6 @@
 #include "base/env.h"
 #include "boot/stall.h"
 #include "boot/tally.h"
-#include "core/job.h"
 #include "core/team.h"
 
 enum look { SHOW, TELL, TELL_AGAIN };

@@ -47,7 +47,7 @@ static struct lock *lock_at(long *lock, int pe) {
 
 /* HOME's by the name that it has for letters, where HOME is far; NULL: it is no symmetric long. */
 static struct lock *far_lock(long *lock) {
-    return lock_at(lock, weft_job.pe);
+    return lock_at(lock, weft_job.pe) ? (struct lock *)lock : NULL;
 }
 
 static void hold(long *lock, bool held) {

@@ -2,7 +2,6 @@
 /* Each side sets its flag and then looks at the other's, so that one of them sees the other. The
  * flags are words of SHMEM_TEAM_SHARED, whose members are the near PEs. */
 #include "core/pin.h"
-#include "core/job.h"
 #include "core/team.h"
 
 static const struct weft_team *near_team(void) {

@@ -7,7 +7,6 @@
 #include <string.h>
 #include "core/far.h"
 #include "core/far_progress.h"
-#include "core/job.h"
 
 static inline int member_before(const struct weft_team *team, int distance) {
     int member = team->my_pe - distance;

@@ -14,7 +14,6 @@
 #include <shmem.h>
 #include "core/placement.h"
 #include "core/wait.h"
-#include "core/window.h"
 
 #define WEFT_SYNC_ROUNDS 16 /* 65536 members */
 #define WEFT_POST_BYTES  192

@@ -15,7 +15,6 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "core/far.h"
-#include "core/job.h"
 
 enum { WORLD_SLOT = 0, SHARED_SLOT = 1, HANDLE_SLOT_BITS = 9 };
 

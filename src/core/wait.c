@@ -8,7 +8,6 @@
 #include "boot/end.h"
 #include "boot/guard.h"
 #include "boot/stall.h"
-#include "core/job.h"
 #include "core/placement.h"
 
 enum {
