@@ -90,21 +90,32 @@ struct report {
     bool reported; /* by another PE that waits in the same call */
 };
 
-/* Whether the PE has done its part of what the wait is for, as far as the team's words say. */
+/* Whether the word is one of a post: of a near member's own, or in the inbox from a far one. */
+static bool is_of_post(const struct weft_team *team, size_t offset) {
+    size_t inbox = team->far ? (size_t)((char *)team->inbox - (char *)team->words) : SIZE_MAX;
+    if (offset >= inbox)
+        return (offset - inbox) % sizeof *team->inbox < offsetof(struct weft_inbox, progress);
+    return offset >= offsetof(struct weft_team_words, post) &&
+           offset < offsetof(struct weft_team_words, progress);
+}
+
+/* Whether the PE has done its part of what the wait is for, as far as the team's words say. Those
+ * of a far member are not seen from here, but for what it has posted. */
 static bool has_come(const struct weft_team *team, const struct weft_word *word, int member) {
-    struct weft_team_words *theirs = weft_team_words_of(team, member);
     size_t offset = 0;
     weft_window_slot_of(&weft_windows.scratch.window, word, &offset);
     offset %= weft_team_slot_bytes();
+    if (is_of_post(team, offset))
+        return weft_sync_posted((struct weft_team *)team, member);
+    if (weft_team_member_is_far(team, member))
+        return false;
+    struct weft_team_words *theirs = weft_team_words_of(team, member);
     if (offset >= offsetof(struct weft_team_words, packets))
         return weft_word_reached(&theirs->packets[team->packet_epoch % WEFT_PACKETS].posted,
                                  team->packet_epoch) ||
                weft_word_reached(&theirs->packets_read, team->packet_epoch);
     if (offset == offsetof(struct weft_team_words, packets_read))
         return weft_word_reached(&theirs->packets_read, team->packet_epoch - WEFT_PACKETS);
-    if (offset >= offsetof(struct weft_team_words, post) &&
-        offset < offsetof(struct weft_team_words, progress))
-        return weft_sync_posted((struct weft_team *)team, member);
     return false;
 }
 
