@@ -262,10 +262,12 @@ static int strided_put(void *dest, const void *source, const struct weft_strided
     struct strided all = {.here = (char *)source};
     int64_t low;
     size_t bytes;
+    if (shape->nblocks == 0 || shape->bsize == 0)
+        return 0;
     if (!strided_lay_out(shape, shape->dest_stride, shape->source_stride, &all, &low, &bytes))
         return -EFAULT;
-    int error = bytes ? strided_find(&all, dest, low, bytes, pe, nwindows) : 0;
-    if (error == 0 && bytes)
+    int error = strided_find(&all, dest, low, bytes, pe, nwindows);
+    if (error == 0)
         strided_cut(all, &pe, run_put);
     return error;
 }
@@ -276,10 +278,12 @@ static int strided_get(void *dest, const void *source, const struct weft_strided
     struct strided all = {.here = dest};
     int64_t low;
     size_t bytes;
+    if (shape->nblocks == 0 || shape->bsize == 0)
+        return 0;
     if (!strided_lay_out(shape, shape->source_stride, shape->dest_stride, &all, &low, &bytes))
         return -EFAULT;
-    int error = bytes ? strided_find(&all, source, low, bytes, pe, nwindows) : 0;
-    if (error || bytes == 0)
+    int error = strided_find(&all, source, low, bytes, pe, nwindows);
+    if (error)
         return error;
     strided_cut(all, &fetch, run_get);
     fetch_await(&fetch);
