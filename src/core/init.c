@@ -71,11 +71,9 @@ static int make_segment(struct weft_segment *segment, const char *name, size_t s
 static int make_own_memory(struct facts *mine, int *fds) {
     size_t heap_bytes = weft_power_of_two_up(weft_machine_memory_total());
     struct weft_slots near;
-    bool far;
-    int result = weft_placement_read(weft_job.pe, weft_job.npes, &near, &far);
+    int result = weft_placement_read(weft_job.pe, weft_job.npes, &near);
     if (result < 0)
         return result;
-    weft_job_set_mode(WEFT_JOB_FAR, far);
     result = make_segment(&weft_windows.heap, "weft-heap", heap_bytes, heap_slot_bytes_min, &near);
     if (result == 0)
         result = make_segment(&weft_windows.scratch, "weft-scratch", scratch_slot_bytes,
@@ -172,6 +170,7 @@ static int attach_all(const struct facts *all, const int *all_fds) {
     struct facts common;
     int result = agree(all, &common);
     weft_job_set_mode(WEFT_JOB_CHECKED, result == 0 && common.checked);
+    weft_job_set_mode(WEFT_JOB_FAR, common.near.count < (uint32_t)weft_job.npes);
     if (result == 0)
         result = attach(&weft_windows.heap, all_fds, FD_HEAP, common.heap_slot_bytes);
     if (result == 0)
@@ -238,8 +237,9 @@ static void greet(void) {
     if (weft_env.info)
         weft_env_print();
     if (weft_env.debug)
-        weft_note("%d PE%s, heap slots of %s, statics %s", weft_job.npes,
-                  weft_job.npes > 1 ? "s" : "", weft_size(weft_windows.heap.slot_bytes).text,
+        weft_note("%d PE%s, %u of them near, heap slots of %s, statics %s", weft_job.npes,
+                  weft_job.npes > 1 ? "s" : "", weft_windows.heap.window.count,
+                  weft_size(weft_windows.heap.slot_bytes).text,
                   weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
     fflush(stdout);
 }
@@ -261,7 +261,8 @@ static void close_devices(void) {
 /* Everything that bring_up made, as far as it got. */
 static void take_down(void) {
     weft_far_abandon(); /* first: letters and devices know the memory that is unmapped below */
-    weft_job_set_mode(WEFT_JOB_FAR, false);
+    if (weft_job.far)
+        weft_job_set_mode(WEFT_JOB_FAR, false);
     close_devices();
     weft_heap_close();
     weft_ctx_destroy_all(SHMEM_TEAM_INVALID);

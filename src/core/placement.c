@@ -112,9 +112,8 @@ static struct weft_slots run_of(int *hosts, int npes, int pe) {
     }
 }
 
-int weft_placement_read(int pe, int npes, struct weft_slots *slots, bool *far) {
+int weft_placement_read(int pe, int npes, struct weft_slots *slots) {
     *slots = (struct weft_slots){.step = 1, .count = (uint32_t)npes, .mine = (uint32_t)pe};
-    *far = false;
     if (strcmp(weft_env.pretend_hosts, "none") == 0)
         return 0;
     int *hosts = calloc((size_t)npes, sizeof *hosts);
@@ -123,10 +122,8 @@ int weft_placement_read(int pe, int npes, struct weft_slots *slots, bool *far) {
         return -ENOMEM;
     }
     int result = read_hosts(weft_env.pretend_hosts, npes, hosts);
-    if (result == 0) {
+    if (result == 0)
         *slots = run_of(hosts, npes, pe);
-        *far = slots->count < (uint32_t)npes;
-    }
     free(hosts);
     return result;
 }

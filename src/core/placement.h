@@ -12,9 +12,8 @@
 #include "core/job.h"
 #include "core/window.h"
 
-/* The progression that `pe` is in, and whether it leaves PEs out, from WEFT_PRETEND_HOSTS. 0 or
- * -errno, logged. */
-int weft_placement_read(int pe, int npes, struct weft_slots *slots, bool *far);
+/* The progression that `pe` is in, from WEFT_PRETEND_HOSTS. 0 or -errno, logged. */
+int weft_placement_read(int pe, int npes, struct weft_slots *slots);
 
 static inline bool weft_slots_have(const struct weft_slots *slots, int pe) {
     uint32_t distance = (uint32_t)pe - slots->first;

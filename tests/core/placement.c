@@ -15,11 +15,9 @@ static void expect_runs(const char *hosts, int npes, const struct weft_slots *wa
     weft_env.pretend_hosts = hosts;
     for (int pe = 0; pe < npes; pe++) {
         struct weft_slots run;
-        bool far;
-        EXPECT(weft_placement_read(pe, npes, &run, &far) == 0, "%s", hosts);
+        EXPECT(weft_placement_read(pe, npes, &run) == 0, "%s", hosts);
         EXPECT(memcmp(&run, &wanted[pe], sizeof run) == 0, "%s, PE %d: %u %u %u %u", hosts, pe,
                run.first, run.step, run.count, run.mine);
-        EXPECT(far == (run.count < (uint32_t)npes), "%s, PE %d: %d", hosts, pe, far);
     }
 }
 
@@ -44,14 +42,13 @@ static void forms(void) {
 /* The placement of one run in a list of two hosts, by bits. */
 static void read_bits(unsigned bits, int npes, struct weft_slots *runs) {
     char list[8 + 2 * PES_MAX] = "list:";
-    bool far;
     for (int pe = 0; pe < npes; pe++) {
         list[5 + 2 * pe] = (char)('0' + (bits >> pe & 1));
         list[6 + 2 * pe] = pe + 1 < npes ? ',' : '\0';
     }
     weft_env.pretend_hosts = list;
     for (int pe = 0; pe < npes; pe++)
-        weft_placement_read(pe, npes, &runs[pe], &far);
+        weft_placement_read(pe, npes, &runs[pe]);
 }
 
 static bool is_same(const struct weft_slots *a, const struct weft_slots *b) {
@@ -111,10 +108,9 @@ static void bad_values(void) {
     weft_log_set_handler(keep_line);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct weft_slots run;
-        bool far;
         weft_env.pretend_hosts = texts[i][0];
         line[0] = '\0';
-        EXPECT(weft_placement_read(1, 3, &run, &far) == -EINVAL, "%s", texts[i][0]);
+        EXPECT(weft_placement_read(1, 3, &run) == -EINVAL, "%s", texts[i][0]);
         EXPECT(strstr(line, texts[i][1]) && strstr(line, "WEFT_PRETEND_HOSTS is '"), "%s: %s",
                texts[i][0], line);
     }
