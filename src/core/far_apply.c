@@ -79,13 +79,14 @@ static void *word_find(const struct reader *reader, const struct weft_far_place 
 
 /* --- Stores and loads ------------------------------------------------------------------------ */
 
-/* What lies as a word does is stored or loaded whole, for those that look meanwhile. */
+/* What lies as a word does is stored or loaded whole, for those that look meanwhile. It may be the
+ * flag of data in another letter, so a load acquires and a store releases. */
 #define WORD_COPY(BITS)                                                                         \
     case BITS / 8:                                                                              \
         if (((uintptr_t)to | (uintptr_t)from) % (BITS / 8) == 0) {                              \
             __atomic_store_n((weft_alias##BITS *)to,                                            \
-                             __atomic_load_n((const weft_alias##BITS *)from, __ATOMIC_RELAXED), \
-                             __ATOMIC_RELAXED);                                                 \
+                             __atomic_load_n((const weft_alias##BITS *)from, __ATOMIC_ACQUIRE), \
+                             __ATOMIC_RELEASE);                                                 \
             return;                                                                             \
         }                                                                                       \
         break;
@@ -230,6 +231,7 @@ static bool text_apply(struct reader *reader, const struct weft_far_text *text) 
 void weft_far_apply(int from, const void *letter, size_t bytes) {
     struct reader reader = {from, letter, bytes};
     struct weft_far_text text;
+    atomic_thread_fence(memory_order_release); /* a flag may also stand at the end of much data */
     if (reader_take(&reader, &text, sizeof text))
         text_apply(&reader, &text);
 }

@@ -31,10 +31,19 @@ static int place_find(const void *p, size_t bytes, int pe, struct weft_far_place
     return place_name(p, bytes, pe, WEFT_FAR_SCRATCH, place) ? 0 : -EFAULT;
 }
 
+/* What lies in this PE's slot of the statics, where they are mapped once more, is at its first
+ * place what the program names. */
+static const void *own_place_of(const void *p) {
+    const struct weft_segment *statics = &weft_windows.statics;
+    size_t offset = 0;
+    bool again = weft_window_slot_of(&statics->window, p, &offset) == statics->mine;
+    return again ? (const char *)statics->window.local + offset : p;
+}
+
 /* As the library names it. */
 static struct weft_far_place place_of(const void *p, size_t bytes, int pe) {
     struct weft_far_place place = {0};
-    if (!place_name(p, bytes, pe, WEFT_FAR_WINDOWS, &place))
+    if (!place_name(own_place_of(p), bytes, pe, WEFT_FAR_WINDOWS, &place))
         weft_job_panic("the library names [%p, +%zu) on PE %d, which is not symmetric", p, bytes,
                        pe);
     return place;
