@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: who waits long for a far PE leaves the processor to others, in a wait for a word, in
+ * a barrier and for a lock; and a letter wakes it, not a timer. PEs: 2 3
+ * Far: each */
+#include <shmem.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+#include "tap.h"
+
+enum { LATE_US = 600000, ROUNDS = 30, TRIES = 4, NAP_US = 25000, SOON_NS = 500000 };
+
+static int me, npes;
+static long lock, flag, sent_ns; /* symmetric */
+
+static long now_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void tell_all(long value) {
+    for (int pe = 1; pe < npes; pe++) {
+        shmem_long_p(&sent_ns, now_ns(CLOCK_MONOTONIC), pe);
+        shmem_long_p(&flag, value, pe);
+    }
+}
+
+static void wait_for_word(void) {
+    if (me == 0)
+        tell_all(1);
+    else
+        shmem_long_wait_until(&flag, SHMEM_CMP_EQ, 1);
+}
+
+/* Which PE 0 has at the start. */
+static void pass_lock_on(void) {
+    if (me != 0)
+        shmem_set_lock(&lock);
+    shmem_clear_lock(&lock);
+}
+
+/* All wait for PE 0, which is late. */
+static void check_idle(const char *where, void (*wait)(void)) {
+    shmem_barrier_all();
+    long used = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    if (me == 0)
+        usleep(LATE_US);
+    wait();
+    used = now_ns(CLOCK_PROCESS_CPUTIME_ID) - used;
+    EXPECT(used < LATE_US * 200L, "%.3f s of processor time in %s for a wait of %.1f s",
+           (double)used * 1e-9, where, LATE_US * 1e-6);
+}
+
+/* A timer of 2 ms would do it by chance in a quarter of the rounds. */
+static int count_soon(void) {
+    int soon = 0;
+    for (long round = 1; round <= ROUNDS; round++) {
+        if (me == 0) {
+            usleep(NAP_US);
+            tell_all(round);
+        } else {
+            shmem_long_wait_until(&flag, SHMEM_CMP_EQ, round);
+            soon += now_ns(CLOCK_MONOTONIC) - sent_ns < SOON_NS;
+        }
+        shmem_barrier_all();
+    }
+    flag = 0;
+    shmem_barrier_all();
+    return soon;
+}
+
+/* Whether on every PE half of the wakes came soon. */
+static int wakes_soon(void) {
+    static int late; /* symmetric: PEs that woke late */
+    late = 0;
+    int soon = count_soon();
+    for (int pe = 0; pe < npes && me != 0 && soon < ROUNDS / 2; pe++)
+        shmem_int_atomic_inc(&late, pe);
+    shmem_barrier_all();
+    int mine = late;
+    shmem_barrier_all();
+    return mine == 0;
+}
+
+int main(void) {
+    shmem_init();
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    tap_start(me);
+    tap_case("a long wait for a word is idle");
+    check_idle("a wait", wait_for_word);
+    flag = 0;
+    tap_case("and one in a barrier");
+    check_idle("a barrier", shmem_barrier_all);
+    tap_case("and one for a lock");
+    if (me == 0)
+        shmem_set_lock(&lock);
+    check_idle("a lock", pass_lock_on);
+    tap_case("letters wake who sleeps");
+    int awake = 0;
+    for (int i = 0; i < TRIES && !awake; i++)
+        awake = wakes_soon();
+    EXPECT(awake, "fewer than %d wakes of %d came within %d us", ROUNDS / 2, ROUNDS,
+           SOON_NS / 1000);
+    shmem_barrier_all();
+    int result = tap_finish();
+    shmem_finalize();
+    return result;
+}
