@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A far PE dies at one of its letters, sent or received, whatever it is doing: the survivors name it and are
+gone a second later, and nothing is left. At the first letters and the last, in between at some that are
+drawn, or with WEFT_TEST_LONG at many.
+"""
+import os
+import pathlib
+import random
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from strike import LONG, SPEECHLESS_AFTER, check_remains  # noqa: E402
+from harness import BUILD, Result, case, main, patience, start  # noqa: E402
+
+SCENES = str(BUILD / "tests/far/scenes")
+ENGINE = str((BUILD / "tests/far/libweft_fake_engine.so").resolve())
+STRIKES = 40 if LONG else 2
+SECONDS_MAX = 1.0  # behind a death
+random.seed(os.environ.get("WEFT_TEST_SEED"))
+
+# The scene, and how often it is repeated.
+TURNS = {"put": 5, "flood": 2, "get": 5, "fetch_add": 50, "quiet": 20, "fence": 100, "signal": 20, "barrier": 20,
+         "malloc": 10, "teams": 3, "idle": 20}
+
+
+def run(scene, npes, placement, settings):
+    job = start("-n", npes, "env", f"WEFT_PRETEND_HOSTS={placement}", f"WEFT_ENGINE={ENGINE}", f"FAKE_ENGINE={settings}",
+                SCENES, scene, TURNS[scene])
+    return Result(job, seconds_max=30)
+
+
+def census(scene, npes, victim, placement, settings):
+    """How many letters the victim has sent and received when it is done, and how long the job took."""
+    result = run(scene, npes, placement, f"{settings};tell=1").expect(0, seconds_max=20)
+    sent, received = re.search(rf"fake engine: PE {victim}: (\d+) letters sent, (\d+) received", result.err).groups()
+    return int(sent) + int(received), result.seconds
+
+
+def check_death(scene, npes, victim, placement, settings, letter, seconds):
+    """Whether the victim has come to that letter."""
+    where = f"{scene}: PE {victim} of {npes} ({placement}) dies at letter {letter}, {settings}"
+    result = run(scene, npes, placement, f"{settings};pe={victim},die_after={letter}")
+    check_remains(result, where)
+    if result.status == 0:
+        return False
+    assert result.status == 137, f"{where}: status {result.status}: {result.err}"
+    pids = dict(re.findall(r"^pid (\d+) (\d+)$", result.out, re.M))
+    named = re.search(rf"^oshrun: PE {victim} \(pid (\d+)\) was killed by signal 9 .*; ending the job$", result.err, re.M)
+    assert named and pids.get(str(victim), named[1]) == named[1], f"{where}: {result.err}"
+    said = re.findall(r"^weft: PE (\d+) \(pid \d+\): (.*)$", result.err, re.M)
+    others = [text for _, text in said if not re.search(rf"PE {victim} \(pid {named[1]}\)", text)]
+    assert not others, f"{where}: something else is said: {result.err}"
+    assert result.seconds < patience(seconds + SECONDS_MAX), f"{where}: took {result.seconds} s, not {seconds}"
+    return True
+
+
+def strike_scene(scene, npes, victim, placement, settings=""):
+    letters, seconds = census(scene, npes, victim, placement, settings)
+    points = {1, letters} | set(random.sample(range(1, letters + 1), min(STRIKES, letters)))
+    died = [check_death(scene, npes, victim, placement, settings, point, seconds) for point in sorted(points)]
+    assert sum(died) >= len(died) - 1, f"{scene}: {sum(died)} deaths at {points}"  # the last letter may not come
+
+
+def check_scenes(npes, victim, placement, scenes, settings=""):
+    for scene in scenes:
+        strike_scene(scene, npes, victim, placement, settings)
+
+
+@case("PE 1 of 2 dies")
+def one_of_two():
+    check_scenes(2, 1, "each", TURNS)
+
+
+@case("PE 0 of 3 dies, of which one other is near")
+def first_of_three():
+    check_scenes(3, 0, "list:0,0,1", TURNS if LONG else ["flood", "barrier", "malloc", "signal"])
+
+
+@case("letters are late and out of order")
+def late():
+    check_scenes(3, 2, "each", TURNS if LONG else ["put", "quiet", "teams"], "reorder=16,delay_us=100")
+
+
+@case("the ways are full")
+def full():
+    check_scenes(2, 1, "each", ["flood", "put"], "ring=32768,slow_read_us=20,refuse=10")
+
+
+main()

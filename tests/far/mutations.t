@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What keeps the order of letters is needed: with one number, acknowledgment or limit taken out of the sources, a
+test of this room fails. So the tests would notice.
+
+Each mutation is compiled into a library of its own, which the test is run with. With WEFT_TEST_LONG=1 all are tried,
+otherwise that their lines are there, and those of SHORT.
+"""
+import functools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
+LONG = bool(os.environ.get("WEFT_TEST_LONG"))
+SEEDS, HANG_SECONDS = 12, "3"
+sys.path.insert(0, str(ROOT / "tests"))
+import tap  # noqa: E402
+
+LINK, APPLY, LETTER = "src/core/link.c", "src/core/far_apply.c", "src/core/letter.c"
+NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
+
+# What is missing; the test that notices, its PEs, placement and engine; and of one file, expressions that are there
+# once, and what stands there then. The short form tries those of letters by themselves, which cost least.
+MUTATIONS = [
+    ("letters are applied as they come", "far/letters", 2, NEAR, "", LINK,
+     [(r"ahead = head->number - link->applied;", "ahead = 1;"), (r"link->applied = head->number;", "link->applied++;"),
+      (r"link->applied = applying->number;", "link->applied++;")]),
+    ("letters are acknowledged before they are applied", "far/letters", 2, NEAR, "", LINK,
+     [(r"head->heard = link->applied;",
+       "head->heard = weft_epoch_reached(link->wanted, link->applied) ? link->wanted : link->applied;"),
+      (r" && weft_epoch_reached\(link->applied, link->wanted\)", "")]),
+    ("letters are not acknowledged before they are asked for", "far/letters", 2, NEAR, "", LINK,
+     [(r"return asked \|\|[^;]*;", "(void)untold; return asked;")]),
+    ("there is no limit to the letters under way", "far/letters", 2, NEAR, "", LINK,
+     [(r"link->sent - acknowledged >= WEFT_LINK_LETTERS ", "false ")]),
+    ("there is no limit to the bytes under way", "far/letters", 2, NEAR, "", LINK,
+     [(r"\(under_way && under_way \+ bytes > WEFT_LINK_BYTES\)", "false")]),
+    ("answers wait for room as callers do", "far/letters", 2, NEAR, "", LINK,
+     [(r"(link->sent - link->acknowledged >= WEFT_LINK_)RING - 1", r"\1LETTERS")]),
+    ("answers overtake those that wait for room", "far/letters", 2, NEAR, "", LINK,
+     [(r"if \(link->queue \|\| (link_carry\(link, &head, text, nparts\) != 0\))", r"if (\1")]),
+    ("letters to far PEs are applied as they come", "far/order", 2, "each", REORDERED, LINK,
+     [(r"ahead = head->number - link->applied;", "ahead = 1;"), (r"link->applied = head->number;", "link->applied++;"),
+      (r"link->applied = applying->number;", "link->applied++;")]),
+    ("letters to far PEs are acknowledged before they are applied", "far/quiet", 3, "list:0,1,1", LATE, LINK,
+     [(r"head->heard = link->applied;",
+       "head->heard = weft_epoch_reached(link->wanted, link->applied) ? link->wanted : link->applied;"),
+      (r" && weft_epoch_reached\(link->applied, link->wanted\)", "")]),
+    ("a quiet waits for nothing", "far/quiet", 3, "list:0,1,1", LATE, LETTER,
+     [(r"!all && atomic_load\(&weft_links_unfinished\) == 0", "!all")]),
+    ("a quiet does not wait for answers", "far/rma", 2, "each", REORDERED, LETTER,
+     [(r"&&\s+weft_epoch_reached\(link->answered, [\w>-]*answered\)", "")]),
+    ("the word of a put is set before its data", "far/order", 2, "each", "", APPLY,
+     [(r"(if \(to\)\s+blocks_store\(to, 0, reader->left, 1, reader->at\);)(\s+)"
+       r"(word_apply\(text->detail, at, word.value\);)(\s+return true)", r"\3\2if (reader->left) usleep(300);\2\1\4"),
+      (r"#include <string.h>\n", "#include <string.h>\n#include <unistd.h>\n")]),
+    ("nothing limits what is under way to a far PE", "far/limits", 2, "each", "limit=1600000,ring=8388608,slow_read_us=5",
+     LINK, [(r"link->sent - acknowledged >= WEFT_LINK_LETTERS ", "false "),
+            (r"\(under_way && under_way \+ bytes > WEFT_LINK_BYTES\)", "false"), (r"ahead >= WEFT_LINK_RING", "false")]),
+    ("far atomics are no atomics", "far/words", 4, "list:0,0,1,0", "", APPLY,
+     [(r"= weft_amo_apply\(op, bytes, word, amo.value, amo.cond\);",
+       "= op == WEFT_AMO_ADD && bytes == 8 ? *(volatile uint64_t *)word : weft_amo_apply(op, bytes, word, amo.value, amo.cond);"
+       " if (op == WEFT_AMO_ADD && bytes == 8) *(volatile uint64_t *)word = before + amo.value;")]),
+    ("offsets are taken on trust", "far/texts", 2, NEAR, "", APPLY, [(r"!weft_window_fits\(now, lowest, bytes\)", "false")]),
+    ("a place is not looked at where a word is", "far/texts", 2, NEAR, "", APPLY,
+     [(r"(uintptr_t\)word % bytes) == 0", r"\1 != 99")]),
+]
+INNER = {"far/letters", "far/texts"}  # tests that have the library's objects in them
+SHORT = {name for name, test, *_ in MUTATIONS if test in INNER}
+
+
+def change(file, changes):
+    text = (ROOT / file).read_text()
+    for old, new in changes:
+        text, found = re.subn(old, new, text)
+        if found != 1:
+            raise LookupError(f"{file} has {found} times {old}: the table needs a new line")
+    return text
+
+
+def check_tables(problems):
+    for name, *_, file, changes in MUTATIONS:
+        try:
+            change(file, changes)
+        except LookupError as error:
+            problems.append(f"{name}: {error}")
+
+
+def compile_variant(folder, test, file, changes):
+    """The library, or the test that has it in itself, with this source changed, in the folder."""
+    cc = os.environ.get("CC", "gcc")
+    own = str((BUILD / "obj" / file).with_suffix(".o").relative_to(ROOT))
+    objects = (BUILD / "tests/far/objects").read_text().split()
+    assert own in objects, f"{own} is none of the library's objects"
+    changed, library, program = folder / "changed.o", folder / "libweft.so.0", folder / pathlib.Path(test).name
+    compiler = [cc, "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-pthread", "-w", "-Iinclude", "-Isrc", "-Itests"]
+    subprocess.run([*compiler, "-fvisibility=hidden", "-x", "c", "-c", "-", "-o", changed], input=change(file, changes),
+                   text=True, cwd=ROOT, check=True)
+    others = [*(name for name in objects if name != own), changed, "-ldl", "-lpthread", "-lm"]
+    if test in INNER:
+        subprocess.run([*compiler, f"tests/{test}.c", *others, "-o", program], cwd=ROOT, check=True)
+        return [program]
+    subprocess.run([cc, "-shared", f"-Wl,-soname,{library.name}", "-Wl,--version-script=src/weft.map", "-o", library, *others],
+                   cwd=ROOT, check=True)
+    return ["env", f"LD_PRELOAD={library}", BUILD / "tests" / test]
+
+
+def run(command, npes, placement, settings, seed):
+    """None if the test passes, or what was seen first."""
+    engine = (BUILD / "tests/far/libweft_fake_engine.so").resolve()
+    env = dict(os.environ, WEFT_HANG_SECONDS=HANG_SECONDS)
+    if placement != NEAR:
+        env.update(FAKE_ENGINE=f"seed={seed};{settings}", WEFT_ENGINE=str(engine), WEFT_PRETEND_HOSTS=placement)
+    env.pop("WEFT_TEST_LONG", None)  # the short form of the test says it
+    job = subprocess.Popen([BUILD / "bin/oshrun", "-n", str(npes), *command], env=env, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    seen = None
+    for line in job.stdout:
+        if not seen and re.search(": expected |weft: |fake engine: ", line):
+            seen = line.strip()
+            job.terminate()
+    return seen if job.wait() else None
+
+
+def check_mutation(problems, test, npes, placement, settings, file, changes):
+    with tempfile.TemporaryDirectory(prefix="weft-far-") as folder:
+        command = compile_variant(pathlib.Path(folder), test, file, changes)
+        for seed in range(1, SEEDS + 1):
+            seen = run(command, npes, placement, settings, seed)
+            if seen:
+                print(f"# seed {seed}: {seen}")
+                return
+    problems.append(f"{SEEDS} runs of tests/{test} have not noticed")
+
+
+def check_original(problems, test, npes, placement, settings):
+    with tempfile.TemporaryDirectory(prefix="weft-far-") as folder:
+        command = compile_variant(pathlib.Path(folder), test, LINK, [])
+        problems.extend(filter(None, (run(command, npes, placement, settings, seed) for seed in range(1, 4))))
+
+
+def cases():
+    yield "what is to be taken out is there, once", check_tables
+    for name, *change in MUTATIONS:
+        if LONG:
+            yield f"tests/{change[0]} passes, {change[2]} {change[3]}", functools.partial(
+                check_original, **dict(zip(("test", "npes", "placement", "settings"), change)))
+        if LONG or name in SHORT:
+            yield name, lambda problems, of=change: check_mutation(problems, *of)
+
+
+tap.run(list(cases()))

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: all PEs do one thing to each other, over and over, and one of them dies of it where
+ * the engine's settings say so.
+ *
+ *   scenes SCENE TURNS
+ *
+ * SCENE is a name of the table below. Each PE prints "pid PE PID" at first. Ends with 0 where
+ * nobody dies. For deaths.t; no test of its own. PEs: none */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "far.h"
+
+enum { NELEMS = 20000 };
+
+static long word, many[NELEMS], source[NELEMS], lock;
+static uint64_t signal_word;
+static int me, npes, to, turn;
+
+static void put(void) {
+    shmem_long_put(many, source, NELEMS, to);
+}
+
+/* Without a wait: the target, which does the same, is behind. */
+static void flood(void) {
+    for (int i = 0; i < 300; i++)
+        shmem_long_put_nbi(many, source, 1000, to);
+}
+
+static void get(void) {
+    shmem_long_get(many, source, NELEMS, to);
+}
+
+static void fetch_add(void) {
+    shmem_long_atomic_fetch_add(&word, 1, to);
+}
+
+static void quiet(void) {
+    for (int pe = 0; pe < npes; pe++)
+        shmem_long_put_nbi(many, source, 1000, pe);
+    shmem_quiet();
+}
+
+static void fence(void) {
+    shmem_long_p(&word, turn, to);
+    shmem_fence();
+}
+
+static void signal(void) {
+    shmem_long_put_signal(many, source, 1000, &signal_word, (uint64_t)turn, SHMEM_SIGNAL_SET, to);
+    shmem_signal_wait_until(&signal_word, SHMEM_CMP_GE, (uint64_t)turn);
+}
+
+static void barrier(void) {
+    shmem_barrier_all();
+}
+
+static void locks(void) {
+    shmem_set_lock(&lock);
+    shmem_clear_lock(&lock);
+}
+
+static void allocate(void) {
+    shmem_free(shmem_malloc(100));
+}
+
+static void reduce(void) {
+    shmem_long_sum_reduce(SHMEM_TEAM_WORLD, many, source, (size_t)(turn % 2 ? 1 : NELEMS));
+}
+
+static void teams(void) {
+    shmem_team_t team;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, npes, NULL, 0, &team);
+    shmem_team_sync(team);
+    shmem_team_destroy(team);
+}
+
+/* It computes, and is served. */
+static void idle(void) {
+    if (me == 0)
+        shmem_long_atomic_fetch_add(&word, 1, npes - 1);
+    else
+        usleep(1000);
+}
+
+static const struct scene {
+    const char *name;
+    void (*run)(void);
+} scenes[] = {
+    {"put", put},     {"flood", flood},     {"get", get},       {"fetch_add", fetch_add},
+    {"quiet", quiet}, {"fence", fence},     {"signal", signal}, {"barrier", barrier},
+    {"locks", locks}, {"malloc", allocate}, {"reduce", reduce}, {"teams", teams},
+    {"idle", idle},
+};
+
+int main(int argc, char **argv) {
+    shmem_init();
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
+    to = (me + 1) % npes;
+    printf("pid %d %d\n", me, (int)getpid());
+    fflush(stdout);
+    for (size_t i = 0; argc == 3 && i < sizeof scenes / sizeof *scenes; i++)
+        if (strcmp(scenes[i].name, argv[1]) == 0)
+            for (turn = 1; turn <= atoi(argv[2]); turn++)
+                scenes[i].run();
+    shmem_finalize();
+    return 0;
+}
