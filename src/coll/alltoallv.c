@@ -6,7 +6,7 @@
 #include <string.h>
 #include "base/size.h"
 #include "coll/band.h"
-#include "coll/elements.h"
+#include "coll/shown.h"
 
 enum { DTYPE, NPARTS, ROW }; /* facts of an offer */
 
@@ -22,26 +22,46 @@ struct exchange_call {
     struct weft_meeting *meeting;
     const struct weft_alltoallv *p;
     size_t elem_bytes;
+    size_t list_step;   /* how far apart the lists of members are in a workspace; see list_at */
     size_t row_at;      /* where the row is in a workspace, and how much of it in one band: */
     size_t band_nelems; /* the same on all members */
 };
 
+/* How many lists a workspace holds: the own one, or those of all where some members are far. */
+static size_t list_count(const struct weft_team *team) {
+    return team->far ? (size_t)team->npes : 1;
+}
+
+static size_t list_bytes(const struct exchange_call *c) {
+    return (size_t)c->meeting->team->npes * c->p->nparts * sizeof(struct entry);
+}
+
 static struct exchange_call exchange_call_of(struct weft_meeting *meeting,
                                              const struct weft_alltoallv *p) {
-    size_t list = (size_t)meeting->team->npes * p->nparts * sizeof(struct entry);
-    size_t row_at = weft_page_up(list), elem = weft_element_bytes(p->dtype);
-    size_t room = weft_team_workspace_capacity() - row_at;
-    return (struct exchange_call){meeting, p, elem, row_at, weft_band_width(room, elem)};
+    struct exchange_call c = {
+        .meeting = meeting, .p = p, .elem_bytes = weft_element_bytes(p->dtype)};
+    size_t count = list_count(meeting->team);
+    c.list_step = count > 1 ? list_bytes(&c) : 0;
+    c.row_at = weft_page_up(count * list_bytes(&c));
+    c.band_nelems = weft_band_width(weft_team_workspace_capacity() - c.row_at, c.elem_bytes);
+    return c;
+}
+
+/* Where a member's list is in a workspace: in its own, and where some are far, here as well, where
+ * it is read. */
+static struct weft_place list_at(const struct exchange_call *c, int member) {
+    return (struct weft_place){WEFT_SPACE_WORKSPACE, (size_t)member * c->list_step};
 }
 
 static struct entry *entry_of(const struct exchange_call *c, int member, int other, size_t part) {
-    struct entry *list = weft_team_workspace_of(c->meeting->team, member);
+    const struct weft_team *team = c->meeting->team;
+    struct entry *list = weft_place_at(list_at(c, member), team, team->far ? team->my_pe : member);
     return &list[(size_t)other * c->p->nparts + part];
 }
 
 size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting) {
-    size_t half = weft_team_workspace_capacity() / 2;
-    return weft_page_down(half) / sizeof(struct entry) / (size_t)meeting->team->npes;
+    size_t half = weft_team_workspace_capacity() / 2, entries = list_count(meeting->team);
+    return weft_page_down(half) / sizeof(struct entry) / (size_t)meeting->team->npes / entries;
 }
 
 /* The elements of a part that are read in a band, counted from its first one. What is read where it
@@ -133,6 +153,26 @@ void weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoa
 
 /* --- What the others find -------------------------------------------------------------------- */
 
+/* Bytes that a member shows in a row, as a matrix. */
+static weft_matrix bytes_at(void *at, size_t bytes) {
+    return (weft_matrix){at, 1, bytes, bytes, WEFT_U8};
+}
+
+/* Behind the post of all: their lists are here, too, where this PE does not look into the members'
+ * workspaces. */
+static void bring_lists(const struct exchange_call *c) {
+    const struct weft_team *team = c->meeting->team;
+    if (!team->far)
+        return;
+    for (int distance = 1; distance < team->npes; distance++) {
+        int member = weft_team_member_after(team, distance);
+        weft_matrix here = bytes_at(entry_of(c, member, 0, 0), list_bytes(c));
+        struct weft_shown list = weft_shown_of(team, member, list_at(c, member), &here);
+        weft_shown_copy(&here, &list, team);
+    }
+    weft_shown_complete(team);
+}
+
 /* What `sender` sends to `receiver`, who may expect something else. */
 static int compare_pair(const struct exchange_call *c, int sender, int receiver) {
     const struct weft_team *team = c->meeting->team;
@@ -152,6 +192,7 @@ static int compare_pair(const struct exchange_call *c, int sender, int receiver)
 int weft_alltoallv_compare(struct weft_meeting *meeting, const struct weft_alltoallv *p) {
     struct exchange_call c = exchange_call_of(meeting, p);
     int npes = meeting->team->npes, error = 0;
+    bring_lists(&c);
     for (int sender = 0; sender < npes && !error; sender++)
         for (int receiver = 0; receiver < npes && !error; receiver++)
             error = compare_pair(&c, sender, receiver);
@@ -170,13 +211,16 @@ static size_t count_row_bands(const struct exchange_call *c) {
     return weft_band_count(most, c->band_nelems);
 }
 
-/* Where a member's `from` is read here: its first element, or that of the band. */
-static const char *shown_by(const struct exchange_call *c, int member) {
+/* What a member shows from element `at` on: of its source, or of the band of its row. */
+static struct weft_shown shown_by(const struct exchange_call *c, int member, size_t at,
+                                  size_t nelems) {
+    size_t offset = at * c->elem_bytes;
+    weft_matrix row = {(char *)c->p->source + offset, 1, nelems, nelems, c->p->dtype};
     if (member == c->meeting->team->my_pe)
-        return c->p->source;
+        return (struct weft_shown){.at = row};
     struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
-    return place.space == WEFT_SPACE_PRIVATE ? NULL
-                                             : weft_place_at(place, c->meeting->team, member);
+    place.offset += offset;
+    return weft_shown_of(c->meeting->team, member, place, &row);
 }
 
 /* What comes from a member in a band. */
@@ -185,14 +229,16 @@ static void take_parts(const struct exchange_call *c, int member, size_t band) {
     bool in_row =
         member != me && weft_meeting_offer(c->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
     size_t element = c->elem_bytes, width = c->band_nelems;
-    const char *shown = shown_by(c, member);
     for (size_t part = 0; part < c->p->nparts; part++) {
         const struct entry *theirs = entry_of(c, member, me, part);
         struct range range = range_of(theirs, in_row, band, width);
         size_t at = theirs->shown_at + range.first - (in_row ? band * width : 0);
-        size_t to = entry_of(c, me, member, part)->to + range.first;
-        if (range.nelems > 0)
-            memcpy((char *)c->p->dest + to * element, shown + at * element, range.nelems * element);
+        size_t to = entry_of(c, me, member, part)->to + range.first, n = range.nelems;
+        if (n == 0)
+            continue;
+        struct weft_shown from = shown_by(c, member, at, n);
+        weft_matrix dest = {(char *)c->p->dest + to * element, 1, n, n, c->p->dtype};
+        weft_shown_copy(&dest, &from, c->meeting->team);
     }
 }
 
@@ -200,6 +246,7 @@ static int take_row(const void *call, size_t band) {
     const struct exchange_call *c = call;
     for (int distance = 1; distance <= c->meeting->team->npes; distance++)
         take_parts(c, weft_team_member_after(c->meeting->team, distance), band);
+    weft_shown_complete(c->meeting->team);
     return 0;
 }
 

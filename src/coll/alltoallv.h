@@ -6,7 +6,10 @@
  * expects from whom. A private source follows in bands of the row of all its parts, beginning with
  * those for the next member, so that in a band each member reads from another one.
  *
- *   workspace:  | list: npes * nparts entries | a band of the row |                              */
+ *   workspace:  | list: npes * nparts entries | a band of the row |
+ *
+ * Where some members are far, a workspace has room for the lists of all, each in its member's
+ * place: what the others show is copied there. */
 #ifndef WEFT_COLL_ALLTOALLV_H
 #define WEFT_COLL_ALLTOALLV_H
 

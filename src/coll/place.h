@@ -45,7 +45,15 @@ static inline void *weft_place_here(struct weft_place place) {
     return w ? (void *)(w->local + place.offset) : NULL;
 }
 
-/* What `member` of the team named by `place`, mapped here: memory of the host, and not private. */
+/* The same of a workspace, too: this PE's own. By such an address a far member's is named. */
+static inline void *weft_place_own(struct weft_place place, const struct weft_team *team) {
+    if (place.space == WEFT_SPACE_WORKSPACE)
+        return (char *)weft_team_workspace_of(team, team->my_pe) + place.offset;
+    return weft_place_here(place);
+}
+
+/* What a near `member` of the team named by `place`, mapped here: memory of the host, and not
+ * private. */
 static inline void *weft_place_at(struct weft_place place, const struct weft_team *team,
                                   int member) {
     if (place.space == WEFT_SPACE_WORKSPACE)

@@ -5,7 +5,7 @@
 #include "coll/vector.h"
 #include <string.h>
 #include "coll/band.h"
-#include "coll/elements.h"
+#include "coll/shown.h"
 #include "coll/split.h"
 
 /* A call, as its bands see it. A source has `parts` blocks, which are staged side by side. */
@@ -106,17 +106,25 @@ void weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *v
 
 /* --- What the others find -------------------------------------------------------------------- */
 
-/* Where a member's block for this one is read, from the first element of the band on. */
-static const char *block_from(const struct vector_call *c, struct weft_band band, int member) {
+static weft_matrix row_of(const struct vector_call *c, const void *at, size_t nelems) {
+    return (weft_matrix){(void *)at, 1, nelems, nelems, c->vector->dtype};
+}
+
+/* What a member shows of its block for this one: so many elements of the band. */
+static struct weft_shown block_from(const struct vector_call *c, struct weft_band band,
+                                    size_t first, size_t nelems, int member) {
     const struct weft_offer *offer = weft_meeting_offer(c->meeting, member);
     size_t part = c->parts > 1 ? (size_t)c->meeting->team->my_pe : 0;
-    const char *data = (const char *)offer->data;
-    if (!is_inside(c))
-        data = weft_place_at(offer->input, c->meeting->team, member);
     size_t before = offer->input.space == WEFT_SPACE_WORKSPACE
                         ? part * band.nelems
                         : part * c->vector->nelems + band.first;
-    return data + before * c->elem_bytes;
+    size_t offset = (before + first) * c->elem_bytes;
+    weft_matrix row = row_of(c, offer->data + offset, nelems);
+    if (is_inside(c))
+        return (struct weft_shown){.at = row};
+    struct weft_place place = offer->input;
+    place.offset += offset;
+    return weft_shown_of(c->meeting->team, member, place, &row);
 }
 
 /* The own block comes from the source itself: it may be there already. */
@@ -126,31 +134,31 @@ static int copy_band(const void *call, size_t number) {
     int me = c->meeting->team->my_pe;
     const char *own = weft_plan_source(&vector->plan, vector->source, me);
     struct weft_band band = band_of(c, number);
-    size_t offset = band.first * c->elem_bytes, bytes = band.nelems * c->elem_bytes;
-    for (int distance = 1; distance <= c->meeting->team->npes && bytes > 0; distance++) {
+    size_t offset = band.first * c->elem_bytes;
+    for (int distance = 1; distance <= c->meeting->team->npes; distance++) {
         int member = weft_team_member_after(c->meeting->team, distance);
         if (!weft_plan_sends(&vector->plan, member))
             continue;
-        char *to = weft_plan_dest(&vector->plan, vector->dest, member) + offset;
-        const char *from = member == me ? own + offset : block_from(c, band, member);
-        if (to != from)
-            memcpy(to, from, bytes);
+        weft_matrix to =
+            row_of(c, weft_plan_dest(&vector->plan, vector->dest, member) + offset, band.nelems);
+        struct weft_shown from = {.at = row_of(c, own + offset, band.nelems)};
+        if (member != me)
+            from = block_from(c, band, 0, band.nelems, member);
+        weft_shown_copy(&to, &from, c->meeting->team);
     }
+    weft_shown_complete(c->meeting->team);
     return 0;
-}
-
-static weft_matrix row_of(const struct vector_call *c, const void *at, size_t nelems) {
-    return (weft_matrix){(void *)at, 1, nelems, nelems, c->vector->dtype};
 }
 
 /* to = op over the members' elements [first, first + nelems) of a band. */
 static void fold_elements(const struct vector_call *c, struct weft_band band, size_t first,
                           size_t nelems, void *to) {
     int npes = c->meeting->team->npes;
-    weft_matrix sources[npes], dest = row_of(c, to, nelems);
+    weft_matrix dest = row_of(c, to, nelems);
+    struct weft_shown sources[npes];
     for (int member = 0; member < npes; member++)
-        sources[member] = row_of(c, block_from(c, band, member) + first * c->elem_bytes, nelems);
-    weft_elements_reduce(&dest, sources, npes, *c->vector->op);
+        sources[member] = block_from(c, band, first, nelems, member);
+    weft_shown_reduce(&dest, sources, c->meeting->team, *c->vector->op);
 }
 
 static int fold_band(const void *call, size_t number) {
@@ -161,15 +169,17 @@ static int fold_band(const void *call, size_t number) {
 }
 
 /* A member's reduced chunk of the band, as its offer says, and where that belongs. */
-static char *reduced_chunk(const struct vector_call *c, struct weft_band band, int member,
-                           struct weft_band *chunk) {
+static struct weft_shown reduced_chunk(const struct vector_call *c, struct weft_band band,
+                                       int member, struct weft_band *chunk) {
     int npes = c->meeting->team->npes;
     size_t grain = weft_split_grain(c->elem_bytes);
     struct weft_place place = weft_meeting_offer(c->meeting, member)->output;
     chunk->first = weft_split_begin(band.nelems, grain, member, npes);
     chunk->nelems = weft_split_begin(band.nelems, grain, member + 1, npes) - chunk->first;
     size_t before = place.space == WEFT_SPACE_WORKSPACE ? chunk->first : band.first + chunk->first;
-    return (char *)weft_place_at(place, c->meeting->team, member) + before * c->elem_bytes;
+    place.offset += before * c->elem_bytes;
+    weft_matrix row = row_of(c, NULL, chunk->nelems);
+    return weft_shown_of(c->meeting->team, member, place, &row);
 }
 
 /* Each member reduces a chunk of the band, then all copy the chunks of all. Inputs have been read
@@ -178,16 +188,17 @@ static int all_reduce_band(const void *call, size_t number) {
     const struct vector_call *c = call;
     struct weft_team *team = c->meeting->team;
     struct weft_band band = band_of(c, number), chunk;
-    char *mine = reduced_chunk(c, band, team->my_pe, &chunk);
-    fold_elements(c, band, chunk.first, chunk.nelems, mine);
+    struct weft_shown mine = reduced_chunk(c, band, team->my_pe, &chunk);
+    fold_elements(c, band, chunk.first, chunk.nelems, mine.at.data);
     weft_sync_barrier(team);
     for (int distance = 0; distance < team->npes; distance++) {
-        char *from =
-            reduced_chunk(c, band, weft_team_member_after(c->meeting->team, distance), &chunk);
+        int member = weft_team_member_after(team, distance);
+        struct weft_shown from = reduced_chunk(c, band, member, &chunk);
         char *to = (char *)c->vector->dest + (band.first + chunk.first) * c->elem_bytes;
-        if (to != from && chunk.nelems > 0)
-            memcpy(to, from, chunk.nelems * c->elem_bytes);
+        weft_matrix row = row_of(c, to, chunk.nelems);
+        weft_shown_copy(&row, &from, team);
     }
+    weft_shown_complete(team);
     return 0;
 }
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matrices in memory of the host that the members of a team show to each other. A near member's is
+ * read where it lies, a far member's by way of a copy that is pulled here. */
+#ifndef WEFT_COLL_SHOWN_H
+#define WEFT_COLL_SHOWN_H
+
+#include "coll/elements.h"
+#include "coll/place.h"
+
+struct weft_shown {
+    weft_matrix at;          /* data is where it lies, mapped here; or NULL: its member is far */
+    struct weft_place place; /* of a far member's first element */
+    int pe;                  /* of that member, in WORLD */
+};
+
+/* What a member shows at `place`, which is not private: a matrix of this shape, whose data is not
+ * looked at. */
+struct weft_shown weft_shown_of(const struct weft_team *team, int member, struct weft_place place,
+                                const weft_matrix *shape);
+
+/* The part of it that begins at (row, col). */
+struct weft_shown weft_shown_part(const struct weft_shown *shown, size_t row, size_t rows,
+                                  size_t col, size_t cols);
+
+/* dest = what is shown, of the same shape and type. What comes from far members may be under way on
+ * return, until weft_shown_complete. */
+void weft_shown_copy(const weft_matrix *dest, const struct weft_shown *shown,
+                     const struct weft_team *team);
+void weft_shown_complete(const struct weft_team *team);
+
+/* dest = op over what all members show, in team order, as weft_elements_reduce has it: shown[i] is
+ * member i's. */
+void weft_shown_reduce(const weft_matrix *dest, const struct weft_shown *shown,
+                       const struct weft_team *team, weft_op op);
+
+#endif
