@@ -31,7 +31,7 @@ static void alltoall_packets(const struct weft_group *group, void *dest, const v
 
 static void move_blocks(const struct weft_group *group, void *dest, const void *source,
                         struct weft_plan *plan) {
-    const struct weft_mover *mover = weft_mover_of(dest, source);
+    const struct weft_mover *mover = weft_mover_of(group, dest, source);
     size_t all = plan->pieces.bytes * plan->pieces.count * (size_t)group->npes;
     if (weft_choice_small(group, mover, WEFT_ALLTOALL, all))
         alltoall_packets(group, dest, source, plan);

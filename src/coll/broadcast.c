@@ -30,7 +30,7 @@ static void broadcast_packet(const struct weft_group *group, void *dest, const v
 
 void weft_group_broadcast(const struct weft_group *group, void *dest, const void *source,
                           size_t bytes, int root) {
-    const struct weft_mover *mover = weft_mover_of(dest, source);
+    const struct weft_mover *mover = weft_mover_of(group, dest, source);
     if (!mover->in_packets || !group->team || group->npes == 1) {
         struct weft_plan plan = weft_plan_broadcast(bytes, root);
         bool writes = group->team || group->me != root; /* an active set's root does not */

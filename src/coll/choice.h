@@ -38,6 +38,14 @@ static inline bool weft_choice_small(const struct weft_group *group, const struc
            weft_choice_packet(family, bytes, group->npes);
 }
 
+/* The same where all packets are gathered (coll/packet.h), which far members do by posts. */
+static inline bool weft_choice_gathered(const struct weft_group *group,
+                                        const struct weft_mover *mover, enum weft_family family,
+                                        size_t bytes) {
+    return mover->in_packets ? weft_choice_small(group, mover, family, bytes)
+                             : group->far && group->team && bytes <= WEFT_POST_BYTES;
+}
+
 /* The largest `bytes` that are few enough. */
 static inline size_t weft_choice_packet_max(enum weft_family family, int npes) {
     const struct weft_choice *choice = &weft_choices[family];

@@ -18,8 +18,8 @@ static void fcollect_packets(const struct weft_group *group, char *dest, const v
 
 void weft_group_fcollect(const struct weft_group *group, void *dest, const void *source,
                          size_t bytes) {
-    const struct weft_mover *mover = weft_mover_of(dest, source);
-    if (weft_choice_small(group, mover, WEFT_FCOLLECT, bytes)) {
+    const struct weft_mover *mover = weft_mover_of(group, dest, source);
+    if (weft_choice_gathered(group, mover, WEFT_FCOLLECT, bytes)) {
         fcollect_packets(group, dest, source, bytes);
         return;
     }
@@ -64,6 +64,28 @@ static bool collect_packets(const struct weft_group *group, const struct weft_mo
     return any;
 }
 
+/* The same by posts, which far members read. */
+static bool collect_posts(const struct weft_group *group, const void *source, size_t bytes,
+                          struct brought *all) {
+    struct shown {
+        size_t bytes;
+        struct weft_place place;
+        unsigned char payload[WEFT_POST_BYTES - sizeof(size_t) - sizeof(struct weft_place)];
+    } mine = {bytes, weft_place_of(source, bytes), {0}};
+    bool any = false;
+    if (bytes > 0 && bytes <= sizeof mine.payload)
+        memcpy(mine.payload, source, bytes);
+    weft_sync_post(group->team, &mine, sizeof mine);
+    for (int member = 0; member < group->npes; member++) {
+        const struct shown *theirs = weft_sync_peek(group->team, member);
+        bool inside = theirs->bytes <= sizeof theirs->payload;
+        all[member] = (struct brought){theirs->bytes, inside,
+                                       inside ? theirs->payload : weft_place_here(theirs->place)};
+        any |= !inside;
+    }
+    return any;
+}
+
 static bool collect_sizes(const struct weft_group *group, const void *source, size_t bytes,
                           struct brought *all) {
     size_t sizes[group->npes];
@@ -92,11 +114,12 @@ static void pull_all(const struct weft_group *group, const struct weft_mover *mo
 
 void weft_group_collect(const struct weft_group *group, void *dest, const void *source,
                         size_t bytes) {
-    const struct weft_mover *mover = weft_mover_of_any();
+    const struct weft_mover *mover = weft_mover_of_any(group);
     struct brought all[group->npes];
     mover->complete();
-    bool pulls = group->team ? collect_packets(group, mover, source, bytes, all)
-                             : collect_sizes(group, source, bytes, all);
+    bool pulls = !group->team ? collect_sizes(group, source, bytes, all)
+                 : group->far ? collect_posts(group, source, bytes, all)
+                              : collect_packets(group, mover, source, bytes, all);
     pull_all(group, mover, dest, all);
     if (pulls)
         weft_mover_meet(mover, group);

@@ -7,6 +7,7 @@
 #ifndef WEFT_COLL_GROUP_H
 #define WEFT_COLL_GROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "core/sync.h"
 
@@ -15,6 +16,7 @@ struct weft_same;
 struct weft_group {
     int me, npes;
     struct weft_roster roster;
+    bool far;               /* some member is: their memory is not mapped here */
     struct weft_team *team; /* NULL for an active set */
     long *psync;            /* of an active set */
 
@@ -37,6 +39,7 @@ static inline struct weft_group weft_group_of(struct weft_team *team) {
     return (struct weft_group){.me = team->my_pe,
                                .npes = team->npes,
                                .roster = team->roster,
+                               .far = team->far,
                                .team = team,
                                .sync = weft_group_sync_team};
 }
@@ -52,8 +55,8 @@ static inline int weft_group_member(const struct weft_group *group, int distance
     return member >= group->npes ? member - group->npes : member;
 }
 
-/* Where a member keeps its copy of the symmetric [p, p + bytes). Ends the job where it has none:
- * only a size that differs between members gets so far. */
+/* Where a near member keeps its copy of the symmetric [p, p + bytes). Ends the job where it has
+ * none: only a size that differs between members gets so far. */
 void *weft_group_near(const struct weft_group *group, const void *p, size_t bytes, int member);
 _Noreturn void weft_group_lacks(const struct weft_group *group, const void *p, size_t bytes,
                                 int member);

@@ -4,6 +4,7 @@
  * weft_mover_of.
  *
  *     near     this processor loads and stores where the others' memory is mapped
+ *     far      letters go to the members whose memory is not
  *     device   this PE's GPU copies, and the host waits for it
  *
  * What lies on a stream has a mover of its own kind, which enqueues (coll/on_stream.h). */
@@ -43,7 +44,7 @@ struct weft_mover {
     bool own_first;  /* pulls from itself are best made while the others enter */
     bool in_packets; /* small payloads had better go in packets of the team */
 };
-extern const struct weft_mover weft_mover_near, weft_mover_device;
+extern const struct weft_mover weft_mover_near, weft_mover_far, weft_mover_device;
 
 /* Copies past the cache. Where a collective moves more than the last-level cache holds, its results
  * leave the cache again before anyone reads them, and a plain store would first read the line that
@@ -55,16 +56,22 @@ bool weft_stream_wanted(size_t bytes);
 void weft_stream_copy(void *dest, const void *source, size_t bytes);
 
 /* Who moves between these symmetric arrays: the same on all members, whose arrays are the same
- * objects. */
-static inline const struct weft_mover *weft_mover_of(const void *dest, const void *source) {
-    bool device = __builtin_expect(weft_job.devices, 0) &&
-                  (weft_space_holds(dest) || weft_space_holds(source));
+ * objects. A job with far PEs has no devices. */
+static inline const struct weft_mover *weft_mover_of(const struct weft_group *group,
+                                                     const void *dest, const void *source) {
+    if (__builtin_expect(!weft_job.routed, 1))
+        return &weft_mover_near;
+    if (group->far)
+        return &weft_mover_far;
+    bool device = weft_job.devices && (weft_space_holds(dest) || weft_space_holds(source));
     return device ? &weft_mover_device : &weft_mover_near;
 }
 
 /* The same where members may bring different sources, and any if nothing is to be read there: a GPU
  * may have to pull if there are devices at all. */
-static inline const struct weft_mover *weft_mover_of_any(void) {
+static inline const struct weft_mover *weft_mover_of_any(const struct weft_group *group) {
+    if (group->far)
+        return &weft_mover_far;
     return weft_job.devices ? &weft_mover_device : &weft_mover_near;
 }
 
@@ -90,6 +97,13 @@ static inline __attribute__((always_inline)) void weft_pieces_copy(
 /* Bytes of the source from its first piece to the end of the last. */
 static inline size_t weft_pieces_span(const struct weft_pieces *pieces) {
     return (pieces->count - 1) * (size_t)pieces->source_step + pieces->bytes;
+}
+
+/* Pieces of more than one as a route takes them. */
+static inline struct weft_strided weft_pieces_shape(const struct weft_pieces *pieces) {
+    ptrdiff_t bytes = (ptrdiff_t)pieces->bytes;
+    return (struct weft_strided){pieces->bytes, 1, pieces->count, pieces->dest_step / bytes,
+                                 pieces->source_step / bytes};
 }
 
 #endif

@@ -8,9 +8,7 @@ static void device_complete(void) {
 }
 
 static int pull_pieces(void *dest, const void *source, const struct weft_pieces *pieces, int pe) {
-    ptrdiff_t elem = (ptrdiff_t)pieces->bytes;
-    struct weft_strided shape = {pieces->bytes, 1, pieces->count, pieces->dest_step / elem,
-                                 pieces->source_step / elem};
+    struct weft_strided shape = weft_pieces_shape(pieces);
     return weft_space_device->route->get_strided(dest, source, &shape, pe);
 }
 

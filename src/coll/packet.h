@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small payloads between the members of a team, in words of the team.
+/* Small payloads between the members of a team, in words of the team, which is near.
  *
  * Each member owns a ring of packets and writes none but its own. Every collective that uses them
  * has one epoch, which all members count alike, and packet `epoch % WEFT_PACKETS` of whoever sends:
@@ -59,7 +59,7 @@ static inline void weft_packets_finish_exchange(struct weft_team *team) {
 }
 
 /* An exchange in one call: payloads[member] is where everybody's `bytes` are; the own ones are
- * still at source. */
+ * still at source. A team with far members posts them, WEFT_POST_BYTES at most. */
 void weft_packets_gather(struct weft_team *team, const void *source, size_t bytes,
                          const void **payloads);
 

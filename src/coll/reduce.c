@@ -34,11 +34,11 @@ static void fold_alone(const struct weft_group *group, const struct weft_mover *
 
 void weft_group_fold(const struct weft_group *group, void *dest, const void *source,
                      const struct weft_folding *folding) {
-    const struct weft_mover *mover = weft_mover_of(dest, source);
+    const struct weft_mover *mover = weft_mover_of(group, dest, source);
     size_t bytes = folding->nelems * folding->fold->elem_bytes;
     bool small = folding->of == WEFT_FOLD_OF_ALL
-                     ? weft_choice_small(group, mover, WEFT_REDUCE, bytes)
-                     : weft_choice_small(group, mover, WEFT_SCAN, bytes);
+                     ? weft_choice_gathered(group, mover, WEFT_REDUCE, bytes)
+                     : weft_choice_gathered(group, mover, WEFT_SCAN, bytes);
     if (small)
         fold_packets(group, dest, source, folding);
     else if (group->npes == 1 && (mover->in_packets || folding->of != WEFT_FOLD_BEFORE_OWN))
