@@ -2,15 +2,29 @@
 #include "coll/active.h"
 #include <shmem.h>
 #include <string.h>
+#include "core/far.h"
 #include "core/init.h"
 #include "coll/consistency.h"
 #include "coll/place.h"
 
 enum { ROUNDS_MAX = 32, SIZE_WORD = ROUNDS_MAX };
 _Static_assert(SIZE_WORD < SHMEM_SYNC_SIZE && SHMEM_SYNC_VALUE == 0, "pSync has the words");
+_Static_assert(sizeof(size_t) == sizeof(long), "a word of pSync shows a size");
 
 static _Atomic long *psync_word_of(const struct weft_group *group, int index, int member) {
     return weft_group_near(group, &group->psync[index], sizeof(long), member);
+}
+
+static bool is_far(const struct weft_group *group, int member) {
+    return group->far && weft_is_far(weft_group_pe(group, member));
+}
+
+static void count_up(const struct weft_group *group, int index, int member) {
+    if (is_far(group, member))
+        weft_far_amo(WEFT_AMO_ADD, sizeof(long), false, &group->psync[index], 1, 0, false,
+                     weft_group_pe(group, member));
+    else
+        atomic_fetch_add(psync_word_of(group, index, member), 1);
 }
 
 static struct weft_waiter waiter_for(const struct weft_group *group, int member) {
@@ -24,7 +38,7 @@ static void active_sync(const struct weft_group *group) {
         _Atomic long *mine = psync_word_of(group, round, group->me);
         int from = weft_group_member(group, group->npes - distance);
         struct weft_waiter waiter = waiter_for(group, from);
-        atomic_fetch_add(psync_word_of(group, round, weft_group_member(group, distance)), 1);
+        count_up(group, round, weft_group_member(group, distance));
         while (atomic_load(mine) <= 0)
             weft_waiter_turn(&waiter);
         weft_waiter_end(&waiter);
@@ -49,7 +63,13 @@ static void active_share(const struct weft_group *group, size_t mine, size_t *si
     atomic_store(psync_word_of(group, SIZE_WORD, group->me), (long)mine);
     active_sync(group);
     for (int member = 0; member < group->npes; member++)
-        sizes[member] = (size_t)atomic_load(psync_word_of(group, SIZE_WORD, member));
+        if (is_far(group, member))
+            weft_far_get(&sizes[member], &group->psync[SIZE_WORD], sizeof *sizes,
+                         weft_group_pe(group, member), true);
+        else
+            sizes[member] = (size_t)atomic_load(psync_word_of(group, SIZE_WORD, member));
+    if (group->far)
+        weft_far_quiet();
     active_sync(group);
     atomic_store(psync_word_of(group, SIZE_WORD, group->me), SHMEM_SYNC_VALUE);
 }
@@ -81,6 +101,35 @@ static struct post *posts_of(int pe) {
     return (struct post *)weft_team_words_of(world, pe)->active_posts;
 }
 
+/* A PE's posts to look through: its own, or what a far one's have just been. */
+static const struct post *look_through(int pe, struct post copy[POSTS]) {
+    if (!weft_is_far(pe))
+        return posts_of(pe);
+    weft_far_get(copy, posts_of(weft_job.pe), POSTS * sizeof *copy, pe, false);
+    return copy;
+}
+
+/* What post `i` of a PE shows, and then the state that it has. */
+static uint32_t read_post(int pe, int i, struct weft_entry *entry) {
+    struct post *post = &posts_of(weft_is_far(pe) ? weft_job.pe : pe)[i];
+    if (weft_is_far(pe)) {
+        weft_far_get(entry, &post->entry, sizeof *entry, pe, false);
+        return (uint32_t)weft_far_amo(WEFT_AMO_FETCH, sizeof post->state, true, &post->state, 0, 0,
+                                      false, pe);
+    }
+    *entry = post->entry;
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load(&post->state);
+}
+
+static void set_state(int pe, int i, uint32_t state) {
+    if (weft_is_far(pe))
+        weft_far_amo(WEFT_AMO_SET, sizeof state, false, &posts_of(weft_job.pe)[i].state, state, 0,
+                     false, pe);
+    else
+        atomic_store(&posts_of(pe)[i].state, state);
+}
+
 static bool is_same_set(const struct weft_entry *a, const struct weft_entry *b) {
     bool members = memcmp(a->values, b->values, PSYNC * sizeof *a->values) == 0;
     return members &&
@@ -90,17 +139,16 @@ static bool is_same_set(const struct weft_entry *a, const struct weft_entry *b) 
 /* Whether `pe` is in the same call; ends the job if it is in another one of this set. What was read
  * counts if the post was open all the time. */
 static bool meet_one(const struct weft_entry *mine, const struct weft_same *arguments, int pe) {
-    struct post *post = posts_of(pe);
-    for (struct post *end = post + POSTS; post < end; post++) {
-        uint32_t state = atomic_load(&post->state);
-        if (state % STATES != OPEN)
-            continue;
-        struct weft_entry theirs = post->entry;
-        atomic_thread_fence(memory_order_acquire);
-        if (atomic_load(&post->state) != state || !is_same_set(mine, &theirs))
+    struct post copy[POSTS];
+    const struct post *posts = look_through(pe, copy);
+    for (int i = 0; i < POSTS; i++) {
+        uint32_t state = atomic_load(&posts[i].state);
+        struct weft_entry theirs;
+        if (state % STATES != OPEN || read_post(pe, i, &theirs) != state ||
+            !is_same_set(mine, &theirs))
             continue;
         weft_entry_compare(mine, &theirs, arguments, pe);
-        atomic_store(&post->state, state + 1);
+        set_state(pe, i, state + 1);
         return true;
     }
     return false;
@@ -184,12 +232,20 @@ static void active_check(const struct weft_group *group, const struct weft_same 
         show_call(group, &mine);
 }
 
+static bool some_are_far(int start, int stride, int size) {
+    for (int member = 0; weft_job.far && member < size; member++)
+        if (weft_is_far(start + member * stride))
+            return true;
+    return false;
+}
+
 struct weft_group weft_active_group(int start, int log_stride, int size, long *psync, int pe) {
     int stride = 1 << log_stride, distance = pe - start;
     bool member = distance >= 0 && distance % stride == 0 && distance / stride < size;
     return (struct weft_group){.me = member ? distance / stride : -1,
                                .npes = size,
                                .roster = {.start = start, .stride = stride},
+                               .far = some_are_far(start, stride, size),
                                .psync = psync,
                                .sync = active_sync,
                                .share = active_share,

@@ -3,6 +3,7 @@
  * open question, or the answer, which is the slot of a team and the same on all of its members. */
 #include "coll/lost_member.h"
 #include "base/clock.h"
+#include "core/far.h"
 
 enum { NOT_LOST, LOST, ANSWER }; /* ANSWER + slot */
 
@@ -40,9 +41,26 @@ struct weft_team *weft_lost_member_find_team(void) {
     return answer >= ANSWER ? weft_team_in_slot((int)(answer - ANSWER)) : NULL;
 }
 
+/* A far PE's processor has to look, so it is asked now and then only: it may just be late. */
+static void answer_far(uint32_t answer, int pe) {
+    static const uint64_t pause_ns = 20000000;
+    static _Thread_local uint64_t next_ns;
+    uint64_t now_ns = weft_clock_ns();
+    if (now_ns < next_ns)
+        return;
+    next_ns = now_ns + pause_ns;
+    weft_far_amo(WEFT_AMO_COMPARE_SWAP, sizeof answer, false, lost_word_of(weft_job.pe), answer,
+                 LOST, false, pe);
+}
+
 void weft_lost_member_answer(const struct weft_team *team, int member) {
-    _Atomic uint32_t *word = lost_word_of(weft_team_world_pe(team, member));
-    uint32_t expected = LOST;
+    uint32_t expected = LOST, answer = ANSWER + (uint32_t)team->slot;
+    int pe = weft_team_world_pe(team, member);
+    if (team->far && weft_is_far(pe)) {
+        answer_far(answer, pe);
+        return;
+    }
+    _Atomic uint32_t *word = lost_word_of(pe);
     if (atomic_load_explicit(word, memory_order_relaxed) == LOST)
-        atomic_compare_exchange_strong(word, &expected, ANSWER + (uint32_t)team->slot);
+        atomic_compare_exchange_strong(word, &expected, answer);
 }
