@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Engines that are none, that do not open, and whose links die though the PEs live: each ends the job with a line that
+names the engine or the PE, and the cause.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+from strike import check_remains  # noqa: E402
+from harness import BUILD, ROOT, Result, case, main, start  # noqa: E402
+
+ENGINE = str((BUILD / "tests/far/libweft_fake_engine.so").resolve())
+STATUS = 71  # of a job that a PE ends with an error
+
+
+def fail(engine=ENGINE, settings=""):
+    """What PEs say whose engine is that."""
+    environment = ["WEFT_PRETEND_HOSTS=each", f"FAKE_ENGINE={settings}", *([f"WEFT_ENGINE={engine}"] if engine else [])]
+    below = ["env", "-u", "WEFT_ENGINE"]
+    result = Result(start("-n", 2, *below, *environment, BUILD / "tests/far/scenes", "put", 5), seconds_max=30)
+    assert result.status == STATUS, f"status {result.status}: {result.err}"
+    check_remains(result, settings or engine)
+    return re.findall(r"^weft: PE (\d) \(pid \d+\): (.*)$", result.err, re.M)
+
+
+def expect(said, *words):
+    lines = [text for _, text in said]
+    assert lines and all(word in lines[0] for word in words), f"nothing of {words}: {lines}"
+    strays = [text for text in lines if not all(word in text for word in words) and "ended the job" not in text]
+    assert not strays, strays
+
+
+def made_engine(folder, text):
+    """A library that exports this table and no more."""
+    library = f"{folder}/libengine.so"
+    source = f'#include "transport/transport.h"\nconst struct weft_engine weft_engine = {{{text}}};'
+    subprocess.run([os.environ.get("CC", "gcc"), "-shared", "-fPIC", f"-I{ROOT}/src", "-x", "c", "-", "-o", library],
+                   input=source, text=True, check=True)
+    return library
+
+
+@case("there is no such library")
+def missing():
+    expect(fail(engine="/nowhere/libnone.so"), "/nowhere/libnone.so", "WEFT_ENGINE")
+    expect(fail(engine="libnone.so"), "libnone.so", "WEFT_ENGINE")
+    expect(fail(engine=None), "libweft_ucx.so", "WEFT_ENGINE")
+
+
+@case("a library is no engine, or one of another version, or lacks something")
+def other_libraries():
+    expect(fail(engine="libm.so.6"), "libm.so.6", "no engine", "weft_engine")
+    with tempfile.TemporaryDirectory(prefix="weft-engine-") as folder:
+        expect(fail(engine=made_engine(folder, ".version = 9")), "version 9", "version 1")
+        expect(fail(engine=made_engine(folder, '.version = WEFT_ENGINE_VERSION, .name = "hollow", .letter_bytes = 8192')),
+               "lacks functions")
+
+
+@case("the engine does not open, on all PEs or on one")
+def closed():
+    expect(fail(settings="fail_open=5"), "'fake'", "cannot be opened", os.strerror(5))
+    expect(fail(settings="pe=1,fail_open=12"), "'fake'", "cannot be opened", os.strerror(12))
+
+
+@case("links die, or are never made, though the PEs live")
+def dead_links():
+    expect(fail(settings="pe=1,fail_connect=111"), "PE 0 cannot be reached", os.strerror(111), "'fake'")
+    expect(fail(settings="pe=0,fail_letter=32"), "PE 1 cannot be reached", os.strerror(32), "'fake'")
+
+
+main()
