@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/stat.h>
+#include "base/clock.h"
 
 static _Atomic unsigned running;
+static _Atomic bool joined; /* one has been, since it was asked whether others have ended */
 
 int weft_thread_start(pthread_t *thread, void *(*body)(void *), void *argument) {
     sigset_t all, before;
@@ -22,11 +24,24 @@ int weft_thread_start(pthread_t *thread, void *(*body)(void *), void *argument) 
 void weft_thread_join(pthread_t thread) {
     pthread_join(thread, NULL);
     running--;
+    joined = true;
 }
 
 /* A first thread that has ended is listed until the process does; a folder has two links more than
  * it lists folders. */
-bool weft_thread_others_ended(void) {
+static bool others_are_listed(void) {
     struct stat tasks;
-    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink <= 2 + 1 + running;
+    return stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 2 + 1 + running;
+}
+
+/* The kernel lists a thread for a moment after it has been joined. */
+bool weft_thread_others_ended(void) {
+    enum { MOMENT_MS = 10 };
+    bool listed = others_are_listed();
+    for (int waited_ms = 0; listed && joined && waited_ms < MOMENT_MS; waited_ms++) {
+        weft_clock_sleep_ms(1);
+        listed = others_are_listed();
+    }
+    joined = false;
+    return !listed;
 }
