@@ -6,6 +6,7 @@
 #include <complex.h>
 #include <stdbool.h>
 #include <string.h>
+#include "reach.h"
 #include "tap.h"
 #include "api/model.h"
 
@@ -194,12 +195,10 @@ static void barriers(const struct set *set) {
     for (long turn = 1; turn <= 50 && rank >= 0; turn++) {
         int next = world_of(set, (rank + 1) % set->size);
         long mine = turn * 3;
-        long *there = shmem_ptr(&stored[turn % 2], next);
-        if (there)
-            *there = turn;
+        reach_store(&stored[turn % 2], turn, next);
         shmem_long_put_nbi(&put, &mine, 1, next);
         shmem_barrier(SET, barrier_work); /* the same work array again and again is allowed here */
-        EXPECT(put == turn * 3 && (!there || stored[turn % 2] == turn), "%ld %ld in turn %ld", put,
+        EXPECT(put == turn * 3 && stored[turn % 2] == turn, "%ld %ld in turn %ld", put,
                stored[turn % 2], turn);
         shmem_sync(SET, sync_work);
     }
