@@ -12,6 +12,8 @@
 
 enum {
     WARM = 16, // rounds before the clock starts
+    LINES = 64,
+    LINE_BYTES = 128,
     PUT_THREADS = 1024,
     RATE_BLOCKS = 16,
     RATE_THREADS = 256,
@@ -148,6 +150,8 @@ __device__ static void await(const struct calls &c, uint64_t *signal, uint64_t v
         c.wait_t(signal, value);
 }
 
+// Rounds take turns on lines of memory: the ways to them differ, and which one a library's word
+// gets is luck.
 template <int THREADS, size_t SIZE>
 __global__ static void __launch_bounds__(THREADS)
     ping_pong(const __grid_constant__ struct calls c, char *dest, const char *source,
@@ -155,13 +159,15 @@ __global__ static void __launch_bounds__(THREADS)
     uint64_t start = 0;
     for (int i = 0; i < rounds; i++) {
         uint64_t value = first + (uint64_t)i + 1;
+        int at = i % LINES * LINE_BYTES;
+        uint64_t *word = signal + at / (int)sizeof *signal;
         if (i == WARM)
             start = device_ns();
         if (me == 1)
-            await<THREADS>(c, signal, value);
-        send<THREADS, SIZE>(c, dest, source, signal, value, 1 - me);
+            await<THREADS>(c, word, value);
+        send<THREADS, SIZE>(c, dest + at, source + at, word, value, 1 - me);
         if (me == 0)
-            await<THREADS>(c, signal, value);
+            await<THREADS>(c, word, value);
     }
     if (thread_index() == 0)
         *ns = device_ns() - start;
