@@ -204,18 +204,10 @@ WEFT_DEVICE void weft_trap(void) {
 
 #ifdef WEFT_HOST_THREADS
 
-WEFT_DEVICE uint32_t weft_block_index(void) {
-    return blockIdx.x;
-}
-WEFT_DEVICE uint32_t weft_block_count(void) {
-    return gridDim.x;
-}
-WEFT_DEVICE uint32_t weft_block_thread(void) {
-    return threadIdx.x;
-}
-WEFT_DEVICE uint32_t weft_block_threads(void) {
-    return blockDim.x;
-}
+#define WEFT_HOST_PLACE(function, of_thread, of_one) \
+    WEFT_DEVICE uint32_t weft_##function(void) {     \
+        return of_thread;                            \
+    }
 WEFT_DEVICE void weft_block_sync(void) {
     __syncthreads();
 }
@@ -234,18 +226,10 @@ WEFT_DEVICE void weft_barrier_arrive(uint32_t barrier, uint32_t threads) {
 
 #define WEFT_SHARED(type, name, count) static thread_local type name[count]
 
-WEFT_DEVICE uint32_t weft_block_index(void) {
-    return 0;
-}
-WEFT_DEVICE uint32_t weft_block_count(void) {
-    return 1;
-}
-WEFT_DEVICE uint32_t weft_block_thread(void) {
-    return 0;
-}
-WEFT_DEVICE uint32_t weft_block_threads(void) {
-    return 1;
-}
+#define WEFT_HOST_PLACE(function, of_thread, of_one) \
+    WEFT_DEVICE uint32_t weft_##function(void) {     \
+        return of_one;                               \
+    }
 WEFT_DEVICE void weft_block_sync(void) {}
 WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
     return mine != 0;
@@ -253,18 +237,33 @@ WEFT_DEVICE uint32_t weft_block_sync_any(uint32_t mine) {
 
 #endif
 
-/* Blocks and grids have one dimension. */
+WEFT_HOST_PLACE(block_index, blockIdx.x, 0)
+WEFT_HOST_PLACE(block_index_y, blockIdx.y, 0)
+WEFT_HOST_PLACE(block_index_z, blockIdx.z, 0)
+WEFT_HOST_PLACE(block_count, gridDim.x, 1)
+WEFT_HOST_PLACE(block_count_y, gridDim.y, 1)
+WEFT_HOST_PLACE(block_count_z, gridDim.z, 1)
+WEFT_HOST_PLACE(block_thread, threadIdx.x, 0)
+WEFT_HOST_PLACE(block_thread_y, threadIdx.y, 0)
+WEFT_HOST_PLACE(block_thread_z, threadIdx.z, 0)
+WEFT_HOST_PLACE(block_threads, blockDim.x, 1)
+WEFT_HOST_PLACE(block_threads_y, blockDim.y, 1)
+WEFT_HOST_PLACE(block_threads_z, blockDim.z, 1)
+#undef WEFT_HOST_PLACE
+
 WEFT_DEVICE uint32_t weft_block_rank(void) {
-    return weft_block_thread();
+    uint32_t row = weft_block_thread_y() + weft_block_threads_y() * weft_block_thread_z();
+    return weft_block_thread() + weft_block_threads() * row;
 }
 WEFT_DEVICE uint32_t weft_block_size(void) {
-    return weft_block_threads();
+    return weft_block_threads() * weft_block_threads_y() * weft_block_threads_z();
 }
 WEFT_DEVICE uint32_t weft_grid_index(void) {
-    return weft_block_index();
+    uint32_t row = weft_block_index_y() + weft_block_count_y() * weft_block_index_z();
+    return weft_block_index() + weft_block_count() * row;
 }
 WEFT_DEVICE uint32_t weft_grid_size(void) {
-    return weft_block_count();
+    return weft_block_count() * weft_block_count_y() * weft_block_count_z();
 }
 
 /* --- The warp: where threads are pretended, as on a GPU, else each thread is one ----------------

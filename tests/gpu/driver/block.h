@@ -40,6 +40,7 @@ struct view {
 
 struct block {
     struct grid *grid;
+    unsigned number;
     unsigned alive, arrived; /* threads: not ended, and of them at the barrier */
     struct shared *shared;
     struct thread *threads;
@@ -68,6 +69,7 @@ struct grid {
     const struct kernel *kernel;
     const void *packed;
     int gpu;
+    struct kernel_dim size, block_size;
     unsigned nblocks, nthreads; /* of the launch, and of a block */
     unsigned begun, resident;   /* blocks */
     struct block **blocks;      /* NULL: has ended */
@@ -87,11 +89,11 @@ struct thread *thread_self(void);
 void thread_set(struct thread *thread);
 
 static inline int thread_number(const struct thread *thread) {
-    return (int)thread->place.thread.x;
+    return (int)(thread - thread->block->threads);
 }
 
 static inline struct warp *thread_warp(const struct thread *thread) {
-    return &thread->block->warps[thread->place.thread.x / LANES];
+    return &thread->block->warps[thread_number(thread) / LANES];
 }
 
 /* The one sees all that the other has seen. */

@@ -61,7 +61,8 @@ static inline int __syncthreads_or(int mine) {
 /* Of whole warps: their lanes that have not ended. */
 #define warpSize 32
 static inline unsigned kernel_lane() {
-    return kernel_place->thread.x % warpSize;
+    struct kernel_dim at = kernel_place->thread, size = kernel_place->threads;
+    return (at.x + size.x * (at.y + size.y * at.z)) % warpSize;
 }
 static inline void __syncwarp() {
     uint32_t lanes;

@@ -27,17 +27,23 @@ static bool take_place(int gpu) {
     return false;
 }
 
+/* What is number i in the order of numbers. */
+static struct kernel_dim at_number(unsigned i, struct kernel_dim size) {
+    return (struct kernel_dim){i % size.x, i / size.x % size.y, i / size.x / size.y};
+}
+
 static void begin_block(struct grid *grid) {
     struct block *block = malloc(sizeof *block);
-    *block = (struct block){.grid = grid, .alive = grid->nthreads};
+    *block = (struct block){.grid = grid, .number = grid->begun, .alive = grid->nthreads};
     block->buffer.random = &grid->random;
     block->cache = &grid->caches[grid->begun / 2];
     block->threads = calloc(grid->nthreads, sizeof *block->threads);
     block->warps = calloc((grid->nthreads + LANES - 1) / LANES, sizeof *block->warps);
     for (unsigned i = 0; i < grid->nthreads; i++) {
         struct thread *thread = &block->threads[i];
-        thread->place = (struct kernel_place){
-            {i, 0, 0}, {grid->begun, 0, 0}, {grid->nthreads, 1, 1}, {grid->nblocks, 1, 1}};
+        thread->place =
+            (struct kernel_place){at_number(i, grid->block_size),
+                                  at_number(grid->begun, grid->size), grid->block_size, grid->size};
         thread->block = block;
         thread_warp(thread)->alive++;
         grid->runnable[grid->nrunnable++] = thread;
@@ -56,7 +62,7 @@ static void end_block(struct block *block) {
     }
     async_end(block);
     struct grid *grid = block->grid;
-    grid->blocks[block->threads[0].place.block.x] = NULL;
+    grid->blocks[block->number] = NULL;
     grid->resident--;
     __atomic_fetch_sub(&resident[grid->gpu], 1, __ATOMIC_ACQ_REL);
     free(block->threads);
@@ -94,7 +100,8 @@ static void open_warp(struct thread *lane) {
     struct warp *warp = thread_warp(lane);
     if (warp->alive == 0 || warp->arrived < warp->alive)
         return;
-    unsigned first = lane->place.thread.x / LANES * LANES, left = block->grid->nthreads - first;
+    unsigned first = (unsigned)thread_number(lane) / LANES * LANES;
+    unsigned left = block->grid->nthreads - first;
     warp->arrived = 0;
     warp->turn++;
     warp->lanes[warp->turn % 2] = 0;
@@ -222,13 +229,19 @@ static void abandon(struct grid *grid) {
     }
 }
 
-bool grid_run(const struct kernel *kernel, const void *packed, int gpu, unsigned nblocks,
-              unsigned nthreads) {
+bool grid_run(const struct kernel *kernel, const void *packed, int gpu, struct kernel_dim blocks,
+              struct kernel_dim threads) {
     static uint64_t launches;
     uint64_t launch = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
+    unsigned nblocks = kernel_volume(blocks), nthreads = kernel_volume(threads);
     size_t most = nblocks < sms() ? nblocks : sms();
-    struct grid grid = {
-        .kernel = kernel, .packed = packed, .gpu = gpu, .nblocks = nblocks, .nthreads = nthreads};
+    struct grid grid = {.kernel = kernel,
+                        .packed = packed,
+                        .gpu = gpu,
+                        .size = blocks,
+                        .block_size = threads,
+                        .nblocks = nblocks,
+                        .nthreads = nthreads};
     grid.random = ((uint64_t)call_setting("WEFT_FAKE_SEED", 0) * 1000003 + (uint64_t)gpu) * 257;
     grid.random += launch;
     grid.weak = call_setting("WEFT_FAKE_WEAK", 0) != 0;

@@ -12,8 +12,8 @@
 #include "module.h"
 
 /* Runs them all; false if one has trapped. */
-bool grid_run(const struct kernel *kernel, const void *packed, int gpu, unsigned blocks,
-              unsigned threads);
+bool grid_run(const struct kernel *kernel, const void *packed, int gpu, struct kernel_dim blocks,
+              struct kernel_dim threads);
 
 /* Within a thread of a grid: ends the kernel. Returns at once elsewhere. */
 void grid_trap(void);

@@ -90,7 +90,7 @@ struct launch {
     struct work work;
     struct kernel *kernel;
     void *packed;
-    unsigned blocks, threads;
+    struct kernel_dim blocks, threads;
 };
 
 static _Thread_local jmp_buf out; /* of the kernel */
@@ -185,8 +185,8 @@ int cuFuncLoad(weft_cu_function function) {
     CALL(NO_CAPTURE, kernel_of(function) ? 0 : CUDA_ERROR_INVALID_HANDLE);
 }
 
-static int enqueue(struct kernel *kernel, struct CUstream_st *stream, unsigned blocks,
-                   unsigned threads, void **arguments) {
+static int enqueue(struct kernel *kernel, struct CUstream_st *stream, struct kernel_dim blocks,
+                   struct kernel_dim threads, void **arguments) {
     if (!kernel || !stream || stream->context != context_current())
         return CUDA_ERROR_INVALID_HANDLE;
     struct launch *launch = work_new(sizeof *launch, run, drop);
@@ -200,11 +200,11 @@ static int enqueue(struct kernel *kernel, struct CUstream_st *stream, unsigned b
 int cuLaunchKernel(weft_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    weft_cu_stream stream, void **arguments, void **extra) {
-    size_t blocks = (size_t)grid_x * grid_y * grid_z;
-    size_t threads = (size_t)block_x * block_y * block_z;
-    bool proper = blocks && threads && threads <= THREADS_MAX && shared_bytes <= SHARED_BYTES_MAX &&
-                  blocks == grid_x && threads == block_x;
-    CALL(CONTEXT, !proper || !arguments || extra ? CUDA_ERROR_INVALID_VALUE
-                                                 : enqueue(kernel_of(function), stream_of(stream),
-                                                           grid_x, block_x, arguments));
+    struct kernel_dim grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
+    size_t blocks = (size_t)grid_x * grid_y * grid_z, threads = (size_t)block_x * block_y * block_z;
+    bool proper = blocks && threads && threads <= THREADS_MAX && blocks <= UINT32_MAX &&
+                  shared_bytes <= SHARED_BYTES_MAX;
+    CALL(CONTEXT, !proper || !arguments || extra
+                      ? CUDA_ERROR_INVALID_VALUE
+                      : enqueue(kernel_of(function), stream_of(stream), grid, block, arguments));
 }

@@ -30,6 +30,9 @@ void kernel_register(struct kernel *kernel);
 struct kernel_dim {
     unsigned x, y, z;
 };
+static inline unsigned kernel_volume(struct kernel_dim size) {
+    return size.x * size.y * size.z;
+}
 struct kernel_place {
     struct kernel_dim thread, block, threads, blocks;
 };

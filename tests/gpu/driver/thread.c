@@ -89,7 +89,7 @@ const uint64_t *kernel_warp_meet(uint64_t mine, uint32_t *lanes) {
         return &own;
     }
     struct warp *warp = thread_warp(thread);
-    unsigned lane = thread->place.thread.x % LANES, turn = warp->turn % 2;
+    unsigned lane = (unsigned)thread_number(thread) % LANES, turn = warp->turn % 2;
     warp->given[turn][lane] = mine;
     warp->lanes[turn] |= 1u << lane;
     warp->arrived++;
