@@ -269,16 +269,20 @@ static void end(void) {
     EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED, "%d", nvshmemx_init_status());
 }
 
-static void anew(void) {
-    tap_case("a job behind the first one has its kernels, and none of the teams");
+static void anew(const char *behind, void (*finalize)(void)) {
+    nvshmem_team_t team;
+    tap_case(behind);
     nvshmem_init();
     EXPECT(nvshmem_team_n_pes(NVSHMEM_TEAM_WORLD) == n, "%d", nvshmem_n_pes());
-    for (nvshmem_team_t team = WEFT_NVSHMEM_TEAMS_MADE; team < WEFT_NVSHMEM_TEAMS; team++)
+    for (team = WEFT_NVSHMEM_TEAMS_MADE; team < WEFT_NVSHMEM_TEAMS; team++)
         EXPECT(nvshmem_team_n_pes(team) == -1, "team %d is there", team);
     wrong = zeros(sizeof *wrong);
     ring();
     nvshmem_free(wrong);
-    nvshmem_finalize();
+    nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, n, NULL, 0, &team);
+    gpu_drain(gpu_stream);
+    finalize();
+    EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED, "%d", nvshmemx_init_status());
 }
 
 /* Only PE 0 is full, in the end. */
@@ -325,6 +329,7 @@ int main(void) {
     nvshmem_free(wrong);
     gpu_drain(gpu_stream);
     end();
-    anew();
+    anew("a job behind the first one has its kernels, and none of the teams", shmem_finalize);
+    anew("and so has one behind a job that has ended by the standard's name", nvshmem_finalize);
     return tap_finish();
 }

@@ -50,6 +50,18 @@ typedef struct {
 #define NVSHMEMX_INIT_ATTR_INITIALIZER \
     { NULL, 0, 0, NVSHMEMX_UNIQUEID_INITIALIZER }
 
+/* Before each call that begins the job: what is left of one that has ended by another name, such as
+ * shmem_finalize, is forgotten. */
+WEFT_NVSHMEM_INLINE void weft_nvshmem_begin(void) {
+    int goes_on = 0;
+    shmem_query_initialized(&goes_on);
+    if (goes_on)
+        return;
+    weft_nvshmem_close(0);
+    weft_nvshmem_job.inits = 0;
+    weft_nvshmem_job.words = NULL;
+}
+
 /* Behind each call that begins the job, with its error. Collective over all PEs. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_begun(int error) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
@@ -62,6 +74,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_begun(int error) {
 
 WEFT_NVSHMEM_NAME int nvshmem_init_thread(int requested, int *provided) {
     (void)requested;
+    weft_nvshmem_begin();
     return weft_nvshmem_begun(shmem_init_thread(SHMEM_THREAD_MULTIPLE, provided));
 }
 
@@ -117,6 +130,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
 /* Static, since it depends on what its translation unit has included. */
 WEFT_NVSHMEM_INLINE int nvshmemx_init_attr(unsigned int flags, nvshmemx_init_attr_t *attributes) {
     int error, provided;
+    weft_nvshmem_begin();
     if (flags & NVSHMEMX_INIT_WITH_UNIQUEID) {
         shmemx_init_attr_t attr = {attributes->pe,
                                    attributes->npes,
@@ -139,7 +153,10 @@ WEFT_NVSHMEM_INLINE int nvshmemx_hostlib_init_attr(unsigned int flags,
 }
 
 WEFT_NVSHMEM_NAME int nvshmemx_init_status(void) {
-    return weft_nvshmem_job.opened       ? NVSHMEM_STATUS_IS_INITIALIZED
+    int goes_on = 0;
+    shmem_query_initialized(&goes_on);
+    return !goes_on                      ? NVSHMEM_STATUS_NOT_INITIALIZED
+           : weft_nvshmem_job.opened     ? NVSHMEM_STATUS_IS_INITIALIZED
            : weft_nvshmem_job.inits != 0 ? NVSHMEM_STATUS_IS_BOOTSTRAPPED
                                          : NVSHMEM_STATUS_NOT_INITIALIZED;
 }
