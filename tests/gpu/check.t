@@ -46,7 +46,10 @@ MISUSE = [
     "weft_ll_epoch_begin: argument channel is 7, but the handle has 2",
     "weft_ll_send: argument unit is 4, but a slot of 64 bytes has 4: pass a smaller one",
     f"weft_ll_recv: argument m is {NPES}, but",
+    "weft_ll_epoch_begin: argument t is a handle that has been freed, number [1-9]",
+    f"weft_put_b: argument m is {NPES}, but the team has {NPES} members: pass 0 to {LAST}$",
 ]
+BY_ROWS = len(MISUSE) - 1   # in a grid and blocks of two dimensions
 WAITS = [
     f"weft_wait_until: has waited 0.3 s for the word at {AT} to be >= 5: it is 0$",
     r"weft_barrier: has waited 0.3 s for member \d on channel 1: this is epoch 1, and it has come to 0$",
@@ -54,7 +57,13 @@ WAITS = [
     "weft_barrier(_grid)?: has waited 0.3 s for (all blocks of all members: of this grid 2 of 2 have come to epoch 1"
     "|member [0-9] on channel 0: this is epoch 1, and it has come to 0)$",
     r"weft_ll_recv: has waited 0.3 s for packet 2 of member \d on channel 1, epoch 7$",
+    f"nvshmem_int_wait_until: has waited 0.3 s for the word at {AT} to be < -5: it is 0$",
+    f"nvshmem_short_wait_until_any: has waited 0.3 s for one of 2 words from {AT} on to be == -3: the first is 0$",
+    f"nvshmem_uint64_wait_until_some: has waited 0.3 s for one of 2 words from {AT} on to be > 18446744073709551615: the "
+    "first is 0$",
+    f"weft_wait_until_ns: has waited 0.3 s for the word at {AT} to be >= 5: it is 0$",
 ]
+BOUNDED = len(MISUSE) + len(WAITS) - 1   # ends by itself, and so does the job
 
 
 def play(number):
@@ -73,10 +82,12 @@ def ends(number, pattern, lines_most):
         if "weft_bulk" in pattern and not REAL:
             raise tap.Skip("pretended bulk copies look for themselves")
         ran, said, seconds = play(number)
-        right = [line for line in said if re.match(rf"weft: PE (-1|{LAST}), block [01], thread \d+: {pattern}", line)]
+        place = r"block 0,[01],0, thread \d+,[01],0" if number == BY_ROWS else r"block [01], thread \d+"
+        right = [line for line in said if re.match(rf"weft: PE (-1|{LAST}), {place}: {pattern}", line)]
         if not 1 <= len(said) <= lines_most or right != said:
             problems.append(f"{len(said)} lines, of which {len(right)} are like: {pattern}")
-        if ran.returncode in (0, 97, 98) and not (traps and "the kernel has failed" in ran.stdout) or seconds > SECONDS:
+        goes_on = ran.returncode in (0, 97, 98) and not (traps and "the kernel has failed" in ran.stdout)
+        if goes_on != (number == BOUNDED) or seconds > SECONDS:
             problems.append(f"status {ran.returncode} after {seconds:.1f} s")
         if problems:
             problems += (ran.stdout + ran.stderr).splitlines()[:12]

@@ -23,7 +23,9 @@
 #define WEFT_CHECK_CONSTANT(t, c, least, most) ((void)0)
 #define WEFT_CHECK_BULK(p)                     ((void)0)
 #define WEFT_CHECK_BULK_BYTES(bytes)           ((void)0)
+#define WEFT_CHECK_LIVES(t, found)             ((void)0)
 #define WEFT_CHECK_WAIT(wait)                  ((void)0)
+#define WEFT_CHECK_BOUNDED_WAIT(wait)          ((void)0)
 #define WEFT_CHECK_TURN(wait, t, ...)          1
 
 #else
@@ -80,10 +82,22 @@ WEFT_DEVICE void weft_check_end(const weft_device_team *t) {
     weft_check_stop();
 }
 
+/* Grid and block have one dimension. */
+WEFT_DEVICE int weft_check_is_flat(void) {
+    return weft_block_count_y() * weft_block_count_z() * weft_block_threads_y() *
+               weft_block_threads_z() ==
+           1;
+}
+
 /* One printf a line, so that lines do not mix. */
-#define WEFT_CHECK_SAY(pe, function, format, ...)                                                  \
-    WEFT_CHECK_PRINT("weft: PE %d, block %u, thread %u: %s: " format "\n", pe, weft_block_index(), \
-                     weft_block_thread(), function, __VA_ARGS__)
+#define WEFT_CHECK_SAY(pe, function, format, ...)                                                 \
+    (weft_check_is_flat()                                                                         \
+         ? WEFT_CHECK_PRINT("weft: PE %d, block %u, thread %u: %s: " format "\n", pe,             \
+                            weft_block_index(), weft_block_thread(), function, __VA_ARGS__)       \
+         : WEFT_CHECK_PRINT("weft: PE %d, block %u,%u,%u, thread %u,%u,%u: %s: " format "\n", pe, \
+                            weft_block_index(), weft_block_index_y(), weft_block_index_z(),       \
+                            weft_block_thread(), weft_block_thread_y(), weft_block_thread_z(),    \
+                            function, __VA_ARGS__))
 #define WEFT_CHECK_FAIL(t, pe, function, format, ...)      \
     do {                                                   \
         weft_check_be_first();                             \
@@ -140,6 +154,14 @@ WEFT_DEVICE void weft_check_channel(const weft_device_team *t, const char *funct
                         channel, t->channels);
 }
 
+WEFT_DEVICE void weft_check_lives(const weft_device_team *t, const char *function, uint32_t found) {
+    if (found != t->generation)
+        WEFT_CHECK_FAIL(t, t->pe, function,
+                        "argument t is a handle that has been freed, number %u: free it by "
+                        "shmemx_device_team_free() when the last kernel that has it is done",
+                        t->generation);
+}
+
 WEFT_DEVICE void weft_check_unit(const weft_device_team *t, const char *function, uint32_t unit) {
     if (unit >= t->slot_bytes / 16)
         WEFT_CHECK_FAIL(
@@ -169,7 +191,8 @@ WEFT_DEVICE void weft_check_bulk_bytes(const char *function, uint32_t bytes) {
 /* One wait; zero at the start. */
 struct weft_check_wait {
     uint32_t turns, said, over;
-    uint64_t began; /* ns; 0 before the first look at the clock */
+    uint32_t bounded; /* it ends by itself, and so does not end the job */
+    uint64_t began;   /* ns; 0 before the first look at the clock */
 };
 
 /* A turn of a wait that has not ended: non-zero when it is worth a line. `over` is set when it has
@@ -181,7 +204,7 @@ WEFT_DEVICE int weft_check_turn(struct weft_check_wait *wait, const weft_device_
     uint64_t now = weft_globaltimer();
     if (wait->began == 0)
         wait->began = now;
-    if (now - wait->began >= 2 * limit) {
+    if (now - wait->began >= 2 * limit && !wait->bounded) {
         wait->over = 1;
         weft_abort(t, WEFT_CHECK_STATUS);
     }
@@ -222,9 +245,12 @@ WEFT_DEVICE const char *weft_check_comparison(int cmp) {
 /* An end of a bulk copy, and its bytes; they know no team. */
 #define WEFT_CHECK_BULK(p)                     weft_check_aligned(NULL, __func__, #p, p, 16)
 #define WEFT_CHECK_BULK_BYTES(bytes)           weft_check_bulk_bytes(__func__, bytes)
+/* The handle is the one whose words have this generation: it has not been freed. */
+#define WEFT_CHECK_LIVES(t, found)             weft_check_lives(t, __func__, found)
 /* A wait's state, declared before its loop; and its turn, 0 when it is to end as if the job were
  * over. The format and what follows it, as of printf, say for what: "member %d on channel %u". */
-#define WEFT_CHECK_WAIT(wait)                  struct weft_check_wait wait = {0, 0, 0, 0}
+#define WEFT_CHECK_WAIT(wait)                  struct weft_check_wait wait = {0, 0, 0, 0, 0}
+#define WEFT_CHECK_BOUNDED_WAIT(wait)          struct weft_check_wait wait = {0, 0, 0, 1, 0}
 #define WEFT_CHECK_TURN(wait, t, function, format, ...)                            \
     ((weft_check_turn(&(wait), t)                                                  \
           ? (void)WEFT_CHECK_SAY((t)->pe, function, "has waited %g s for " format, \

@@ -66,7 +66,9 @@ WEFT_DEVICE uint64_t weft_ll_epoch_begin(const weft_device_team *t, uint32_t cha
     WEFT_CHECK_CHANNEL(t, channel);
     weft_block_sync(); /* a call before this one has been counted */
     uint64_t before = weft_ld_relaxed_sys_u64(&weft_device_channel_of(t, channel, t->me)->packets);
-    weft_device_check_generation(t, weft_device_generation(t));
+    uint32_t generation = weft_device_generation(t);
+    WEFT_CHECK_LIVES(t, generation);
+    weft_device_check_generation(t, generation);
     return weft_gpu_epoch_after(before);
 }
 WEFT_DEVICE uint64_t weft_ll_epoch_next(uint64_t epoch) {

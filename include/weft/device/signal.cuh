@@ -172,15 +172,23 @@ WEFT_DEVICE int weft_wait_eq(const weft_device_team *t, const uint64_t *sig, uin
 /* The same for so many nanoseconds, or somewhat longer. -1: they are over. */
 WEFT_DEVICE int weft_wait_until_ns(const weft_device_team *t, const uint64_t *sig, int cmp,
                                    uint64_t value, uint64_t ns) {
+    WEFT_CHECK_OWN_WORD(t, sig);
+    WEFT_CHECK_CONSTANT(t, cmp, WEFT_CMP_EQ, WEFT_CMP_LE);
+    WEFT_CHECK_BOUNDED_WAIT(check);
     struct weft_spin spin = {0, 0, 0, 0};
     struct weft_gpu_abort abort = weft_abort_of(t);
     uint64_t began = weft_globaltimer();
-    while (!weft_test_until(t, sig, cmp, value)) {
-        if (!weft_spin(&spin, abort))
+    while (!weft_compares_u64(cmp, weft_poll_acquire_u64(sig), value)) {
+        if (!weft_spin(&spin, abort) ||
+            !WEFT_CHECK_TURN(check, t, __func__, "the word at %p to be %s %llu: it is %llu",
+                             (const void *)sig, weft_check_comparison(cmp),
+                             (unsigned long long)value,
+                             (unsigned long long)weft_ld_relaxed_sys_u64(sig)))
             return 0;
         if (spin.turns % WEFT_SPIN_TURNS == 0 && weft_globaltimer() - began >= ns)
             return -1;
     }
+    weft_polled_acquire();
     return 1;
 }
 

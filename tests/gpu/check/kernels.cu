@@ -3,7 +3,7 @@
 #define WEFT_KERNEL_THREADS
 #define WEFT_CHECK
 #define WEFT_CHECK_SECONDS 0.3
-#include <weft/device.cuh>
+#include "weft/nvshmem/nvshmem.h"
 #include "gpu/check/misuse.h"
 
 #if defined(WEFT_DEVICE_ARCH) && WEFT_DEVICE_ARCH < 900
@@ -16,6 +16,7 @@ static __device__ void misuse_copies(const weft_device_team *t, int which, char 
     WEFT_SHARED(struct weft_quad, tile, 2);
     switch (which) {
     case PUT_TO_NO_MEMBER:
+    case PUT_BY_GRID_OF_3_DIMENSIONS:
         weft_put_b(t, object, object, 16, t->n);
         break;
     case GET_FROM_NO_MEMBER:
@@ -69,6 +70,9 @@ static __device__ void misuse_words(const weft_device_team *t, int which, char *
     case PACKETS_ON_NO_CHANNEL:
         weft_ll_epoch_begin(t, t->channels + 5);
         break;
+    case PACKETS_OF_FREED_HANDLE:
+        weft_ll_epoch_begin(t, 0);
+        break;
     case UNIT_BEYOND_SLOT:
         weft_ll_bcast(t, 0, t->slot_bytes / 16, 1, 1);
         break;
@@ -90,6 +94,26 @@ static __device__ void misuse_words(const weft_device_team *t, int which, char *
     case WAIT_FOR_PACKET:
         weft_ll_recv(t, 1, 2, (t->me + 1) % t->n, 7, &data);
         break;
+    case WAIT_FOR_SIGNAL_NS: /* ends by itself, though it lasts long enough for the job to be ended
+                              */
+        if (weft_wait_until_ns(t, signal, WEFT_CMP_GE, 5, 900000000) != -1)
+            weft_trap();
+        break;
+    }
+}
+
+static __device__ void misuse_nvshmem(int which, char *object) {
+    size_t indices[2];
+    switch (which) {
+    case WAIT_FOR_ALL_BY_NVSHMEM:
+        nvshmem_int_wait_until((int *)object + 1, NVSHMEM_CMP_LT, -5);
+        break;
+    case WAIT_FOR_ONE_BY_NVSHMEM:
+        nvshmem_short_wait_until_any((short *)object, 2, NULL, NVSHMEM_CMP_EQ, -3);
+        break;
+    case WAIT_FOR_SOME_BY_NVSHMEM:
+        nvshmem_uint64_wait_until_some((uint64_t *)object, 2, indices, NULL, NVSHMEM_CMP_GT, ~0ull);
+        break;
     }
 }
 
@@ -100,4 +124,5 @@ extern "C" __global__ void check_misuse(weft_device_team t, int which, char *obj
     }
     misuse_copies(&t, which, object);
     misuse_words(&t, which, object);
+    misuse_nvshmem(which, object);
 }

@@ -12,6 +12,7 @@
 /* What a call waits for: words of one type, those whose status is not 0 left out, each compared
  * with `value`, or with its own of `values`. bytes and is_signed are constants. */
 struct weft_nvshmem_words {
+    const char *function; /* the call's name */
     const char *first;
     size_t bytes;
     int is_signed;
@@ -42,12 +43,18 @@ WEFT_DEVICE int weft_nvshmem_counts(const struct weft_nvshmem_words *w, size_t i
     return !w->status || w->status[i] == 0;
 }
 
+/* Word i, and what it is compared with. */
+WEFT_DEVICE uint64_t weft_nvshmem_found(const struct weft_nvshmem_words *w, size_t i) {
+    uint64_t found = weft_nvshmem_look(w->first + i * w->bytes, w->bytes);
+    return weft_nvshmem_widen(found, w->bytes, w->is_signed);
+}
+WEFT_DEVICE uint64_t weft_nvshmem_value(const struct weft_nvshmem_words *w, size_t i) {
+    uint64_t value = w->values ? weft_nvshmem_bits(w->values + i * w->bytes, w->bytes) : w->value;
+    return weft_nvshmem_widen(value, w->bytes, w->is_signed);
+}
+
 WEFT_DEVICE int weft_nvshmem_holds(const struct weft_nvshmem_words *w, size_t i) {
-    uint64_t value = w->value, found = weft_nvshmem_look(w->first + i * w->bytes, w->bytes);
-    if (w->values)
-        value = weft_nvshmem_bits(w->values + i * w->bytes, w->bytes);
-    found = weft_nvshmem_widen(found, w->bytes, w->is_signed);
-    value = weft_nvshmem_widen(value, w->bytes, w->is_signed);
+    uint64_t found = weft_nvshmem_found(w, i), value = weft_nvshmem_value(w, i);
     int cmp = weft_nvshmem_cmp(w->cmp);
     return w->is_signed ? weft_compares_i64(cmp, (int64_t)found, (int64_t)value)
                         : weft_compares_u64(cmp, found, value);
@@ -89,47 +96,77 @@ WEFT_DEVICE size_t weft_nvshmem_test_some(const struct weft_nvshmem_words *w, si
 
 /* --- Waits ------------------------------------------------------------------------------------ */
 
+/* A number of the words' type as printf's %s%llu has it. */
+WEFT_DEVICE const char *weft_nvshmem_sign(const struct weft_nvshmem_words *w, uint64_t number) {
+    return w->is_signed && (int64_t)number < 0 ? "-" : "";
+}
+WEFT_DEVICE unsigned long long weft_nvshmem_amount(const struct weft_nvshmem_words *w,
+                                                   uint64_t number) {
+    return w->is_signed && (int64_t)number < 0 ? 0 - number : number;
+}
+
+/* A turn of a wait that has not ended, for word i and perhaps others, as `what` begins to say by
+ * the two arguments behind it; 0 when the kernel is to give up. */
+#define WEFT_NVSHMEM_TURN(w, i, what, it, ...)                               \
+    (weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)) &&                  \
+     WEFT_CHECK_TURN(check, WEFT_NVSHMEM_WORLD, (w)->function,               \
+                     what " to be %s %s%llu: " it " is %s%llu", __VA_ARGS__, \
+                     weft_check_comparison(weft_nvshmem_cmp((w)->cmp)),      \
+                     weft_nvshmem_sign(w, weft_nvshmem_value(w, i)),         \
+                     weft_nvshmem_amount(w, weft_nvshmem_value(w, i)),       \
+                     weft_nvshmem_sign(w, weft_nvshmem_found(w, i)),         \
+                     weft_nvshmem_amount(w, weft_nvshmem_found(w, i))))
+#define WEFT_NVSHMEM_TURN_OF_ANY(w)                                      \
+    WEFT_NVSHMEM_TURN(w, 0, "one of %llu words from %p on", "the first", \
+                      (unsigned long long)(w)->nelems, (const void *)(w)->first)
+
 WEFT_DEVICE void weft_nvshmem_wait_all(const struct weft_nvshmem_words *w) {
+    WEFT_CHECK_WAIT(check);
     struct weft_spin spin = {0, 0, 0, 0};
     for (size_t i = 0; i < w->nelems; i++)
         while (weft_nvshmem_counts(w, i) && !weft_nvshmem_holds(w, i))
-            if (!weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)))
+            if (!WEFT_NVSHMEM_TURN(w, i, "the word at %p", "it",
+                                   (const void *)(w->first + i * w->bytes)))
                 return;
 }
 
 /* None where no word counts. */
 WEFT_DEVICE size_t weft_nvshmem_wait_any(const struct weft_nvshmem_words *w) {
+    WEFT_CHECK_WAIT(check);
     struct weft_spin spin = {0, 0, 0, 0};
     int counted = 0;
     size_t any = weft_nvshmem_test_any(w, &counted);
-    while (any == WEFT_NVSHMEM_NONE && counted &&
-           weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)))
+    while (any == WEFT_NVSHMEM_NONE && counted && WEFT_NVSHMEM_TURN_OF_ANY(w))
         any = weft_nvshmem_test_any(w, &counted);
     return any;
 }
 
 WEFT_DEVICE size_t weft_nvshmem_wait_some(const struct weft_nvshmem_words *w, size_t *indices) {
+    WEFT_CHECK_WAIT(check);
     struct weft_spin spin = {0, 0, 0, 0};
     int counted = 0;
     size_t some = weft_nvshmem_test_some(w, indices, &counted);
-    while (some == 0 && counted && weft_spin(&spin, weft_abort_of(WEFT_NVSHMEM_WORLD)))
+    while (some == 0 && counted && WEFT_NVSHMEM_TURN_OF_ANY(w))
         some = weft_nvshmem_test_some(w, indices, &counted);
     return some;
 }
+#undef WEFT_NVSHMEM_TURN_OF_ANY
+#undef WEFT_NVSHMEM_TURN
 
 /* --- Names ------------------------------------------------------------------------------------ */
 
-#define WEFT_NVSHMEM_ONE(T)             \
-    struct weft_nvshmem_words words = { \
-        (const char *)ivar, sizeof(T), (T)-1 < (T)1, 1, NULL, cmp, NULL, (uint64_t)cmp_value}
-#define WEFT_NVSHMEM_MANY(T)                                                     \
-    struct weft_nvshmem_words words = {                                          \
-        (const char *)ivars, sizeof(T), (T)-1 < (T)1, nelems, status, cmp, NULL, \
-        (uint64_t)cmp_value}
-#define WEFT_NVSHMEM_VECTOR(T)                                                  \
-    struct weft_nvshmem_words words = {                                         \
-        (const char *)ivars,      sizeof(T), (T)-1 < (T)1, nelems, status, cmp, \
-        (const char *)cmp_values, 0}
+#define WEFT_NVSHMEM_ONE(T)                                                  \
+    struct weft_nvshmem_words words = {                                      \
+        __func__, (const char *)ivar, sizeof(T), (T)-1 < (T)1, 1, NULL, cmp, \
+        NULL,     (uint64_t)cmp_value}
+#define WEFT_NVSHMEM_MANY(T)                                                         \
+    struct weft_nvshmem_words words = {                                              \
+        __func__, (const char *)ivars, sizeof(T), (T)-1 < (T)1, nelems, status, cmp, \
+        NULL,     (uint64_t)cmp_value}
+#define WEFT_NVSHMEM_VECTOR(T)                                                       \
+    struct weft_nvshmem_words words = {                                              \
+        __func__, (const char *)ivars,      sizeof(T), (T)-1 < (T)1, nelems, status, \
+        cmp,      (const char *)cmp_values, 0}
 
 #define WEFT_NVSHMEM_WAITS(N, T, _)                                                                \
     WEFT_DEVICE void nvshmem_##N##_wait_until(T *ivar, int cmp, T cmp_value) {                     \
