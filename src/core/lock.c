@@ -9,29 +9,26 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 #include <shmem.h>
 #include "base/futex.h"
 #include "core/far.h"
 #include "core/init.h"
 #include "core/order.h"
-#include "core/wait.h"
+#include "core/team.h"
 
 enum {
-    HOME = 0,             /* whose long is the lock */
-    LOOK_TIMES = 1024,    /* tests in vain from one look at the holder to the next */
-    ASK_SHARE = 8,        /* of the time for which one ticket has been served */
-    ASK_NS_MAX = 1000000, /* the longest rest from one question to the next */
-    TURN_NS = 20000,      /* that a turn of others takes at least: far ones need two letters */
-    YIELD_NS = 50000,     /* shorter rests are not slept */
+    HOME = 0,          /* whose long is the lock */
+    LOOK_TIMES = 1024, /* tests in vain from one look at the holder to the next */
+    ASK_TIMES = 64,    /* that a far PE asks before it sleeps: some 12 us each */
 };
 
-#define SLEPT_ON UINT32_C(1)
-#define TICKET   UINT32_C(256) /* from one ticket to the next; they wrap around */
+#define SLEPT_ON  UINT32_C(1)
+#define FAR_SLEEP UINT32_C(2)
+#define TICKET    UINT32_C(256) /* from one ticket to the next; they wrap around */
 
 /* Of a PE other than HOME only `held` counts. */
 struct lock {
-    _Atomic uint32_t serving; /* and SLEPT_ON */
+    _Atomic uint32_t serving; /* and SLEPT_ON, FAR_SLEEP */
     union {
         _Atomic uint32_t next;
         _Atomic uint8_t held; /* by this long's PE; below the ticket */
@@ -66,6 +63,28 @@ static uint32_t served(struct lock *lock) {
 static uint32_t far_amo(enum weft_amo_op op, _Atomic uint32_t *word, uint32_t value,
                         uint32_t cond) {
     return (uint32_t)weft_far_amo(op, sizeof value, true, (void *)word, value, cond, false, HOME);
+}
+
+/* What threads that are far from HOME sleep on, of a near PE. */
+static _Atomic uint32_t *bell_of(int pe) {
+    return &weft_team_words_of(weft_team_find(SHMEM_TEAM_WORLD), pe)->lock_bell;
+}
+
+static void ring(int pe) {
+    void *name = (void *)bell_of(weft_job.pe);
+    if (weft_is_far(pe)) {
+        weft_far_amo(WEFT_AMO_ADD, sizeof(uint32_t), false, name, 1, 0, true, pe);
+        return;
+    }
+    atomic_fetch_add(bell_of(pe), 1);
+    weft_futex_wake(bell_of(pe), WEFT_FUTEX_ALL);
+}
+
+/* FAR_SLEEP has been cleared: who sets it anew has looked at its bell before that rings. */
+static void ring_all(void) {
+    for (int pe = 0; pe < weft_job.npes; pe++)
+        if (pe != HOME)
+            ring(pe);
 }
 
 static uint32_t far_served(struct lock *lock) {
@@ -162,54 +181,37 @@ static void tested_in_vain(long *object) {
 
 /* --- Where HOME is far ------------------------------------------------------------------------ */
 
-/* What is known of the line from letters. */
-struct line {
-    uint32_t ticket, serving; /* this thread's, and the one whose turn it is */
-    uint64_t since_ns;        /* that was first seen */
-};
-
-/* From one question to the next: long while one holder has a long turn, and the longer the more of
- * them come before. */
-static void rest_in_line(const struct line *line) {
-    uint64_t before = (line->ticket - line->serving) / TICKET - 1;
-    uint64_t rest_ns = (weft_clock_ns() - line->since_ns) / ASK_SHARE + before * TURN_NS;
-    if (rest_ns < YIELD_NS) {
-        sched_yield();
-        return;
-    }
-    struct timespec rest = {.tv_nsec = (long)(rest_ns < ASK_NS_MAX ? rest_ns : ASK_NS_MAX)};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
+/* Sleeps until the bell rings, or for some time, and then looks for the holder; the ticket that is
+ * served then. The bell is read first: who releases the lock sees the bit and rings, or it has
+ * added its ticket before. */
+static uint32_t far_sleep(struct lock *lock, uint32_t ticket, struct weft_waiter *waiter,
+                          long *object) {
+    _Atomic uint32_t *bell = bell_of(weft_job.pe);
+    uint32_t rung = atomic_load(bell);
+    uint32_t serving = ticket_in(far_amo(WEFT_AMO_OR, &lock->serving, FAR_SLEEP, 0));
+    if (serving == ticket)
+        return serving;
+    weft_futex_sleep(bell, rung, WEFT_FUTEX_ALL, weft_waiter_rest_ms(waiter));
+    if (atomic_load(bell) != rung)
+        return far_served(lock);
+    waiter->pe = find_holder(object);
+    uint32_t now = far_served(lock);
+    if (now == serving)
+        refuse_own(lock, serving, waiter->pe);
+    return now;
 }
 
-/* Whether the turn has come. */
-static bool ask_for_turn(struct lock *lock, struct line *line) {
-    uint32_t serving = far_served(lock);
-    if (serving != line->serving || line->since_ns == 0)
-        line->since_ns = weft_clock_ns();
-    line->serving = serving;
-    return serving == line->ticket;
-}
-
-static bool ask_for_a_while(struct lock *lock, struct line *line, uint32_t limit_ms) {
-    uint64_t until_ns = weft_clock_ns() + limit_ms * UINT64_C(1000000);
-    bool came = false;
-    while (!came && weft_clock_ns() < until_ns) {
-        rest_in_line(line);
-        came = ask_for_turn(lock, line);
-    }
-    return came;
-}
-
-static void far_wait_for_turn(struct lock *lock, struct line *line, long *object) {
+static void far_wait_for_turn(struct lock *lock, uint32_t ticket, long *object) {
     struct weft_waiter waiter = {.pe = WEFT_PE_ANY};
-    while (!ask_for_a_while(lock, line, weft_waiter_rest_ms(&waiter))) {
-        uint32_t serving = line->serving;
-        waiter.pe = find_holder(object);
-        if (ask_for_turn(lock, line))
-            break;
-        if (line->serving == serving)
-            refuse_own(lock, serving, waiter.pe);
+    uint32_t serving;
+    for (int asked = 0; asked < ASK_TIMES; asked++) {
+        if (far_served(lock) == ticket)
+            return;
+        sched_yield();
     }
+    do
+        serving = far_sleep(lock, ticket, &waiter, object);
+    while (serving != ticket);
     weft_waiter_end(&waiter);
 }
 
@@ -217,10 +219,9 @@ static int far_set(long *object) {
     struct lock *lock = far_lock(object);
     if (!lock)
         return -EFAULT;
-    struct line line = {.ticket = ticket_in(far_amo(WEFT_AMO_ADD, &lock->next, TICKET, 0))};
-    if (!ask_for_turn(lock, &line))
-        far_wait_for_turn(lock, &line, object);
-    return acquire(object, lock, line.ticket);
+    uint32_t ticket = ticket_in(far_amo(WEFT_AMO_ADD, &lock->next, TICKET, 0));
+    far_wait_for_turn(lock, ticket, object);
+    return acquire(object, lock, ticket);
 }
 
 static int far_test(long *object) {
@@ -236,8 +237,12 @@ static int far_test(long *object) {
 
 /* Who sleeps on HOME's long is woken there, whatever its turn. */
 static void far_release(struct lock *lock) {
-    weft_far_amo(WEFT_AMO_ADD, sizeof lock->serving, false, (void *)&lock->serving, TICKET, 0, true,
-                 HOME);
+    uint32_t before = (uint32_t)weft_far_amo(WEFT_AMO_ADD, sizeof before, true,
+                                             (void *)&lock->serving, TICKET, 0, true, HOME);
+    if (before & FAR_SLEEP) {
+        far_amo(WEFT_AMO_AND, &lock->serving, ~FAR_SLEEP, 0);
+        ring_all();
+    }
 }
 
 /* --- The calls -------------------------------------------------------------------------------- */
@@ -269,6 +274,10 @@ static void release(struct lock *lock) {
     uint32_t next_turn = ticket_in(before) + TICKET;
     if ((before & SLEPT_ON) && ticket_in(atomic_load(&lock->next)) != next_turn)
         weft_futex_wake(&lock->serving, bit_of(next_turn));
+    if (__builtin_expect(before & FAR_SLEEP, 0)) {
+        atomic_fetch_and(&lock->serving, ~FAR_SLEEP);
+        ring_all();
+    }
 }
 
 int weft_lock_clear(long *object) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Locks: a queue of tickets in PE 0's long of the symmetric object; zero is a free lock.
  *
- *   | serving: the ticket whose turn it is : 24 | : 7 | slept on : 1 |
- *   | next: the first free ticket          : 24 | held by PE 0 : 8  |
+ *   | serving: the ticket whose turn it is : 24 | : 6 | far ones sleep : 1 | slept on : 1 |
+ *   | next: the first free ticket          : 24 | held by PE 0 : 8                       |
  *
  * The longs of the other PEs say only whether that PE holds the lock.
  *
@@ -11,8 +11,9 @@
  * one node for each PE here, its own long, and so no place for the second thread of a PE; and its
  * release may have to wait for a successor. Here nobody waits but for the holder.
  *
- * PEs that are far from PE 0 do the same by letters to it, and ask it now and then whether it is
- * their turn. */
+ * PEs that are far from PE 0 do the same by letters to it. They sleep on a bell of their own, which
+ * whoever releases the lock rings on all PEs if far ones sleep: it does not know whose turn it is.
+ */
 #ifndef WEFT_CORE_LOCK_H
 #define WEFT_CORE_LOCK_H
 

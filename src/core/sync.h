@@ -52,6 +52,7 @@ struct weft_team_words {
     struct weft_word packets_read;      /* the owner needs no packet up to this epoch any more */
     _Atomic uint32_t lost_member;       /* WORLD's only; see coll/lost_member.h */
     _Atomic uint32_t pinned, returning; /* SHARED's only; see core/pin.h */
+    _Atomic uint32_t lock_bell;         /* WORLD's only; see core/lock.h */
     _Alignas(64) unsigned char active_posts[WEFT_ACTIVE_POSTS_BYTES]; /* WORLD's only; see
                                                                          coll/active.c */
     _Alignas(64) uint64_t stream_calls; /* of the owner; and what the last of them were, by number:

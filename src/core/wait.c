@@ -47,7 +47,8 @@ static _Noreturn void waiter_leave(const struct weft_waiter *waiter) {
     weft_job_die_aborted();
 }
 
-/* At every turn of a wait for a far PE's answer, now and then in another one. */
+/* At every turn of a wait for a far PE's answer, now and then in another one. A wait that sleeps
+ * looks no more: the progress thread keeps away for a while from who does. */
 static inline void look_for_letters(const struct weft_waiter *waiter, bool in_any_wait) {
     void (*look)(void) = atomic_load_explicit(&weft_wait_look, memory_order_acquire);
     if (__builtin_expect(look != NULL, 0) && (in_any_wait || weft_is_far(waiter->pe)))
@@ -67,8 +68,8 @@ bool weft_waiter_awake(struct weft_waiter *waiter) {
     }
     if (weft_job_aborted())
         waiter_leave(waiter);
-    look_for_letters(waiter, true);
     if (turn < spins + YIELD_TURNS) {
+        look_for_letters(waiter, true);
         sched_yield();
         return true;
     }
