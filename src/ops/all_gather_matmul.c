@@ -6,7 +6,8 @@
  * A shard is multiplied where its owner has it: own first, then the next member's, and so on, so
  * that nothing is copied. Every product packs b again inside the library, though; where that costs
  * more than copying A (few rows, wide b), or a_full is wanted, A is gathered first and multiplied
- * at once. A private shard is copied to the workspace once, in bands of rows if it is larger. */
+ * at once. A private shard is copied to the workspace once, in bands of rows if it is larger.
+ * Shards of far members come in copies, each while the one before it is multiplied. */
 #include <errno.h>
 #include <sched.h>
 #include <weft.h>
@@ -14,6 +15,7 @@
 #include "base/size.h"
 #include "coll/band.h"
 #include "ops/check.h"
+#include "ops/landing.h"
 #include "ops/matmul.h"
 
 enum { DTYPE, COLS, ROWS, LD, CLAIM }; /* facts of an offer */
@@ -33,6 +35,8 @@ struct gather {
     size_t free_at;                   /* where the workspace is not taken */
     bool gathers;                     /* A is gathered first: to `gathered` */
     weft_matrix gathered;
+    struct weft_landing landing; /* of far shards; or why there is none */
+    int landing_error;
 };
 
 /* --- Arguments ------------------------------------------------------------------------------- */
@@ -150,9 +154,10 @@ static void offer_shard(struct gather *g) {
 
 /* --- Scales of rows: those of the own shard, then room for those of A ------------------------- */
 
-static weft_matrix shown_scales(const struct gather *g, int member) {
-    size_t rows = rows_of(g, member);
-    return (weft_matrix){weft_team_workspace_of(g->meeting.team, member), rows, 1, 1, WEFT_F32};
+static struct weft_shown shown_scales(const struct gather *g, int member) {
+    weft_matrix shape = {NULL, rows_of(g, member), 1, 1, WEFT_F32};
+    return weft_shown_of(g->meeting.team, member, (struct weft_place){WEFT_SPACE_WORKSPACE, 0},
+                         &shape);
 }
 
 /* A member alone looks them up where the caller has them. A number of rows in A that is wrong is
@@ -172,12 +177,13 @@ static void offer_scales(struct gather *g) {
     if (weft_meeting_refused(&g->meeting))
         return;
     g->free_at = weft_page_up(bytes + all * sizeof(float));
-    weft_matrix mine = shown_scales(g, g->meeting.team->my_pe);
+    weft_matrix mine = shown_scales(g, g->meeting.team->my_pe).at;
     for (size_t row = 0; row < rows; row++)
         *(float *)weft_matrix_at(&mine, row, 0) =
             *(const float *)weft_matrix_at(g->scales->a, g->scales->a->rows == 1 ? 0 : row, 0);
 }
 
+/* Those of far members are there when the first of their rows are. */
 static void gather_scales(struct gather *g) {
     int npes = g->meeting.team->npes;
     if (!g->scales || npes == 1 || g->nb == 0)
@@ -185,9 +191,9 @@ static void gather_scales(struct gather *g) {
     size_t first = weft_page_up(g->shard->rows * sizeof(float));
     g->row_scales = (weft_matrix){own_workspace(g) + first, first_row(g, npes), 1, 1, WEFT_F32};
     for (int member = 0; member < npes; member++) {
-        weft_matrix from = shown_scales(g, member);
-        weft_matrix to = weft_matrix_rows(&g->row_scales, first_row(g, member), from.rows);
-        weft_elements_copy(&to, &from);
+        struct weft_shown from = shown_scales(g, member);
+        weft_matrix to = weft_matrix_rows(&g->row_scales, first_row(g, member), rows_of(g, member));
+        weft_shown_copy(&to, &from, g->meeting.team);
     }
 }
 
@@ -205,19 +211,26 @@ static size_t count_shard_bands(const struct gather *g) {
     return weft_band_count(most, g->band_rows);
 }
 
-/* What of a member's shard is to be read in a band, and its first row within the shard: a part of
- * one that is shown in bands, else all of it in band 0. */
-static weft_matrix shard_band(const struct gather *g, int member, size_t band, size_t *first) {
-    const struct weft_offer *offer = weft_meeting_offer(&g->meeting, member);
+/* What of a member's shard is to be read in a band: a part of one that is shown in bands, else all
+ * of it in band 0. */
+static struct weft_band band_rows(const struct gather *g, int member, size_t band) {
     bool own = member == g->meeting.team->my_pe;
     size_t width = is_staged(g, member) && !own ? g->band_rows : PTRDIFF_MAX;
-    struct weft_band rows = weft_band_of(rows_of(g, member), width, band);
-    *first = rows.first;
-    if (own)
-        return weft_matrix_rows(g->shard, rows.first, rows.nelems);
-    bool empty = rows.nelems == 0 || g->shard->cols == 0;
-    void *data = empty ? NULL : weft_place_at(offer->input, g->meeting.team, member);
-    return (weft_matrix){data, rows.nelems, g->shard->cols, offer->facts[LD], g->shard->dtype};
+    return weft_band_of(rows_of(g, member), width, band);
+}
+
+static struct weft_shown shard_band(const struct gather *g, int member, size_t band) {
+    struct weft_band rows = band_rows(g, member, band);
+    if (member == g->meeting.team->my_pe)
+        return (struct weft_shown){.at = weft_matrix_rows(g->shard, rows.first, rows.nelems)};
+    const struct weft_offer *offer = weft_meeting_offer(&g->meeting, member);
+    weft_matrix shape = {NULL, rows.nelems, g->shard->cols, offer->facts[LD], g->shard->dtype};
+    return weft_shown_of(g->meeting.team, member, offer->input, &shape);
+}
+
+/* Where the rows of a member's band begin in c. */
+static size_t first_of_band(const struct gather *g, int member, size_t band) {
+    return first_row(g, member) + band_rows(g, member, band).first;
 }
 
 /* --- The products ---------------------------------------------------------------------------- */
@@ -335,25 +348,62 @@ static void choose_way(struct gather *g) {
     g->gathers = true;
 }
 
-/* One band of a member's shard: to where A is gathered, or multiplied where it lies. */
-static int take_rows(const struct gather *g, int member, size_t band) {
-    size_t within;
-    weft_matrix rows = shard_band(g, member, band, &within);
-    size_t first = first_row(g, member) + within;
-    if (g->gathers) {
-        weft_matrix dest = weft_matrix_rows(&g->gathered, first, rows.rows);
-        weft_elements_copy(&dest, &rows);
-        return 0;
+/* A band of every member's shard, to where A is gathered. */
+static int gather_band(const void *call, size_t band) {
+    const struct gather *g = call;
+    const struct weft_team *team = g->meeting.team;
+    for (int distance = 0; distance < team->npes; distance++) {
+        int member = weft_team_member_after(team, distance);
+        struct weft_shown rows = shard_band(g, member, band);
+        weft_matrix dest =
+            weft_matrix_rows(&g->gathered, first_of_band(g, member, band), rows.at.rows);
+        weft_shown_copy(&dest, &rows, team);
     }
-    return member == g->meeting.team->my_pe && band == 0 ? multiply_own(g, first)
-                                                         : multiply_rows(g, &rows, first);
+    weft_shown_complete(team);
+    return 0;
 }
 
-static int take_shard_band(const void *call, size_t band) {
+/* The order in which shards are multiplied where they lie: near ones first. */
+static void order_members(const struct gather *g, int *order) {
+    const struct weft_team *team = g->meeting.team;
+    int n = 0;
+    for (int far = 0; far <= team->far; far++)
+        for (int distance = 0; distance < team->npes; distance++) {
+            int member = weft_team_member_after(team, distance);
+            if (weft_team_member_is_far(team, member) == far)
+                order[n++] = member;
+        }
+}
+
+/* Room for a band of the largest far shard. */
+static int open_landing(struct gather *g) {
+    size_t most = 0, row_bytes = g->shard->cols * weft_element_bytes(g->shard->dtype);
+    for (int member = 0; member < g->meeting.team->npes; member++) {
+        size_t rows = band_rows(g, member, 0).nelems;
+        if (weft_team_member_is_far(g->meeting.team, member) && rows > most)
+            most = rows;
+    }
+    return weft_landing_open(&g->landing, g->meeting.team, g->free_at, most * row_bytes);
+}
+
+/* A band of every member's shard, where it lies; a far one's while the next one's comes. */
+static int multiply_band(const void *call, size_t band) {
     const struct gather *g = call;
-    int error = 0;
-    for (int distance = 0; distance < g->meeting.team->npes; distance++) {
-        int failed = take_rows(g, weft_team_member_after(g->meeting.team, distance), band);
+    const struct weft_team *team = g->meeting.team;
+    int order[team->npes], error = g->landing_error;
+    order_members(g, order);
+    weft_matrix next = shard_band(g, order[0], band).at;
+    for (int turn = 0; turn < team->npes && !g->landing_error; turn++) {
+        weft_matrix rows = next;
+        if (weft_team_member_is_far(team, order[turn]))
+            weft_shown_complete(team);
+        if (turn + 1 < team->npes) {
+            struct weft_shown shown = shard_band(g, order[turn + 1], band);
+            next = weft_landing_bring(&g->landing, turn % 2, &shown, team);
+        }
+        size_t first = first_of_band(g, order[turn], band);
+        int failed = order[turn] == team->my_pe && band == 0 ? multiply_own(g, first)
+                                                             : multiply_rows(g, &rows, first);
         error = error ? error : failed;
     }
     return error;
@@ -377,15 +427,17 @@ static int multiply_gathered(const struct gather *g) {
 
 /* Each member chooses its way; settling is the same for both, and the last use of the shards. */
 static int gather_and_multiply(struct gather *g) {
-    struct weft_bands bands = {.meeting = &g->meeting,
-                               .count = count_shard_bands(g),
-                               .stage = stage_shard,
-                               .take = take_shard_band};
+    struct weft_bands bands = {
+        .meeting = &g->meeting, .count = count_shard_bands(g), .stage = stage_shard};
     choose_way(g);
     gather_scales(g);
+    bands.take = g->gathers ? gather_band : multiply_band;
+    if (!g->gathers)
+        g->landing_error = open_landing(g);
     int error = weft_bands_run(&bands, g);
     if (g->gathers && !error)
         error = multiply_gathered(g);
+    weft_landing_close(&g->landing);
     return weft_meeting_settle(&g->meeting, error);
 }
 

@@ -5,6 +5,7 @@
  * longer side of c: by columns every product packs a again, by rows b, and the longer side belongs
  * to the larger of them. A small c is reduced by every member for itself. */
 #include <weft.h>
+#include "coll/shown.h"
 #include "coll/split.h"
 #include "ops/check.h"
 #include "ops/partials.h"
@@ -42,31 +43,34 @@ static struct weft_piece piece_of(const weft_matrix *c, size_t cols, int member,
 
 /* Where a member's reduced piece of the band that begins at `col` is read: in its c, or densely
  * packed in its workspace behind the products. */
-static weft_matrix reduced_piece(const struct weft_partials *p, const weft_matrix *c, size_t col,
-                                 const struct weft_piece *piece, int member) {
+static struct weft_shown reduced_piece(const struct weft_partials *p, const weft_matrix *c,
+                                       size_t col, const struct weft_piece *piece, int member) {
+    const struct weft_team *team = p->meeting->team;
     const struct weft_offer *offer = weft_meeting_offer(p->meeting, member);
     if (offer->output.space == WEFT_SPACE_PRIVATE) {
-        char *workspace = weft_team_workspace_of(p->meeting->team, member);
-        return (weft_matrix){workspace + p->free_at, piece->rows, piece->cols, piece->cols,
-                             c->dtype};
+        weft_matrix dense = {NULL, piece->rows, piece->cols, piece->cols, c->dtype};
+        struct weft_place behind = {WEFT_SPACE_WORKSPACE, p->free_at};
+        return weft_shown_of(team, member, behind, &dense);
     }
-    void *data = weft_place_at(offer->output, p->meeting->team, member);
-    weft_matrix theirs = {data, c->rows, c->cols, offer->facts[WEFT_FACT_OWN], c->dtype};
-    return weft_matrix_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
+    weft_matrix whole = {NULL, c->rows, c->cols, offer->facts[WEFT_FACT_OWN], c->dtype};
+    struct weft_shown theirs = weft_shown_of(team, member, offer->output, &whole);
+    return weft_shown_part(&theirs, piece->row, piece->rows, col + piece->col, piece->cols);
 }
 
 /* After the barrier all pieces of the band are reduced. */
 static void collect_pieces(const struct weft_partials *p, const weft_matrix *c, size_t col,
                            const struct weft_piece *pieces) {
-    weft_sync_barrier(p->meeting->team);
-    for (int distance = 0; distance < p->meeting->team->npes; distance++) {
-        int member = weft_team_member_after(p->meeting->team, distance);
+    struct weft_team *team = p->meeting->team;
+    weft_sync_barrier(team);
+    for (int distance = 0; distance < team->npes; distance++) {
+        int member = weft_team_member_after(team, distance);
         const struct weft_piece *piece = &pieces[member];
-        weft_matrix source = reduced_piece(p, c, col, piece, member);
+        struct weft_shown source = reduced_piece(p, c, col, piece, member);
         weft_matrix dest =
             weft_matrix_part(c, piece->row, piece->rows, col + piece->col, piece->cols);
-        weft_elements_copy(&dest, &source);
+        weft_shown_copy(&dest, &source, team);
     }
+    weft_shown_complete(team);
 }
 
 /* Whether the product is made at once. */
@@ -84,7 +88,7 @@ static int run_band(const struct weft_partials *p, const weft_matrix *c, enum we
         pieces[member] = piece_of(c, cols, member, npes);
     bool direct = is_small(c) || npes == 1;
     weft_matrix dest =
-        direct ? weft_matrix_cols(c, col, cols) : reduced_piece(p, c, col, &pieces[me], me);
+        direct ? weft_matrix_cols(c, col, cols) : reduced_piece(p, c, col, &pieces[me], me).at;
     int error = weft_partials_band(p, col, cols, pieces, how, &dest);
     if (!direct)
         collect_pieces(p, c, col, pieces);

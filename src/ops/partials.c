@@ -5,6 +5,7 @@
 #include "ops/partials.h"
 #include <errno.h>
 #include <string.h>
+#include "coll/shown.h"
 #include "ops/check.h"
 #include "ops/matmul.h"
 
@@ -65,10 +66,15 @@ bool weft_partials_at_once(size_t npieces, size_t split, size_t other) {
            (split / npieces < ENOUGH && (npieces - 1) * other > split);
 }
 
-/* A member's product of the band, or a piece of it. */
-static weft_matrix product_of(const struct weft_partials *p, int member, size_t cols) {
-    void *workspace = weft_team_workspace_of(p->meeting->team, member);
-    return (weft_matrix){workspace, p->a->rows, cols, cols, sum_dtype(p)};
+/* A member's product of the band. */
+static struct weft_shown product_of(const struct weft_partials *p, int member, size_t cols) {
+    weft_matrix shape = {NULL, p->a->rows, cols, cols, sum_dtype(p)};
+    return weft_shown_of(p->meeting->team, member, (struct weft_place){WEFT_SPACE_WORKSPACE, 0},
+                         &shape);
+}
+
+static weft_matrix own_product(const struct weft_partials *p, size_t cols) {
+    return product_of(p, p->meeting->team->my_pe, cols).at;
 }
 
 static weft_matrix cut_piece(const weft_matrix *m, const struct weft_piece *piece) {
@@ -94,7 +100,7 @@ enum weft_product weft_partials_begin(const struct weft_partials *p, bool at_onc
     if (meeting->team->npes == 1 || weft_meeting_refused(meeting) || p->band_cols < p->b->cols)
         return WEFT_PRODUCT_AT_ONCE;
     struct weft_piece whole = {0, p->a->rows, 0, p->b->cols};
-    weft_matrix product = product_of(p, meeting->team->my_pe, p->b->cols);
+    weft_matrix product = own_product(p, p->b->cols);
     int error = multiply_piece(p, 0, &whole, &product);
     if (error)
         weft_meeting_refuse(meeting, error, "%s", weft_fail_text());
@@ -134,21 +140,21 @@ static weft_matrix own_part(const struct work *w, const weft_matrix *whole, size
 static void reduce_turn(const struct work *w, size_t turn) {
     const struct weft_team *team = w->partials->meeting->team;
     struct weft_piece part = part_of(w, team->my_pe, turn);
-    weft_matrix sources[team->npes];
+    struct weft_shown sources[team->npes];
     for (int member = 0; member < team->npes; member++) {
-        weft_matrix product = product_of(w->partials, member, w->cols);
-        sources[member] = cut_piece(&product, &part);
+        struct weft_shown product = product_of(w->partials, member, w->cols);
+        sources[member] = weft_shown_part(&product, part.row, part.rows, part.col, part.cols);
     }
-    sources[team->my_pe] = own_part(w, &w->own, turn);
+    sources[team->my_pe].at = own_part(w, &w->own, turn);
     weft_matrix dest = own_part(w, w->dest, turn);
-    weft_elements_reduce(&dest, sources, team->npes, w->partials->op);
+    weft_shown_reduce(&dest, sources, team, w->partials->op);
 }
 
 /* The whole band in one product. */
 static int multiply_at_once(const struct work *w) {
     const struct weft_partials *p = w->partials;
     struct weft_team *team = p->meeting->team;
-    weft_matrix product = product_of(p, team->my_pe, w->cols);
+    weft_matrix product = own_product(p, w->cols);
     struct weft_piece whole = {0, p->a->rows, 0, w->cols};
     uint32_t done = weft_progress_begin(team, 1) + 1;
     int error = multiply_piece(p, w->col, &whole, &product);
@@ -203,11 +209,10 @@ static uint32_t step_of_peer(const struct work *w, size_t turn, int distance) {
 
 /* Whether all peers have made their parts of a turn. */
 static bool peers_have_made(const struct work *w, size_t turn) {
-    const struct weft_team *team = w->partials->meeting->team;
+    struct weft_team *team = w->partials->meeting->team;
     for (int distance = 1; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        if (!weft_word_reached(&weft_team_words_of(team, member)->progress,
-                               step_of_peer(w, turn, distance)))
+        if (!weft_progress_reached(team, member, step_of_peer(w, turn, distance)))
             return false;
     }
     return true;
@@ -233,7 +238,7 @@ static int multiply_part(const struct work *w, const struct weft_piece *part,
 static int multiply_turn(const struct work *w, size_t turn) {
     struct weft_meeting *meeting = w->partials->meeting;
     int me = meeting->team->my_pe, error = 0;
-    weft_matrix product = product_of(w->partials, me, w->cols);
+    weft_matrix product = own_product(w->partials, w->cols);
     for (int distance = 1; distance <= meeting->team->npes; distance++) {
         int member = weft_team_member_after(meeting->team, distance);
         struct weft_piece part = part_of(w, member, turn);
@@ -272,7 +277,7 @@ int weft_partials_band(const struct weft_partials *p, size_t col, size_t cols,
     struct weft_team *team = p->meeting->team;
     if (team->npes == 1)
         return multiply_piece(p, col, &pieces[0], dest);
-    weft_matrix product = product_of(p, team->my_pe, cols);
+    weft_matrix product = own_product(p, cols);
     struct work work = {.partials = p,
                         .col = col,
                         .cols = cols,

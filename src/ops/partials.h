@@ -4,7 +4,7 @@
  * Each member keeps its product in its workspace, M x cols in the type of the accumulation, and
  * computes the peers' pieces first: the next member's, the one's after it, ..., its own last; where
  * b stays in the cache, in turns of some rows of each (docs/adr/0012). A piece is reduced by its
- * owner, over the members in team order, where they lie. A product that
+ * owner, over the members in team order, where they lie, or if far in copies. A product that
  * does not fit into a workspace is made in bands of columns, which pack a again but never b.
  *
  *                 piece of member 0 | 1 | 2        or by rows:   piece of member 0
