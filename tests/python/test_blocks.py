@@ -70,7 +70,7 @@ def test_wrong_blocks():
             use()
 
 
-def test_share(me, n):
+def test_share(me, n, mapped):
     pes = list(range(n))[::-1]
     block = weft.Block("host", 8 * n)
     share = block.share(pes, tag=me * 0 + 77)
@@ -88,7 +88,7 @@ def test_share(me, n):
     weft.barrier()
 
 
-def test_shares_of_some(me, n):
+def test_shares_of_some(me, n, mapped):
     """Two groups at once, and blocks of other sizes; nobody else has a part in it."""
     group = [pe for pe in range(n) if pe % 2 == me % 2]
     block = weft.Block("host", 64 * (1 + me % 2))
@@ -99,7 +99,7 @@ def test_shares_of_some(me, n):
     weft.barrier()
 
 
-def test_a_share_outlives_blocks(me, n):
+def test_a_share_outlives_blocks(me, n, mapped):
     block = weft.Block("host", 16)
     memoryview(block.view())[0] = me + 1
     share = block.share(range(n))
@@ -113,7 +113,7 @@ def test_a_share_outlives_blocks(me, n):
     weft.barrier()
 
 
-def test_released_shares(me, n):
+def test_released_shares(me, n, mapped):
     share = weft.Block("host", 16).share(range(n))
     view = memoryview(share.view(0))
     share.release()
@@ -123,7 +123,7 @@ def test_released_shares(me, n):
     assert view[0] == 0
 
 
-def test_wrong_shares(me, n):
+def test_wrong_shares(me, n, far):
     block = weft.Block("host", 16)
     for pes, message in [([], "npes is 0"), ([me, me], "are both|npes is 2"), ([n], f"is {n}: the job has"),
                          ([(me + 1) % n] if n > 1 else [], "does not name this PE|npes")]:
@@ -134,7 +134,10 @@ def test_wrong_shares(me, n):
     for pes in (3, ["a"], None):
         with pytest.raises(TypeError):
             block.share(pes)
-    if n > 1:
+    if far:
+        with pytest.raises(NotImplementedError, match=f"PE {far[0]} is far from PE {me}: blocks are shared"):
+            block.share([me, far[0]])
+    elif n > 1:
         with pytest.raises(ValueError, match="has 1[67] bytes"):
             weft.Block("host", 16 + (me == 0)).share(range(n))
 
@@ -171,7 +174,7 @@ def test_teams_in_threads(me, n):
     assert results == {tag: tag * n * (n + 1) // 2 for tag in (1, 2, 3)}
 
 
-def test_pads(me, n):
+def test_pads(me, n, mapped):
     share = weft.Block("host", 4 * 3 * n).share(range(n))
     pads = array.array("Q", [share.ptr(r) for r in range(n)])
     right, left = (me + 1) % n, (me - 1) % n

@@ -266,7 +266,7 @@ def test_names():
     assert weft.info_get_version() == (1, 6) and weft.info_get_name() == f"Weft {weft.__version__}"
 
 
-def test_what_locks_and_shares_show(me, n):
+def test_what_locks_and_shares_show(me, n, mapped):
     lock, share = weft.Lock(), weft.Block("host", 8).share(range(n))
     assert repr(lock) == "<weft.Lock>"
     lock.free()
