@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The package's tests under pytest, on 1 to 4 PEs, and those of calls in checked mode.
+"""The package's tests under pytest, on 1 to 4 PEs, where PEs are far, and those of calls in checked mode.
 What pytest leaves out it says, and why.
 
     tests/python/pes.t [test_rma [2]]       one file alone, on 2 PEs alone
@@ -18,6 +18,8 @@ BUILD = interpreter.BUILD
 PYTHON = interpreter.find("pytest")
 TESTS = sorted(str(path) for path in HERE.glob("test_*.py"))
 CALLS = [str(HERE / f"test_{name}.py") for name in ("atomics", "contexts", "scans", "single", "strided", "waits")]
+FAR = {"WEFT_PRETEND_HOSTS": "each", "WEFT_ENGINE": f"{BUILD}/tests/far/libweft_fake_engine.so",
+       "FAKE_ENGINE": "seed=2,reorder=16"}
 
 
 def on(pes, tests, **more):
@@ -41,4 +43,5 @@ if len(sys.argv) > 1:
     counts = [int(sys.argv[2])] if len(sys.argv) > 2 else [1, 2, 3, 4]
     tap.run([(f"{sys.argv[1]} on {pes} PEs", on(pes, [str(HERE / f"{sys.argv[1]}.py")])) for pes in counts])
 tap.run([(f"tests on {pes} PEs", on(pes, TESTS)) for pes in (1, 2, 3, 4)]
+        + [("tests on 2 PEs that are far", on(2, TESTS, **FAR))]
         + [("calls in checked mode on 2 PEs", on(2, CALLS, SHMEM_DEBUG="1"))])
