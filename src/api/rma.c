@@ -50,7 +50,8 @@ static __attribute__((noinline)) void get_detour(void *dest, const void *source,
     }
     weft_check_local(call, "dest", dest, bytes);
     weft_rma_get(dest, source, bytes, pe, form & RMA_NBI, call);
-    weft_poll_fetched(source, dest, bytes, pe, call);
+    if (!(form & RMA_NBI) || !weft_is_far(pe)) /* what a far PE sends may come at any time */
+        weft_poll_fetched(source, dest, bytes, pe, call);
 }
 
 WEFT_COLD static void put_value_detour(void *dest, const void *value, size_t bytes, int pe,
