@@ -41,8 +41,8 @@ int weft_far_open(void *room) {
         return result;
     open = true;
     card.address_bytes = (uint32_t)bytes;
-    card.letter_bytes = weft_letter_room();
-    snprintf(card.engine, sizeof card.engine, "%s", weft_letters_engine());
+    card.letter_bytes = weft_link_room();
+    snprintf(card.engine, sizeof card.engine, "%s", weft_links.engine->name);
     memset(room, 0, WEFT_FAR_CARD_BYTES);
     memcpy(room, &card, sizeof card);
     return 0;

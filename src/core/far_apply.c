@@ -6,6 +6,7 @@
 #include "base/amo_apply.h"
 #include "base/futex.h"
 #include "core/far_text.h"
+#include "core/strided.h"
 
 /* A letter as it is read, from its beginning on. */
 struct reader {
@@ -57,10 +58,10 @@ static char *place_find(const struct reader *reader, const struct weft_far_place
 
 static char *blocks_find(const struct reader *reader, const struct weft_far_place *place,
                          const struct weft_far_blocks *blocks) {
-    int64_t low;
-    size_t bytes;
-    if (weft_far_span(blocks, &low, &bytes))
-        return place_find_around(reader, place, low, bytes);
+    struct weft_strided shape = {.elem_bytes = 1, .bsize = blocks->bytes, .nblocks = blocks->count};
+    struct weft_strided_side side;
+    if (shape.bsize && shape.nblocks && weft_strided_lay_out(&shape, blocks->step, &side))
+        return place_find_around(reader, place, side.low, side.span);
     weft_letter_refuse(reader->from, "it names %lu blocks that are %ld bytes apart",
                        (unsigned long)blocks->count, (long)blocks->step);
     return NULL;
@@ -182,7 +183,7 @@ static bool get_apply(struct reader *reader, const struct weft_far_text *text) {
     if (!from)
         return false;
     bool whole = blocks.count == 1 && blocks.bytes > sizeof(uint64_t);
-    size_t most = whole ? weft_letter_room() : sizeof packed;
+    size_t most = whole ? weft_link_room() : sizeof packed;
     if (blocks.bytes > most || blocks.count > most || blocks.bytes * blocks.count > most)
         return weft_letter_refuse(reader->from, "it wants %lu blocks of %lu bytes at once",
                                   (unsigned long)blocks.count, (unsigned long)blocks.bytes);

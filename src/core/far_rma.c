@@ -57,7 +57,7 @@ static struct iovec part_of(const void *p, size_t bytes) {
 
 /* How many bytes of data go into a letter that says so much else. */
 static size_t piece_bytes(size_t said) {
-    return (weft_letter_room() - said) & ~(size_t)63;
+    return (weft_link_room() - said) & ~(size_t)63;
 }
 
 static void data_send(struct weft_far_place place, const char *source, size_t bytes, int pe) {
@@ -192,36 +192,27 @@ struct strided {
     ptrdiff_t here_step;
 };
 
-/* What lies where, from the first byte of the first block; false: no address space is so large. */
-static bool strided_lay_out(const struct weft_strided *shape, ptrdiff_t there, ptrdiff_t here,
-                            struct strided *all, int64_t *low, size_t *bytes) {
-    struct weft_far_blocks local = {0};
-    int64_t local_low;
-    size_t local_bytes;
-    all->there.count = local.count = shape->nblocks;
-    if (__builtin_mul_overflow(shape->bsize, shape->elem_bytes, &all->there.bytes) ||
-        __builtin_mul_overflow(there, (int64_t)shape->elem_bytes, &all->there.step) ||
-        __builtin_mul_overflow(here, (int64_t)shape->elem_bytes, &local.step))
-        return false;
-    local.bytes = all->there.bytes;
-    all->here_step = local.step;
-    if (all->there.step == local.step && (uint64_t)local.step == local.bytes) {
-        all->there.bytes = local.bytes *= local.count; /* one after the other, on both sides */
-        all->there.count = local.count = local.count > 0;
-    }
-    return weft_far_span(&all->there, low, bytes) &&
-           weft_far_span(&local, &local_low, &local_bytes);
-}
-
-/* Names the first block where all of them are symmetric: 0, -ERANGE, -EFAULT. */
-static int strided_find(struct strided *all, const void *first, int64_t low, size_t bytes, int pe,
+/* Those of a shape that begin at `there` on `pe` and at `here`: 0, -ERANGE, or -EFAULT when not all
+ * there are symmetric. Without a gap on either side they are one. */
+static int strided_find(struct strided *all, const struct weft_strided *shape, const void *there,
+                        ptrdiff_t there_stride, const void *here, ptrdiff_t here_stride, int pe,
                         uint32_t nwindows) {
-    const void *lowest = (const void *)((uintptr_t)first + (uintptr_t)low);
+    struct weft_strided_side theirs, ours;
     if (pe < 0 || pe >= weft_job.npes)
         return -ERANGE;
-    if (!place_name(lowest, bytes, pe, nwindows, &all->place))
+    if (!weft_strided_lay_out(shape, there_stride, &theirs) ||
+        !weft_strided_lay_out(shape, here_stride, &ours))
         return -EFAULT;
-    all->place.offset -= (uint64_t)low;
+    const void *lowest = (const void *)((uintptr_t)there + (uintptr_t)theirs.low);
+    if (!place_name(lowest, theirs.span, pe, nwindows, &all->place))
+        return -EFAULT;
+    all->place.offset -= (uint64_t)theirs.low;
+    all->there =
+        (struct weft_far_blocks){theirs.step, shape->bsize * shape->elem_bytes, shape->nblocks};
+    all->here = (char *)here;
+    all->here_step = ours.step;
+    if (theirs.step == ours.step && (size_t)ours.step == all->there.bytes)
+        all->there = (struct weft_far_blocks){0, theirs.span, 1};
     return 0;
 }
 
@@ -240,22 +231,24 @@ static void strided_cut(struct strided all, void *context,
     }
 }
 
-static void run_put(const struct strided *run, void *pe) {
+static void packed_send(const struct strided *run, int pe) {
     const struct weft_far_blocks *blocks = &run->there;
     struct weft_far_text text = {WEFT_FAR_PUT_BLOCKS, 0, run->place};
     char packed[WEFT_FAR_PACKED_BYTES];
-    if (blocks->count == 1)
-        data_send(run->place, run->here, blocks->bytes, *(int *)pe);
-    if (blocks->count == 1)
-        return;
     for (size_t i = 0; i < blocks->count; i++)
         memcpy(packed + i * blocks->bytes, run->here + (ptrdiff_t)i * run->here_step,
                blocks->bytes);
-    weft_letter_send(
-        *(int *)pe,
-        &(struct weft_letter){.text = {part_of(&text, sizeof text), part_of(blocks, sizeof *blocks),
-                                       part_of(packed, blocks->bytes * blocks->count)},
-                              .nparts = 3});
+    weft_letter_send(pe, &(struct weft_letter){
+                             .text = {part_of(&text, sizeof text), part_of(blocks, sizeof *blocks),
+                                      part_of(packed, blocks->bytes * blocks->count)},
+                             .nparts = 3});
+}
+
+static void run_put(const struct strided *run, void *pe) {
+    if (run->there.count == 1)
+        data_send(run->place, run->here, run->there.bytes, *(int *)pe);
+    else
+        packed_send(run, *(int *)pe);
 }
 
 static void run_get(const struct strided *run, void *fetch) {
@@ -268,14 +261,11 @@ static void run_get(const struct strided *run, void *fetch) {
 /* Both are 0 or the errors of a route; an empty access is 0. */
 static int strided_put(void *dest, const void *source, const struct weft_strided *shape, int pe,
                        uint32_t nwindows) {
-    struct strided all = {.here = (char *)source};
-    int64_t low;
-    size_t bytes;
+    struct strided all;
     if (shape->nblocks == 0 || shape->bsize == 0)
         return 0;
-    if (!strided_lay_out(shape, shape->dest_stride, shape->source_stride, &all, &low, &bytes))
-        return -EFAULT;
-    int error = strided_find(&all, dest, low, bytes, pe, nwindows);
+    int error = strided_find(&all, shape, dest, shape->dest_stride, source, shape->source_stride,
+                             pe, nwindows);
     if (error == 0)
         strided_cut(all, &pe, run_put);
     return error;
@@ -284,14 +274,11 @@ static int strided_put(void *dest, const void *source, const struct weft_strided
 static int strided_get(void *dest, const void *source, const struct weft_strided *shape, int pe,
                        bool nbi, uint32_t nwindows) {
     struct fetch fetch = {.pe = pe, .nbi = nbi};
-    struct strided all = {.here = dest};
-    int64_t low;
-    size_t bytes;
+    struct strided all;
     if (shape->nblocks == 0 || shape->bsize == 0)
         return 0;
-    if (!strided_lay_out(shape, shape->source_stride, shape->dest_stride, &all, &low, &bytes))
-        return -EFAULT;
-    int error = strided_find(&all, source, low, bytes, pe, nwindows);
+    int error = strided_find(&all, shape, source, shape->source_stride, dest, shape->dest_stride,
+                             pe, nwindows);
     if (error)
         return error;
     strided_cut(all, &fetch, run_get);

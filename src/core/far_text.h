@@ -58,23 +58,6 @@ struct weft_far_amo_text {
 /* Blocks are packed into letters of at most this. */
 #define WEFT_FAR_PACKED_BYTES 4096
 
-/* From the lowest to the highest byte of the blocks: where that lies seen from the first, and how
- * long it is. False: no address space is that large. */
-static inline bool weft_far_span(const struct weft_far_blocks *blocks, int64_t *low,
-                                 size_t *bytes) {
-    int64_t reach = 0;
-    *low = 0;
-    *bytes = 0;
-    if (blocks->bytes == 0 || blocks->count == 0)
-        return true;
-    if (blocks->bytes > INT64_MAX || blocks->count > INT64_MAX ||
-        __builtin_mul_overflow(blocks->step, (int64_t)(blocks->count - 1), &reach))
-        return false;
-    *low = reach < 0 ? reach : 0;
-    uint64_t width = reach < 0 ? -(uint64_t)reach : (uint64_t)reach;
-    return !__builtin_add_overflow(width, blocks->bytes, bytes);
-}
-
 /* This PE's memory of a window, and how much of it others may name. */
 static inline const struct weft_segment *weft_far_segment(uint32_t window) {
     switch (window) {

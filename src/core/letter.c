@@ -82,14 +82,6 @@ void weft_letters_close(void) {
     letters_unlock();
 }
 
-const char *weft_letters_engine(void) {
-    return weft_links.engine->name;
-}
-
-size_t weft_letter_room(void) {
-    return weft_link_room();
-}
-
 /* --- Looking and waiting --------------------------------------------------------------------- */
 
 /* Once the job is over nothing more is delivered: what asked for it may be gone. */

@@ -15,12 +15,6 @@ void weft_letters_start(void);
 /* Nothing is delivered or sent any more. Who is still in a call, on another thread, stays there. */
 void weft_letters_close(void);
 
-/* The engine's name, for a person. */
-const char *weft_letters_engine(void);
-
-/* How many bytes of text go into one letter. */
-size_t weft_letter_room(void);
-
 /* Sends a letter when there is room. What it refers to is the caller's again on return. */
 void weft_letter_send(int pe, const struct weft_letter *letter);
 

@@ -2,28 +2,10 @@
 /* The parts of put and get that are more than one copy, and the ways to what is not near. */
 #include "core/rma.h"
 
-/* Where the blocks lie on one side, in bytes: [low, low + span) seen from the first block. */
-struct strided_side {
-    ptrdiff_t step, low;
-    size_t span;
-};
-
-/* False when no address space is that large. */
-static bool lay_out(const struct weft_strided *shape, ptrdiff_t stride, struct strided_side *side) {
-    ptrdiff_t block_bytes, reach;
-    if (__builtin_mul_overflow(shape->bsize, shape->elem_bytes, &block_bytes) ||
-        __builtin_mul_overflow(stride, shape->elem_bytes, &side->step) ||
-        __builtin_mul_overflow(side->step, shape->nblocks - 1, &reach))
-        return false;
-    side->low = reach < 0 ? reach : 0;
-    side->span = (reach < 0 ? -(size_t)reach : (size_t)reach) + (size_t)block_bytes;
-    return true;
-}
-
 bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
                              const void **lowest, size_t *bytes) {
-    struct strided_side side = {0, 0, 0};
-    if (shape->nblocks != 0 && shape->bsize != 0 && !lay_out(shape, stride, &side))
+    struct weft_strided_side side = {0, 0, 0};
+    if (shape->nblocks != 0 && shape->bsize != 0 && !weft_strided_lay_out(shape, stride, &side))
         return false;
     *lowest = (const void *)((uintptr_t)first + (uintptr_t)side.low);
     *bytes = side.span;
@@ -62,10 +44,11 @@ enum direction { PUT, GET };
  * goes elsewhere by a tail call. */
 WEFT_RMA_INLINE bool copy_near(enum direction direction, void *dest, const void *source,
                                const struct weft_strided *shape, int pe) {
-    struct strided_side to, from, *theirs = direction == PUT ? &to : &from;
+    struct weft_strided_side to, from, *theirs = direction == PUT ? &to : &from;
     if (shape->nblocks == 0 || shape->bsize == 0)
         return true;
-    if (!lay_out(shape, shape->dest_stride, &to) || !lay_out(shape, shape->source_stride, &from))
+    if (!weft_strided_lay_out(shape, shape->dest_stride, &to) ||
+        !weft_strided_lay_out(shape, shape->source_stride, &from))
         return false;
     uintptr_t lowest = (uintptr_t)(direction == PUT ? dest : source) + (uintptr_t)theirs->low;
     char *near = weft_near((const void *)lowest, theirs->span, pe);
@@ -85,11 +68,11 @@ static _Noreturn void strided_refuse(enum direction direction, const void *first
     bool put = direction == PUT;
     ptrdiff_t there = put ? shape->dest_stride : shape->source_stride;
     ptrdiff_t here = put ? shape->source_stride : shape->dest_stride;
-    struct strided_side side;
+    struct weft_strided_side side;
     const void *lowest = first;
     size_t bytes = SIZE_MAX;
     bool fits = weft_rma_strided_extent(shape, first, there, &lowest, &bytes);
-    if (fits && !lay_out(shape, here, &side))
+    if (fits && !weft_strided_lay_out(shape, here, &side))
         weft_misuse_constant(weft_current_call, put ? "sst" : "dst", here,
                              "a stride with which the elements fit into an address space");
     weft_misuse_access(weft_current_call, put ? "dest" : "source", first ? lowest : NULL, bytes,

@@ -15,13 +15,7 @@
 #include "base/signal.h"
 #include "core/placement.h"
 #include "core/space.h"
-
-/* nblocks blocks of bsize elements; blocks start dest_stride elements apart at the destination
- * and source_stride elements apart at the source. Strides may be negative or zero. */
-struct weft_strided {
-    size_t elem_bytes, bsize, nblocks;
-    ptrdiff_t dest_stride, source_stride;
-};
+#include "core/strided.h"
 
 /* What an engine provides. Public calls use it, on any thread and on several at once, while the job
  * runs; weft_current_call is their name. Those with a result return 0, or, with nothing touched,

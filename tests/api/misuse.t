@@ -29,6 +29,7 @@ CASES = [
     ("a stride that leaves the heap", "shmem_long_iput(heap, longs, -2, 1, 64, 0)", "shmem_long_iput: argument dest is 0x[0-9a-f]+, which is not symmetric over 1016 bytes"),
     ("a NULL source behind a stride", "shmem_long_iget(longs, NULL, 1, -2, 3, 0)", "shmem_long_iget: argument source is NULL"),
     ("a stride that overflows", "shmem_long_iget(longs, heap, 1, PTRDIFF_MAX / 2, 3, 0)", "shmem_long_iget: argument source is 0x[0-9a-f]+, which is not symmetric over 18446744073709551615 bytes"),
+    ("as many blocks as wrap around", "shmem_long_iput(heap, longs, 1, 1, (SIZE_MAX >> 3) + 2, 0)", "shmem_long_iput: argument dest is 0x[0-9a-f]+, which is not symmetric over 18446744073709551615 bytes"),
     ("a local stride that overflows", "shmem_long_iput(heap, longs, 1, PTRDIFF_MAX / 2, 3, 0)", "shmem_long_iput: argument sst is 4611686018427387903: pass a stride with which the elements fit"),
     ("signal on the stack", "uint64_t here; shmem_int_put_signal(&word, &word, 1, &here, 1, SHMEM_SIGNAL_SET, 0)", "shmem_int_put_signal: argument sig_addr is"),
     ("payload on the stack", "int here; shmem_int_put_signal(&here, &word, 1, &signal_word, 1, SHMEM_SIGNAL_SET, 0)", "shmem_int_put_signal: argument dest is"),
