@@ -381,20 +381,24 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	$(PARALLEL) SAN=address,undefined BUILD=$(SAN_BUILD) TEST_ROOMS='$(SAN_ROOMS)' \
 	    CFLAGS='$(SAN_CFLAGS)' $(SAN_BUILD)/bin/oshrun tests python
 	$(PARALLEL) SAN=thread BUILD=$(THREAD_BUILD) CFLAGS='-O1 -g1' $(THREAD_BUILD)/bin/oshrun \
-	    $(THREAD_TESTS:%=$(THREAD_BUILD)/tests/%)
+	    $(THREAD_BUILD)/tests/far/libweft_fake_engine.so \
+	    $(addprefix $(THREAD_BUILD)/tests/,$(sort $(THREAD_TESTS) $(THREAD_FAR)))
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^($(call one_of,$(CLANG_ROOMS)))/' \
 	    $(SAN_BUILD):2,3:'^($(call one_of,$(SAN_ROOMS)))/' \
-	    $(THREAD_BUILD):2,3:'^($(call one_of,$(THREAD_TESTS)))$$'
+	    $(THREAD_BUILD):2,3:'^($(call one_of,$(THREAD_TESTS)))$$' $(CHECK_FAR)
 
 # The same tests far, which pretend to be on several hosts (tests/prove.sh): PE counts and placements.
-FAR_ROOMS ?= api random
+FAR_TESTS ?= api/ random/ coll/bits
 FAR_RUNS  ?= 3:each 4:cyclic:2
 count_of   = $(firstword $(subst :, ,$(1)))
-far_items  = $(foreach run,$(3),$(1):$(call count_of,$(run)):'^($(call one_of,$(2)))/':$(run:$(call count_of,$(run)):%=%))
+far_items  = $(foreach run,$(3),$(1):$(call count_of,$(run)):'^($(call one_of,$(2)))':$(run:$(call count_of,$(run)):%=%))
+CHECK_FAR  = $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS)) \
+             $(call far_items,$(SAN_BUILD),random/,2:each) $(call far_items,$(THREAD_BUILD),$(THREAD_FAR),2:each)
+THREAD_FAR := api/threads
 .PHONY: check-far
-check-far: ## run the tests of far PEs, and others far; FAR_ROOMS='core coll' FAR_RUNS='3:2+1' names which
+check-far: ## run the tests of far PEs, and others far; FAR_TESTS='core/ coll/' FAR_RUNS='3:2+1' names which
 	$(PARALLEL) all tests
-	@tests/prove.sh $(BUILD)::'^far/' $(call far_items,$(BUILD),$(FAR_ROOMS),$(FAR_RUNS))
+	@tests/prove.sh $(BUILD)::'^far/' $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS))
 
 # As a user installs it, with all that it depends on: 3 GB down and 6 GB below $(BUILD) for each version, one
 # at a time: TORCH='2.11.0 2.13.0 newest'. RANKS=2 runs no other number of ranks, in half the time.
@@ -422,15 +426,21 @@ check-gpu-all: check-gpu ## the same, and collectives by the million and 10^10 p
 	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/tests/gpu/stress $(STRESS)
 	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/tests/gpu/device_stress $(DEVICE_STRESS)
 
-# The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too. Each
+# The long forms (WEFT_TEST_LONG=1), and every test that names no PE counts at 5 and 8 PEs, too; far all
+# that users call, and what it stands on, in more placements, random programs also with sanitizers. Each
 # of the parts takes at most 60 minutes on two idle processors, builds included (tests/costs.txt).
-CHECK_PARTS := 1 2 3 4
+CHECK_PARTS := 1 2 3 4 5
 check-all: export WEFT_TEST_LONG := 1
+check-all: FAR_TESTS := api/ core/ coll/ ops/ conformance/ random/
+check-all: FAR_RUNS  := 2:1+1 3:each 3:2+1 4:2+2 4:cyclic:2 4:list:0,0,1,0
+check-all: CHECK_FAR += $(call far_items,$(SAN_BUILD),api/ coll/ conformance/ random/,3:each 4:each) \
+                        $(call far_items,$(THREAD_BUILD),random/,3:each 4:each)
+check-all: THREAD_FAR += random/random
 ifneq ($(and $(filter check-all,$(MAKECMDGOALS)),$(filter-out file,$(origin PART))),)
 $(if $(filter 1,$(words $(filter $(PART),$(CHECK_PARTS)))),,$(error check-all has the parts $(CHECK_PARTS), not PART=$(PART)))
 check-all: export WEFT_TEST_PART := $(PART)/$(words $(CHECK_PARTS))
 endif
-check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours; PART=1 (to 4) runs a part, an hour at most
+check-all: check ## the same with the long forms of tests, and at 5 and 8 PEs: hours; PART=1 (to 5) runs a part, an hour at most
 
 # tools/install.sh copies, and keeps the list by which uninstall removes.
 PLACES = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \

@@ -10,8 +10,8 @@
 # expression on room/name. Scripts (tests/*/*.t) run once, for the first build only.
 # With a PLACEMENT (each, 2+1, cyclic:2, list:0,0,1,0) tests run far: PEs pretend to be on several hosts
 # (WEFT_PRETEND_HOSTS), and an engine carries their letters: WEFT_ENGINE, or that of tests/far, which
-# changes their order. A script whose head says "Far: also" runs far, too, each PE on a host of its
-# own. A program with lines "Far: PLACEMENT [SETTINGS]" in its head runs once for each, with these
+# changes their order. A script whose head says "Far: also." runs far, too, each PE on a host of its
+# own; "Far: also, where tests are long." is what it says. A program with lines "Far: PLACEMENT [SETTINGS]" in its head runs once for each, with these
 # settings of the engine.
 # A test of GPUs whose line says "also staged" is run once more, on 2 PEs where the two GPUs do not
 # reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
@@ -79,13 +79,15 @@ add_script() {
     list="$list $script"
 }
 add_scripts() {
+    also='Far: also\.'
+    [ -z "${WEFT_TEST_LONG:-}" ] || also='Far: also'
     WEFT_BUILD=$build
     export WEFT_BUILD
     for test in tests/*/*.t; do
         echo "${test#tests/}" | grep -E "${filter:-.}" | grep -qE "$only" || continue
         if [ -z "$placement" ]; then
             add_script "$test" '' ''
-        elif [ -n "$one" ] || { [ "$placement" = each ] && sed 15q "$test" | grep -q 'Far: also'; }; then
+        elif [ -n "$one" ] || { [ "$placement" = each ] && sed 15q "$test" | grep -q "$also"; }; then
             add_script "$test" "$far" "$(far_words "$placement" "$reordered")"
         fi
     done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Beginnings and ends of a job: tests/api/life.c, linked with the shared library and with the
-archive, and interpreters that open the library late. Far: also.
+archive, and interpreters that open the library late. Far: also, where tests are long.
 """
 import os
 import pathlib

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Checked mode sees no misuse in a random program, which contains none. Far: also.
+# Checked mode sees no misuse in a random program, which contains none. Far: also, where tests are long.
 build=${WEFT_BUILD:-build}
 number=0
 failed=0

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include "reach.h"
 #include "tap.h"
 #include "random/execute.h"
 
@@ -34,10 +35,13 @@ static struct {
 
 int me, npes;
 
-/* Few seconds, or ten million operations over the PE counts of the head. */
+/* Few seconds, or ten million operations over the PE counts of the head, far over 2, 3 and 4. */
 static uint64_t default_ops(void) {
-    static const uint64_t millions[PES_MAX + 1] = {0, 2, 3, 2, 2, 1, 1, 1, 1};
-    return getenv("WEFT_TEST_LONG") ? millions[npes] * 1000000 : npes > 4 ? 20000 : 60000;
+    static const uint64_t millions[][PES_MAX + 1] = {{0, 2, 3, 2, 2, 1, 1, 1, 1},
+                                                     {0, 2, 5, 3, 2, 1, 1, 1, 1}};
+    if (getenv("WEFT_TEST_LONG"))
+        return millions[!reach_is_near_to_all()][npes] * 1000000;
+    return npes > 4 ? 20000 : 60000;
 }
 
 static bool read_options(int argc, char **argv) {

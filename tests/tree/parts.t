@@ -17,6 +17,9 @@ import tap  # noqa: E402
 
 PARTS = len(re.search(r"^CHECK_PARTS := (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split())
 BUILDS = {"build": (1, 2, 3, 4, 5, 8), "build/clang": (2, 3), "build/san-address-undefined": (2, 3), "build/san-thread": (2, 3)}
+FAR_RUNS = re.search(r"^check-all: FAR_RUNS +:= (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split()
+FAR = {"build": FAR_RUNS, **{f"build/{san}": ["2:each", "3:each", "4:each"] for san in ("san-address-undefined", "san-thread")}}
+FAR_ROOMS = "api", "core", "coll", "ops", "conformance", "random"
 PROCESSORS, MINUTES_MAX, MINUTES_OF_BUILDS = 2, 60, 15
 
 
@@ -28,7 +31,12 @@ def scripts():
         found += [f"{build}/t/{name.replace('/', '-')}-{count}pe{form}.t" for name, paths in names.items() for count in counts
                   for form in (("", "-staged", "-delays") if name.startswith("gpu/") else ("",))
                   if any(p.suffix in (".c", ".cc") for p in paths)]
-    return found
+    for build, runs in FAR.items():
+        found += [f"{build}/t/{name.replace('/', '-')}-{run.split(':')[0]}pe-far-{re.sub('[:,]', '-', run.split(':', 1)[1])}.t"
+                  for name, paths in names.items() for run in runs
+                  if name.split("/")[0] in FAR_ROOMS and any(p.suffix in (".c", ".cc") for p in paths)]
+    return found + [f"build/t/{name.replace('/', '-')}-far-each.t" for name, paths in names.items()
+                    if any(p.suffix == ".t" and "Far: also" in p.read_text() for p in paths)]
 
 
 SCRIPTS = scripts()
