@@ -2,7 +2,7 @@
 /* Description: calls on a stream captured once into a CUDA graph and replayed, with new data each
  * time and eager calls in between: puts, gets, signals in device and host words, each collective by
  * each engine, several in one graph, and odd and even numbers of barriers. 1000 replays each, 60
- * where PEs share a GPU, and on pretended ones 20, or 60 with WEFT_TEST_LONG.
+ * where PEs share a GPU, and on pretended ones 8, or 60 with WEFT_TEST_LONG.
  * PEs: 1 2 3 4, also staged */
 #include "graph.h"
 #include "on_stream.h"
@@ -172,7 +172,7 @@ enum { NSCENES = sizeof scenes / sizeof *scenes };
 
 static int replays(void) {
     bool shared = gpu_count < npes; /* they take turns of milliseconds then */
-    return gpu_rounds(shared || gpu_is_pretended() ? 60 : 1000, 20);
+    return gpu_rounds(shared || gpu_is_pretended() ? 60 : 1000, 8);
 }
 
 /* New data, poison, a replay or an eager call, and a look; and replays in a row at the end. */
