@@ -40,6 +40,9 @@ for run in 1 2 3; do
             >"$results/point_to_point-${pes}pe-$run.jsonl"
     done
     "$build/bin/oshrun" -n 2 "$build/bench/collectives" >"$results/collectives-2pe-$run.jsonl"
+    "$build/bin/oshrun" -n 2 "$build/bench/far" >"$results/near-2pe-$run.jsonl"
+    WEFT_PRETEND_HOSTS=each WEFT_ENGINE="$(realpath "$build")/tests/far/libweft_fake_engine.so" \
+        "$build/bin/oshrun" -n 2 "$build/bench/far" >"$results/far-2pe-$run.jsonl"
     time_empty Weft "$build/bin/oshrun" -n 2 "$build/bench/empty" >"$results/start-2pe-$run.jsonl"
     if [ -n "$PEER" ]; then
         for program in $programs; do

@@ -224,6 +224,12 @@ static void call_without_lock(void) {
     make_progress(end);
 }
 
+static void connect_twice(void) {
+    struct weft_engine_end *end = open_end(0, "", NULL);
+    link_ends(end, end);
+    link_ends(end, end);
+}
+
 static void set_nonsense(void) {
     open_end(0, "seed=7,reoder=16", NULL);
 }
@@ -262,6 +268,7 @@ int main(void) {
     check_end(send_too_much, SIGABRT);
     check_end(progress_within_deliver, SIGABRT);
     check_end(call_without_lock, SIGABRT);
+    check_end(connect_twice, SIGABRT);
     check_end(break_limit, SIGABRT);
     tap_case("settings are read");
     check_end(set_nonsense, SIGABRT);

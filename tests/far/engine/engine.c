@@ -104,6 +104,10 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
     struct weft_engine_link *link = calloc(1, sizeof *link);
     if (!link)
         engine_fail(end, "no memory for a link");
+    for (const struct weft_engine_link *made = end->links; made; made = made->next)
+        if (!made->dead && bytes < sizeof made->name && memcmp(made->name, address, bytes) == 0)
+            engine_fail(end, "there is a link to that address already");
+    memcpy(link->name, address, bytes < sizeof link->name ? bytes : 0);
     link->end = end;
     int error = end->settings.fail_connect ? -(int)end->settings.fail_connect
                                            : sockets_connect(link, address, bytes);

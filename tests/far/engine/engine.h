@@ -30,7 +30,8 @@ struct weft_engine_link {
     struct weft_engine_end *end;
     struct weft_engine_link *next;
     struct ring ring;
-    bool dead; /* the reader has gone */
+    char name[40]; /* of the reader */
+    bool dead;     /* it has gone */
 };
 
 struct weft_engine_end {

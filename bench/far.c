@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the library adds to an engine: accesses of PE 0 to PE 1, each beside the bare way there and
+ * back, a word in shared memory that both PEs set and look at in turn. It is run twice, with PE 1
+ * near, and far over the engine of the tests (bench/run.sh), which has no cost to speak of. 2 PEs.
+ */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "bench.h"
+
+enum { SAMPLES = 15, LARGEST = 1 << 20 };
+
+static uint64_t word, signal_word;
+static unsigned char *remote, *local;
+static int me;
+static const char *distance;
+
+/* Two words, each on lines of its own, that both processes have mapped. */
+static struct bare {
+    _Alignas(128) _Atomic uint64_t there;
+    _Alignas(128) _Atomic uint64_t back;
+} * bare;
+
+/* By a way of its own, for PEs that are far have no memory in common. */
+static void map_bare(void) {
+    static uint64_t pid, file;
+    char path[64];
+    int fd = -1;
+    if (me == 0) {
+        fd = memfd_create("bare", 0);
+        if (fd < 0 || ftruncate(fd, sizeof *bare) < 0)
+            shmem_global_exit(1);
+        shmem_uint64_p(&pid, (uint64_t)getpid(), 1);
+        shmem_uint64_p(&file, (uint64_t)fd, 1);
+    }
+    shmem_barrier_all();
+    if (me != 0) {
+        snprintf(path, sizeof path, "/proc/%lu/fd/%lu", (unsigned long)pid, (unsigned long)file);
+        fd = open(path, O_RDWR);
+    }
+    bare = mmap(NULL, sizeof *bare, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (bare == MAP_FAILED)
+        shmem_global_exit(1);
+    shmem_barrier_all();
+}
+
+/* A loop of n turns in which both PEs, or PE 0 alone, take part. */
+typedef void loop(long n);
+
+static double measure(loop *body, long n) {
+    double samples[SAMPLES];
+    shmem_barrier_all();
+    body(n / 10 + 1);
+    for (int i = 0; i < SAMPLES; i++) {
+        double begin = bench_now();
+        body(n);
+        samples[i] = (bench_now() - begin) / (double)n;
+    }
+    shmem_barrier_all();
+    return bench_median(samples, SAMPLES);
+}
+
+static uint64_t turn; /* of the ping-pongs, on both PEs alike */
+
+static void bare_ping_pong(long n) {
+    for (long i = 0; i < n; i++) {
+        turn++;
+        if (me == 0)
+            atomic_store_explicit(&bare->there, turn, memory_order_release);
+        _Atomic uint64_t *mine = me == 0 ? &bare->back : &bare->there;
+        while (atomic_load_explicit(mine, memory_order_acquire) != turn)
+            continue;
+        if (me != 0)
+            atomic_store_explicit(&bare->back, turn, memory_order_release);
+    }
+}
+
+static void put_quiet(long n) {
+    for (long i = 0; i < n && me == 0; i++) {
+        shmem_uint64_p(&word, (uint64_t)i, 1);
+        shmem_quiet();
+    }
+}
+
+static void get(long n) {
+    for (long i = 0; i < n && me == 0; i++)
+        shmem_uint64_g(&word, 1);
+}
+
+static void fetch_add(long n) {
+    for (long i = 0; i < n && me == 0; i++)
+        shmem_uint64_atomic_fetch_add(&word, 1, 1);
+}
+
+static size_t bytes; /* of what goes with a signal, or of a put */
+
+static void put_signal(long n) {
+    for (long i = 0; i < n; i++) {
+        turn++;
+        if (me == 0)
+            shmem_putmem_signal(remote, local, bytes, &signal_word, turn, SHMEM_SIGNAL_SET, 1);
+        shmem_signal_wait_until(&signal_word, SHMEM_CMP_EQ, turn);
+        if (me != 0)
+            shmem_putmem_signal(remote, local, bytes, &signal_word, turn, SHMEM_SIGNAL_SET, 0);
+    }
+}
+
+static void barrier(long n) {
+    for (long i = 0; i < n; i++)
+        shmem_barrier_all();
+}
+
+static void put(long n) {
+    for (long i = 0; i < n && me == 0; i++)
+        shmem_putmem(remote, local, bytes, 1);
+    if (me == 0)
+        shmem_quiet();
+}
+
+static void get_block(long n) {
+    for (long i = 0; i < n && me == 0; i++)
+        shmem_getmem(local, remote, bytes, 1);
+}
+
+static void report(const char *row, double value, double limit, const char *unit) {
+    char name[64];
+    snprintf(name, sizeof name, "%s: %s", distance, row);
+    bench_report(name, value, limit, unit);
+}
+
+int main(void) {
+    shmem_init();
+    me = shmem_my_pe();
+    if (shmem_n_pes() != 2)
+        shmem_global_exit(2);
+    distance = shmem_ptr(&word, !me) ? "near" : "far";
+    remote = shmem_malloc(LARGEST);
+    local = malloc(LARGEST);
+    memset(local, 1, LARGEST);
+    memset(remote, 1, LARGEST);
+    map_bare();
+    long n = 20000;
+    double way = 0.5e6 * measure(bare_ping_pong, n / 10);
+    report("put 8 B + quiet", 1e6 * measure(put_quiet, n), 2 * way, "us");
+    report("get 8 B", 1e6 * measure(get, n), 2 * way, "us");
+    report("fetch_add", 1e6 * measure(fetch_add, n), 2 * way, "us");
+    bytes = 8;
+    report("put 8 B with signal, one way", 0.5e6 * measure(put_signal, n), way, "us");
+    bytes = 4096;
+    report("put 4 KiB with signal, one way", 0.5e6 * measure(put_signal, n), way, "us");
+    report("barrier_all", 1e6 * measure(barrier, n), way, "us");
+    bytes = 8;
+    report("put 8 B, many, each", 1e6 * measure(put, n), 0, "us");
+    bytes = LARGEST;
+    report("put 1 MiB", 1e-9 * LARGEST / measure(put, 50), 0, "GB/s");
+    report("get 1 MiB", 1e-9 * LARGEST / measure(get_block, 50), 0, "GB/s");
+    shmem_finalize();
+    return 0;
+}
