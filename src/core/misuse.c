@@ -49,12 +49,7 @@ void weft_misuse_access(const char *call, const char *argument, const void *p, s
         weft_job_panic("argument %s is %p, in the memory of another PE as shmem_ptr gives it: pass "
                        "the address that the object has here",
                        argument, p);
-    bool reached = weft_route_finds(p, bytes, pe);
-    if (reached && weft_is_far(pe))
-        weft_job_panic("argument %s is %p, in memory of PE %d, which is far, and this call reaches "
-                       "near PEs alone: call it with PEs of SHMEM_TEAM_SHARED",
-                       argument, p, pe);
-    if (reached)
+    if (weft_route_finds(p, bytes, pe))
         weft_job_panic(
             "argument %s is %p, in the memory of a GPU, where this call needs the host's: pass "
             "memory of shmem_malloc, or a global or static variable of the executable",
