@@ -2,7 +2,7 @@
 /* What reach changes, and what it does not: pointers and SHMEM_TEAM_SHARED, accesses of every kind
  * to every PE, the completion of each kind of quiet as a third PE sees it, blocks, and a second
  * life. The first argument has a letter for each PE, the same one for PEs that are near to each
- * other; reach.t runs it in several placements. PEs: none */
+ * other; reach.t runs it in several placements. Or it is "leave". PEs: none */
 #include <errno.h>
 #include <shmem.h>
 #include <shmemx.h>
@@ -237,11 +237,26 @@ static void life(void) {
     shmem_free(heap);
 }
 
+/* The root has done its part, and departs, before the others have what it sent. */
+static int leave(void) {
+    for (long round = 1; round <= 8; round++) {
+        words[0] = round;
+        shmem_broadcastmem(SHMEM_TEAM_WORLD, others, words, sizeof words[0], 0);
+        shmem_finalize();
+        if (others[0] != round)
+            return 1;
+        shmem_init();
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2)
         return 2;
     letters = argv[1];
     shmem_init();
+    if (strcmp(letters, "leave") == 0)
+        return leave();
     me = shmem_my_pe();
     npes = shmem_n_pes();
     tap_start(me);

@@ -58,4 +58,10 @@ def bad_placement():
         result.expect(71, "are placed differently: set WEFT_PRETEND_HOSTS to the same everywhere")
 
 
+@case("who departs has sent all that it was to send, and nobody waits for it in vain")
+def departures():
+    for npes, hosts in (2, "each"), (3, "2+1"):
+        far(npes, hosts, REACH, "leave", settings="seed=5,reorder=16,delay_us=4000").expect(0)
+
+
 main()
