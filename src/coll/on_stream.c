@@ -18,9 +18,6 @@ int weft_on_stream_begin(struct weft_on_stream *on, shmem_team_t team) {
     on->team = weft_team_find(team);
     if (!on->team)
         return weft_team_refuse(team);
-    if (on->team->far)
-        return weft_fail(-ENOTSUP, "members of the team are on other hosts, where streams do not "
-                                   "reach: pass WEFT_STREAM_HOST, or a team of one host");
     int rc = weft_stream_begin(on->team);
     if (rc)
         return rc;
