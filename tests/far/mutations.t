@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import tap  # noqa: E402
 
 LINK, APPLY, LETTER = "src/core/link.c", "src/core/far_apply.c", "src/core/letter.c"
+MOVE, SHOWN, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "shown", "active", "alltoallv"))
 NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
 
 # What is missing; the test that notices, its PEs, placement and engine; and of one file, expressions that are there
@@ -69,9 +70,17 @@ MUTATIONS = [
     ("offsets are taken on trust", "far/texts", 2, NEAR, "", APPLY, [(r"!weft_window_fits\(now, lowest, bytes\)", "false")]),
     ("a place is not looked at where a word is", "far/texts", 2, NEAR, "", APPLY,
      [(r"(uintptr_t\)word % bytes) == 0", r"\1 != 99")]),
+    ("collectives do not wait for what they pull and push", "coll/bits", 3, "each", LATE, MOVE,
+     [(r"weft_far_quiet\(\);", "")]),
+    ("what members show is used before it is here", "coll/bits", 3, "each", LATE, SHOWN,
+     [(r"if \(team->far\)\s+weft_far_quiet\(\);", "")]),
+    ("sizes of an active set are used before they are here", "api/active_set", 3, "each", LATE, ACTIVE,
+     [(r"if \(group->far\)\s+weft_far_quiet\(\);", "")]),
+    ("lists of parts are not brought", "coll/alltoallv", 3, "each", "", LISTS, [(r"    bring_lists\(&c\);\n", "")]),
 ]
-INNER = {"far/letters", "far/texts"}  # tests that have the library's objects in them
-SHORT = {name for name, test, *_ in MUTATIONS if test in INNER}
+FIRST = {"far/letters", "far/texts"}
+INNER = {*FIRST, "coll/bits", "coll/alltoallv"}  # tests that have the library's objects in them
+SHORT = {name for name, test, *_ in MUTATIONS if test in FIRST}
 
 
 def change(file, changes):
