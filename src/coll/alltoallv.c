@@ -53,10 +53,11 @@ static struct weft_place list_at(const struct exchange_call *c, int member) {
     return (struct weft_place){WEFT_SPACE_WORKSPACE, (size_t)member * c->list_step};
 }
 
-static struct entry *entry_of(const struct exchange_call *c, int member, int other, size_t part) {
+/* What a member says of its parts to and from another one, nparts entries. */
+static struct entry *entries_of(const struct exchange_call *c, int member, int other) {
     const struct weft_team *team = c->meeting->team;
     struct entry *list = weft_place_at(list_at(c, member), team, team->far ? team->my_pe : member);
-    return &list[(size_t)other * c->p->nparts + part];
+    return &list[(size_t)other * c->p->nparts];
 }
 
 size_t weft_alltoallv_parts_max(const struct weft_meeting *meeting) {
@@ -85,7 +86,7 @@ static struct range range_of(const struct entry *entry, bool in_row, size_t band
 static void write_list(const struct exchange_call *c) {
     const struct weft_alltoallv *p = c->p;
     size_t from = 0, to = 0, n = (size_t)c->meeting->team->npes * p->nparts;
-    struct entry *list = entry_of(c, c->meeting->team->my_pe, 0, 0);
+    struct entry *list = entries_of(c, c->meeting->team->my_pe, 0);
     for (size_t i = 0; i < n; i++) {
         list[i] = (struct entry){.sent = p->source_nelems[i], .expected = p->dest_nelems[i]};
         list[i].from = list[i].shown_at = p->source_offsets ? p->source_offsets[i] : from;
@@ -101,7 +102,7 @@ static size_t place_parts(const struct exchange_call *c) {
     for (int distance = 1; distance < c->meeting->team->npes; distance++)
         for (size_t part = 0; part < c->p->nparts; part++) {
             int member = weft_team_member_after(c->meeting->team, distance);
-            struct entry *entry = entry_of(c, c->meeting->team->my_pe, member, part);
+            struct entry *entry = &entries_of(c, c->meeting->team->my_pe, member)[part];
             entry->shown_at = end;
             end += entry->sent;
         }
@@ -119,7 +120,7 @@ static void stage_row(const void *call, size_t band) {
     for (int distance = 1; distance < meeting->team->npes; distance++)
         for (size_t part = 0; part < c->p->nparts; part++) {
             int member = weft_team_member_after(meeting->team, distance);
-            const struct entry *entry = entry_of(c, me, member, part);
+            const struct entry *entry = &entries_of(c, me, member)[part];
             struct range range = range_of(entry, true, band, width);
             const char *from = (const char *)c->p->source + (entry->from + range.first) * element;
             if (range.nelems > 0)
@@ -153,11 +154,6 @@ void weft_alltoallv_offer(struct weft_meeting *meeting, const struct weft_alltoa
 
 /* --- What the others find -------------------------------------------------------------------- */
 
-/* Bytes that a member shows in a row, as a matrix. */
-static weft_matrix bytes_at(void *at, size_t bytes) {
-    return (weft_matrix){at, 1, bytes, bytes, WEFT_U8};
-}
-
 /* Behind the post of all: their lists are here, too, where this PE does not look into the members'
  * workspaces. */
 static void bring_lists(const struct exchange_call *c) {
@@ -166,9 +162,7 @@ static void bring_lists(const struct exchange_call *c) {
         return;
     for (int distance = 1; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        weft_matrix here = bytes_at(entry_of(c, member, 0, 0), list_bytes(c));
-        struct weft_shown list = weft_shown_of(team, member, list_at(c, member), &here);
-        weft_shown_copy(&here, &list, team);
+        weft_shown_take(entries_of(c, member, 0), list_at(c, member), list_bytes(c), team, member);
     }
     weft_shown_complete(team);
 }
@@ -177,9 +171,10 @@ static void bring_lists(const struct exchange_call *c) {
 static int compare_pair(const struct exchange_call *c, int sender, int receiver) {
     const struct weft_team *team = c->meeting->team;
     size_t nparts = c->p->nparts;
+    const struct entry *senders = entries_of(c, sender, receiver);
+    const struct entry *receivers = entries_of(c, receiver, sender);
     for (size_t part = 0; part < nparts; part++) {
-        size_t sent = entry_of(c, sender, receiver, part)->sent;
-        size_t expected = entry_of(c, receiver, sender, part)->expected;
+        size_t sent = senders[part].sent, expected = receivers[part].expected;
         if (sent != expected)
             return weft_fail(
                 -EINVAL, "source_nelems[%zu] is %zu on PE %d, but dest_nelems[%zu] is %zu on PE %d",
@@ -211,16 +206,22 @@ static size_t count_row_bands(const struct exchange_call *c) {
     return weft_band_count(most, c->band_nelems);
 }
 
-/* What a member shows from element `at` on: of its source, or of the band of its row. */
-static struct weft_shown shown_by(const struct exchange_call *c, int member, size_t at,
-                                  size_t nelems) {
-    size_t offset = at * c->elem_bytes;
-    weft_matrix row = {(char *)c->p->source + offset, 1, nelems, nelems, c->p->dtype};
+/* Where a member's source, or the band of its row, is read here; NULL: it sends nothing, or is far.
+ */
+static const char *shown_by(const struct exchange_call *c, int member) {
     if (member == c->meeting->team->my_pe)
-        return (struct weft_shown){.at = row};
+        return c->p->source;
+    struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
+    return place.space == WEFT_SPACE_PRIVATE ? NULL
+                                             : weft_shown_here(place, c->meeting->team, member);
+}
+
+/* dest = bytes from `offset` on of what a far member shows. */
+static void pull_part(const struct exchange_call *c, int member, void *dest, size_t offset,
+                      size_t bytes) {
     struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
     place.offset += offset;
-    return weft_shown_of(c->meeting->team, member, place, &row);
+    weft_shown_pull(dest, place, bytes, c->meeting->team, member);
 }
 
 /* What comes from a member in a band. */
@@ -229,16 +230,16 @@ static void take_parts(const struct exchange_call *c, int member, size_t band) {
     bool in_row =
         member != me && weft_meeting_offer(c->meeting, member)->input.space == WEFT_SPACE_WORKSPACE;
     size_t element = c->elem_bytes, width = c->band_nelems;
+    const char *shown = shown_by(c, member);
+    const struct entry *theirs = entries_of(c, member, me), *own = entries_of(c, me, member);
     for (size_t part = 0; part < c->p->nparts; part++) {
-        const struct entry *theirs = entry_of(c, member, me, part);
-        struct range range = range_of(theirs, in_row, band, width);
-        size_t at = theirs->shown_at + range.first - (in_row ? band * width : 0);
-        size_t to = entry_of(c, me, member, part)->to + range.first, n = range.nelems;
-        if (n == 0)
-            continue;
-        struct weft_shown from = shown_by(c, member, at, n);
-        weft_matrix dest = {(char *)c->p->dest + to * element, 1, n, n, c->p->dtype};
-        weft_shown_copy(&dest, &from, c->meeting->team);
+        struct range range = range_of(&theirs[part], in_row, band, width);
+        size_t at = theirs[part].shown_at + range.first - (in_row ? band * width : 0);
+        char *dest = (char *)c->p->dest + (own[part].to + range.first) * element;
+        if (range.nelems > 0 && shown)
+            memcpy(dest, shown + at * element, range.nelems * element);
+        else if (range.nelems > 0)
+            pull_part(c, member, dest, at * element, range.nelems * element);
     }
 }
 

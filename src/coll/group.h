@@ -16,7 +16,6 @@ struct weft_same;
 struct weft_group {
     int me, npes;
     struct weft_roster roster;
-    bool far;               /* some member is: their memory is not mapped here */
     struct weft_team *team; /* NULL for an active set */
     long *psync;            /* of an active set */
 
@@ -28,6 +27,8 @@ struct weft_group {
 
     /* Of an active set: all members make this call with these arguments (coll/active.c). */
     void (*check)(const struct weft_group *group, const struct weft_same *arguments);
+
+    bool far; /* some member is: its memory is not mapped here */
 };
 
 /* The sum of what all members have passed as `mine`; each has passed it when one returns. */
@@ -35,13 +36,17 @@ size_t weft_group_sum(const struct weft_group *group, size_t mine);
 
 void weft_group_sync_team(const struct weft_group *group);
 
+/* Every field is named, because a compiler that clears the rest does it by stores that overlap. */
 static inline struct weft_group weft_group_of(struct weft_team *team) {
     return (struct weft_group){.me = team->my_pe,
                                .npes = team->npes,
                                .roster = team->roster,
-                               .far = team->far,
                                .team = team,
-                               .sync = weft_group_sync_team};
+                               .psync = NULL,
+                               .sync = weft_group_sync_team,
+                               .share = NULL,
+                               .check = NULL,
+                               .far = team->far};
 }
 
 static inline int weft_group_pe(const struct weft_group *group, int member) {

@@ -4,14 +4,6 @@
 #include "core/far.h"
 #include "core/route.h"
 
-struct weft_shown weft_shown_of(const struct weft_team *team, int member, struct weft_place place,
-                                const weft_matrix *shape) {
-    struct weft_shown shown = {*shape, place, weft_team_world_pe(team, member)};
-    shown.at.data =
-        weft_team_member_is_far(team, member) ? NULL : weft_place_at(place, team, member);
-    return shown;
-}
-
 struct weft_shown weft_shown_part(const struct weft_shown *shown, size_t row, size_t rows,
                                   size_t col, size_t cols) {
     struct weft_shown part = *shown;
@@ -42,6 +34,11 @@ void weft_shown_copy(const weft_matrix *dest, const struct weft_shown *shown,
         weft_far_get(dest->data, named, dest->rows * row, shown->pe, true);
     else
         weft_far_get_strided(dest->data, named, &rows, shown->pe, true);
+}
+
+void weft_shown_pull(void *dest, struct weft_place place, size_t bytes,
+                     const struct weft_team *team, int member) {
+    weft_far_get(dest, weft_place_own(place, team), bytes, weft_team_world_pe(team, member), true);
 }
 
 void weft_shown_complete(const struct weft_team *team) {

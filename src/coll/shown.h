@@ -4,6 +4,7 @@
 #ifndef WEFT_COLL_SHOWN_H
 #define WEFT_COLL_SHOWN_H
 
+#include <string.h>
 #include "coll/elements.h"
 #include "coll/place.h"
 
@@ -13,10 +14,21 @@ struct weft_shown {
     int pe;                  /* of that member, in WORLD */
 };
 
+/* What lies at `place` in a member's memory of the host: here mapped, or NULL: the member is far.
+ */
+static inline const void *weft_shown_here(struct weft_place place, const struct weft_team *team,
+                                          int member) {
+    return weft_team_member_is_far(team, member) ? NULL : weft_place_at(place, team, member);
+}
+
 /* What a member shows at `place`, which is not private: a matrix of this shape, whose data is not
  * looked at. */
-struct weft_shown weft_shown_of(const struct weft_team *team, int member, struct weft_place place,
-                                const weft_matrix *shape);
+static inline struct weft_shown weft_shown_of(const struct weft_team *team, int member,
+                                              struct weft_place place, const weft_matrix *shape) {
+    struct weft_shown shown = {*shape, place, weft_team_world_pe(team, member)};
+    shown.at.data = (void *)weft_shown_here(place, team, member);
+    return shown;
+}
 
 /* The part of it that begins at (row, col). */
 struct weft_shown weft_shown_part(const struct weft_shown *shown, size_t row, size_t rows,
@@ -27,6 +39,18 @@ struct weft_shown weft_shown_part(const struct weft_shown *shown, size_t row, si
 void weft_shown_copy(const weft_matrix *dest, const struct weft_shown *shown,
                      const struct weft_team *team);
 void weft_shown_complete(const struct weft_team *team);
+
+/* The same of `bytes` that lie at `place`; the first where the member is far. */
+void weft_shown_pull(void *dest, struct weft_place place, size_t bytes,
+                     const struct weft_team *team, int member);
+static inline void weft_shown_take(void *dest, struct weft_place place, size_t bytes,
+                                   const struct weft_team *team, int member) {
+    const void *source = weft_shown_here(place, team, member);
+    if (!source)
+        weft_shown_pull(dest, place, bytes, team, member);
+    else if (source != dest)
+        memcpy(dest, source, bytes);
+}
 
 /* dest = op over what all members show, in team order, as weft_elements_reduce has it: shown[i] is
  * member i's. */

@@ -106,25 +106,20 @@ void weft_vector_offer(struct weft_meeting *meeting, const struct weft_vector *v
 
 /* --- What the others find -------------------------------------------------------------------- */
 
-static weft_matrix row_of(const struct vector_call *c, const void *at, size_t nelems) {
-    return (weft_matrix){(void *)at, 1, nelems, nelems, c->vector->dtype};
+/* Where a member shows its block for this one, from an element of the band on. Of what is inside
+ * its offer, the offset there counts. */
+static struct weft_place block_from(const struct vector_call *c, struct weft_band band,
+                                    size_t first, int member) {
+    struct weft_place place = weft_meeting_offer(c->meeting, member)->input;
+    size_t part = c->parts > 1 ? (size_t)c->meeting->team->my_pe : 0;
+    size_t before = place.space == WEFT_SPACE_WORKSPACE ? part * band.nelems
+                                                        : part * c->vector->nelems + band.first;
+    place.offset += (before + first) * c->elem_bytes;
+    return place;
 }
 
-/* What a member shows of its block for this one: so many elements of the band. */
-static struct weft_shown block_from(const struct vector_call *c, struct weft_band band,
-                                    size_t first, size_t nelems, int member) {
-    const struct weft_offer *offer = weft_meeting_offer(c->meeting, member);
-    size_t part = c->parts > 1 ? (size_t)c->meeting->team->my_pe : 0;
-    size_t before = offer->input.space == WEFT_SPACE_WORKSPACE
-                        ? part * band.nelems
-                        : part * c->vector->nelems + band.first;
-    size_t offset = (before + first) * c->elem_bytes;
-    weft_matrix row = row_of(c, offer->data + offset, nelems);
-    if (is_inside(c))
-        return (struct weft_shown){.at = row};
-    struct weft_place place = offer->input;
-    place.offset += offset;
-    return weft_shown_of(c->meeting->team, member, place, &row);
+static const char *block_inside(const struct vector_call *c, struct weft_place place, int member) {
+    return (const char *)weft_meeting_offer(c->meeting, member)->data + place.offset;
 }
 
 /* The own block comes from the source itself: it may be there already. */
@@ -134,31 +129,59 @@ static int copy_band(const void *call, size_t number) {
     int me = c->meeting->team->my_pe;
     const char *own = weft_plan_source(&vector->plan, vector->source, me);
     struct weft_band band = band_of(c, number);
-    size_t offset = band.first * c->elem_bytes;
-    for (int distance = 1; distance <= c->meeting->team->npes; distance++) {
+    size_t offset = band.first * c->elem_bytes, bytes = band.nelems * c->elem_bytes;
+    for (int distance = 1; distance <= c->meeting->team->npes && bytes > 0; distance++) {
         int member = weft_team_member_after(c->meeting->team, distance);
         if (!weft_plan_sends(&vector->plan, member))
             continue;
-        weft_matrix to =
-            row_of(c, weft_plan_dest(&vector->plan, vector->dest, member) + offset, band.nelems);
-        struct weft_shown from = {.at = row_of(c, own + offset, band.nelems)};
-        if (member != me)
-            from = block_from(c, band, 0, band.nelems, member);
-        weft_shown_copy(&to, &from, c->meeting->team);
+        char *to = weft_plan_dest(&vector->plan, vector->dest, member) + offset;
+        struct weft_place place = block_from(c, band, 0, member);
+        if (member != me && is_inside(c))
+            memcpy(to, block_inside(c, place, member), bytes);
+        else if (member != me)
+            weft_shown_take(to, place, bytes, c->meeting->team, member);
+        else if (to != own + offset)
+            memcpy(to, own + offset, bytes);
     }
     weft_shown_complete(c->meeting->team);
     return 0;
 }
 
+static weft_matrix row_of(const struct vector_call *c, const void *at, size_t nelems) {
+    return (weft_matrix){(void *)at, 1, nelems, nelems, c->vector->dtype};
+}
+
+/* dest = op over the members' sources, of which those without data lie at their places. */
+static void fold_shown(const struct vector_call *c, const weft_matrix *dest,
+                       const weft_matrix *sources, const struct weft_place *places) {
+    const struct weft_team *team = c->meeting->team;
+    struct weft_shown shown[team->npes];
+    for (int member = 0; member < team->npes; member++)
+        shown[member] =
+            (struct weft_shown){sources[member], places[member], weft_team_world_pe(team, member)};
+    weft_shown_reduce(dest, shown, team, *c->vector->op);
+}
+
 /* to = op over the members' elements [first, first + nelems) of a band. */
 static void fold_elements(const struct vector_call *c, struct weft_band band, size_t first,
                           size_t nelems, void *to) {
-    int npes = c->meeting->team->npes;
-    weft_matrix dest = row_of(c, to, nelems);
-    struct weft_shown sources[npes];
-    for (int member = 0; member < npes; member++)
-        sources[member] = block_from(c, band, first, nelems, member);
-    weft_shown_reduce(&dest, sources, c->meeting->team, *c->vector->op);
+    const struct weft_team *team = c->meeting->team;
+    int npes = team->npes;
+    weft_matrix sources[npes], dest = row_of(c, to, nelems);
+    struct weft_place places[npes];
+    bool here = true;
+    for (int member = 0; member < npes; member++) {
+        places[member] = block_from(c, band, first, member);
+        sources[member] = row_of(c,
+                                 is_inside(c) ? block_inside(c, places[member], member)
+                                              : weft_shown_here(places[member], team, member),
+                                 nelems);
+        here = here && sources[member].data;
+    }
+    if (here)
+        weft_elements_reduce(&dest, sources, npes, *c->vector->op);
+    else
+        fold_shown(c, &dest, sources, places);
 }
 
 static int fold_band(const void *call, size_t number) {
@@ -169,7 +192,7 @@ static int fold_band(const void *call, size_t number) {
 }
 
 /* A member's reduced chunk of the band, as its offer says, and where that belongs. */
-static struct weft_shown reduced_chunk(const struct vector_call *c, struct weft_band band,
+static struct weft_place reduced_chunk(const struct vector_call *c, struct weft_band band,
                                        int member, struct weft_band *chunk) {
     int npes = c->meeting->team->npes;
     size_t grain = weft_split_grain(c->elem_bytes);
@@ -178,8 +201,7 @@ static struct weft_shown reduced_chunk(const struct vector_call *c, struct weft_
     chunk->nelems = weft_split_begin(band.nelems, grain, member + 1, npes) - chunk->first;
     size_t before = place.space == WEFT_SPACE_WORKSPACE ? chunk->first : band.first + chunk->first;
     place.offset += before * c->elem_bytes;
-    weft_matrix row = row_of(c, NULL, chunk->nelems);
-    return weft_shown_of(c->meeting->team, member, place, &row);
+    return place;
 }
 
 /* Each member reduces a chunk of the band, then all copy the chunks of all. Inputs have been read
@@ -188,15 +210,15 @@ static int all_reduce_band(const void *call, size_t number) {
     const struct vector_call *c = call;
     struct weft_team *team = c->meeting->team;
     struct weft_band band = band_of(c, number), chunk;
-    struct weft_shown mine = reduced_chunk(c, band, team->my_pe, &chunk);
-    fold_elements(c, band, chunk.first, chunk.nelems, mine.at.data);
+    struct weft_place mine = reduced_chunk(c, band, team->my_pe, &chunk);
+    fold_elements(c, band, chunk.first, chunk.nelems, weft_place_at(mine, team, team->my_pe));
     weft_sync_barrier(team);
     for (int distance = 0; distance < team->npes; distance++) {
         int member = weft_team_member_after(team, distance);
-        struct weft_shown from = reduced_chunk(c, band, member, &chunk);
+        struct weft_place place = reduced_chunk(c, band, member, &chunk);
         char *to = (char *)c->vector->dest + (band.first + chunk.first) * c->elem_bytes;
-        weft_matrix row = row_of(c, to, chunk.nelems);
-        weft_shown_copy(&row, &from, team);
+        if (chunk.nelems > 0)
+            weft_shown_take(to, place, chunk.nelems * c->elem_bytes, team, member);
     }
     weft_shown_complete(team);
     return 0;
