@@ -151,7 +151,8 @@ static void with_team(int start, int stride, int npes) {
         return;
     reduce(&m);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        size_t nelems = sizes[s] / (size_t)npes + 1;
+        size_t most = sizeof source / sizeof(float) / (size_t)npes;
+        size_t nelems = sizes[s] < most ? sizes[s] : most;
         reduce_tensors(&m, WEFT_F32, WEFT_SUM, nelems);
         reduce_tensors(&m, WEFT_BF16, WEFT_AVG, nelems);
     }
