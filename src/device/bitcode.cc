@@ -92,6 +92,22 @@ WORDS(64)
 WORD_OF_BLOCK(32)
 WORD_OF_BLOCK(64)
 
+/* What one thread has loaded, for all of the block: each would find a value of its own. */
+static __attribute__((address_space(3), loader_uninitialized)) uint64_t block_word;
+#define LOAD_OF_BLOCK(type, name, parameters, arguments) \
+    EXPORTED type name##_b parameters {                  \
+        header::weft_block_sync();                       \
+        if (header::weft_block_rank() == 0)              \
+            block_word = header::name arguments;         \
+        header::weft_block_sync();                       \
+        return (type)block_word;                         \
+    }
+LOAD_OF_BLOCK(uint32_t, weft_g32, (team t, address source, int32_t m),
+              (pointer{t}, pointer{source}, m))
+LOAD_OF_BLOCK(uint64_t, weft_g64, (team t, address source, int32_t m),
+              (pointer{t}, pointer{source}, m))
+LOAD_OF_BLOCK(uint64_t, weft_signal_fetch, (team t, address sig), (pointer{t}, pointer{sig}))
+
 #define SIGNAL(name)                                               \
     ACTION(name, (team t, address sig, uint64_t value, int32_t m), \
            (pointer{t}, pointer{sig}, value, m))

@@ -195,6 +195,27 @@ def check_words(problems):
         problems.append(f"called are {called}")
 
 
+@wt.jit
+def words_loaded(team, sig, word, out):
+    a = wt.g(team, sig, 1) + wt.g(team, word, 1).to(tl.uint64) + wt.atomic_fetch(team, sig, 1)
+    tl.store(out, a + wt.atomic_fetch(team, word, 1).to(tl.uint64) + wt.signal_fetch(team, sig))
+    i = tl.arange(0, 64)
+    tl.store(out + i, wt.g(team, sig + i, 1) + wt.atomic_fetch(team, sig + i, 1))
+
+
+def check_loads_of_words(problems):
+    """One word is loaded by one thread, for all; nothing is written."""
+    for arch in ARCHITECTURES:
+        code = compiled(words_loaded, {"team": "i64", "sig": "*u64", "word": "*i32", "out": "*u64"}, {}, arch)
+        called = re.findall(r"symbol = \"(weft_(?:g|signal)\w+)\"", code["ttir"])
+        if called != ["weft_g64_b", "weft_g32_b", "weft_g64_b", "weft_g32_b", "weft_signal_fetch_b", "weft_g64"]:
+            problems.append(f"sm_{arch}: called are {called}")
+        code_has(problems, code, arch, r"ld\.acquire\.sys", r"ld\.shared")
+        atomics = len(re.findall("tt.atomic_rmw", code["ttir"]))
+        if atomics != 1:
+            problems.append(f"sm_{arch}: {atomics} atomics, expected those of the tensor alone")
+
+
 ORDERED = ["wt.put(team, x, x, 8, 1)", "wt.get(team, x, x, 8, 1)", "wt.put_signal(team, x, x, 8, sig, 1, wt.SIGNAL_SET, 1)",
            "wt.signal(team, sig, 1, 1)", "wt.signal_add(team, sig, 1, 1)", "wt.fence()", "wt.quiet()", "wt.arrive(team, 0)",
            "wt.barrier(team, 0)", "wt.barrier_grid(team)"]
@@ -258,7 +279,7 @@ WAITS = {
     "wt.depart(team, m)": "weft_depart_b",
     "wt.barrier_grid(team)": "weft_barrier_grid",
     "wt.get(team, x + m * 64, y, 64, m)": "weft_get_b",
-    "wt.signal_fetch(team, sig + m)": "atomic_rmw",
+    "wt.signal_fetch(team, sig + m)": "weft_signal_fetch_b",
 }
 
 
@@ -290,6 +311,7 @@ tap.run([
     ("wrong types are refused with the reason", check_refusals),
     ("elements of bools have a byte", check_bools),
     ("a single word is stored once for the program", check_words),
+    ("a single word is loaded once for the program", check_loads_of_words),
     ("functions wait for stores through tensor descriptors", check_descriptors),
     ("loads stay behind waits, in loops that Triton pipelines", check_loads),
 ])

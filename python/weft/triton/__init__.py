@@ -131,7 +131,7 @@ def signal_fetch(team, sig):
     """The value of this PE's own signal; what was stored before it was given is visible then."""
     tl.static_assert(sig.dtype.element_ty.primitive_bitwidth == 64, "signal_fetch: sig points to no words of 64 bits")
     tl.debug_barrier()
-    return tl.atomic_add(sig, tl.cast(0, sig.dtype.element_ty), sem="acquire", scope="sys")
+    return tl.cast(_extern.signal_fetch_b(team, sig), sig.dtype.element_ty, bitcast=True)
 
 
 @triton.jit
@@ -175,7 +175,9 @@ def p(team, dest, value, m):
 
 @triton.jit
 def g(team, source, m):
-    """Loads a word of 4 or 8 bytes of member m, anew each time."""
+    """Loads a word of 4 or 8 bytes of member m, anew each time: once for the program. Of tensors each thread loads its
+    elements, so that one that several threads have may be of different times.
+    """
     if source.dtype.element_ty.primitive_bitwidth == 32:
         return tl.cast(_extern.g32(team, source, m), source.dtype.element_ty, bitcast=True)
     else:
@@ -184,8 +186,11 @@ def g(team, source, m):
 
 @triton.jit
 def atomic_fetch(team, word, m):
-    """The value of a word of member m: by an atomic that adds 0, since each thread would load a value of its own."""
-    return atomic_fetch_add(team, word, 0, m)
+    """The value of a word of member m. Of tensors by atomics that add 0, since threads would load values of their own."""
+    if at(team, word, m).type.is_block():
+        return atomic_fetch_add(team, word, 0, m)
+    else:
+        return g(team, word, m)
 
 
 @triton.jit
