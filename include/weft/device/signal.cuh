@@ -147,7 +147,7 @@ WEFT_DEVICE uint64_t weft_signal_fetch(const weft_device_team *t, const uint64_t
         WEFT_CHECK_WAIT(check);                                                                  \
         struct weft_spin spin = {0, 0, 0, 0};                                                    \
         struct weft_gpu_abort abort = weft_abort_of(t);                                          \
-        while (!weft_compares_u##bits(cmp, weft_poll_##order##_u##bits(sig), value))             \
+        while (!weft_looks_##order##_u##bits(sig, cmp, value))                                   \
             if (!weft_spin(&spin, abort) ||                                                      \
                 !WEFT_CHECK_TURN(check, t, __func__, "the word at %p to be %s %llu: it is %llu", \
                                  (const void *)sig, weft_check_comparison(cmp),                  \
@@ -178,7 +178,7 @@ WEFT_DEVICE int weft_wait_until_ns(const weft_device_team *t, const uint64_t *si
     struct weft_spin spin = {0, 0, 0, 0};
     struct weft_gpu_abort abort = weft_abort_of(t);
     uint64_t began = weft_globaltimer();
-    while (!weft_compares_u64(cmp, weft_poll_acquire_u64(sig), value)) {
+    while (!weft_looks_acquire_u64(sig, cmp, value)) {
         if (!weft_spin(&spin, abort) ||
             !WEFT_CHECK_TURN(check, t, __func__, "the word at %p to be %s %llu: it is %llu",
                              (const void *)sig, weft_check_comparison(cmp),

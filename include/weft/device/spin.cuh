@@ -17,6 +17,7 @@ struct weft_spin {
 };
 
 enum {
+    WEFT_SPIN_LOOKS = 4,  /* of a turn */
     WEFT_SPIN_TURNS = 16, /* between two looks at the clock */
     WEFT_SPIN_LONG_NS = 20000,
     WEFT_SPIN_REST_NS = 100,
@@ -30,8 +31,8 @@ WEFT_DEVICE struct weft_gpu_abort weft_abort_of(const weft_device_team *t) {
 
 /* A wait looks at its word by weft_poll_<order>, and weft_polled_<order> behind it makes its last
  * look what the order says. With a fence that acquires alone looks are relaxed, as each that
- * acquires empties the cache, and the loads behind the wait have to wait for that: 0.08 us of a
- * put-with-signal. Elsewhere each look acquires. */
+ * acquires empties the cache, and the loads behind the wait have to wait for that: up to 0.08 us of
+ * a put-with-signal. Elsewhere each look acquires. */
 #ifdef WEFT_FENCE_ACQUIRE
 #define WEFT_POLL_ACQUIRE relaxed
 WEFT_DEVICE void weft_polled_acquire(void) {
@@ -70,6 +71,22 @@ WEFT_COMPARES(u32, uint32_t)
 WEFT_COMPARES(u64, uint64_t)
 WEFT_COMPARES(i64, int64_t)
 #undef WEFT_COMPARES
+
+/* A turn's looks at a word, one right behind the other: 1 as soon as one compares. What a wait does
+ * besides comes between turns, and not between two looks. */
+#define WEFT_LOOKS(order, bits)                                                       \
+    WEFT_DEVICE int weft_looks_##order##_u##bits(const uint##bits##_t *word, int cmp, \
+                                                 uint##bits##_t value) {              \
+        WEFT_UNROLL                                                                   \
+        for (int k = 0; k < WEFT_SPIN_LOOKS; k++)                                     \
+            if (weft_compares_u##bits(cmp, weft_poll_##order##_u##bits(word), value)) \
+                return 1;                                                             \
+        return 0;                                                                     \
+    }
+WEFT_LOOKS(acquire, 32)
+WEFT_LOOKS(acquire, 64)
+WEFT_LOOKS(relaxed, 64)
+#undef WEFT_LOOKS
 
 /* 1 if the job is over. Then the kernel is to return without what it waited for. */
 WEFT_DEVICE int weft_spin_over(struct weft_gpu_abort abort) {
