@@ -163,3 +163,141 @@ EXPORTED int32_t nvshmem_int_wait_until(address word, int32_t cmp, int32_t value
         over = wait_for_int((const uint32_t *)word, header::weft_nvshmem_cmp(cmp), value);
     return (int32_t)header::weft_block_sync_any(over);
 }
+
+/* --- Collectives of the world --------------------------------------------------------------------
+ */
+
+/* The world's handle; NULL for other teams, of which this library knows nothing: it ends the job.
+ */
+static const header::weft_device_team *world_of(int32_t team) {
+    const header::weft_device_team *t = world();
+    if (team == 0)
+        return t;
+    header::weft_abort(t, MISUSE);
+    return NULL;
+}
+
+/* Each puts, and they meet behind it. */
+EXPORTED int32_t nvshmemx_broadcastmem_block(int32_t team, address dest, address source,
+                                             int64_t bytes, int32_t root) {
+    const header::weft_device_team *t = world_of(team);
+    for (int i = 0; t && t->me == root && i < t->n; i++) {
+        address to = place_of(dest, header::weft_gpu_member_after(t->me, t->n, i));
+        if (to != source)
+            copy(to, source, bytes);
+    }
+    return t ? barrier() : 1;
+}
+
+EXPORTED int32_t nvshmemx_alltoallmem_block(int32_t team, address dest, address source,
+                                            int64_t bytes) {
+    const header::weft_device_team *t = world_of(team);
+    for (int i = 0; t && i < t->n; i++) {
+        int m = header::weft_gpu_member_after(t->me, t->n, i);
+        copy(place_of(dest, m) + (address)(t->me * bytes), source + (address)(m * bytes), bytes);
+    }
+    return t ? barrier() : 1;
+}
+
+/* A type's elements: as bits, and as what they are computed in. */
+template <class T> struct number {
+    typedef T value;
+    static T of(uint64_t bits) {
+        T value;
+        __builtin_memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    static uint64_t bits(T value) {
+        uint64_t bits = 0;
+        __builtin_memcpy(&bits, &value, sizeof value);
+        return bits;
+    }
+};
+struct half {
+    uint16_t bits;
+};
+struct bfloat16 {
+    uint16_t bits;
+};
+template <> struct number<half> {
+    typedef float value;
+    static float of(uint64_t bits) {
+        float value;
+        __asm__("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((uint16_t)bits));
+        return value;
+    }
+    static uint64_t bits(float value) {
+        uint16_t bits;
+        __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+        return bits;
+    }
+};
+template <> struct number<bfloat16> {
+    typedef float value;
+    static float of(uint64_t bits) { return number<float>::of(bits << 16); }
+    static uint64_t bits(float value) {
+        uint16_t bits;
+        __asm__("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+        return bits;
+    }
+};
+
+struct sum {
+    template <class T> static T of(T a, T b) { return a + b; }
+};
+struct prod {
+    template <class T> static T of(T a, T b) { return a * b; }
+};
+struct max {
+    template <class T> static T of(T a, T b) { return a < b ? b : a; }
+};
+struct min {
+    template <class T> static T of(T a, T b) { return b < a ? b : a; }
+};
+
+/* Elements of a PE: those from its number on, as many apart as there are PEs. It alone reads them
+ * at all and writes them there: so dest may be source, and results have the same bits everywhere.
+ */
+template <class T, class operation>
+static int32_t reduce(int32_t team, address dest, address source, int64_t nreduce) {
+    const header::weft_device_team *t = world_of(team);
+    if (!t || barrier())
+        return 1;
+    int64_t first = t->me + (int64_t)header::weft_block_rank() * t->n;
+    for (int64_t i = first; i < nreduce; i += (int64_t)header::weft_block_size() * t->n) {
+        address at = (address)i * sizeof(T);
+        typename number<T>::value result = {};
+        for (int m = 0; m < t->n; m++) {
+            const char *from = (const char *)(place_of(source, m) + at);
+            typename number<T>::value next = number<T>::of(header::weft_copy_load(from, sizeof(T)));
+            result = m ? operation::of(result, next) : next;
+        }
+        for (int m = 0; m < t->n; m++)
+            header::weft_copy_store((char *)(place_of(dest, m) + at), sizeof(T),
+                                    number<T>::bits(result));
+    }
+    return barrier();
+}
+
+#define REDUCTION(name, T, operation)                                                   \
+    EXPORTED int32_t nvshmem_##name##_##operation##_reduce(int32_t team, address dest,  \
+                                                           address source, int64_t n) { \
+        return reduce<T, operation>(team, dest, source, n);                             \
+    }
+#define REDUCTIONS(name, T)  \
+    REDUCTION(name, T, sum)  \
+    REDUCTION(name, T, prod) \
+    REDUCTION(name, T, max)  \
+    REDUCTION(name, T, min)
+REDUCTIONS(int8, int8_t)
+REDUCTIONS(int16, int16_t)
+REDUCTIONS(int32, int32_t)
+REDUCTIONS(int64, int64_t)
+REDUCTIONS(uint8, uint8_t)
+REDUCTIONS(uint16, uint16_t)
+REDUCTIONS(uint32, uint32_t)
+REDUCTIONS(uint64, uint64_t)
+REDUCTIONS(half, half)
+REDUCTIONS(bfloat16, bfloat16)
+REDUCTIONS(float, float)
+REDUCTIONS(double, double)

@@ -23,7 +23,9 @@ HOPPER = " sm_90"
 COPIES = {f"nvshmemx_{what}{form}_block" for what in ("putmem", "getmem", "putmem_signal") for form in ("", "_nbi")}
 NVSHMEM = COPIES | {"nvshmem_my_pe", "nvshmem_n_pes", "nvshmem_fence", "nvshmem_quiet", "nvshmem_barrier_all",
                     "nvshmem_sync_all", "nvshmemx_signal_op", "nvshmem_signal_wait_until", "nvshmem_int_wait_until",
-                    "weft_nvshmem_job"}
+                    "nvshmemx_alltoallmem_block", "nvshmemx_broadcastmem_block", "weft_nvshmem_job"}
+NVSHMEM |= {f"nvshmem_{kind}_{operation}_reduce" for operation in ("sum", "prod", "max", "min")
+            for kind in ("half", "bfloat16", "float", "double", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))}
 
 
 def ptx(sm):
@@ -60,7 +62,7 @@ def check_bitcode(problems):
     if not nm:
         raise tap.Skip("there is no llvm-nm here")
     for sm in 80, 90:
-        lines = subprocess.run([nm, LIB / f"libweft_device_sm{sm}.bc"], capture_output=True, text=True, check=True).stdout
+        lines = subprocess.run([nm, "-g", LIB / f"libweft_device_sm{sm}.bc"], capture_output=True, text=True, check=True).stdout
         names = {line.split()[-1] for line in lines.splitlines()}
         problems.extend(f"sm_{sm}: {name} is in one of both" for name in names ^ {line.split()[0] for line in exported(sm)})
 

@@ -27,6 +27,31 @@ def exchange(inbox, outbox, back, flag, counter, round, nelems, nbytes):
     nvshmem.signal_wait_until(counter, GE, round)
 
 
+def collectives(same, exchanged, total, outbox, nelems, root):
+    """All have root's, one part of each other's, and the sum of all."""
+    nvshmem.broadcast(0, same, outbox, nelems, root)
+    nvshmem.alltoall(0, exchanged, outbox, nelems // nvshmem.n_pes())
+    nvshmem.reduce(0, total, outbox, nelems, "sum")
+
+
+def check_collectives(rank, n, nelems):
+    kernel = nvshmem.requires_nvshmem(triton.jit(collectives, do_not_specialize=["root"]))
+    boxes = [symm_mem.empty(nelems, device="cuda") for _ in range(4)]
+    for box in boxes:
+        symm_mem.rendezvous(box, dist.group.WORLD)
+    same, exchanged, total, outbox = boxes
+    outboxes = [torch.arange(nelems, device="cuda", dtype=torch.float32) + 100_000 * (pe + 1) for pe in range(n)]
+    outbox.copy_(outboxes[rank])
+    torch.cuda.synchronize()
+    dist.barrier()
+    kernel[(1,)](same, exchanged, total, outbox, nelems, n - 1)
+    torch.cuda.synchronize()
+    assert torch.equal(same, outboxes[n - 1])
+    assert torch.equal(exchanged, torch.cat([each.view(n, -1)[rank] for each in outboxes]))
+    assert torch.equal(total, sum(outboxes))
+    dist.barrier()
+
+
 def main():
     group = weft.torch.init_process_group("gloo")
     torch.cuda.set_device(weft.device())
@@ -48,6 +73,7 @@ def main():
         assert (inbox == (rank - 1) % n + 100 * round).all() and (back == rank + 100 * round).all()
         assert words.tolist() == [round, round], words
         dist.barrier()
+    check_collectives(rank, n, 1200 * n)
     if rank == 0:
         print(f"5 rounds over {n} ranks")
     dist.destroy_process_group()

@@ -24,14 +24,14 @@ EXAMPLES = HERE.parents[1] / "examples/python/triton"
 ARCHITECTURES = (80, 90)
 
 
-def compiled(kernel, types, constants, arch=90, num_warps=4):
+def compiled(kernel, types, constants, arch=90, num_warps=4, libs=None):
     """All forms of its code; pointers, and integers of 32 bits, are multiples of 16."""
     signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
     place = kernel.arg_names.index
     even = {(place(name),): [["tt.divisibility", 16]] for name, kind in types.items() if kind[0] == "*" or kind == "i32"}
     source = ASTSource(kernel, signature, {(place(name),): value for name, value in constants.items()}, even)
     return triton.compile(source, target=GPUTarget("cuda", arch, 32),
-                          options={"num_warps": num_warps, "extern_libs": wt.libs(arch)}).asm
+                          options={"num_warps": num_warps, "extern_libs": libs or wt.libs(arch)}).asm
 
 
 def example(name):
@@ -242,6 +242,45 @@ def check_descriptors(problems):
                 problems.append(f"{call}: store at {store}, wait {done}, sync {sync}, release {release}")
 
 
+# --- Collectives by NVSHMEM's names ------------------------------------------------------------------------
+
+KINDS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64"]
+
+
+def collectives(nvshmem, operation):
+    """All that PyTorch's helpers have, of one type."""
+    lines = f"""
+        @triton.jit
+        def kernel(dest, source, n):
+            n = n.to(tl.int64)
+            nvshmem.alltoall(0, dest, source, n)
+            nvshmem.broadcast(0, dest, source, n, 1)
+            nvshmem.reduce(0, dest, source, n, "{operation}")
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        kernel = kernel_of(folder, operation, lines)
+        kernel.fn.__globals__.update(nvshmem=nvshmem, triton=triton)
+        return kernel
+
+
+def check_collectives(problems):
+    try:
+        import torch.utils._triton as of_torch
+    except ImportError:
+        raise tap.Skip("no Python here has both PyTorch and Triton") from None
+    there_is_a_gpu, of_torch.has_triton = of_torch.has_triton, lambda: True  # or there are no helpers
+    import torch.distributed._symmetric_memory._nvshmem_triton as helpers
+    of_torch.has_triton = there_is_a_gpu
+    if not hasattr(helpers, "reduce"):
+        raise tap.Skip("this PyTorch has no such helpers")
+    from weft.triton import nvshmem
+    for number, operation in enumerate(["sum", "prod", "max", "min"]):
+        for kind in KINDS[number::4]:
+            kernel = collectives(helpers, operation)
+            code = compiled(kernel, {"dest": f"*{kind}", "source": f"*{kind}", "n": "i32"}, {}, libs={"nvshmem": nvshmem.library(90)})
+            code_has(problems, code, 90, r"fence\.acq_rel\.sys", r"ld\.acquire\.sys")
+
+
 # --- Loads stay behind waits ------------------------------------------------------------------------------
 
 def behind_wait(problems, ttgir, symbol, where=""):
@@ -286,7 +325,7 @@ WAITS = {
 def kernel_of(folder, name, lines):
     """The last function that the lines define; Triton reads them in a file."""
     path = pathlib.Path(folder) / f"{name}.py"
-    path.write_text("import triton.language as tl\nimport weft.triton as wt\n" + textwrap.dedent(lines))
+    path.write_text("import triton\nimport triton.language as tl\nimport weft.triton as wt\nnvshmem = None\n" + textwrap.dedent(lines))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -313,5 +352,6 @@ tap.run([
     ("a single word is stored once for the program", check_words),
     ("a single word is loaded once for the program", check_loads_of_words),
     ("functions wait for stores through tensor descriptors", check_descriptors),
+    ("collectives by NVSHMEM's names are compiled", check_collectives),
     ("loads stay behind waits, in loops that Triton pipelines", check_loads),
 ])
