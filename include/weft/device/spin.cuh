@@ -85,6 +85,7 @@ WEFT_COMPARES(i64, int64_t)
     }
 WEFT_LOOKS(acquire, 32)
 WEFT_LOOKS(acquire, 64)
+WEFT_LOOKS(relaxed, 32)
 WEFT_LOOKS(relaxed, 64)
 #undef WEFT_LOOKS
 
