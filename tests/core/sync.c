@@ -16,6 +16,11 @@ static int me, npes;
 static unsigned random_state;
 static long arrivals[64]; /* symmetric: how many rounds each member has entered, at every PE */
 
+/* A member that is ahead tells its next round meanwhile. */
+static long round_of(int member) {
+    return __atomic_load_n(&arrivals[member], __ATOMIC_RELAXED);
+}
+
 static unsigned random_below(unsigned n) {
     random_state = random_state * 1664525u + 1013904223u;
     return (random_state >> 8) % n;
@@ -35,8 +40,8 @@ static void check_barrier(struct weft_team *team) {
         shmem_quiet();
         weft_sync_barrier(team);
         for (int member = 0; member < team->npes; member++)
-            EXPECT(arrivals[member] >= round, "round %ld: member %d is at %ld", round, member,
-                   arrivals[member]);
+            EXPECT(round_of(member) >= round, "round %ld: member %d is at %ld", round, member,
+                   round_of(member));
     }
     weft_sync_barrier(team);
     memset(arrivals, 0, sizeof arrivals);
@@ -82,8 +87,8 @@ static void check_progress(struct weft_team *team) {
             weft_progress_set(team, begin + step);
             int member = (team->my_pe + (int)step) % team->npes;
             weft_progress_wait(team, member, begin + step);
-            EXPECT(arrivals[member] >= round * STEPS + (long)step, "member %d at %ld, not %ld",
-                   member, arrivals[member], round * STEPS + (long)step);
+            EXPECT(round_of(member) >= round * STEPS + (long)step, "member %d at %ld, not %ld",
+                   member, round_of(member), round * STEPS + (long)step);
         }
         weft_sync_barrier(team);
     }
