@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: litmus tests between two PEs, ten million instances each, a tenth of that in a job
- * with far PEs: message passing with a fence, store buffering with a quiet, put with signal. A
- * batch of instances lies in arrays; both PEs race through it from a barrier on, sometimes held up,
- * and the outcomes are compared after. PEs: 2 4 */
+ * where some are far. Message passing with a fence, store buffering with a quiet, put with signal:
+ * a batch of instances lies in arrays; both PEs race through it from a barrier on, sometimes held
+ * up, and the outcomes are compared after. PEs: 2 4 */
 #include <shmem.h>
 #include <stdint.h>
 #include <stdlib.h>
