@@ -38,32 +38,32 @@ static bool signal_is_ignored(int signal) {
     return found.sa_handler == SIG_IGN;
 }
 
-int weft_catch_open(struct weft_run *run) {
+int weft_catch_open(struct weft_catch *caught) {
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGCHLD);
     for (int i = 0; i < FORWARDED; i++)
         if (!signal_is_ignored(forwarded[i]))
             sigaddset(&ours, forwarded[i]);
-    run->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    caught->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     reader = pthread_self();
     sigset_t blocked = ours;
     sigaddset(&blocked, SIGPIPE); /* blocked only: a write to nobody fails with EPIPE */
-    sigprocmask(SIG_BLOCK, &blocked, &run->mask);
-    sigaction(SIGCHLD, &handing_on, &run->sigchld); /* ignored, children would not be kept */
+    sigprocmask(SIG_BLOCK, &blocked, &caught->mask);
+    sigaction(SIGCHLD, &handing_on, &caught->sigchld); /* ignored, children would not be kept */
     for (int i = 0; i < FORWARDED; i++)
         if (sigismember(&ours, forwarded[i]))
             sigaction(forwarded[i], &handing_on, NULL);
-    return run->signals < 0 ? -errno : 0;
+    return caught->signals < 0 ? -errno : 0;
 }
 
-void weft_catch_restore(const struct weft_run *run) {
+void weft_catch_restore(const struct weft_catch *caught) {
     const struct sigaction standard = {.sa_handler = SIG_DFL};
     for (int i = 0; i < FORWARDED; i++)
         if (!signal_is_ignored(forwarded[i]))
             sigaction(forwarded[i], &standard, NULL);
-    sigaction(SIGCHLD, &run->sigchld, NULL);
-    sigprocmask(SIG_SETMASK, &run->mask, NULL);
+    sigaction(SIGCHLD, &caught->sigchld, NULL);
+    sigprocmask(SIG_SETMASK, &caught->mask, NULL);
 }
 
 static bool signal_is_of_kernel(const struct signalfd_siginfo *info) {
@@ -71,9 +71,9 @@ static bool signal_is_of_kernel(const struct signalfd_siginfo *info) {
     return info->ssi_code == SI_KERNEL || (handed_on && info->ssi_int);
 }
 
-bool weft_catch_next(const struct weft_run *run, int *signal, bool *from_kernel) {
+bool weft_catch_next(const struct weft_catch *caught, int *signal, bool *from_kernel) {
     struct signalfd_siginfo info;
-    if (read(run->signals, &info, sizeof info) != sizeof info)
+    if (read(caught->signals, &info, sizeof info) != sizeof info)
         return false;
     *signal = (int)info.ssi_signo;
     *from_kernel = signal_is_of_kernel(&info);

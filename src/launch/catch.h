@@ -3,17 +3,26 @@
 #ifndef WEFT_LAUNCH_CATCH_H
 #define WEFT_LAUNCH_CATCH_H
 
-#include "launch/run.h"
+#include <signal.h>
+#include <stdbool.h>
 
-/* Has signals arrive at run->signals, and keeps what was set before. 0 or -errno. */
-int weft_catch_open(struct weft_run *run);
+struct weft_catch {
+    int signals; /* signalfd: where they arrive */
+
+    /* As they were found. */
+    sigset_t mask;
+    struct sigaction sigchld;
+};
+
+/* Has signals arrive at caught->signals, and keeps what was set before. 0 or -errno. */
+int weft_catch_open(struct weft_catch *caught);
 
 /* Restores mask and handlers as they were found: for a child that becomes the program, and for the
  * launcher's own end. */
-void weft_catch_restore(const struct weft_run *run);
+void weft_catch_restore(const struct weft_catch *caught);
 
 /* The next signal that has come; false: there is none. */
-bool weft_catch_next(const struct weft_run *run, int *signal, bool *from_kernel);
+bool weft_catch_next(const struct weft_catch *caught, int *signal, bool *from_kernel);
 
 bool weft_catch_is_deadly(int signal);
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include "base/machine.h"
 #include "boot/hub.h"
-#include "launch/catch.h"
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/output.h"
@@ -75,11 +74,11 @@ static int run_open(struct weft_run *run, const struct weft_options *options) {
         run->pe[pe].watch = (struct weft_watch){
             .pe = pe, .pipe = run->notices[1], .alive = &run->control->pe[pe].alive};
     weft_family_adopt();
-    return weft_catch_open(run);
+    return weft_catch_open(&run->caught);
 }
 
 static void polls_fill(const struct weft_run *run, struct pollfd *polls) {
-    polls[POLL_SIGNALS] = (struct pollfd){.fd = run->signals, .events = POLLIN};
+    polls[POLL_SIGNALS] = (struct pollfd){.fd = run->caught.signals, .events = POLLIN};
     polls[POLL_NOTICES] = (struct pollfd){.fd = run->notices[0], .events = POLLIN};
     for (int pe = 0; run->hub && pe < run->npes; pe++)
         polls[POLL_PES + pe] = (struct pollfd){.fd = weft_hub_socket(run->hub, pe),
@@ -111,7 +110,7 @@ static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
 static void signals_serve(struct weft_run *run) {
     int signal;
     bool from_kernel;
-    while (weft_catch_next(run, &signal, &from_kernel))
+    while (weft_catch_next(&run->caught, &signal, &from_kernel))
         signal_serve(run, signal, from_kernel);
 }
 
@@ -167,7 +166,7 @@ static void signal_die(const struct weft_run *run) {
     if (run->cause.kind != WEFT_ABORT_LAUNCHER || !run->end_by_terminal ||
         run->cause.detail != SIGINT)
         return;
-    weft_catch_restore(run);
+    weft_catch_restore(&run->caught);
     raise(SIGINT);
 }
 

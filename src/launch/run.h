@@ -4,12 +4,12 @@
 #ifndef WEFT_LAUNCH_RUN_H
 #define WEFT_LAUNCH_RUN_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include "boot/control.h"
+#include "launch/catch.h"
 #include "launch/options.h"
 #include "launch/shortage.h"
 #include "launch/watch.h"
@@ -49,12 +49,8 @@ struct weft_run {
     struct weft_output *output; /* NULL: the PEs write where we write */
     int notices[2];             /* pipe from the watchers */
     int exec_failures[2];       /* pipe from children that could not become the program */
-    int signals;                /* signalfd */
-
-    /* The launcher's own settings as it found them, for the PEs. */
-    sigset_t mask;
-    struct sigaction sigchld;
-    struct rlimit descriptors;
+    struct weft_catch caught;
+    struct rlimit descriptors; /* their limit as the launcher found it, for the PEs */
 
     enum weft_phase phase;
     int64_t phase_ends_ms; /* 0: it has no end of its own */

@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include "boot/hub.h"
 #include "boot/wire.h"
-#include "launch/catch.h"
 #include "launch/output.h"
 
 enum {
@@ -105,7 +104,7 @@ static _Noreturn void child_main(const struct weft_run *run, const struct birth 
     weft_environment_apply(&run->pe[birth->pe].program->environment);
     environment_complete(run, birth->pe, birth->lines);
     setrlimit(RLIMIT_NOFILE, &run->descriptors);
-    weft_catch_restore(run);
+    weft_catch_restore(&run->caught);
     child_exec(run, birth->pe);
 }
 
