@@ -29,6 +29,12 @@
       "each PE its own, each; the host of every PE, list:0,0,1; the same on all PEs")              \
     X(text, far_engine, "WEFT_ENGINE", NULL, "libweft_ucx.so",                                     \
       "the library that reaches PEs on other hosts, a name or a path")                             \
+    X(text, ssh, "WEFT_SSH", NULL, "ssh -x",                                                       \
+      "the command by which oshrun runs another on a host, whose name and words follow it")        \
+    X(seconds, start_timeout, "WEFT_START_TIMEOUT", NULL, 60.0,                                    \
+      "how long oshrun waits for a host to answer at the start")                                   \
+    X(seconds, host_timeout, "WEFT_HOST_TIMEOUT", NULL, 5.0,                                       \
+      "a host that has been silent for so long ends the job of several hosts that it is in")       \
     X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \
       "1: a PE that crashes says where it was; 0: it does not")                                    \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \
@@ -51,6 +57,7 @@
  * variable of ours that names one is listed here, too. */
 #define WEFT_ENV_FILES(X)        \
     X("WEFT_ENGINE")             \
+    X("WEFT_SSH")                \
     X("CUDA_INJECTION64_PATH")   \
     X("CUDA_INJECTION32_PATH")   \
     X("CUDA_CACHE_PATH")         \

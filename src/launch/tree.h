@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the front of a job on several hosts and its daemons tell each other: the kinds of frames
+ * (boot/frames.h) and what is in them. Neither side believes the other: every field is checked
+ * where it arrives, and a frame that makes no sense is the end of whoever sent it.
+ *
+ *      daemon                                front
+ *      HELLO           ------------------->         once its key is proven
+ *                      <-------------------  GO     when all hosts have said HELLO: start the PEs
+ *      GAVE, NEWS, OUTPUT, TAKEN, CAUSE, LINE -->
+ *                      <--  SHARED, NEWS, INPUT, TAKEN, SIGNAL, CAUSE
+ *      DONE            ------------------->         behind all that its PEs have written
+ *                      <-------------------  BYE    the daemon may go
+ *
+ * Both send BEAT four times a second. Numbers are those of the job: PEs count through all hosts. */
+#ifndef WEFT_LAUNCH_TREE_H
+#define WEFT_LAUNCH_TREE_H
+
+#include <stdint.h>
+
+#define WEFT_TREE_LAYOUT 1u /* of frames and of the start text */
+
+/* Names of hosts have at most so many bytes, with the zero behind them. */
+enum { WEFT_TREE_NAME_BYTES = 64 };
+
+enum {
+    WEFT_TREE_HOSTS_MAX = 32,       /* below one front */
+    WEFT_TREE_BEAT_MS = 250,        /* between two beats */
+    WEFT_TREE_PIECE_MAX = 65536,    /* bytes of one OUTPUT or INPUT */
+    WEFT_TREE_LINE_MAX = 4096,      /* bytes of one LINE */
+    WEFT_TREE_OUTPUT_MAX = 1 << 20, /* bytes of OUTPUT that a host may have sent and that are not
+                                       TAKEN: it stops reading what its PEs write */
+    WEFT_TREE_INPUT_MAX = 1 << 18,  /* the same of INPUT */
+};
+
+enum weft_tree_kind {
+    WEFT_TREE_HELLO = 1, /* up: struct weft_tree_hello */
+    WEFT_TREE_GO,        /* down: start the PEs */
+    WEFT_TREE_GAVE,      /* up: struct weft_tree_round, then what each PE of this host gives, in the
+                            order of their numbers */
+    WEFT_TREE_SHARED,    /* down: struct weft_tree_round, then what every PE of the job gives */
+    WEFT_TREE_NEWS,   /* both: one struct weft_tree_news or more; up of own PEs, down of others */
+    WEFT_TREE_OUTPUT, /* up: what PE `pe` has written to its descriptor `value`, 1 or 2 */
+    WEFT_TREE_INPUT,  /* down: for the standard input of PE 0; without bytes: its end */
+    WEFT_TREE_TAKEN,  /* both: `value` bytes of what came (OUTPUT or INPUT) have gone on */
+    WEFT_TREE_SIGNAL, /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it. Behind
+                         SIGTSTP the front itself is stopped, and silent, until SIGCONT */
+    WEFT_TREE_CAUSE,  /* both: struct weft_tree_cause. Up, the end of the job begins here; down,
+                         the front's choice, which may be of another host */
+    WEFT_TREE_LINE,   /* up: a line for the person, without its end; `value` is 1 if it tells the
+                         cause that this host has begun to end by, which the front writes only if
+                         it has taken that cause */
+    WEFT_TREE_DONE,   /* up: struct weft_tree_done */
+    WEFT_TREE_BYE,    /* down: the DONE has come */
+    WEFT_TREE_BEAT,   /* both: still here */
+};
+
+struct weft_tree_hello {
+    uint32_t layout; /* WEFT_TREE_LAYOUT */
+    int32_t cores;   /* that this job may use on the host */
+    int32_t pid;     /* of the daemon */
+    char version[32];
+};
+
+/* The head of GAVE and SHARED. Rounds of the exchange count from 0. */
+struct weft_tree_round {
+    uint32_t round;
+    uint32_t bytes; /* of one contribution, at most WEFT_BOOT_BLOB_MAX */
+};
+
+/* The entry of one PE in the control page, as its host sees it. */
+struct weft_tree_news {
+    int32_t pe;
+    int32_t pid;
+    uint32_t state; /* enum weft_pe_state */
+    uint32_t departures;
+    int32_t exit_status;
+};
+
+/* As struct weft_cause, in numbers of fixed widths. */
+struct weft_tree_cause {
+    uint32_t kind; /* enum weft_end_kind */
+    int32_t pe;    /* -1: none */
+    int32_t pid;
+    int32_t detail;
+    uint32_t state; /* enum weft_pe_state */
+    int32_t host;   /* -1: none */
+};
+
+/* All processes of this host are over. */
+struct weft_tree_done {
+    int32_t status;       /* that oshrun would exit with if this host were alone */
+    int32_t first_status; /* of its first PE that ended with another status than 0; 0: none, */
+    int32_t first_pe;     /* which it was, */
+    int32_t first_pid;
+    int32_t failures; /* and how many PEs have ended in order with another status than 0 */
+};
+
+#endif
