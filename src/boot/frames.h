@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whole messages over a TLS connection: a frame is a header and `bytes` of payload. Both directions
+ * have a queue, so that nothing here ever waits:
+ *
+ *   weft_frames_send -> queue -> weft_frames_serve -> TLS ... TLS -> weft_frames_next -> one frame
+ *
+ * Queues are bounded. Memory for a frame that comes follows the bytes that have come, not the
+ * length that was announced. What kinds mean, and what their fields may be, is for the owner to
+ * check. */
+#ifndef WEFT_BOOT_FRAMES_H
+#define WEFT_BOOT_FRAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "boot/wire.h"
+
+/* In the order of bytes of the sender, which is that of all hosts: Weft runs on little-endian ones.
+ */
+struct weft_frame {
+    uint32_t kind, bytes; /* of the payload */
+    int32_t pe, value;
+};
+
+enum {
+    /* The contributions of all PEs to one exchange, and room for a header. */
+    WEFT_FRAME_BYTES_MAX = WEFT_WIRE_PES_MAX * WEFT_BOOT_BLOB_MAX + 4096,
+    WEFT_FRAMES_QUEUED_MAX = 4 * WEFT_FRAME_BYTES_MAX,
+};
+
+struct weft_frames;
+struct weft_tls;
+
+/* Takes over a connection whose handshake is done, also on failure. 0 or -ENOMEM, not logged. */
+int weft_frames_open(struct weft_frames **frames, struct weft_tls *tls);
+
+/* Closes the connection; what is queued is lost. NULL is fine. As with weft_tls_close, who has said
+ * its last word reads until -EPIPE first: the front closes, a daemon waits for that. */
+void weft_frames_close(struct weft_frames *frames);
+
+/* Puts a frame behind those that wait, and sends what can go now. `payload`: frame->bytes, copied.
+ * 0; -ENOBUFS: WEFT_FRAMES_QUEUED_MAX would be exceeded, for the other side takes nothing;
+ * -EMSGSIZE: more than WEFT_FRAME_BYTES_MAX; -ENOMEM; then the frame is not sent. Another -errno:
+ * the connection is over. Not logged. */
+int weft_frames_send(struct weft_frames *frames, const struct weft_frame *frame,
+                     const void *payload);
+
+/* Sends what can go now of what waits. Call it when a poll for weft_frames_events has shown
+ * something; then take all frames. 0, or -errno: the connection is over. Not logged. */
+int weft_frames_serve(struct weft_frames *frames, short revents);
+
+/* 1: the next frame, whose payload lies at *payload until the next call of this function; 0: there
+ * is none yet; -EPIPE: the other side has closed, between two frames or within one; -EBADMSG:
+ * altered on its way; -EPROTO: a length that no frame of ours has; -ENOMEM. Frames that came before
+ * an end are given first. Not logged.
+ *
+ * Poll only after a 0: what has been read from the socket lies here. And take frames whatever else
+ * is stuck, for a beat or the cause of an end lies behind the others: so who sends much to a
+ * receiver that may be slow, such as output, keeps a limit on what has not been asked for. */
+int weft_frames_next(struct weft_frames *frames, struct weft_frame *frame, const void **payload);
+
+/* The socket, and what to poll it for. */
+int weft_frames_socket(const struct weft_frames *frames);
+short weft_frames_events(const struct weft_frames *frames);
+
+/* When the other side last said anything, of weft_clock_ns; at first, when it was opened. Only
+ * weft_frames_next hears. */
+uint64_t weft_frames_heard_ns(const struct weft_frames *frames);
+
+/* Bytes that wait to be sent. */
+size_t weft_frames_queued(const struct weft_frames *frames);
+
+/* The identity that the other side has proven; NULL on the side that has connected. */
+const char *weft_frames_peer(const struct weft_frames *frames);
+
+#endif
