@@ -78,7 +78,7 @@ def matmul(_):
 
 def remote_copies(group):
     """The names that Helion calls are Weft's, and nothing is left open."""
-    nvshmem.nvshmem_triton.NvshmemLibFinder.found_device_lib_path = nvshmem.library(90)
+    nvshmem.nvshmem_triton.NvshmemLibFinder.found_device_lib_path = nvshmem.bitcode_path(90)
     arguments = (*ring.arguments(group.rank(), group.size(), device="cpu"), group.group_name)
     types = {"local_values": "*fp32", "gathered": "*fp32", "peers": "*i32", "slots": "*i32", "remote_copy_scratch": "*fp32",
              "remote_barrier_signal": "*i64", "remote_copy_signal": "*i64"}

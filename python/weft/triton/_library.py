@@ -12,13 +12,18 @@ from weft._place import get_device_library
 HOPPER = 90
 
 
+def built_for(arch: int) -> int:
+    """The compute capability whose bitcode one of `arch` takes."""
+    return HOPPER if arch >= HOPPER else 80
+
+
 def libs(arch: "int | None" = None) -> "dict[str, str]":
     """What a launch of a kernel that calls weft.triton takes as extern_libs=, for this process's GPU or for
     compute capability arch (80, 90, ...): kernel[grid](..., extern_libs=weft.triton.libs()).
     """
     if arch is None:
         arch = _arch_of(triton.runtime.driver.active.get_current_device())
-    return {"weft": _path(HOPPER if arch >= HOPPER else 80)}
+    return {"weft": _path(built_for(arch))}
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from torch._C._distributed_c10d import _SymmetricMemory
 
 import weft
 from weft._place import find_library
-from weft.triton._library import HOPPER
+from weft.triton._library import built_for
 
 REGIONS_MAX = 1024
 CHANNELS = 1024     # programs of a grid that may meet
@@ -110,9 +110,9 @@ def _set_up_module(module):
     _checked("cuMemcpyHtoD", driver.cuMemcpyHtoD_v2(at, words, ctypes.c_size_t(ctypes.sizeof(words))))
 
 
-def library(arch):
-    """The bitcode for compute capability arch."""
-    return find_library(f"libweft_nvshmem_sm{HOPPER if arch >= HOPPER else 80}.bc")
+def bitcode_path(arch):
+    """The file of NVSHMEM's functions for compute capability arch."""
+    return find_library(f"libweft_nvshmem_sm{built_for(arch)}.bc")
 
 
 def install():
@@ -125,7 +125,7 @@ def install():
     with _lock:
         if torch.cuda.is_available():
             major, minor = torch.cuda.get_device_capability()
-            nvshmem_triton.NvshmemLibFinder.found_device_lib_path = library(10 * major + minor)
+            nvshmem_triton.NvshmemLibFinder.found_device_lib_path = bitcode_path(10 * major + minor)
         _distributed_c10d._nvshmemx_cumodule_init = _set_up_module
         if not hasattr(_SymmetricMemory.rendezvous, "is_of_weft"):
             _SymmetricMemory.rendezvous = staticmethod(_rendezvous_before(_SymmetricMemory.rendezvous))
