@@ -11,8 +11,8 @@
 # With a PLACEMENT (each, 2+1, cyclic:2, list:0,0,1,0) tests run far: PEs pretend to be on several hosts
 # (WEFT_PRETEND_HOSTS), and an engine carries their letters: WEFT_ENGINE, or that of tests/far, which
 # changes their order. A script whose head says "Far: also." runs far, too, each PE on a host of its
-# own; "Far: also, where tests are long." is what it says. A program with lines "Far: PLACEMENT [SETTINGS]" in its head runs once for each, with these
-# settings of the engine.
+# own; one that says "Far: also, where tests are long." does so in its long form. A program with lines
+# "Far: PLACEMENT [SETTINGS]" in its head runs once for each, with these settings of the engine.
 # A test of GPUs whose line says "also staged" is run once more, on 2 PEs where the two GPUs do not
 # reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
 # delays and late stores.
@@ -48,14 +48,17 @@ fail() {
     echo "prove.sh: $*" >&2
     exit 2
 }
-# Writes the script that prove runs, with these words before the program.
-add() {
-    script=$build/t/$(echo "$name" | tr / -)-${n}pe$1.t
-    shift
-    printf '#!/bin/sh\nexec %s timeout %s %s/bin/oshrun -n %s %s/tests/%s\n' \
-        "$*" "${patience:-120}" "$build" "$n" "$build" "$name" >"$script"
+# A script that prove runs, once: its name, and its command.
+add_command() {
+    script=$build/t/$(echo "$1" | tr / -).t
+    case " $list " in *" $script "*) return ;; esac
+    printf '#!/bin/sh\nexec %s\n' "$2" >"$script"
     chmod +x "$script"
     list="$list $script"
+}
+# The program on n PEs: what the script's name ends with, and words before the command.
+add() {
+    add_command "$name-${n}pe$1" "${2:-} timeout ${patience:-120} $build/bin/oshrun -n $n $build/tests/$name"
 }
 far_words() {
     echo "env WEFT_PRETEND_HOSTS=$1 WEFT_ENGINE=${WEFT_ENGINE:-$(realpath "$engine")} 'FAKE_ENGINE=$2'"
@@ -70,13 +73,10 @@ add_far_lines() {
 $lines
 EOF
 }
-# A script, by its file, with these words before it.
+# The same of a script.
 add_script() {
-    script=$build/t/$(echo "${1#tests/}" | sed 's|\.t$||' | tr / -)$2.t
-    case " $list " in *" $script "*) return ;; esac
-    printf '#!/bin/sh\nexec %s timeout %s %s\n' "$3" "${patience:-300}" "$1" >"$script"
-    chmod +x "$script"
-    list="$list $script"
+    file=${test#tests/}
+    add_command "${file%.t}${1:-}" "${2:-} timeout ${patience:-300} $test"
 }
 add_scripts() {
     also='Far: also\.'
@@ -86,9 +86,9 @@ add_scripts() {
     for test in tests/*/*.t; do
         echo "${test#tests/}" | grep -E "${filter:-.}" | grep -qE "$only" || continue
         if [ -z "$placement" ]; then
-            add_script "$test" '' ''
+            add_script
         elif [ -n "$one" ] || { [ "$placement" = each ] && sed 15q "$test" | grep -q "$also"; }; then
-            add_script "$test" "$far" "$(far_words "$placement" "$reordered")"
+            add_script "$far" "$(far_words "$placement" "$reordered")"
         fi
     done
 }
@@ -136,11 +136,8 @@ for item; do
     if [ -z "$real_gpu" ] && [ "$build" = "$first_build" ]; then
         add_scripts
         if [ -n "$one" ] && [ -e "tests/$one.py" ]; then
-            script=$build/t/$(echo "$one" | tr / -).t
-            printf '#!/bin/sh\nexec %s tests/python/pes.t %s %s\n' \
-                "${placement:+$(far_words "$placement" "$reordered")}" "${one#*/}" "$number" >"$script"
-            chmod +x "$script"
-            list="$list $script"
+            add_command "$one" \
+                "${placement:+$(far_words "$placement" "$reordered")} tests/python/pes.t ${one#*/} $number"
         fi
     fi
     for source in tests/*/*.c tests/*/*.cc; do
@@ -164,11 +161,8 @@ for item; do
     for n in ${real_gpu:+${counts:-$pes_default}}; do
         for name in gpu/check gpu/death gpu/examples; do
             echo "tests/$name.t" | grep -qE "$only" && { [ "$n" != 1 ] || [ $name = gpu/examples ]; } || continue
-            script=$build/t/$(echo "$name" | tr / -)-${n}pe.t
-            printf '#!/bin/sh\nexec env WEFT_BUILD=%s GPU_REAL=1 GPU_PES=%s timeout %s tests/%s.t\n' \
-                "$build" "$n" "${patience:-300}" "$name" >"$script"
-            chmod +x "$script"
-            list="$list $script"
+            add_command "$name-${n}pe" \
+                "env WEFT_BUILD=$build GPU_REAL=1 GPU_PES=$n timeout ${patience:-300} tests/$name.t"
         done
     done
     first=0
