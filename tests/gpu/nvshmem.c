@@ -269,10 +269,11 @@ static void end(void) {
     EXPECT(nvshmemx_init_status() == NVSHMEM_STATUS_NOT_INITIALIZED, "%d", nvshmemx_init_status());
 }
 
-static void anew(const char *behind, void (*finalize)(void)) {
+static void anew(const char *behind, void (*init)(void), void (*finalize)(void)) {
     nvshmem_team_t team;
     tap_case(behind);
-    nvshmem_init();
+    init();
+    EXPECT(nvshmemx_init_status() != NVSHMEM_STATUS_IS_INITIALIZED, "%d", nvshmemx_init_status());
     EXPECT(nvshmem_team_n_pes(NVSHMEM_TEAM_WORLD) == n, "%d", nvshmem_n_pes());
     for (team = WEFT_NVSHMEM_TEAMS_MADE; team < WEFT_NVSHMEM_TEAMS; team++)
         EXPECT(nvshmem_team_n_pes(team) == -1, "team %d is there", team);
@@ -329,7 +330,10 @@ int main(void) {
     nvshmem_free(wrong);
     gpu_drain(gpu_stream);
     end();
-    anew("a job behind the first one has its kernels, and none of the teams", shmem_finalize);
-    anew("and so has one behind a job that has ended by the standard's name", nvshmem_finalize);
+    anew("a job behind the first one has its kernels, and none of the teams", nvshmem_init,
+         shmem_finalize);
+    anew("and so has one that is begun by the standard's name, behind one ended by that name",
+         shmem_init, shmem_finalize);
+    anew("and one behind that", nvshmem_init, nvshmem_finalize);
     return tap_finish();
 }

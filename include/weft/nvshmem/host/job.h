@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <weft.h>
 #include "weft/nvshmem/device/state.cuh"
 
@@ -35,6 +36,7 @@ struct weft_nvshmem_team {
 };
 
 struct weft_nvshmem_job {
+    shmem_ctx_t life; /* a context of the job that all this is of; it ends with the job */
     int inits, opened, gpu;
     uint64_t splits; /* the teams that this PE has been in */
     int *words; /* symmetric: what this member brings to an agreement, and what all have found */
@@ -53,6 +55,27 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_fail(const char *call, const char *why, int
     return error;
 }
 
+/* The state of the job that runs. What is left of one before it, which may have ended by another
+ * name, such as shmem_finalize, is forgotten: no later context has the handle of one of that job.
+ */
+WEFT_NVSHMEM_INLINE struct weft_nvshmem_job *weft_nvshmem_job_now(void) {
+    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    struct weft_nvshmem_unit *units = job->units;
+    shmem_team_t team;
+    int runs = 0;
+    shmem_query_initialized(&runs);
+    if (runs && shmem_ctx_get_team(job->life, &team) == 0)
+        return job;
+    memset(job, 0, sizeof *job);
+    for (job->units = units; units; units = units->next)
+        units->filled = 0;
+    if (runs && shmem_ctx_create(0, &job->life)) {
+        weft_nvshmem_fail("shmem_ctx_create", "no context is left for NVSHMEM's names", -1);
+        shmem_global_exit(1);
+    }
+    return job;
+}
+
 /* --- Teams ------------------------------------------------------------------------------------ */
 
 /* SHMEM_TEAM_INVALID for a handle of no team. */
@@ -63,7 +86,7 @@ WEFT_NVSHMEM_INLINE shmem_team_t weft_nvshmem_host_team(nvshmem_team_t team) {
         return SHMEM_TEAM_SHARED;
     if (team < 0 || team >= WEFT_NVSHMEM_TEAMS)
         return SHMEM_TEAM_INVALID;
-    return weft_nvshmem_job.team[team].team;
+    return weft_nvshmem_job_now()->team[team].team;
 }
 
 /* The teams of this PE in the order of their making, in which any two members have those that they
@@ -160,21 +183,18 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_fill_module(const struct weft_nvshmem_unit 
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-/* What kernels know is no more: the next call opens the job again. The teams are the program's as
- * long as the job goes on, over which their handles are freed; its end frees them itself. */
-WEFT_NVSHMEM_INLINE void weft_nvshmem_close(int job_goes_on) {
+/* What kernels know is no more, though the job goes on: the next call opens it again. The teams
+ * stay the program's. */
+WEFT_NVSHMEM_INLINE void weft_nvshmem_close(void) {
     struct weft_nvshmem_job *job = &weft_nvshmem_job;
     nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
     while ((team = weft_nvshmem_team_behind(team)) != NVSHMEM_TEAM_INVALID) {
-        if (job_goes_on && job->team[team].on_gpu)
+        if (job->team[team].on_gpu)
             shmemx_device_team_free(&job->team[team].handle);
         job->team[team].on_gpu = 0;
     }
-    if (job_goes_on)
-        shmem_free(job->teams);
+    shmem_free(job->teams);
     job->teams = NULL;
-    for (team = 0; !job_goes_on && team < WEFT_NVSHMEM_TEAMS; team++)
-        job->team[team].team = SHMEM_TEAM_INVALID;
     for (struct weft_nvshmem_unit *unit = job->units; unit; unit = unit->next)
         unit->filled = 0;
     job->opened = 0;
@@ -182,7 +202,7 @@ WEFT_NVSHMEM_INLINE void weft_nvshmem_close(int job_goes_on) {
 
 /* Collective over all PEs. 0, or an error with a line about it. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
-    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     if (job->opened)
         return weft_nvshmem_fill();
     struct weft_nvshmem_unit *runtime = job->units;
@@ -206,7 +226,7 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_open(void) {
         error = weft_nvshmem_fail("shmemx_device", weft_last_error(), found);
     error = weft_nvshmem_agree(SHMEM_TEAM_WORLD, error);
     if (error) {
-        weft_nvshmem_close(1);
+        weft_nvshmem_close();
         return error;
     }
     job->state.world = job->team[NVSHMEM_TEAM_WORLD].handle;

@@ -50,23 +50,11 @@ typedef struct {
 #define NVSHMEMX_INIT_ATTR_INITIALIZER \
     { NULL, 0, 0, NVSHMEMX_UNIQUEID_INITIALIZER }
 
-/* Before each call that begins the job: what is left of one that has ended by another name, such as
- * shmem_finalize, is forgotten. */
-WEFT_NVSHMEM_INLINE void weft_nvshmem_begin(void) {
-    int goes_on = 0;
-    shmem_query_initialized(&goes_on);
-    if (goes_on)
-        return;
-    weft_nvshmem_close(0);
-    weft_nvshmem_job.inits = 0;
-    weft_nvshmem_job.words = NULL;
-}
-
 /* Behind each call that begins the job, with its error. Collective over all PEs. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_begun(int error) {
-    struct weft_nvshmem_job *job = &weft_nvshmem_job;
     if (error)
         return error;
+    struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     if (job->inits++ == 0)
         job->words = (int *)shmem_calloc(2, sizeof *job->words);
     return 0;
@@ -74,7 +62,6 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_begun(int error) {
 
 WEFT_NVSHMEM_NAME int nvshmem_init_thread(int requested, int *provided) {
     (void)requested;
-    weft_nvshmem_begin();
     return weft_nvshmem_begun(shmem_init_thread(SHMEM_THREAD_MULTIPLE, provided));
 }
 
@@ -130,7 +117,6 @@ WEFT_NVSHMEM_INLINE int weft_nvshmem_init_with_mpi(void *mpi_comm) {
 /* Static, since it depends on what its translation unit has included. */
 WEFT_NVSHMEM_INLINE int nvshmemx_init_attr(unsigned int flags, nvshmemx_init_attr_t *attributes) {
     int error, provided;
-    weft_nvshmem_begin();
     if (flags & NVSHMEMX_INIT_WITH_UNIQUEID) {
         shmemx_init_attr_t attr = {attributes->pe,
                                    attributes->npes,
@@ -153,27 +139,24 @@ WEFT_NVSHMEM_INLINE int nvshmemx_hostlib_init_attr(unsigned int flags,
 }
 
 WEFT_NVSHMEM_NAME int nvshmemx_init_status(void) {
-    int goes_on = 0;
-    shmem_query_initialized(&goes_on);
-    return !goes_on                      ? NVSHMEM_STATUS_NOT_INITIALIZED
-           : weft_nvshmem_job.opened     ? NVSHMEM_STATUS_IS_INITIALIZED
-           : weft_nvshmem_job.inits != 0 ? NVSHMEM_STATUS_IS_BOOTSTRAPPED
-                                         : NVSHMEM_STATUS_NOT_INITIALIZED;
+    const struct weft_nvshmem_job *job = weft_nvshmem_job_now();
+    return job->opened       ? NVSHMEM_STATUS_IS_INITIALIZED
+           : job->inits != 0 ? NVSHMEM_STATUS_IS_BOOTSTRAPPED
+                             : NVSHMEM_STATUS_NOT_INITIALIZED;
 }
 
 /* Collective. The last of as many calls as there were to begin ends the job, unless the program has
  * also begun it by shmem_init, and what kernels know of it. */
 WEFT_NVSHMEM_NAME void nvshmem_finalize(void) {
-    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     int goes_on = 0;
     job->inits -= job->inits > 0;
     shmem_finalize();
     shmem_query_initialized(&goes_on);
-    if (job->inits > 0 && goes_on)
+    if (job->inits > 0 || !goes_on)
         return;
-    weft_nvshmem_close(goes_on);
-    if (goes_on)
-        shmem_free(job->words);
+    weft_nvshmem_close();
+    shmem_free(job->words);
     job->words = NULL;
 }
 
@@ -212,7 +195,7 @@ struct CUmod_st;
  * before the job is opened is filled then, and each one again when it has been closed and opened.
  */
 WEFT_NVSHMEM_NAME int nvshmemx_cumodule_init(struct CUmod_st *cumodule) {
-    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     struct weft_nvshmem_unit *unit =
         (struct weft_nvshmem_unit *)calloc(1, sizeof(struct weft_nvshmem_unit));
     int (*current)(void **), error = -1;
@@ -306,7 +289,7 @@ WEFT_NVSHMEM_NAME void nvshmem_team_destroy(nvshmem_team_t team) {
 /* The handle of a new team, known to kernels if the job is open. Members made before are opened in
  * the order of their making. */
 WEFT_NVSHMEM_INLINE int weft_nvshmem_team_add(shmem_team_t made, nvshmem_team_t *handle) {
-    struct weft_nvshmem_job *job = &weft_nvshmem_job;
+    struct weft_nvshmem_job *job = weft_nvshmem_job_now();
     nvshmem_team_t next = WEFT_NVSHMEM_TEAMS, team = NVSHMEM_TEAM_INVALID;
     *handle = NVSHMEM_TEAM_INVALID;
     if (made == SHMEM_TEAM_INVALID)
