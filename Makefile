@@ -394,7 +394,7 @@ count_of   = $(firstword $(subst :, ,$(1)))
 far_items  = $(foreach run,$(3),$(1):$(call count_of,$(run)):'^($(call one_of,$(2)))':$(run:$(call count_of,$(run)):%=%))
 CHECK_FAR  = $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS)) \
              $(call far_items,$(SAN_BUILD),random/,2:each) $(call far_items,$(THREAD_BUILD),$(THREAD_FAR),2:each)
-THREAD_FAR := api/threads
+THREAD_FAR := api/threads far/reuse
 .PHONY: check-far
 check-far: ## run the tests of far PEs, and others far; FAR_TESTS='core/ coll/' FAR_RUNS='3:2+1' names which
 	$(PARALLEL) all tests

@@ -129,3 +129,7 @@ void weft_far_quiet_pes(const int *pes, size_t n) {
 void weft_far_settle(void) {
     weft_letters_quiet(NULL, 0, true);
 }
+
+void weft_far_leave_words(void) {
+    weft_letters_pass();
+}

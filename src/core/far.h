@@ -46,6 +46,10 @@ void weft_far_quiet_pes(const int *pes, size_t n);
 /* The same, of all that the library has said by the way, too (weft_far_put_word). */
 void weft_far_settle(void);
 
+/* Behind it no thread looks any more at a word that this one has seen set: the one that has applied
+ * a letter looks for sleepers still when the word is there. */
+void weft_far_leave_words(void);
+
 /* The slot of a PE in its own windows. */
 uint32_t weft_far_slot(int pe);
 

@@ -22,6 +22,9 @@ void weft_letter_send(int pe, const struct weft_letter *letter);
  * answered; letters by the way only with `all`. */
 void weft_letters_quiet(const int *pes, size_t n, bool all);
 
+/* Behind it the letters that were being applied before are done with. */
+void weft_letters_pass(void);
+
 /* One look, if nobody else looks. Whether it has moved anything. */
 bool weft_letters_look(void);
 

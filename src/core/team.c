@@ -404,10 +404,13 @@ int weft_team_create(const struct weft_boot_subset *subset, shmem_team_t *new_te
     return result;
 }
 
-/* What has gone to far members must not come when their slot has another team. */
+/* What has gone to far members must not come when their slot has another team, and what has come
+ * from them must be done with. */
 void weft_team_destroy(struct weft_team *team) {
     if (team->far)
         weft_far_settle();
     weft_sync_close(team);
+    if (team->far)
+        weft_far_leave_words();
     team_drop(team);
 }

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: the words of a team that was destroyed are those of another one at once: by then
+ * nobody looks at them any more, which the thread sanitizer sees. PEs: 2
+ * Far: each */
+#include <unistd.h>
+#include "far.h"
+
+enum { ROUNDS = 3, SLOTS = 256, LATE_US = 30 * 1000 };
+
+static int me;
+
+/* A handle has the slot of its team in its lower part. */
+static int slot_of(shmem_team_t team) {
+    return (int)((uintptr_t)team % 512);
+}
+
+static shmem_team_t split(shmem_team_t parent) {
+    shmem_team_t team = SHMEM_TEAM_INVALID;
+    shmem_team_split_strided(parent, 0, 1, shmem_team_n_pes(parent), NULL, 0, &team);
+    EXPECT(team != SHMEM_TEAM_INVALID, "there is no team left");
+    return team;
+}
+
+/* A team of all PEs in that slot. */
+static shmem_team_t split_at(int slot) {
+    static shmem_team_t others[SLOTS];
+    int n = 0;
+    shmem_team_t team = split(SHMEM_TEAM_WORLD);
+    while (slot_of(team) != slot && n < SLOTS) {
+        others[n++] = team;
+        team = split(SHMEM_TEAM_WORLD);
+    }
+    while (n > 0)
+        shmem_team_destroy(others[--n]);
+    return team;
+}
+
+/* PE 0 sleeps until the other one comes, whose letter is applied by the thread behind it; and it
+ * makes a team of its own without a letter. */
+static void use_again(void) {
+    shmem_team_t alone = split(SHMEM_TEAM_SHARED);
+    int slot = slot_of(alone);
+    shmem_team_destroy(alone);
+    shmem_team_t all = split_at(slot);
+    shmem_sync_all();
+    if (me != 0)
+        usleep(LATE_US);
+    shmem_team_destroy(all);
+    alone = split(SHMEM_TEAM_SHARED);
+    EXPECT(slot_of(alone) == slot, "the slot is another one");
+    shmem_team_sync(alone);
+    shmem_team_destroy(alone);
+}
+
+int main(void) {
+    shmem_init();
+    me = shmem_my_pe();
+    tap_start(me);
+    tap_case("a team's words are used again");
+    for (int i = 0; i < ROUNDS; i++)
+        use_again();
+    int result = tap_finish();
+    shmem_finalize();
+    return result;
+}
