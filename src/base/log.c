@@ -11,11 +11,16 @@ enum { LINE_BYTES = 1024, TEXT_BYTES = 512 };
 __thread const char *weft_current_call = WEFT_NO_CALL;
 
 static int log_pe = -1;
+static const char *log_host = "";
 static _Atomic(weft_log_handler *) handler;
 static _Thread_local char fail_text[TEXT_BYTES];
 
 void weft_log_set_pe(int pe) {
     log_pe = pe;
+}
+
+void weft_log_set_host(const char *name) {
+    log_host = name ? name : "";
 }
 
 void weft_log_set_handler(weft_log_handler *to) {
@@ -24,9 +29,9 @@ void weft_log_set_handler(weft_log_handler *to) {
 
 static void line_write(const char *text) {
     char line[LINE_BYTES];
-    int used = log_pe < 0
-                   ? snprintf(line, sizeof line, "weft: ")
-                   : snprintf(line, sizeof line, "weft: PE %d (pid %d): ", log_pe, (int)getpid());
+    int used = log_pe < 0 ? snprintf(line, sizeof line, "weft: ")
+                          : snprintf(line, sizeof line, "weft: PE %d (pid %d%s%s): ", log_pe,
+                                     (int)getpid(), *log_host ? " on " : "", log_host);
     snprintf(line + used, sizeof line - (size_t)used - 1, "%s", text);
     size_t length = strlen(line);
     line[length++] = '\n';

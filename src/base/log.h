@@ -12,6 +12,10 @@
  * ...". */
 void weft_log_set_pe(int pe);
 
+/* Has them name its host, too: "weft: PE 3 (pid 4711 on b): ...". The name must stay; "" or NULL:
+ * none. */
+void weft_log_set_host(const char *name);
+
 /* Writes one line with one write(2), so that lines of several PEs do not mix. The line tells of an
  * error, so a handler is asked first; it may take the line, without the part that names the PE. */
 void weft_log(const char *format, ...) __attribute__((format(printf, 1, 2)));

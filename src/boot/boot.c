@@ -52,7 +52,7 @@ static int attach_alone(void) {
     weft_attachment.pe = 0;
     weft_attachment.npes = 1;
     weft_attachment.hub = -1;
-    int error = weft_control_create(1, &weft_attachment.control, NULL);
+    int error = weft_control_create(1, 1, &weft_attachment.control, NULL);
     if (error == 0)
         weft_attachment.control->cores = weft_machine_cores();
     else
@@ -114,6 +114,8 @@ static int attach_once(void) {
         error = source == &weft_source_oshrun ? weft_inherit() : attach_by_meeting(source);
     if (error == 0)
         error = -pthread_atfork(NULL, NULL, attachment_forget);
+    if (error == 0 && weft_boot_nhosts() == 1)
+        weft_hosts_set_one(weft_attachment.npes);
     weft_attachment.valid = error == 0;
     return error;
 }

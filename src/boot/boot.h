@@ -7,7 +7,8 @@
  * launchers (boot/source.h) the PEs meet by themselves, and PE 0 is the root of the hub. Without
  * any launcher a process is a job of one PE and every call here is trivial.
  *
- * This header brings exchanges, the end of a job and the limits of the wire to the rooms above. */
+ * This header brings exchanges, the end of a job, its hosts, and the limits of the wire to the
+ * rooms above. */
 #ifndef WEFT_BOOT_BOOT_H
 #define WEFT_BOOT_BOOT_H
 
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include "boot/end.h"
 #include "boot/exchange.h"
+#include "boot/hosts.h"
 #include "boot/wire.h"
 
 struct weft_control;

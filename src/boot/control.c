@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -38,24 +39,25 @@ static int page_map(int memfd, size_t bytes, struct weft_control **control) {
     return 0;
 }
 
-static void page_fill(struct weft_control *control, int npes) {
+static void page_fill(struct weft_control *control, int npes, int nhosts) {
     for (int pe = 0; pe < npes; pe++)
         weft_alive_init(&control->pe[pe].alive);
     control->magic = WEFT_CONTROL_MAGIC;
     control->layout = WEFT_CONTROL_LAYOUT;
     control->npes = npes;
     control->cores = 1;
+    control->nhosts = nhosts;
     atomic_init(&control->abort_pe, -1);
 }
 
-int weft_control_create(int npes, struct weft_control **control, int *memfd) {
-    size_t bytes = weft_control_bytes(npes);
+int weft_control_create(int npes, int nhosts, struct weft_control **control, int *memfd) {
+    size_t bytes = weft_control_bytes(npes, nhosts);
     int file = memfd ? memfd_make(bytes) : -1;
     if (memfd && file < 0)
         return file;
     int error = page_map(file, bytes, control);
     if (error == 0)
-        page_fill(*control, npes);
+        page_fill(*control, npes, nhosts);
     else if (memfd)
         close(file);
     if (error == 0 && memfd)
@@ -74,8 +76,13 @@ static int page_check(const struct weft_control *page, size_t bytes, int npes) {
                  page->layout, WEFT_CONTROL_LAYOUT);
         return -EPROTO;
     }
-    if (page->npes != npes || bytes < weft_control_bytes(npes)) {
+    if (page->npes != npes || bytes < weft_control_bytes(npes, 0)) {
         weft_log("the control page is for %d PEs, and this job has %d", page->npes, npes);
+        return -EINVAL;
+    }
+    size_t room = (bytes - weft_control_bytes(npes, 0)) / sizeof(struct weft_host);
+    if (page->nhosts < 1 || (size_t)page->nhosts > room) {
+        weft_log("the control page is for %d hosts, and has room for %zu", page->nhosts, room);
         return -EINVAL;
     }
     return 0;
@@ -99,6 +106,37 @@ int weft_control_map(int fd, int npes, struct weft_control **control) {
         *control = page;
     else
         munmap(page, bytes);
+    return error;
+}
+
+void weft_control_write_hosts(struct weft_control *control, const struct weft_hosts_given *given) {
+    control->host = given->here;
+    snprintf(control->network, sizeof control->network, "%s", given->network ? given->network : "");
+    for (int pe = 0; pe < given->npes; pe++)
+        control->pe[pe].host = given->host_of[pe];
+    memcpy(weft_control_hosts(control, given->npes), given->host,
+           (size_t)given->nhosts * sizeof *given->host);
+}
+
+int weft_control_read_hosts(struct weft_control *control, int npes) {
+    char network[WEFT_NETWORK_BYTES];
+    struct weft_hosts_given given = {.npes = npes,
+                                     .nhosts = control->nhosts,
+                                     .here = control->host,
+                                     .host = weft_control_hosts(control, npes),
+                                     .network = network};
+    if (given.nhosts == 1)
+        return 0;
+    int32_t *host_of = calloc((size_t)npes, sizeof *host_of);
+    for (int pe = 0; host_of && pe < npes; pe++)
+        host_of[pe] = control->pe[pe].host;
+    given.host_of = host_of;
+    memcpy(network, control->network, sizeof network);
+    network[sizeof network - 1] = '\0';
+    int error = host_of ? weft_hosts_set(&given) : -ENOMEM;
+    free(host_of);
+    if (error)
+        weft_log("the control page is for %d hosts: %s", given.nhosts, strerror(-error));
     return error;
 }
 
@@ -183,6 +221,12 @@ void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
     char what[128];
     if (cause->kind == WEFT_ABORT_NONE) {
         text[0] = '\0';
+    } else if (cause->kind == WEFT_ABORT_HOST) {
+        weft_boot_pes_text(cause->detail, what, sizeof what);
+        snprintf(text, bytes, "host %s (%s) does not answer", weft_boot_host_name(cause->detail),
+                 what);
+    } else if (cause->kind == WEFT_ABORT_FRONT) {
+        snprintf(text, bytes, "the launcher on the host that started the job does not answer");
     } else if (cause->kind == WEFT_ABORT_LAUNCHER) {
         signal_text(cause->detail, what, sizeof what);
         snprintf(text, bytes, "the launcher was told to end %s", what);
@@ -192,6 +236,7 @@ void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes) {
         snprintf(text, bytes, "a PE has written over the page by which the job is watched");
     } else {
         pe_end_text(cause, what, sizeof what);
-        snprintf(text, bytes, "PE %d (pid %d) %s", cause->pe, cause->pid, what);
+        snprintf(text, bytes, "PE %d (pid %d%s) %s", cause->pe, cause->pid,
+                 weft_boot_on(cause->pe).text, what);
     }
 }

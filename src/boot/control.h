@@ -3,7 +3,11 @@
  *
  * The launcher makes it in a memfd that every PE inherits; without a launcher of ours PE 0 does. A
  * PE writes only its own entry; the abort fields are written once, by the launcher or, without one,
- * by whichever PE knows first. Every PE can write all of it, so nobody trusts it as an index. */
+ * by whichever PE knows first. Every PE can write all of it, so nobody trusts it as an index.
+ *
+ * Each host of a job has a page of its own, with entries for all PEs. Those of PEs on other hosts
+ * are written by the launcher of this one, from what it hears of them: pid, state, departures and
+ * exit status. Their mutexes are nobody's, and they show neither listening sockets nor waits. */
 #ifndef WEFT_BOOT_CONTROL_H
 #define WEFT_BOOT_CONTROL_H
 
@@ -12,9 +16,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "boot/hosts.h"
 
 #define WEFT_CONTROL_MAGIC     UINT64_C(0x3174666577) /* "weft1" */
-#define WEFT_CONTROL_LAYOUT    4u
+#define WEFT_CONTROL_LAYOUT    5u
 #define WEFT_CONTROL_LISTENERS 8
 
 /* The state of a PE, which only the PE itself writes. */
@@ -34,7 +39,10 @@ enum weft_end_kind {
     WEFT_ABORT_LAUNCHER = 5,    /* the launcher was told to end; abort_detail: signal */
     WEFT_ABORT_EXECED = 6,      /* PE abort_pe became another program without finalizing */
     WEFT_ABORT_TIMEOUT = 7,     /* the job has had its time; abort_detail: seconds */
-    WEFT_ABORT_LEFT = 8, /* PE abort_pe called exit while others wait; abort_detail: status */
+    WEFT_ABORT_LEFT = 8,   /* PE abort_pe called exit while others wait; abort_detail: status */
+    WEFT_ABORT_HOST = 9,   /* host abort_detail does not answer; abort_pe: -1 */
+    WEFT_ABORT_FRONT = 10, /* this host has lost the oshrun that started the job; abort_pe: -1 */
+    WEFT_ABORT_KINDS,
 };
 
 /* The listening socket of an exchange among some PEs that is under way, whose root this PE is
@@ -72,6 +80,7 @@ struct weft_control_pe {
     _Atomic uint32_t departures; /* how often it has entered the closing of shmem_finalize */
     _Atomic uint32_t openings;   /* of listening sockets; counts up, and may be slept on (futex) */
     _Atomic int32_t exit_status; /* of exit, which finalizes: written before the departure */
+    int32_t host;                /* where it runs */
     struct weft_control_listener listening[WEFT_CONTROL_LISTENERS];
     struct weft_stall stall[WEFT_STALLS];
 };
@@ -80,7 +89,9 @@ struct weft_control {
     uint64_t magic;
     uint32_t layout;
     int32_t npes;
-    int32_t cores; /* processors that the whole job may use: affinity and cgroup quota */
+    int32_t cores; /* processors that the PEs of this host may use: affinity and cgroup quota */
+    int32_t nhosts, host; /* of the job; this one */
+    char network[WEFT_NETWORK_BYTES];
     /* enum weft_end_kind; written after the two below, and then woken: it may be slept on (futex).
      */
     _Alignas(64) _Atomic uint32_t abort;
@@ -88,21 +99,32 @@ struct weft_control {
     _Atomic int32_t abort_pe;
     _Atomic int32_t abort_detail;
     _Atomic uint32_t telling; /* 1 + the PE that looks at all stalls just now; 0: nobody */
-    _Alignas(128) struct weft_control_pe pe[];
+    _Alignas(128) struct weft_control_pe pe[]; /* npes, and behind them a struct weft_host each */
 };
 
-static inline size_t weft_control_bytes(int npes) {
-    return sizeof(struct weft_control) + (size_t)npes * sizeof(struct weft_control_pe);
+static inline size_t weft_control_bytes(int npes, int nhosts) {
+    return sizeof(struct weft_control) + (size_t)npes * sizeof(struct weft_control_pe) +
+           (size_t)nhosts * sizeof(struct weft_host);
+}
+
+static inline struct weft_host *weft_control_hosts(struct weft_control *control, int npes) {
+    return (struct weft_host *)&control->pe[npes];
 }
 
 /* Makes the page: in a sealed memfd whose descriptor goes to *memfd, or, with memfd NULL, in
  * private memory of a PE that is alone. 0 or -errno, not logged. */
-int weft_control_create(int npes, struct weft_control **control, int *memfd);
+int weft_control_create(int npes, int nhosts, struct weft_control **control, int *memfd);
 
 /* Maps a page that somebody else has made, after checking it. 0 or -errno, logged. */
 int weft_control_map(int fd, int npes, struct weft_control **control);
 
-/* The cause of the job's end, read from the page or known better by the launcher. */
+/* Writes the hosts of the job to the page, which was made for as many, and reads them from it for
+ * boot/hosts.h. 0 or -errno, logged. */
+void weft_control_write_hosts(struct weft_control *control, const struct weft_hosts_given *given);
+int weft_control_read_hosts(struct weft_control *control, int npes);
+
+/* The cause of the job's end, read from the page or known better by the launcher. Which host `pe`
+ * is on, boot/hosts.h knows. */
 struct weft_cause {
     enum weft_end_kind kind;
     int pe, pid, detail;
@@ -125,7 +147,9 @@ void weft_control_abort(struct weft_control *control, const struct weft_cause *c
  * trusted as an index. */
 struct weft_cause weft_control_cause(const struct weft_control *control, int npes);
 
-/* "PE 3 (pid 4711) was killed by signal 9 (Killed)" and so on; "" when nothing happened. */
+/* "PE 3 (pid 4711 on b) was killed by signal 9 (Killed)" and so on, the host's name only where
+ * there are several; "" when nothing happened. */
+enum { WEFT_CAUSE_TEXT_BYTES = 256 };
 void weft_cause_text(const struct weft_cause *cause, char *text, size_t bytes);
 
 #endif

@@ -100,7 +100,7 @@ void weft_boot_end_self(const char *remark) {
 }
 
 const char *weft_boot_abort_text(void) {
-    static _Thread_local char text[160];
+    static _Thread_local char text[WEFT_CAUSE_TEXT_BYTES];
     struct weft_cause cause = {.kind = WEFT_ABORT_NONE};
     if (weft_attachment.control)
         cause = weft_control_cause(weft_attachment.control, weft_attachment.npes);

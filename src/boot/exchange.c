@@ -37,14 +37,24 @@ static int exchange_give(const struct weft_exchange *exchange) {
     }
 }
 
+/* The descriptors that belong to the next `count` contributions, each; -1: those come from here and
+ * from elsewhere, which one message does not have. */
+static int share_fds(const struct weft_exchange *exchange, uint32_t count) {
+    bool here = !exchange->over_hosts || weft_boot_is_here(exchange->arrived);
+    for (uint32_t i = 1; i < count && exchange->over_hosts && exchange->nfds; i++)
+        if (weft_boot_is_here(exchange->arrived + (int)i) != here)
+            return -1;
+    return here ? exchange->nfds : 0;
+}
+
 static bool share_fits(const struct weft_exchange *exchange,
                        const struct weft_wire_message *message, size_t payload) {
     const struct weft_wire_header *header = &message->header;
     uint32_t missing = (uint32_t)(exchange->members - exchange->arrived);
     return header->kind == WEFT_WIRE_SHARE && header->bytes == exchange->bytes &&
-           header->nfds == (uint32_t)exchange->nfds &&
            header->first == (uint32_t)exchange->arrived && header->count >= 1 &&
            header->count <= missing && payload == header->count * exchange->bytes &&
+           (int)header->nfds == share_fds(exchange, header->count) &&
            (size_t)message->nfds == (size_t)header->count * header->nfds;
 }
 
@@ -63,7 +73,7 @@ int weft_exchange_take(struct weft_exchange *exchange, int socket) {
         return exchange->refused ? header->status : -EPROTO;
     }
     if (message.nfds)
-        memcpy(exchange->all_fds + at * header->nfds, message.fd,
+        memcpy(exchange->all_fds + at * (size_t)exchange->nfds, message.fd,
                (size_t)message.nfds * sizeof(int));
     exchange->arrived += (int)header->count;
     return 0;
@@ -99,6 +109,7 @@ int weft_exchange_begin(struct weft_exchange *exchange, int members) {
     if (!weft_attachment.valid)
         return -ENOTCONN; /* a forked child, or before the first join */
     exchange->members = members;
+    exchange->over_hosts = false;
     if (members * exchange->nfds > MANY_DESCRIPTORS)
         weft_machine_raise_descriptors();
     for (int i = 0; i < members * exchange->nfds; i++)
@@ -210,6 +221,7 @@ static int exchange_all(struct weft_exchange *exchange) {
 
 int weft_boot_exchange(struct weft_exchange *exchange) {
     int npes = weft_attachment.npes, error = weft_exchange_begin(exchange, npes);
+    exchange->over_hosts = weft_boot_nhosts() > 1;
     if (error == 0)
         error = npes == 1 ? weft_exchange_alone(exchange) : exchange_all(exchange);
     if (error)

@@ -17,7 +17,8 @@ struct weft_exchange {
 
     /* Under way: filled in by the exchange itself. */
     int members, arrived;
-    bool refused; /* whoever gathers them has told all that it went wrong there */
+    bool over_hosts; /* those of PEs on other hosts come without descriptors */
+    bool refused;    /* whoever gathers them has told all that it went wrong there */
 };
 
 /* Where contributions go from member `first` on. */
@@ -27,8 +28,9 @@ static inline void *weft_exchange_at(const struct weft_exchange *exchange, size_
 
 /* Every PE gives `bytes` (<= WEFT_BOOT_BLOB_MAX) and nfds (<= WEFT_BOOT_FDS_MAX) descriptors, the
  * same numbers on all PEs; all[i * bytes ...] and all_fds[i * nfds ...] are what PE i gave. Every
- * received descriptor is new and close-on-exec, also the own ones. Collective over the job. 0 or
- * -errno, logged; does not return when the job is aborted meanwhile. */
+ * received descriptor is new and close-on-exec, also the own ones; of a PE on another host there is
+ * none, and -1 in its place. Collective over the job. 0 or -errno, logged; does not return when the
+ * job is aborted meanwhile. */
 int weft_boot_exchange(struct weft_exchange *exchange);
 
 /* Begins one among so many members: checks that contributions of these sizes are allowed, and

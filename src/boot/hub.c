@@ -13,11 +13,14 @@
 
 struct hub_round {
     int given, served;
+    bool gathered; /* all PEs of this host have given, and the owner has taken it up */
+    bool complete; /* all of the job have */
     struct weft_wire_shares shares; /* a descriptor is -1 where none has come */
 };
 
 struct hub_pe {
-    int socket;
+    bool here;
+    int socket;      /* -1: it is lost, or not here */
     unsigned rounds; /* to how many it has given */
     int position;    /* contributions of its round that it has been sent */
     bool receiving;  /* has given, and not received all */
@@ -25,7 +28,7 @@ struct hub_pe {
 };
 
 struct weft_hub {
-    int npes;
+    int npes, npes_here;
     struct hub_round round[2];
     struct hub_pe *pe;
 };
@@ -37,12 +40,17 @@ int weft_hub_open(struct weft_hub **opened, const int sockets[], int npes) {
         free(hub);
         free(pes);
         for (int pe = 0; pe < npes; pe++)
-            close(sockets[pe]);
+            if (sockets[pe] >= 0)
+                close(sockets[pe]);
         return -ENOMEM;
     }
     for (int pe = 0; pe < npes; pe++) {
         pes[pe].socket = sockets[pe];
+        if (sockets[pe] < 0)
+            continue;
         setsockopt(sockets[pe], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
+        pes[pe].here = true;
+        hub->npes_here++;
     }
     hub->npes = npes;
     hub->pe = pes;
@@ -92,7 +100,7 @@ int weft_hub_socket(const struct weft_hub *hub, int pe) {
 
 short weft_hub_events(const struct weft_hub *hub, int pe) {
     const struct hub_pe *it = &hub->pe[pe];
-    bool deliverable = it->receiving && hub->round[(it->rounds - 1) & 1].given == hub->npes;
+    bool deliverable = it->receiving && hub->round[(it->rounds - 1) & 1].complete;
     return deliverable && !it->crowded ? POLLIN | POLLOUT : POLLIN;
 }
 
@@ -105,7 +113,7 @@ bool weft_hub_crowded(const struct weft_hub *hub) {
 
 bool weft_hub_awaits(const struct weft_hub *hub, int pe) {
     const struct hub_pe *it = &hub->pe[pe];
-    return !it->receiving && hub->round[it->rounds & 1].given > 0;
+    return it->here && !it->receiving && hub->round[it->rounds & 1].given > 0;
 }
 
 /* Sends to one PE what it can take now. Failures other than "later" are left to reading, which will
@@ -115,15 +123,56 @@ static void share_deliver(struct weft_hub *hub, struct hub_pe *pe) {
     if (!pe->receiving || pe->socket < 0)
         return;
     struct hub_round *round = &hub->round[(pe->rounds - 1) & 1];
-    if (round->given < hub->npes)
+    if (!round->complete)
         return;
     int error = weft_wire_share(pe->socket, &round->shares, &pe->position);
     pe->crowded = error == -ETOOMANYREFS;
     if (error)
         return;
     pe->receiving = false;
-    if (++round->served == hub->npes)
+    if (++round->served == hub->npes_here)
         round_end(round);
+}
+
+static void share_deliver_all(struct weft_hub *hub) {
+    for (int pe = 0; pe < hub->npes; pe++)
+        share_deliver(hub, &hub->pe[pe]);
+}
+
+/* The one round that all PEs here have given to and that is not complete: while it is not, none of
+ * them gives to the next. NULL: there is none. */
+static struct hub_round *round_pending(struct weft_hub *hub) {
+    for (int i = 0; i < 2; i++)
+        if (hub->npes_here < hub->npes && !hub->round[i].complete &&
+            hub->round[i].given == hub->npes_here)
+            return &hub->round[i];
+    return NULL;
+}
+
+bool weft_hub_gather(struct weft_hub *hub, struct weft_hub_gathered *gathered) {
+    struct hub_round *round = round_pending(hub);
+    if (!round || round->gathered)
+        return false;
+    size_t bytes = round->shares.bytes;
+    *gathered = (struct weft_hub_gathered){.bytes = bytes};
+    gathered->all = malloc((size_t)hub->npes_here * bytes + 1);
+    for (int pe = 0; gathered->all && pe < hub->npes; pe++)
+        if (hub->pe[pe].here)
+            memcpy(gathered->all + (size_t)gathered->count++ * bytes,
+                   round->shares.all + (size_t)pe * bytes, bytes);
+    round->gathered = gathered->all != NULL;
+    return true;
+}
+
+int weft_hub_complete(struct weft_hub *hub, const void *all, size_t bytes) {
+    struct hub_round *round = round_pending(hub);
+    if (!round || !round->gathered || bytes != (size_t)hub->npes * round->shares.bytes)
+        return -EPROTO;
+    if (bytes)
+        memcpy(round->shares.all, all, bytes);
+    round->complete = true;
+    share_deliver_all(hub);
+    return 0;
 }
 
 void weft_hub_retry(struct weft_hub *hub) {
@@ -164,9 +213,9 @@ static const char *contribution_store(struct weft_hub *hub, int pe,
     it->rounds++;
     it->position = 0;
     it->receiving = true;
-    if (++round->given == hub->npes)
-        for (int each = 0; each < hub->npes; each++)
-            share_deliver(hub, &hub->pe[each]);
+    round->complete = ++round->given == hub->npes;
+    if (round->complete)
+        share_deliver_all(hub);
     return NULL;
 }
 

@@ -102,6 +102,8 @@ int weft_inherit(void) {
     error = error ? error : sockets_check();
     error = error ? error
                   : weft_control_map(control_fd, weft_attachment.npes, &weft_attachment.control);
+    error = error ? error : weft_control_read_hosts(weft_attachment.control, weft_attachment.npes);
+    weft_log_set_host(weft_boot_host_name(weft_boot_host(weft_attachment.pe)));
     error = error ? error : life_arm();
     if (error)
         return error;

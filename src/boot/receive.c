@@ -212,7 +212,7 @@ static int acceptor_open_hub(struct acceptor *acceptor, struct weft_attachment *
 
 static int acceptor_begin_job(struct acceptor *acceptor, struct weft_attachment *attachment) {
     int page, granted = weft_machine_quota();
-    int error = weft_control_create(acceptor->self->npes, &attachment->control, &page);
+    int error = weft_control_create(acceptor->self->npes, 1, &attachment->control, &page);
     if (error) {
         weft_log("cannot make the control page: %s", strerror(-error));
         return error;

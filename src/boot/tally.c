@@ -29,7 +29,8 @@ static void names_add(struct weft_tally_group *group, const struct weft_control 
     weft_tally_append(group->names, sizeof group->names, "%sPE %d", group->count > 1 ? ", " : "",
                       pe);
     if (pid > 0)
-        weft_tally_append(group->names, sizeof group->names, " (pid %d)", pid);
+        weft_tally_append(group->names, sizeof group->names, " (pid %d%s)", pid,
+                          weft_boot_on(pe).text);
 }
 
 void weft_tally_add(struct weft_tally *tally, const struct weft_control *control, int pe,

@@ -22,7 +22,7 @@ enum {
 struct weft_tally {
     struct weft_tally_group {
         const char *verb; /* "is" or "has" */
-        char what[WEFT_TALLY_WHAT_BYTES], names[160];
+        char what[WEFT_TALLY_WHAT_BYTES], names[400];
         int count;
     } group[WEFT_TALLY_GROUPS];
     int ngroups, others; /* PEs beyond the groups */

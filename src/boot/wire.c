@@ -2,6 +2,7 @@
 /* Messages and descriptors through one Unix SEQPACKET socket: whole or not at all. */
 #include "boot/wire.h"
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -92,27 +93,38 @@ ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *p
     return error;
 }
 
-/* The number of contributions, at most `missing`, that fit into one message. */
-static int shares_batch(const struct weft_wire_shares *shares, int missing) {
+static bool share_has_fds(const struct weft_wire_shares *shares, int member) {
+    return shares->nfds > 0 && shares->fds[(size_t)member * (size_t)shares->nfds] >= 0;
+}
+
+/* The number of contributions from `first` on that fit into one message: with descriptors all, or
+ * without all. */
+static int shares_batch(const struct weft_wire_shares *shares, int first) {
+    int missing = shares->members - first, count = 1;
+    bool with_fds = share_has_fds(shares, first);
     int most = shares->bytes ? (int)(WEFT_WIRE_PAYLOAD_MAX / shares->bytes) : missing;
-    int most_fds = shares->nfds ? WEFT_WIRE_FDS_MAX / shares->nfds : missing;
+    int most_fds = with_fds ? WEFT_WIRE_FDS_MAX / shares->nfds : missing;
     most = most < most_fds ? most : most_fds;
-    return most < missing ? most : missing;
+    most = most < missing ? most : missing;
+    while (count < most && share_has_fds(shares, first + count) == with_fds)
+        count++;
+    return count;
 }
 
 int weft_wire_share(int socket, const struct weft_wire_shares *shares, int *position) {
     int error = 0;
     while (error == 0 && *position < shares->members) {
         size_t first = (size_t)*position;
-        int count = shares_batch(shares, shares->members - *position);
+        int count = shares_batch(shares, *position);
+        int nfds = share_has_fds(shares, *position) ? shares->nfds : 0;
         struct weft_wire_header header = {.kind = WEFT_WIRE_SHARE,
                                           .bytes = (uint32_t)shares->bytes,
-                                          .nfds = (uint32_t)shares->nfds,
+                                          .nfds = (uint32_t)nfds,
                                           .first = (uint32_t)first,
                                           .count = (uint32_t)count};
-        struct weft_wire_body body = {
-            shares->all + first * shares->bytes, (size_t)count * shares->bytes,
-            shares->fds + first * (size_t)shares->nfds, count * shares->nfds};
+        struct weft_wire_body body = {shares->all + first * shares->bytes,
+                                      (size_t)count * shares->bytes,
+                                      shares->fds + first * (size_t)shares->nfds, count * nfds};
         error = weft_wire_send(socket, &header, &body, MSG_DONTWAIT);
         *position += error ? 0 : count;
     }

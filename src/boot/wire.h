@@ -42,7 +42,7 @@ enum weft_wire_kind {
 struct weft_wire_header {
     uint32_t kind;
     uint32_t bytes; /* GIVE, SHARE: of one contribution */
-    uint32_t nfds;  /* GIVE, SHARE: of one contribution */
+    uint32_t nfds;  /* GIVE, SHARE: of one contribution; 0 in a SHARE of PEs on other hosts */
     uint32_t first, count;
     int32_t status;
 };
@@ -74,13 +74,15 @@ int weft_wire_send(int socket, const struct weft_wire_header *header,
 ssize_t weft_wire_receive(int socket, struct weft_wire_message *message, void *payload,
                           size_t capacity, int flags);
 
-/* The contributions of all members of an exchange, as whoever gathers them has them. */
+/* The contributions of all members of an exchange, as whoever gathers them has them. Those from
+ * other hosts have come without descriptors, and go on so: in messages of their own, with nfds 0.
+ */
 struct weft_wire_shares {
     int members;
     size_t bytes; /* of one contribution */
     int nfds;
     unsigned char *all; /* members * bytes */
-    int *fds;           /* members * nfds */
+    int *fds;           /* members * nfds; all of a member's are -1 where none have come */
 };
 
 /* Sends a member what it can take now from contribution *position on, which advances. 0: it has

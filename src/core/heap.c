@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Growth is a promise: pages come when they are touched. So every PE first says how much of what it
- * was promised is not there yet, PE 0 looks whether the machine has that and what is new, for all
- * PEs of the host together, and all hear the verdict. Nothing is touched before.
+ * was promised is not there yet, the first PE of each host looks whether the machine has that and
+ * what is new, for all PEs of the host together, and all hear the verdict. Nothing is touched
+ * before.
  *
  * Where a promise does not do, memory is committed as the heap grows, on all PEs if one wants it:
  * where the kernel refuses pages that it has not counted, where the user asked for it, and where a
@@ -115,9 +116,17 @@ static size_t round_up_to_step(size_t bytes) {
 
 /* What a PE brings to an agreement, and what all bring together. */
 struct bid {
-    uint64_t promised; /* bytes that are not there yet */
+    uint64_t promised; /* bytes that are not there yet; of the PEs of this host */
     uint64_t at_once;  /* PEs that want memory to be committed at once */
 };
+
+/* Whether this PE speaks for the memory of its host. */
+static bool is_judge(void) {
+    int first = 0;
+    while (!weft_boot_is_here(first))
+        first++;
+    return first == weft_job.pe;
+}
 
 size_t weft_heap_promised(void) {
     size_t limit = weft_window_bytes(&weft_windows.heap.window);
@@ -131,18 +140,18 @@ static struct bid add_bids(void) {
     for (int pe = 0; pe < weft_job.npes; pe++) {
         struct bid theirs;
         memcpy(&theirs, weft_sync_peek(world(), pe), sizeof theirs);
-        sum.promised += theirs.promised;
+        sum.promised += weft_boot_is_here(pe) ? theirs.promised : 0;
         sum.at_once += theirs.at_once;
     }
     return sum;
 }
 
-/* PE 0's answer: the limit that every PE is to commit, 0 when the machine cannot. Grows by half of
- * what there is, so that extents stay few, or by just the need where memory is short. `promised`
- * are the bytes that PEs may still touch, `bytes` what the caller asked for. */
+/* The answer for one host: the limit that every PE is to commit, 0 when the machine cannot. Grows
+ * by half of what there is, so that extents stay few, or by just the need where memory is short.
+ * `promised` are the bytes that PEs may still touch, `bytes` what the caller asked for. */
 static size_t judge_growth(size_t need, size_t promised, size_t bytes) {
     size_t have = weft_windows.heap.window.bytes, capacity = weft_windows.heap.slot_bytes;
-    size_t npes = (size_t)weft_job.npes;
+    size_t npes = (size_t)weft_boot_npes_here();
     if (need > capacity) {
         weft_log(
             "%s of %s: a PE's symmetric heap has %s of address space, of which %s are in use; no "
@@ -172,7 +181,7 @@ static size_t judge_growth(size_t need, size_t promised, size_t bytes) {
 static int heap_grow(size_t need, size_t bytes) {
     uint64_t verdict = UINT64_MAX;
     struct bid all = add_bids();
-    if (weft_job.pe == 0)
+    if (is_judge())
         verdict = judge_growth(round_up_to_step(need), all.promised, bytes);
     size_t limit = weft_sync_min(world(), verdict);
     if (limit == 0)

@@ -112,14 +112,14 @@ static int agree(const struct facts *all, struct facts *common) {
     common->near = all[weft_job.pe].near;
     for (int pe = 0; pe < weft_job.npes; pe++) {
         if (strncmp(all[pe].version, WEFT_VERSION_STRING, sizeof all[pe].version) != 0) {
-            weft_log("PE %d runs Weft %.15s and this one %s: install the same version everywhere",
-                     pe, all[pe].version, WEFT_VERSION_STRING);
+            weft_log("PE %d%s runs Weft %.15s and this one %s: install the same version everywhere",
+                     pe, weft_boot_on(pe).text, all[pe].version, WEFT_VERSION_STRING);
             return -EPROTO;
         }
         if (!is_mutual(all, pe)) {
-            weft_log("PE %d and this one are placed differently: set WEFT_PRETEND_HOSTS to the "
+            weft_log("PE %d%s and this one are placed differently: set WEFT_PRETEND_HOSTS to the "
                      "same everywhere",
-                     pe);
+                     pe, weft_boot_on(pe).text);
             return -EPROTO;
         }
         if (all[pe].heap_slot_bytes < common->heap_slot_bytes)
@@ -178,7 +178,8 @@ static int attach_all(const struct facts *all, const int *all_fds) {
     if (result == 0)
         result = attach_statics(&common, all_fds);
     for (int i = 0; i < weft_job.npes * NFDS; i++)
-        close(all_fds[i]);
+        if (all_fds[i] >= 0) /* of this host */
+            close(all_fds[i]);
     return result;
 }
 

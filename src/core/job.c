@@ -48,7 +48,7 @@ int weft_job_join(void) {
     weft_job.pe = weft_boot.pe;
     weft_job.npes = weft_boot.npes;
     weft_job.control = weft_boot.control;
-    weft_job.oversubscribed = weft_boot.npes > weft_boot.control->cores;
+    weft_job.oversubscribed = weft_boot_npes_here() > weft_boot.control->cores;
     weft_job.phase = WEFT_JOB_RUNNING;
     weft_log_set_pe(weft_boot.npes > 1 ? weft_boot.pe : -1);
     weft_crash_watch();

@@ -34,8 +34,10 @@ static void letters_unlock(void) {
 /* --- The life of letters --------------------------------------------------------------------- */
 
 static int end_open(void *address, size_t *bytes) {
-    struct weft_engine_options options = {
-        .pe = weft_job.pe, .npes = weft_job.npes, .deliver = weft_link_arrived};
+    struct weft_engine_options options = {.pe = weft_job.pe,
+                                          .npes = weft_job.npes,
+                                          .network = weft_boot_network(),
+                                          .deliver = weft_link_arrived};
     const struct weft_engine *engine = weft_links.engine;
     struct weft_engine_end *end = NULL;
     int result = engine->open(&options, &end);

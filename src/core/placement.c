@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The forms of WEFT_PRETEND_HOSTS, and the cut into progressions. */
+/* The hosts of PEs, as their launcher has them or as WEFT_PRETEND_HOSTS says, and the cut into
+ * progressions. */
 #include "core/placement.h"
 #include <ctype.h>
 #include <errno.h>
@@ -72,9 +73,13 @@ static int read_list(const char *at, int npes, int *hosts) {
     return named == npes ? 0 : refuse_number("which lists", named, npes);
 }
 
+/* Where there are several hosts, none needs to be pretended. */
 static int read_hosts(const char *text, int npes, int *hosts) {
     static const char cyclic[] = "cyclic:", list[] = "list:";
-    if (strcmp(text, "each") == 0)
+    if (weft_boot_nhosts() > 1)
+        for (int pe = 0; pe < npes; pe++)
+            hosts[pe] = weft_boot_host(pe);
+    else if (strcmp(text, "each") == 0)
         for (int pe = 0; pe < npes; pe++)
             hosts[pe] = pe;
     else if (strncmp(text, cyclic, sizeof cyclic - 1) == 0)
@@ -114,7 +119,7 @@ static struct weft_slots run_of(int *hosts, int npes, int pe) {
 
 int weft_placement_read(int pe, int npes, struct weft_slots *slots) {
     *slots = (struct weft_slots){.step = 1, .count = (uint32_t)npes, .mine = (uint32_t)pe};
-    if (strcmp(weft_env.pretend_hosts, "none") == 0)
+    if (weft_boot_nhosts() == 1 && strcmp(weft_env.pretend_hosts, "none") == 0)
         return 0;
     int *hosts = calloc((size_t)npes, sizeof *hosts);
     if (!hosts) {

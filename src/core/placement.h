@@ -12,7 +12,8 @@
 #include "core/job.h"
 #include "core/window.h"
 
-/* The progression that `pe` is in, from WEFT_PRETEND_HOSTS. 0 or -errno, logged. */
+/* The progression that `pe` is in; of one host, or of those that WEFT_PRETEND_HOSTS names where the
+ * job has one alone. 0 or -errno, logged. */
 int weft_placement_read(int pe, int npes, struct weft_slots *slots);
 
 static inline bool weft_slots_have(const struct weft_slots *slots, int pe) {

@@ -29,12 +29,13 @@ static struct weft_segment *share_segment(struct weft_share *share) {
 
 enum { STEP = 32 << 20 };
 
-/* Whether the machine has `left` more bytes, while each of the other PEs takes a step, beside what
+/* Whether the machine has `left` more bytes, while each of its other PEs takes a step, beside what
  * the heaps were promised; of the others' nobody here knows, but that they are as large as the own.
  */
 static int check_room(const struct weft_block *block, size_t left) {
     const char *limit;
-    size_t others = (size_t)weft_job.npes - 1, promised = weft_heap_promised() * (others + 1);
+    size_t others = (size_t)weft_boot_npes_here() - 1,
+           promised = weft_heap_promised() * (others + 1);
     size_t room = weft_machine_memory_room(&limit);
     room -= promised < room ? promised : room;
     if (left <= room && others * (left < STEP ? left : STEP) <= room - left)

@@ -47,7 +47,7 @@ static void shortage_tell(const struct weft_run *run) {
 }
 
 static void end_announce(struct weft_run *run) {
-    char text[160];
+    char text[WEFT_CAUSE_TEXT_BYTES];
     struct weft_spawn_failure failure;
     bool failed = weft_spawn_failure(run, &failure);
     if (run->announced)

@@ -60,7 +60,7 @@ static int run_open(struct weft_run *run, const struct weft_options *options) {
     programs_assign(run, options);
     streams_fill();
     descriptors_raise(run);
-    int error = weft_control_create(run->npes, &run->control, &run->control_fd);
+    int error = weft_control_create(run->npes, 1, &run->control, &run->control_fd);
     if (error == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
         error = -errno;
     if (error == 0 && options->tag_output)

@@ -49,9 +49,9 @@ static float *scratch_floats(size_t nelems) {
     return scratch.memory;
 }
 
-/* This PE's share of the job's processors, and no more than it may run on. */
+/* This PE's share of its host's processors, and no more than it may run on. */
 static int threads_share(void) {
-    int share = weft_job.npes > 0 ? weft_job.control->cores / weft_job.npes : 1;
+    int share = weft_job.npes > 0 ? weft_job.control->cores / weft_boot_npes_here() : 1;
     cpu_set_t allowed;
     if (share > 1 && sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
         int mine = CPU_COUNT(&allowed);

@@ -32,6 +32,10 @@ struct weft_engine_link; /* its way to one other PE */
 struct weft_engine_options {
     int pe, npes;
 
+    /* The interface by which this host speaks to the others of the job, as its launcher has found
+     * it; NULL: hosts are pretended, and are all this one. */
+    const char *network;
+
     /* Takes a letter that has arrived: called within `progress` alone, by the thread that is in it.
      * The bytes are the engine's again when it returns. It may call `letter` on any link, for an
      * answer, and `connect`; so an engine must have its own affairs in order before it delivers. */
