@@ -208,6 +208,9 @@ INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% 
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(INNER_TESTS): $(LIB_OBJ)
+LAUNCH_TESTS := $(filter $(BUILD)/tests/launch/%,$(TESTS))
+$(LAUNCH_TESTS): PROGRAM_LIBS = $(filter-out %/oshrun.o,$(LAUNCH_OBJ)) $(LDLIBS)
+$(LAUNCH_TESTS): $(LAUNCH_OBJ)
 $(TESTS): $(BUILD)/%: %.c $$(wildcard $$*/*.[ch]) $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) -Itests $(DEPENDS) $< $(wildcard $*/*.c) -o $@ $(PROGRAM_LIBS)
@@ -394,7 +397,7 @@ count_of   = $(firstword $(subst :, ,$(1)))
 far_items  = $(foreach run,$(3),$(1):$(call count_of,$(run)):'^($(call one_of,$(2)))':$(run:$(call count_of,$(run)):%=%))
 CHECK_FAR  = $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS)) \
              $(call far_items,$(SAN_BUILD),random/,2:each) $(call far_items,$(THREAD_BUILD),$(THREAD_FAR),2:each)
-THREAD_FAR := api/threads far/reuse
+THREAD_FAR := api/threads
 .PHONY: check-far
 check-far: ## run the tests of far PEs, and others far; FAR_TESTS='core/ coll/' FAR_RUNS='3:2+1' names which
 	$(PARALLEL) all tests

@@ -15,18 +15,18 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "boot/tls.h"
 #include "launch/options.h"
 #include "launch/tree.h"
 
 enum {
-    WEFT_START_KEY_BYTES = 32,
     WEFT_START_ADDRESSES_MAX = 32,
     WEFT_START_BYTES_MAX = 8 << 20,
 };
 
 struct weft_start {
-    unsigned char key[WEFT_START_KEY_BYTES]; /* of this host alone */
-    int host;                                /* which of the hosts reads this */
+    unsigned char key[WEFT_TLS_KEY_BYTES]; /* of this host alone */
+    int host;                              /* which of the hosts reads this */
     int nhosts;
     const char **name; /* of each host, shorter than WEFT_TREE_NAME_BYTES */
     int32_t *host_of;  /* of each PE of the job: options.npes */

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One table has the items of the start text; writing goes through the record, reading through the
+ * text. What is read is checked item by item, and then as a whole: later code may use any number in
+ * it as an index. */
+#include "launch/start.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <weft/version.h>
+#include "boot/wire.h"
+
+enum { NAME_MAX_BYTES = 16, HEAD_MAX = 48, KEY_DIGITS = 2 * WEFT_TLS_KEY_BYTES };
+
+/* --- Writing --------------------------------------------------------------------------------- */
+
+static void item_put(FILE *text, const char *name, const char *value) {
+    fprintf(text, "%s %zu\n%s\n", name, strlen(value), value);
+}
+
+static void number_put(FILE *text, const char *name, int value) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", value);
+    item_put(text, name, number);
+}
+
+static void key_put(FILE *text, const unsigned char *key) {
+    char digits[KEY_DIGITS + 1];
+    for (int i = 0; i < WEFT_TLS_KEY_BYTES; i++)
+        snprintf(digits + 2 * i, 3, "%02x", key[i]);
+    item_put(text, "key", digits);
+    explicit_bzero(digits, sizeof digits);
+}
+
+/* "0,0,1": the host of every PE. */
+static void placement_put(FILE *text, const struct weft_start *start) {
+    char *list = NULL;
+    size_t bytes;
+    FILE *stream = open_memstream(&list, &bytes);
+    for (int pe = 0; stream && pe < start->options.npes; pe++)
+        fprintf(stream, "%s%d", pe ? "," : "", start->host_of[pe]);
+    if (stream && fclose(stream) == 0)
+        item_put(text, "pes", list);
+    free(list);
+}
+
+static void environment_put(FILE *text, const struct weft_environment *environment) {
+    for (int i = 0; i < environment->count; i++) {
+        const struct weft_environment_change *change = &environment->change[i];
+        if (change->name)
+            fprintf(text, "set %zu\n%s=%s\n", strlen(change->name) + 1 + strlen(change->value),
+                    change->name, change->value);
+        else
+            item_put(text, "keep", change->value);
+    }
+}
+
+static void binding_put(FILE *text, const struct weft_binding *binding) {
+    char numbers[96];
+    snprintf(numbers, sizeof numbers, "%d,%d,%d,%d,%d,%d,%d", (int)binding->kind,
+             (int)binding->level, (int)binding->map, (int)binding->rank, binding->width,
+             binding->per, binding->report);
+    item_put(text, "binding", numbers);
+    if (binding->only)
+        item_put(text, "processors", binding->only);
+}
+
+static void program_put(FILE *text, const struct weft_program *program) {
+    number_put(text, "program", program->npes);
+    item_put(text, "folder", program->folder);
+    for (char **word = program->argv; *word; word++)
+        item_put(text, "argument", *word);
+    environment_put(text, &program->environment);
+}
+
+static void start_put(FILE *text, const struct weft_start *start) {
+    const struct weft_options *options = &start->options;
+    item_put(text, "version", WEFT_VERSION_STRING);
+    key_put(text, start->key);
+    number_put(text, "host", start->host);
+    for (int host = 0; host < start->nhosts; host++)
+        item_put(text, "name", start->name[host]);
+    placement_put(text, start);
+    for (int i = 0; i < start->naddresses; i++)
+        item_put(text, "address", start->address[i]);
+    number_put(text, "port", start->port);
+    number_put(text, "silence", start->silence_ms);
+    number_put(text, "verbose", options->verbose);
+    binding_put(text, &options->binding);
+    if (options->output_folder)
+        item_put(text, "output", options->output_folder);
+    environment_put(text, &options->environment);
+    for (int i = 0; i < options->nprograms; i++)
+        program_put(text, &options->program[i]);
+}
+
+int weft_start_write(const struct weft_start *start, char **text, size_t *bytes) {
+    char *body = NULL;
+    size_t body_bytes;
+    FILE *stream = open_memstream(&body, &body_bytes);
+    if (!stream)
+        return -ENOMEM;
+    start_put(stream, start);
+    bool whole = !ferror(stream);
+    whole = fclose(stream) == 0 && whole;
+    char *all = whole ? malloc(HEAD_MAX + body_bytes) : NULL;
+    if (all) {
+        int head = snprintf(all, HEAD_MAX, "weft-start %u %zu\n", WEFT_TREE_LAYOUT, body_bytes);
+        memcpy(all + head, body, body_bytes);
+        *text = all;
+        *bytes = (size_t)head + body_bytes;
+    }
+    if (body)
+        explicit_bzero(body, whole ? body_bytes : 0);
+    free(body);
+    return all ? 0 : -ENOMEM;
+}
+
+/* --- Reading --------------------------------------------------------------------------------- */
+
+typedef struct weft_start start_t;
+
+/* Takes one value. 0, -EINVAL or -ENOMEM. */
+typedef int item_take(start_t *start, char *value);
+
+/* One more place at the end of an array. NULL: no memory. */
+static void *array_grow(void *array, int count, size_t bytes) {
+    return realloc(array, ((size_t)count + 1) * bytes);
+}
+
+static int number_read(const char *text, int least, int most, int *number) {
+    *number = weft_options_number(text, least, most);
+    return *number < 0 ? -EINVAL : 0;
+}
+
+/* Numbers from 0 with commas between them, as many as there are or `room`; -1: something else. */
+static int numbers_read(char *text, int *numbers, int room) {
+    int count = 0;
+    char *rest = text, *word;
+    while ((word = strsep(&rest, ",")))
+        if (count == room || number_read(word, 0, INT_MAX, &numbers[count++]) != 0)
+            return -1;
+    return count;
+}
+
+static int take_version(start_t *start, char *value) {
+    (void)start;
+    return strcmp(value, WEFT_VERSION_STRING) == 0 ? 0 : -EPROTO;
+}
+
+static int take_key(start_t *start, char *value) {
+    bool good = strlen(value) == KEY_DIGITS && strspn(value, "0123456789abcdef") == KEY_DIGITS;
+    for (int i = 0; good && i < WEFT_TLS_KEY_BYTES; i++) {
+        char digits[3] = {value[2 * i], value[2 * i + 1], '\0'};
+        start->key[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+    explicit_bzero(value, strlen(value));
+    return good ? 0 : -EINVAL;
+}
+
+static int take_host(start_t *start, char *value) {
+    return number_read(value, 0, INT_MAX, &start->host);
+}
+
+static int take_name(start_t *start, char *value) {
+    if (!*value || strlen(value) >= WEFT_TREE_NAME_BYTES)
+        return -EINVAL;
+    for (const char *at = value; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return -EINVAL;
+    const char **names = array_grow(start->name, start->nhosts, sizeof *names);
+    if (!names)
+        return -ENOMEM;
+    start->name = names;
+    start->name[start->nhosts++] = value;
+    return 0;
+}
+
+static int take_placement(start_t *start, char *value) {
+    int room = 1;
+    for (const char *at = value; *at; at++)
+        room += *at == ',';
+    if (room > WEFT_WIRE_PES_MAX)
+        return -EINVAL;
+    start->host_of = calloc((size_t)room, sizeof *start->host_of);
+    if (!start->host_of)
+        return -ENOMEM;
+    start->options.npes = numbers_read(value, start->host_of, room);
+    return start->options.npes == room ? 0 : -EINVAL;
+}
+
+static int take_address(start_t *start, char *value) {
+    if (!*value || start->naddresses == WEFT_START_ADDRESSES_MAX)
+        return -EINVAL;
+    start->address[start->naddresses++] = value;
+    return 0;
+}
+
+static int take_port(start_t *start, char *value) {
+    return number_read(value, 1, 65535, &start->port);
+}
+
+static int take_silence(start_t *start, char *value) {
+    return number_read(value, 1, INT_MAX, &start->silence_ms);
+}
+
+static int take_verbose(start_t *start, char *value) {
+    int verbose, error = number_read(value, 0, 1, &verbose);
+    start->options.verbose = verbose == 1;
+    return error;
+}
+
+static int take_binding(start_t *start, char *value) {
+    enum { KIND, LEVEL, MAP, RANK, WIDTH, PER, REPORT, NUMBERS };
+    int number[NUMBERS] = {0};
+    bool good = numbers_read(value, number, NUMBERS) == NUMBERS &&
+                number[KIND] <= WEFT_BIND_LEVEL && number[LEVEL] <= WEFT_LEVEL_HOST &&
+                number[MAP] <= WEFT_LEVEL_HOST && number[RANK] <= WEFT_LEVEL_HOST &&
+                number[WIDTH] <= CPU_SETSIZE && number[PER] <= CPU_SETSIZE && number[REPORT] <= 1;
+    if (!good)
+        return -EINVAL;
+    struct weft_binding *binding = &start->options.binding;
+    *binding = (struct weft_binding){.only = binding->only,
+                                     .level = (enum weft_level)number[LEVEL],
+                                     .map = (enum weft_level)number[MAP],
+                                     .rank = (enum weft_level)number[RANK],
+                                     .width = number[WIDTH],
+                                     .per = number[PER],
+                                     .report = number[REPORT] == 1};
+    binding->kind = number[KIND] == WEFT_BIND_LEVEL  ? WEFT_BIND_LEVEL
+                    : number[KIND] == WEFT_BIND_NONE ? WEFT_BIND_NONE
+                                                     : WEFT_BIND_SHARE;
+    return 0;
+}
+
+static int take_processors(start_t *start, char *value) {
+    cpu_set_t ignored;
+    start->options.binding.only = value;
+    return weft_topology_parse(value, &ignored) ? 0 : -EINVAL;
+}
+
+static int take_output(start_t *start, char *value) {
+    start->options.output_folder = value;
+    return *value ? 0 : -EINVAL;
+}
+
+static int take_program(start_t *start, char *value) {
+    struct weft_options *options = &start->options;
+    struct weft_program *programs =
+        array_grow(options->program, options->nprograms, sizeof *programs);
+    if (!programs)
+        return -ENOMEM;
+    options->program = programs;
+    programs[options->nprograms] = (struct weft_program){0};
+    return number_read(value, 1, WEFT_WIRE_PES_MAX, &programs[options->nprograms++].npes);
+}
+
+/* The program that items belong to; NULL: none has begun. */
+static struct weft_program *program_now(start_t *start) {
+    struct weft_options *options = &start->options;
+    return options->nprograms ? &options->program[options->nprograms - 1] : NULL;
+}
+
+static int take_folder(start_t *start, char *value) {
+    struct weft_program *program = program_now(start);
+    if (!program || program->folder || *value != '/')
+        return -EINVAL;
+    program->folder = value;
+    return 0;
+}
+
+static int take_argument(start_t *start, char *value) {
+    struct weft_program *program = program_now(start);
+    int count = 0;
+    if (!program)
+        return -EINVAL;
+    while (program->argv && program->argv[count])
+        count++;
+    char **argv = array_grow(program->argv, count + 1, sizeof *argv);
+    if (!argv)
+        return -ENOMEM;
+    program->argv = argv;
+    argv[count] = value;
+    argv[count + 1] = NULL;
+    return 0;
+}
+
+static struct weft_environment *environment_now(start_t *start) {
+    struct weft_program *program = program_now(start);
+    return program ? &program->environment : &start->options.environment;
+}
+
+static int take_variable(start_t *start, char *value) {
+    char *equals = strchr(value, '=');
+    if (!equals || equals == value)
+        return -EINVAL;
+    *equals = '\0';
+    return weft_environment_note(environment_now(start), value, equals + 1);
+}
+
+static int take_kept(start_t *start, char *value) {
+    return weft_environment_note(environment_now(start), NULL, value);
+}
+
+/* `least`: it has to be there; `most`: and may stand so often, 0: as often as it likes. */
+static const struct row {
+    const char *name;
+    int least, most;
+    item_take *take;
+} rows[] = {
+    {"version", 1, 1, take_version},
+    {"key", 1, 1, take_key},
+    {"host", 1, 1, take_host},
+    {"name", 1, 0, take_name},
+    {"pes", 1, 1, take_placement},
+    {"address", 1, 0, take_address},
+    {"port", 1, 1, take_port},
+    {"silence", 1, 1, take_silence},
+    {"verbose", 0, 1, take_verbose},
+    {"binding", 1, 1, take_binding},
+    {"processors", 0, 1, take_processors},
+    {"output", 0, 1, take_output},
+    {"program", 1, 0, take_program},
+    {"folder", 1, 0, take_folder},
+    {"argument", 1, 0, take_argument},
+    {"set", 0, 0, take_variable},
+    {"keep", 0, 0, take_kept},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* What is wrong, for the caller; the process reads one start text in its life. */
+static char complaint[128];
+
+static int complain(const char **why, int error, const char *what, const char *name) {
+    snprintf(complaint, sizeof complaint, what, name);
+    *why = complaint;
+    return error;
+}
+
+/* Cuts the next item out of the text, and returns what is behind it; NULL: there is none whole. */
+static char *item_cut(char *at, char *end, char name[NAME_MAX_BYTES], char **value) {
+    char *newline = memchr(at, '\n', (size_t)(end - at));
+    char *blank = newline ? memchr(at, ' ', (size_t)(newline - at)) : NULL;
+    if (!blank || blank - at >= NAME_MAX_BYTES)
+        return NULL;
+    memcpy(name, at, (size_t)(blank - at));
+    name[blank - at] = '\0';
+    *newline = '\0';
+    int bytes = weft_options_number(blank + 1, 0, WEFT_START_BYTES_MAX);
+    *value = newline + 1;
+    if (bytes < 0 || end - *value <= bytes || (*value)[bytes] != '\n')
+        return NULL;
+    (*value)[bytes] = '\0';
+    return strlen(*value) == (size_t)bytes ? *value + bytes + 1 : NULL;
+}
+
+static int item_read(start_t *start, int count[ROWS], const char *name, char *value,
+                     const char **why) {
+    int row = 0;
+    while (row < ROWS && strcmp(rows[row].name, name) != 0)
+        row++;
+    if (row == ROWS)
+        return complain(why, -EINVAL, "there is no item '%.16s'", name);
+    if (rows[row].most && count[row] == rows[row].most)
+        return complain(why, -EINVAL, "the item '%s' stands there twice", name);
+    count[row]++;
+    int error = rows[row].take(start, value);
+    if (error == -EPROTO)
+        return complain(why, -EINVAL,
+                        "the front is Weft %.32s, and this is Weft " WEFT_VERSION_STRING, value);
+    if (error == -EINVAL)
+        return complain(why, error, "the item '%s' is wrong", name);
+    return error;
+}
+
+/* What items say of each other. */
+static int start_check(const start_t *start, const char **why) {
+    const struct weft_options *options = &start->options;
+    int npes = 0;
+    if (start->host >= start->nhosts)
+        return complain(why, -EINVAL, "%s", "there is no such host");
+    for (int pe = 0; pe < options->npes; pe++)
+        if (start->host_of[pe] >= start->nhosts)
+            return complain(why, -EINVAL, "%s", "a PE is on a host that is not there");
+    for (int i = 0; i < options->nprograms; i++) {
+        npes += npes <= options->npes ? options->program[i].npes : 0;
+        if (!options->program[i].argv || !options->program[i].folder)
+            return complain(why, -EINVAL, "%s", "a program has no name or no folder");
+    }
+    return npes == options->npes
+               ? 0
+               : complain(why, -EINVAL, "%s", "programs have another number of PEs than the job");
+}
+
+int weft_start_parse(char *text, size_t bytes, struct weft_start *start, const char **why) {
+    char name[NAME_MAX_BYTES], *value, *end = text + bytes;
+    int count[ROWS] = {0}, error = 0;
+    *start = (struct weft_start){0};
+    for (char *at = text; error == 0 && at < end;) {
+        at = item_cut(at, end, name, &value);
+        error = at ? item_read(start, count, name, value, why)
+                   : complain(why, -EINVAL, "%s", "an item has no end");
+        if (!at)
+            break;
+    }
+    for (int row = 0; error == 0 && row < ROWS; row++)
+        if (count[row] < rows[row].least)
+            error = complain(why, -EINVAL, "the item '%s' is missing", rows[row].name);
+    return error ? error : start_check(start, why);
+}
+
+/* Reads `bytes`, or up to a newline where `line` is set. The number read, or -errno. */
+static ssize_t text_read(int fd, char *to, size_t bytes, bool line) {
+    size_t have = 0;
+    while (have < bytes) {
+        ssize_t got = read(fd, to + have, line ? 1 : bytes - have);
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        if (got == 0)
+            break;
+        have += got > 0 ? (size_t)got : 0;
+        if (line && got > 0 && to[have - 1] == '\n')
+            break;
+    }
+    return (ssize_t)have;
+}
+
+static int read_refuse(int error, const char *why) {
+    fprintf(stderr,
+            "oshrun: --daemon is for oshrun itself, which starts it on the hosts of a job; "
+            "what it has been given is no start text: %s\n",
+            why);
+    return error;
+}
+
+int weft_start_read(int fd, struct weft_start *start) {
+    char head[HEAD_MAX] = "";
+    unsigned layout = 0;
+    size_t bytes = 0;
+    const char *why = "no memory";
+    ssize_t got = text_read(fd, head, sizeof head - 1, true);
+    if (got < 0 || sscanf(head, "weft-start %u %9zu\n", &layout, &bytes) != 2)
+        return read_refuse(-EINVAL, "it does not begin as one");
+    if (layout != WEFT_TREE_LAYOUT)
+        return read_refuse(-EPROTO, "Weft has other versions on the two hosts");
+    if (bytes > WEFT_START_BYTES_MAX)
+        return read_refuse(-EMSGSIZE, "it is too long");
+    char *text = malloc(bytes + 1);
+    if (!text)
+        return read_refuse(-ENOMEM, why);
+    got = text_read(fd, text, bytes, false);
+    if (got != (ssize_t)bytes)
+        return read_refuse(-EPIPE, "its end is missing");
+    int error = weft_start_parse(text, bytes, start, &why);
+    return error ? read_refuse(error, why) : 0;
+}
