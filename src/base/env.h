@@ -35,6 +35,9 @@
       "how long oshrun waits for a host to answer at the start")                                   \
     X(seconds, host_timeout, "WEFT_HOST_TIMEOUT", NULL, 5.0,                                       \
       "a host that has been silent for so long ends the job of several hosts that it is in")       \
+    X(text, far_network, "WEFT_FAR_NETWORK", NULL, "private",                                      \
+      "private: PEs on other hosts are not reached without encryption over an address that is "    \
+      "public; trusted: they are")                                                                 \
     X(text, backtrace, "WEFT_BACKTRACE", NULL, "1",                                                \
       "1: a PE that crashes says where it was; 0: it does not")                                    \
     X(text, device, "SHMEMX_DEVICE", NULL, "auto",                                                 \
@@ -58,6 +61,13 @@
 #define WEFT_ENV_FILES(X)        \
     X("WEFT_ENGINE")             \
     X("WEFT_SSH")                \
+    X("UCX_MODULE_DIR")          \
+    X("UCX_LOG_FILE")            \
+    X("UCX_STATS_DEST")          \
+    X("UCX_MEMTRACK_DEST")       \
+    X("UCX_PROFILE_FILE")        \
+    X("UCX_GDB_COMMAND")         \
+    X("UCX_ERROR_MAIL_TO")       \
     X("CUDA_INJECTION64_PATH")   \
     X("CUDA_INJECTION32_PATH")   \
     X("CUDA_CACHE_PATH")         \

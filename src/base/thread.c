@@ -27,6 +27,11 @@ void weft_thread_join(pthread_t thread) {
     joined = true;
 }
 
+void weft_thread_count(int change) {
+    running += (unsigned)change;
+    joined = joined || change < 0;
+}
+
 /* A first thread that has ended is listed until the process does; a folder has two links more than
  * it lists folders. */
 static bool others_are_listed(void) {

@@ -10,6 +10,10 @@
 int weft_thread_start(pthread_t *thread, void *(*body)(void *), void *argument);
 void weft_thread_join(pthread_t thread);
 
+/* A library that is open has so many more threads of its own than before, which take no signals
+ * either; or fewer. */
+void weft_thread_count(int change);
+
 /* True if the process has no thread but these and its first one, which has ended. */
 bool weft_thread_others_ended(void);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/env.h"
 #include "base/futex.h"
+#include "base/thread.h"
 #include "transport/engine.h"
 #include "core/job.h"
 
@@ -33,12 +34,24 @@ static void letters_unlock(void) {
 
 /* --- The life of letters --------------------------------------------------------------------- */
 
+static int network_is_trusted(bool *trusted) {
+    *trusted = strcmp(weft_env.far_network, "trusted") == 0;
+    if (*trusted || strcmp(weft_env.far_network, "private") == 0)
+        return 0;
+    weft_log("WEFT_FAR_NETWORK is '%s': set it to private or trusted", weft_env.far_network);
+    return -EINVAL;
+}
+
 static int end_open(void *address, size_t *bytes) {
+    char reason[WEFT_ENGINE_TEXT_BYTES] = "";
     struct weft_engine_options options = {.pe = weft_job.pe,
                                           .npes = weft_job.npes,
                                           .network = weft_boot_network(),
+                                          .reason = reason,
                                           .deliver = weft_link_arrived};
     const struct weft_engine *engine = weft_links.engine;
+    if (network_is_trusted(&options.trusted) != 0)
+        return -EINVAL;
     struct weft_engine_end *end = NULL;
     int result = engine->open(&options, &end);
     if (result == 0)
@@ -47,9 +60,12 @@ static int end_open(void *address, size_t *bytes) {
         weft_links.end = end;
     else if (end)
         engine->abandon(end);
+    weft_log_make_printable(reason, sizeof reason);
     if (result < 0)
         weft_log("the engine '%s' for far PEs cannot be opened: %s", engine->name,
-                 strerror(-result));
+                 reason[0] ? reason : strerror(-result));
+    else
+        weft_thread_count((int)engine->threads(end));
     return result;
 }
 
@@ -78,8 +94,10 @@ void weft_letters_start(void) {
 void weft_letters_close(void) {
     letters_lock();
     started = false;
-    if (weft_links.end)
+    if (weft_links.end) {
+        weft_thread_count(-(int)weft_links.engine->threads(weft_links.end));
         weft_links.engine->abandon(weft_links.end);
+    }
     weft_links_free();
     letters_unlock();
 }

@@ -15,7 +15,7 @@ static void *library_open(const char *name) {
 
 static bool engine_is_whole(const struct weft_engine *e) {
     return e->name && e->open && e->address && e->connect && e->letter && e->progress && e->arm &&
-           e->abilities && e->abandon;
+           e->abilities && e->threads && e->describe && e->abandon;
 }
 
 int weft_engine_load(const char *name, const struct weft_engine **engine) {

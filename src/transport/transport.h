@@ -14,16 +14,18 @@
 #ifndef WEFT_TRANSPORT_TRANSPORT_H
 #define WEFT_TRANSPORT_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define WEFT_ENGINE_VERSION       1
+#define WEFT_ENGINE_VERSION       2
 #define WEFT_ENGINE_SYMBOL        "weft_engine"
 #define WEFT_ENGINE_ADDRESS_BYTES 448
 #define WEFT_ENGINE_LETTER_MIN    8192 /* bytes that the longest letter has at least */
 #define WEFT_ENGINE_LETTER_PARTS  4    /* that a letter comes in at most */
 #define WEFT_ENGINE_ALIGNMENT     8    /* of a letter that is delivered */
+#define WEFT_ENGINE_TEXT_BYTES    512  /* room for what it says to a person */
 
 struct weft_engine_end;  /* this process's side of the engine, of which it has one */
 struct weft_engine_link; /* its way to one other PE */
@@ -35,6 +37,14 @@ struct weft_engine_options {
     /* The interface by which this host speaks to the others of the job, as its launcher has found
      * it; NULL: hosts are pretended, and are all this one. */
     const char *network;
+
+    /* The user vouches for the network: an engine without encryption refuses one that strangers can
+     * reach, unless this is set. */
+    bool trusted;
+
+    /* "": where `open` fails, it may write the reason here, WEFT_ENGINE_TEXT_BYTES at most, and
+     * what to do about it. */
+    char *reason;
 
     /* Takes a letter that has arrived: called within `progress` alone, by the thread that is in it.
      * The bytes are the engine's again when it returns. It may call `letter` on any link, for an
@@ -55,7 +65,8 @@ struct weft_engine {
 
     /* Makes this process's end; local. What is in *options is copied, and *end is set on success
      * alone. Letters may arrive from then on, but none is delivered before the first `progress`.
-     * After a failure there is nothing to give back. */
+     * After a failure there is nothing to give back. Threads that it starts, here or later, take no
+     * signals. */
     int (*open)(const struct weft_engine_options *options, struct weft_engine_end **end);
 
     /* Writes the address by which others connect to this end. *bytes is the room, at least
@@ -87,6 +98,12 @@ struct weft_engine {
 
     /* What it promises of this link. */
     uint32_t (*abilities)(struct weft_engine_link *link);
+
+    /* How many threads it has in this process. */
+    unsigned (*threads)(struct weft_engine_end *end);
+
+    /* By what it reaches others, as one line for a person. */
+    void (*describe)(struct weft_engine_end *end, char *text, size_t bytes);
 
     /* Gives everything back, the end and its links. It bids nobody farewell, because peers may be
      * dead; core has seen to it that nothing is under way that anybody still wants. */

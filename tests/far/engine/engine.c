@@ -273,6 +273,16 @@ static uint32_t engine_abilities(struct weft_engine_link *link) {
     return ordered ? WEFT_ENGINE_ORDERED : 0;
 }
 
+static unsigned engine_threads(struct weft_engine_end *end) {
+    (void)end;
+    return 0;
+}
+
+static void engine_describe(struct weft_engine_end *end, char *text, size_t bytes) {
+    (void)end;
+    snprintf(text, bytes, "rings in shared memory, for tests");
+}
+
 static void engine_abandon(struct weft_engine_end *end) {
     call_begin(end, "abandon");
     forbid_within_deliver(end, "abandon");
@@ -293,5 +303,7 @@ __attribute__((visibility("default"))) const struct weft_engine weft_engine = {
     .progress = engine_progress,
     .arm = engine_arm,
     .abilities = engine_abilities,
+    .threads = engine_threads,
+    .describe = engine_describe,
     .abandon = engine_abandon,
 };
