@@ -51,7 +51,7 @@ TOOLS   := $(addprefix $(BUILD)/bin/,oshcc oshc++ oshrun weft)
 PACKAGES := $(addprefix $(BUILD)/lib/,pkgconfig/weft.pc cmake/Weft/WeftConfig.cmake \
               cmake/Weft/WeftConfigVersion.cmake)
 
-.PHONY: all without-gpu without-bitcode demo check check-all bench bench-gpu install uninstall format help clean tests examples benches deps
+.PHONY: all without-ucx without-gpu without-bitcode demo check check-all bench bench-gpu install uninstall format help clean tests examples benches deps
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -82,7 +82,13 @@ BITCODE_FLAGS = --target=nvptx64-nvidia-cuda -march=sm_80 -nogpulib -ffreestandi
 BITCODE := $(if $(and $(CLANG),$(if $(NO_GPU),,yes)),$(foreach sm,80 90,$(addprefix $(BUILD)/lib/libweft_, \
              device_sm$(sm).bc device_sm$(sm).ptx nvshmem_sm$(sm).bc)))
 
-all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) $(PACKAGES) examples $(or $(KERNELS),without-gpu) $(or $(BITCODE),without-bitcode) ## build the library, its tools and the examples
+# The engine over UCX, in a library of its own, which is opened when a PE is on another host. UCX itself is
+# opened when it is run: only its headers are needed here.
+UCX := $(if $(filter undefined,$(origin UCX)),$(shell \
+         echo '\#include <ucp/api/ucp.h>' | $(CC) $(CPPFLAGS) -E -x c - >/dev/null 2>&1 && echo yes),$(UCX))
+UCX_ENGINE := $(if $(UCX),$(BUILD)/lib/libweft_ucx.so)
+
+all: $(LIB) $(ARCHIVE) $(HEADERS) $(TOOLS) $(PACKAGES) examples $(or $(UCX_ENGINE),without-ucx) $(or $(KERNELS),without-gpu) $(or $(BITCODE),without-bitcode) ## build the library, its tools and the examples
 
 # Kernels of reductions want the vectoriser.
 $(BUILD)/obj/src/coll/%.o: CFLAGS := $(CFLAGS) -O3
@@ -136,6 +142,9 @@ $(BUILD)/lib/libweft_device_sm%.ptx: $(BUILD)/lib/libweft_device_sm%.bc
 without-bitcode:
 	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no clang for GPUs here (CLANG=...)): libweft_device.bc is left out'
 
+without-ucx:
+	@echo 'make: there are no headers of UCX here (libucx-dev): libweft_ucx.so, for jobs on several hosts, is left out'
+
 without-gpu:
 	@echo 'make: $(if $(NO_GPU),WITHOUT_GPU is set,there is no nvcc here (NVCC=...)): GPU support is left out'
 
@@ -146,6 +155,11 @@ $(BUILD)/include/%: include/%
 $(BUILD)/bin/oshrun: $(LAUNCH_OBJ)
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/lib/libweft_ucx.so: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/ucx/*.c))
+	@mkdir -p $(@D)
+	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -Wl,-soname,$(@F) -Wl,-z,relro -Wl,-z,nodelete \
+	    $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LDLIBS)
 
 # The command's own kernels are in lib, or, in the Python package, beside bin.
 WEFT_RPATH = -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/..'
@@ -315,7 +329,7 @@ PACKAGE_WRAPPERS := $(addprefix $(BUILD)/package/bin/,oshcc oshc++)
 $(PACKAGE_WRAPPERS): HERE = $(BUILD)/package
 $(PACKAGE_WRAPPERS): HERE_LIB = $(HERE)
 $(PACKAGE_WRAPPERS): HERE_LINK = -l:$(SONAME)
-python-package: $$(EXTENSION) $(HEADERS) $(KERNELS) $(BITCODE) $(BUILD)/bin/oshrun $(BUILD)/bin/weft \
+python-package: $$(EXTENSION) $(HEADERS) $(UCX_ENGINE) $(KERNELS) $(BITCODE) $(BUILD)/bin/oshrun $(BUILD)/bin/weft \
                 $(PACKAGE_WRAPPERS)
 # With the tools that $(PYTHON) has. A fresh environment lacks some: pip fetches them then.
 MAKES_WHEELS := import setuptools, importlib.util as u, sys; \

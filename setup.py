@@ -28,8 +28,9 @@ class Make(build_ext):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(build / "python/weft" / target.name, target)
         shutil.copy2(build / "lib/libweft.so", target.parent / "libweft.so.0")
-        for kernels in (*(build / "lib").glob("libweft_cuda.so"), *(build / "lib").glob("libweft_*_sm*")):
-            shutil.copy2(kernels, target.parent)
+        for pattern in ("libweft_cuda.so", "libweft_ucx.so", "libweft_*_sm*"):
+            for library in (build / "lib").glob(pattern):
+                shutil.copy2(library, target.parent)
         shutil.copytree(build / "include", target.parent / "include", dirs_exist_ok=True)
         (target.parent / "bin").mkdir(exist_ok=True)
         for tool in ("bin/oshrun", "bin/weft", "package/bin/oshcc", "package/bin/oshc++"):

@@ -75,7 +75,9 @@ put_all() {
     put 755 "$lib" "$BUILD/lib/libweft.so.$VERSION"
     put_link "libweft.so.$VERSION" "$lib/libweft.so.${VERSION%%.*}"
     put_link "libweft.so.${VERSION%%.*}" "$lib/libweft.so"
-    [ ! -e "$BUILD/lib/libweft_cuda.so" ] || put 755 "$lib" "$BUILD/lib/libweft_cuda.so"
+    for file in "$BUILD"/lib/libweft_cuda.so "$BUILD"/lib/libweft_ucx.so; do
+        [ ! -e "$file" ] || put 755 "$lib" "$file"
+    done
     for file in "$BUILD"/lib/libweft_*_sm*; do
         [ ! -e "$file" ] || put 644 "$lib" "$file"
     done

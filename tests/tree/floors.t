@@ -25,6 +25,7 @@ BELOW = {
     "api": {"base", "boot", "transport", "core", "device", "coll"},
     "without_gpu": {"base", "boot", "transport", "core", "device", "coll", "ops"},
     "launch": {"base", "boot"},
+    "ucx": {"transport"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
 

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine over UCX: a letter is one active message, sent eagerly.
+ *
+ * A letter is gathered into a parcel of this end. Mostly UCX has sent it when the call returns, and
+ * the parcel serves the next one. Else UCX keeps it until its callback; of those a link has some,
+ * and takes no more letters then. UCX may have a later letter overtake one that it keeps, so no
+ * order is promised. A link that UCX finds broken keeps the error, which every letter there gets.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ucx/network.h"
+#include "ucx/process.h"
+
+enum {
+    LETTER_BYTES = 65024, /* what TCP of UCX sends and receives at once, less the heads */
+    LETTER_ID = 1,        /* of the active message */
+    KEPT_MAX = 16,        /* parcels of a link that UCX keeps */
+};
+
+/* A letter on its way. */
+struct parcel {
+    struct parcel *next; /* of those that are free */
+    struct weft_engine_link *link;
+    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char letter[LETTER_BYTES];
+};
+
+struct weft_engine_link {
+    struct weft_engine_end *end;
+    struct weft_engine_link *next;
+    ucp_ep_h endpoint;
+    unsigned kept; /* parcels */
+    int error;     /* it is dead */
+};
+
+struct weft_engine_end {
+    struct weft_engine_options options;
+    struct ucx_network network;
+    ucp_context_h context;
+    ucp_worker_h worker;
+    int descriptor;
+    unsigned threads;
+    struct weft_engine_link *links;
+    struct parcel *free;
+    unsigned moved; /* in this progress: letters delivered, and parcels that are free again */
+    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char aligned[LETTER_BYTES]; /* one that came askew */
+};
+
+/* --- Arriving -------------------------------------------------------------------------------- */
+
+/* What is no letter of this engine is delivered as an empty one, which core refuses. */
+static ucs_status_t letter_arrive(void *context, const void *header, size_t header_bytes,
+                                  void *letter, size_t bytes, const ucp_am_recv_param_t *how) {
+    struct weft_engine_end *end = context;
+    (void)header;
+    if (header_bytes || bytes > LETTER_BYTES || how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
+        bytes = 0;
+    if (bytes == 0 || (uintptr_t)letter % WEFT_ENGINE_ALIGNMENT != 0)
+        letter = memcpy(end->aligned, letter, bytes);
+    end->moved++;
+    end->options.deliver(end->options.context, letter, bytes);
+    return UCS_OK;
+}
+
+static void link_fail(void *link, ucp_ep_h endpoint, ucs_status_t status) {
+    struct weft_engine_link *broken = link;
+    (void)endpoint;
+    if (!broken->error)
+        broken->error = ucx_errno(status);
+}
+
+/* --- Opening and abandoning ------------------------------------------------------------------ */
+
+static void end_free(struct weft_engine_end *end) {
+    ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                 .flags = UCP_EP_CLOSE_FLAG_FORCE};
+    for (struct weft_engine_link *link = end->links; link; link = link->next) {
+        ucs_status_ptr_t closing = ucx.ucp_ep_close_nbx(link->endpoint, &force);
+        if (UCS_PTR_IS_PTR(closing))
+            ucx.ucp_request_free(closing);
+    }
+    if (end->worker)
+        ucx.ucp_worker_destroy(end->worker); /* calls back for every parcel that it keeps */
+    if (end->context)
+        ucx.ucp_cleanup(end->context);
+    for (struct weft_engine_link *link = end->links, *next; link; link = next) {
+        next = link->next;
+        free(link);
+    }
+    for (struct parcel *parcel = end->free, *next; parcel; parcel = next) {
+        next = parcel->next;
+        free(parcel);
+    }
+    free(end);
+}
+
+static ucs_status_t context_open(struct weft_engine_end *end) {
+    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME,
+                           .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
+                           .name = "weft"};
+    ucp_config_t *config;
+    ucs_status_t status = ucx.ucp_config_read(NULL, NULL, &config);
+    if (status != UCS_OK)
+        return status;
+    status = ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &end->context);
+    ucx.ucp_config_release(config);
+    return status;
+}
+
+static ucs_status_t worker_open(struct weft_engine_end *end) {
+    ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                  .thread_mode = UCS_THREAD_MODE_SERIALIZED};
+    ucp_am_handler_param_t handler = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                      UCP_AM_HANDLER_PARAM_FIELD_ARG | UCP_AM_HANDLER_PARAM_FIELD_FLAGS,
+        .id = LETTER_ID,
+        .flags = UCP_AM_FLAG_WHOLE_MSG,
+        .cb = letter_arrive,
+        .arg = end};
+    ucs_status_t status = ucx.ucp_worker_create(end->context, &params, &end->worker);
+    if (status == UCS_OK)
+        status = ucx.ucp_worker_get_efd(end->worker, &end->descriptor);
+    if (status == UCS_OK)
+        status = ucx.ucp_worker_set_am_recv_handler(end->worker, &handler);
+    return status;
+}
+
+/* UCX reads its settings here, and starts a thread, which inherits the mask of signals. */
+static int end_open(struct weft_engine_end *end) {
+    struct ucx_settings settings;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    ucx_settings_begin(&settings);
+    unsigned threads = ucx_process_threads();
+    int error = ucx_library_open(end->options.reason);
+    if (error == 0)
+        error = ucx_network_choose(&end->options, &end->network, &settings);
+    ucs_status_t status = UCS_OK;
+    if (error == 0)
+        status = context_open(end);
+    if (error == 0 && status == UCS_OK)
+        status = worker_open(end);
+    if (status != UCS_OK) {
+        char network[2 * UCX_NAMES_BYTES];
+        ucx_network_describe(&end->network, network, sizeof network);
+        snprintf(end->options.reason, WEFT_ENGINE_TEXT_BYTES, "%s (%.200s)",
+                 ucx.ucs_status_string(status), network);
+        error = ucx_errno(status);
+    }
+    end->threads = ucx_process_threads() - threads;
+    ucx_settings_end(&settings);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static int engine_open(const struct weft_engine_options *options, struct weft_engine_end **result) {
+    struct weft_engine_end *end = calloc(1, sizeof *end);
+    if (!end)
+        return -ENOMEM;
+    end->options = *options;
+    int error = end_open(end);
+    if (error)
+        end_free(end);
+    else
+        *result = end;
+    return error;
+}
+
+static int engine_address(struct weft_engine_end *end, void *address, size_t *bytes) {
+    ucp_address_t *own;
+    size_t length;
+    ucs_status_t status = ucx.ucp_worker_get_address(end->worker, &own, &length);
+    if (status != UCS_OK)
+        return ucx_errno(status);
+    int error = length > *bytes ? -ENOSPC : 0;
+    if (error == 0)
+        memcpy(address, own, length);
+    *bytes = length;
+    ucx.ucp_worker_release_address(end->worker, own);
+    return error;
+}
+
+static int engine_connect(struct weft_engine_end *end, const void *address, size_t bytes,
+                          struct weft_engine_link **result) {
+    struct weft_engine_link *link = calloc(1, sizeof *link);
+    (void)bytes; /* an address of UCX's knows its own end */
+    if (!link)
+        return -ENOMEM;
+    link->end = end;
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLER |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
+                              .address = address,
+                              .err_handler = {.cb = link_fail, .arg = link},
+                              .err_mode = UCP_ERR_HANDLING_MODE_PEER};
+    ucs_status_t status = ucx.ucp_ep_create(end->worker, &params, &link->endpoint);
+    if (status != UCS_OK) {
+        free(link);
+        return ucx_errno(status);
+    }
+    link->next = end->links;
+    end->links = link;
+    *result = link;
+    return 0;
+}
+
+/* --- Sending --------------------------------------------------------------------------------- */
+
+static struct parcel *parcel_take(struct weft_engine_end *end) {
+    struct parcel *parcel = end->free;
+    if (!parcel)
+        return malloc(sizeof *parcel);
+    end->free = parcel->next;
+    return parcel;
+}
+
+static void parcel_give_back(struct weft_engine_end *end, struct parcel *parcel) {
+    parcel->next = end->free;
+    end->free = parcel;
+}
+
+/* UCX keeps it no more. */
+static void parcel_sent(void *request, ucs_status_t status, void *context) {
+    struct parcel *parcel = context;
+    struct weft_engine_link *link = parcel->link;
+    if (status != UCS_OK)
+        link_fail(link, link->endpoint, status);
+    link->kept--;
+    link->end->moved++;
+    parcel_give_back(link->end, parcel);
+    ucx.ucp_request_free(request);
+}
+
+static int engine_letter(struct weft_engine_link *link, const struct iovec *parts, int nparts) {
+    struct weft_engine_end *end = link->end;
+    if (link->error)
+        return link->error;
+    struct parcel *parcel = link->kept < KEPT_MAX ? parcel_take(end) : NULL;
+    if (!parcel)
+        return link->kept ? -EAGAIN : -ENOMEM;
+    unsigned char *at = parcel->letter;
+    for (int i = 0; i < nparts; at += parts[i++].iov_len)
+        memcpy(at, parts[i].iov_base, parts[i].iov_len);
+    parcel->link = link;
+    ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS |
+                                               UCP_OP_ATTR_FIELD_CALLBACK |
+                                               UCP_OP_ATTR_FIELD_USER_DATA,
+                               .flags = UCP_AM_SEND_FLAG_EAGER,
+                               .cb.send = parcel_sent,
+                               .user_data = parcel};
+    ucs_status_ptr_t sending = ucx.ucp_am_send_nbx(
+        link->endpoint, LETTER_ID, NULL, 0, parcel->letter, (size_t)(at - parcel->letter), &how);
+    if (UCS_PTR_IS_PTR(sending)) {
+        link->kept++;
+        return 0;
+    }
+    parcel_give_back(end, parcel);
+    if (UCS_PTR_IS_ERR(sending))
+        link_fail(link, link->endpoint, UCS_PTR_STATUS(sending));
+    return link->error;
+}
+
+/* --- Progress -------------------------------------------------------------------------------- */
+
+/* One turn reads once from each connection that has something. */
+static unsigned engine_progress(struct weft_engine_end *end) {
+    end->moved = 0;
+    unsigned events = ucx.ucp_worker_progress(end->worker);
+    return events + end->moved;
+}
+
+static int engine_arm(struct weft_engine_end *end, int *descriptor) {
+    ucs_status_t status = ucx.ucp_worker_arm(end->worker);
+    if (status == UCS_ERR_BUSY)
+        return -EBUSY;
+    *descriptor = end->descriptor;
+    return ucx_errno(status);
+}
+
+static uint32_t engine_abilities(struct weft_engine_link *link) {
+    (void)link;
+    return 0;
+}
+
+static unsigned engine_threads(struct weft_engine_end *end) {
+    return end->threads;
+}
+
+static void engine_describe(struct weft_engine_end *end, char *text, size_t bytes) {
+    char network[2 * UCX_NAMES_BYTES];
+    ucx_network_describe(&end->network, network, sizeof network);
+    snprintf(text, bytes, "UCX %s, %s", ucx.ucp_get_version_string(), network);
+}
+
+__attribute__((visibility("default"))) const struct weft_engine weft_engine = {
+    .version = WEFT_ENGINE_VERSION,
+    .name = "ucx",
+    .letter_bytes = LETTER_BYTES,
+    .open = engine_open,
+    .address = engine_address,
+    .connect = engine_connect,
+    .letter = engine_letter,
+    .progress = engine_progress,
+    .arm = engine_arm,
+    .abilities = engine_abilities,
+    .threads = engine_threads,
+    .describe = engine_describe,
+    .abandon = end_free,
+};
