@@ -251,21 +251,6 @@ WEFT_HOST_PLACE(block_threads_y, blockDim.y, 1)
 WEFT_HOST_PLACE(block_threads_z, blockDim.z, 1)
 #undef WEFT_HOST_PLACE
 
-WEFT_DEVICE uint32_t weft_block_rank(void) {
-    uint32_t row = weft_block_thread_y() + weft_block_threads_y() * weft_block_thread_z();
-    return weft_block_thread() + weft_block_threads() * row;
-}
-WEFT_DEVICE uint32_t weft_block_size(void) {
-    return weft_block_threads() * weft_block_threads_y() * weft_block_threads_z();
-}
-WEFT_DEVICE uint32_t weft_grid_index(void) {
-    uint32_t row = weft_block_index_y() + weft_block_count_y() * weft_block_index_z();
-    return weft_block_index() + weft_block_count() * row;
-}
-WEFT_DEVICE uint32_t weft_grid_size(void) {
-    return weft_block_count() * weft_block_count_y() * weft_block_count_z();
-}
-
 /* --- The warp: where threads are pretended, as on a GPU, else each thread is one ----------------
  */
 

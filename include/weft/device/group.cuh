@@ -6,6 +6,23 @@
 
 #include "weft/device/ptx.cuh"
 
+/* This thread's number in its block, the number of threads of a block, its block's number in the
+ * grid, and the number of blocks of the grid, whatever dimensions these have. */
+WEFT_DEVICE uint32_t weft_block_rank(void) {
+    uint32_t row = weft_block_thread_y() + weft_block_threads_y() * weft_block_thread_z();
+    return weft_block_thread() + weft_block_threads() * row;
+}
+WEFT_DEVICE uint32_t weft_block_size(void) {
+    return weft_block_threads() * weft_block_threads_y() * weft_block_threads_z();
+}
+WEFT_DEVICE uint32_t weft_grid_index(void) {
+    uint32_t row = weft_block_index_y() + weft_block_count_y() * weft_block_index_z();
+    return weft_block_index() + weft_block_count() * row;
+}
+WEFT_DEVICE uint32_t weft_grid_size(void) {
+    return weft_block_count() * weft_block_count_y() * weft_block_count_z();
+}
+
 enum weft_scope { WEFT_SCOPE_t, WEFT_SCOPE_w, WEFT_SCOPE_b };
 
 /* This thread's number among so many. */

@@ -265,23 +265,6 @@ WEFT_SPECIAL(block_count_y, gridDim.y, "nctaid.y")
 WEFT_SPECIAL(block_count_z, gridDim.z, "nctaid.z")
 #undef WEFT_SPECIAL
 
-/* The same of blocks and grids of more dimensions: this thread's number in its block, the number of
- * threads of a block, its block's number in the grid, and the number of blocks of the grid. */
-WEFT_DEVICE uint32_t weft_block_rank(void) {
-    uint32_t row = weft_block_thread_y() + weft_block_threads_y() * weft_block_thread_z();
-    return weft_block_thread() + weft_block_threads() * row;
-}
-WEFT_DEVICE uint32_t weft_block_size(void) {
-    return weft_block_threads() * weft_block_threads_y() * weft_block_threads_z();
-}
-WEFT_DEVICE uint32_t weft_grid_index(void) {
-    uint32_t row = weft_block_index_y() + weft_block_count_y() * weft_block_index_z();
-    return weft_block_index() + weft_block_count() * row;
-}
-WEFT_DEVICE uint32_t weft_grid_size(void) {
-    return weft_block_count() * weft_block_count_y() * weft_block_count_z();
-}
-
 WEFT_DEVICE void weft_block_sync(void) {
 #ifdef __CUDACC__
     __syncthreads();
