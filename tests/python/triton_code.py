@@ -277,7 +277,8 @@ def check_collectives(problems):
     for number, operation in enumerate(["sum", "prod", "max", "min"]):
         for kind in KINDS[number::4]:
             kernel = collectives(helpers, operation)
-            code = compiled(kernel, {"dest": f"*{kind}", "source": f"*{kind}", "n": "i32"}, {}, libs={"nvshmem": nvshmem.bitcode_path(90)})
+            code = compiled(kernel, {"dest": f"*{kind}", "source": f"*{kind}", "n": "i32"}, {},
+                            libs={"nvshmem": nvshmem.bitcode_path(90)})
             code_has(problems, code, 90, r"fence\.acq_rel\.sys", r"ld\.acquire\.sys")
 
 

@@ -37,14 +37,14 @@ SIGNAL_SET, SIGNAL_ADD = tl.constexpr(1), tl.constexpr(2)
 CMP_EQ, CMP_NE, CMP_GT, CMP_GE, CMP_LT, CMP_LE = map(tl.constexpr, range(1, 7))
 
 
-# Triton's pipeliner moves loads of a loop in front of externs, even of those that are not pure, but leaves loops alone
-# that have a tl.debug_barrier(). So each function behind which memory may look different has one.
-
 @triton.jit
 def _bytes(p):
     """Of an element that p points to: a bool has 1 bit, and takes a byte."""
     return (p.dtype.element_ty.primitive_bitwidth + 7) // 8
 
+
+# Triton's pipeliner moves loads of a loop in front of externs, even of those that are not pure, but leaves loops alone
+# that have a tl.debug_barrier(). So each function behind which memory may look different has one.
 
 # --- The team ---------------------------------------------------------------------------------------------
 

@@ -26,7 +26,8 @@ def _function(name, types, result="int32", pure=False, scalar=None):
         converted = [_converted(value, name, position, dtype, _semantic)
                      for position, (value, dtype) in enumerate(zip(arguments, dtypes))]
         symbol = name if not scalar or any(value.type.is_block() for value in converted) else scalar
-        return core.extern_elementwise("", "", converted, {dtypes: (symbol, core.dtype(result))}, is_pure=pure, _semantic=_semantic)
+        symbols = {dtypes: (symbol, core.dtype(result))}
+        return core.extern_elementwise("", "", converted, symbols, is_pure=pure, _semantic=_semantic)
     call.__name__ = call.__qualname__ = name
     return core.extern(call)
 
