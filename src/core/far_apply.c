@@ -60,7 +60,7 @@ static char *blocks_find(const struct reader *reader, const struct weft_far_plac
                          const struct weft_far_blocks *blocks) {
     struct weft_strided shape = {.elem_bytes = 1, .bsize = blocks->bytes, .nblocks = blocks->count};
     struct weft_strided_side side;
-    if (shape.bsize && shape.nblocks && weft_strided_lay_out(&shape, blocks->step, &side))
+    if (!weft_strided_is_empty(&shape) && weft_strided_lay_out(&shape, blocks->step, &side))
         return place_find_around(reader, place, side.low, side.span);
     weft_letter_refuse(reader->from, "it names %lu blocks that are %ld bytes apart",
                        (unsigned long)blocks->count, (long)blocks->step);
@@ -146,12 +146,12 @@ static bool put_word_apply(struct reader *reader, const struct weft_far_text *te
     struct weft_far_word word;
     if (!reader_take(reader, &word, sizeof word))
         return false;
+    if (text->detail > WEFT_FAR_SIGNAL_ADD)
+        return weft_letter_refuse(reader->from, "it changes a word by %u", text->detail);
     size_t bytes = text->detail == WEFT_FAR_WORD ? sizeof(struct weft_word) : sizeof(uint64_t);
     void *at = word_find(reader, &word.place, bytes);
-    if (!at || text->detail > WEFT_FAR_SIGNAL_ADD)
-        return weft_letter_refuse(reader->from, "it changes a word by %u", text->detail);
-    char *to = reader->left ? place_find(reader, &text->place, reader->left) : NULL;
-    if (reader->left && !to)
+    char *to = at && reader->left ? place_find(reader, &text->place, reader->left) : NULL;
+    if (!at || (reader->left && !to))
         return false;
     if (to)
         blocks_store(to, 0, reader->left, 1, reader->at);

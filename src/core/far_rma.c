@@ -11,7 +11,8 @@
 
 /* --- Places ---------------------------------------------------------------------------------- */
 
-/* What `pe` keeps of [p, p + bytes), which lies in one of the first so many windows here. */
+/* Names what [p, p + bytes) is on `pe`; false: it lies in none of the first so many windows here.
+ */
 static bool place_name(const void *p, size_t bytes, int pe, uint32_t nwindows,
                        struct weft_far_place *place) {
     for (uint32_t window = 0; window < nwindows; window++) {
@@ -25,14 +26,14 @@ static bool place_name(const void *p, size_t bytes, int pe, uint32_t nwindows,
 }
 
 /* As public calls name it: 0, -ERANGE or -EFAULT. */
-static int place_find(const void *p, size_t bytes, int pe, struct weft_far_place *place) {
+static int place_resolve(const void *p, size_t bytes, int pe, struct weft_far_place *place) {
     if (pe < 0 || pe >= weft_job.npes)
         return -ERANGE;
     return place_name(p, bytes, pe, WEFT_FAR_SCRATCH, place) ? 0 : -EFAULT;
 }
 
-/* What lies in this PE's slot of the statics, where they are mapped once more, is at its first
- * place what the program names. */
+/* The statics are mapped twice here: where the program has them, which is how letters name them,
+ * and in this PE's slot. An address of the slot becomes the program's. */
 static const void *own_place_of(const void *p) {
     const struct weft_segment *statics = &weft_windows.statics;
     size_t offset = 0;
@@ -262,7 +263,7 @@ static void run_get(const struct strided *run, void *fetch) {
 static int strided_put(void *dest, const void *source, const struct weft_strided *shape, int pe,
                        uint32_t nwindows) {
     struct strided all;
-    if (shape->nblocks == 0 || shape->bsize == 0)
+    if (weft_strided_is_empty(shape))
         return 0;
     int error = strided_find(&all, shape, dest, shape->dest_stride, source, shape->source_stride,
                              pe, nwindows);
@@ -275,7 +276,7 @@ static int strided_get(void *dest, const void *source, const struct weft_strided
                        bool nbi, uint32_t nwindows) {
     struct fetch fetch = {.pe = pe, .nbi = nbi};
     struct strided all;
-    if (shape->nblocks == 0 || shape->bsize == 0)
+    if (weft_strided_is_empty(shape))
         return 0;
     int error = strided_find(&all, shape, source, shape->source_stride, dest, shape->dest_stride,
                              pe, nwindows);
@@ -298,18 +299,18 @@ void weft_far_get_strided(void *dest, const void *source, const struct weft_stri
 /* `fetch`: where the word before goes; NULL: nobody wants it. */
 static void amo_send(const struct weft_far_place *word, const struct weft_amo *amo, bool wake,
                      int pe) {
-    struct fetch fetch = {.pe = pe};
     uint32_t detail = (uint32_t)amo->op | (uint32_t)amo->bytes << WEFT_FAR_AMO_BYTES_SHIFT |
                       (amo->fetch ? WEFT_FAR_AMO_FETCHES : 0) | (wake ? WEFT_FAR_AMO_WAKES : 0);
     struct {
         struct weft_far_text text;
         struct weft_far_amo_text amo;
     } said = {{WEFT_FAR_AMO, detail, *word}, {amo->value, amo->cond}};
-    struct weft_letter letter = {.text = {part_of(&said, sizeof said)}, .nparts = 1};
     if (!amo->fetch) {
-        weft_letter_send(pe, &letter);
+        weft_letter_send(pe,
+                         &(struct weft_letter){.text = {part_of(&said, sizeof said)}, .nparts = 1});
         return;
     }
+    struct fetch fetch = {.pe = pe};
     fetch_send(
         &fetch, &said, sizeof said,
         &(struct weft_letter_request){.dest = amo->fetch, .block_bytes = amo->bytes, .nblocks = 1});
@@ -330,16 +331,20 @@ uint64_t weft_far_amo(enum weft_amo_op op, size_t bytes, bool fetch, void *word,
 static int route_put(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
     struct weft_far_place place;
     (void)nbi; /* a letter is taken at once */
-    int error = bytes ? place_find(dest, bytes, pe, &place) : 0;
-    if (error == 0 && bytes)
+    if (bytes == 0)
+        return 0;
+    int error = place_resolve(dest, bytes, pe, &place);
+    if (error == 0)
         data_send(place, source, bytes, pe);
     return error;
 }
 
 static int route_get(void *dest, const void *source, size_t bytes, int pe, bool nbi) {
     struct weft_far_place place;
-    int error = bytes ? place_find(source, bytes, pe, &place) : 0;
-    if (error == 0 && bytes)
+    if (bytes == 0)
+        return 0;
+    int error = place_resolve(source, bytes, pe, &place);
+    if (error == 0)
         data_get(place, dest, bytes, pe, nbi);
     return error;
 }
@@ -360,9 +365,9 @@ static int route_put_signal(const struct weft_put_signal *put, int pe) {
                                   .op = put->op == WEFT_SIGNAL_SET ? WEFT_FAR_SIGNAL_SET
                                                                    : WEFT_FAR_SIGNAL_ADD,
                                   .word.value = put->signal};
-    int error = place_find(put->sig_addr, sizeof *put->sig_addr, pe, &announced.word.place);
+    int error = place_resolve(put->sig_addr, sizeof *put->sig_addr, pe, &announced.word.place);
     if (error == 0 && put->bytes)
-        error = place_find(put->dest, put->bytes, pe, &announced.data);
+        error = place_resolve(put->dest, put->bytes, pe, &announced.data);
     if (error == 0)
         announced_send(announced, pe);
     return error;
@@ -375,7 +380,7 @@ static int route_signal(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op
 
 static int route_amo(const struct weft_amo *amo, int pe) {
     struct weft_far_place place;
-    int error = place_find(amo->dest, amo->bytes, pe, &place);
+    int error = place_resolve(amo->dest, amo->bytes, pe, &place);
     if (error == 0)
         amo_send(&place, amo, false, pe);
     return error;

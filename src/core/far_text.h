@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What letters say, as both sides have it: the sender (core/far.c) and the target, which applies it
- * (core/far_apply.c). Each begins with a struct weft_far_text. Data stand at the end. */
+/* What letters say, as both sides have it: the sender (core/far_rma.c) and the target, which
+ * applies it (core/far_apply.c). Each begins with a struct weft_far_text. Data stand at the end. */
 #ifndef WEFT_CORE_FAR_TEXT_H
 #define WEFT_CORE_FAR_TEXT_H
 

@@ -5,7 +5,7 @@
 bool weft_rma_strided_extent(const struct weft_strided *shape, const void *first, ptrdiff_t stride,
                              const void **lowest, size_t *bytes) {
     struct weft_strided_side side = {0, 0, 0};
-    if (shape->nblocks != 0 && shape->bsize != 0 && !weft_strided_lay_out(shape, stride, &side))
+    if (!weft_strided_is_empty(shape) && !weft_strided_lay_out(shape, stride, &side))
         return false;
     *lowest = (const void *)((uintptr_t)first + (uintptr_t)side.low);
     *bytes = side.span;
@@ -45,7 +45,7 @@ enum direction { PUT, GET };
 WEFT_RMA_INLINE bool copy_near(enum direction direction, void *dest, const void *source,
                                const struct weft_strided *shape, int pe) {
     struct weft_strided_side to, from, *theirs = direction == PUT ? &to : &from;
-    if (shape->nblocks == 0 || shape->bsize == 0)
+    if (weft_strided_is_empty(shape))
         return true;
     if (!weft_strided_lay_out(shape, shape->dest_stride, &to) ||
         !weft_strided_lay_out(shape, shape->source_stride, &from))

@@ -20,7 +20,11 @@ struct weft_strided_side {
     size_t span;
 };
 
-/* Of a shape that has blocks, and elements in them. False when no address space is that large. */
+static inline bool weft_strided_is_empty(const struct weft_strided *shape) {
+    return shape->nblocks == 0 || shape->bsize == 0;
+}
+
+/* Of a shape that is not empty. False when no address space is that large. */
 static inline bool weft_strided_lay_out(const struct weft_strided *shape, ptrdiff_t stride,
                                         struct weft_strided_side *side) {
     ptrdiff_t block_bytes, reach;
