@@ -20,8 +20,7 @@
  * on every PE: an offset in the heap that is aligned is an aligned address everywhere. */
 #define WEFT_SEGMENT_ALIGN ((size_t)1 << 30)
 
-/* The PEs that have slots: first, first + step, ..., count of them. This PE has number `mine`.
- */
+/* The PEs that have slots: first, first + step, ..., count of them. This PE has number `mine`. */
 struct weft_slots {
     uint32_t first, step, count, mine;
 };
@@ -47,8 +46,8 @@ extern struct weft_windows weft_windows;
  */
 int weft_memfd_create(const char *name, size_t bytes);
 
-/* Makes a segment of these slots; halves slot_bytes (down to slot_bytes_min)
- * until the address space, RLIMIT_AS and RLIMIT_FSIZE grant it. Local. */
+/* Makes a segment of these slots; halves slot_bytes (down to slot_bytes_min) until the address
+ * space, RLIMIT_AS and RLIMIT_FSIZE grant it. Local. */
 int weft_segment_alloc(struct weft_segment *segment, const char *name,
                        const struct weft_slots *slots, size_t slot_bytes, size_t slot_bytes_min);
 
