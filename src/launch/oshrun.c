@@ -64,7 +64,7 @@ static int run_open(struct weft_run *run, const struct weft_options *options) {
     if (error == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
         error = -errno;
     if (error == 0 && options->tag_output)
-        error = weft_output_open(&run->output, run->npes);
+        error = weft_output_open(&run->output, run->npes, NULL);
     if (error)
         return error;
     if (options->timeout_s)

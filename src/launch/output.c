@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* With tags, each stream collects bytes up to a line's end. A line longer than the buffer is passed
- * on in pieces, with one tag in front of the first. If the launcher's own stdout or stderr takes no
- * more, as on a full disk, it says so, and from then on reads and drops what the PEs write, so that
- * they go on. */
+/* A thread reads the pipes of all PEs, and passes on lines (launch/lines.h). */
 #include "launch/output.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,22 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"
-
-enum { LINE_BYTES = 8192, TAG_BYTES = 16 };
-
-struct sink {
-    int fd;
-    const char *name;
-    int error; /* an errno: nothing is written any more */
-};
+#include "launch/lines.h"
 
 struct stream {
     int source, feed; /* the pipe: what the PE writes to `feed` comes out of `source`; -1: closed */
-    struct sink *sink;
-    int pe;
-    bool inside; /* a piece of the current line has been written already */
-    size_t used;
-    char line[LINE_BYTES];
+    struct weft_lines lines;
 };
 
 struct weft_output {
@@ -41,11 +27,11 @@ struct weft_output {
     pthread_t thread;
     bool running;
     struct pollfd *polls;
-    struct sink sink[2];
+    struct weft_sink sink[2];
     struct stream stream[];
 };
 
-int weft_output_open(struct weft_output **opened, int npes) {
+int weft_output_open(struct weft_output **opened, int npes, const char *host) {
     size_t nstreams = 2 * (size_t)npes;
     struct weft_output *output = calloc(1, sizeof *output + nstreams * sizeof *output->stream);
     struct pollfd *polls = calloc(nstreams + 1, sizeof *polls);
@@ -54,8 +40,8 @@ int weft_output_open(struct weft_output **opened, int npes) {
     output->nstreams = (int)nstreams;
     output->polls = polls;
     output->finish = eventfd(0, EFD_CLOEXEC);
-    output->sink[0] = (struct sink){.fd = STDOUT_FILENO, .name = "standard output"};
-    output->sink[1] = (struct sink){.fd = STDERR_FILENO, .name = "standard error"};
+    output->sink[0] = (struct weft_sink){.fd = STDOUT_FILENO, .name = "standard output"};
+    output->sink[1] = (struct weft_sink){.fd = STDERR_FILENO, .name = "standard error"};
     for (size_t i = 0; i < nstreams; i++) {
         int ends[2];
         if (pipe2(ends, O_CLOEXEC) < 0)
@@ -63,8 +49,8 @@ int weft_output_open(struct weft_output **opened, int npes) {
         struct stream *stream = &output->stream[i];
         stream->source = ends[0];
         stream->feed = ends[1];
-        stream->sink = &output->sink[i % 2];
-        stream->pe = (int)i / 2;
+        stream->lines =
+            (struct weft_lines){.sink = &output->sink[i % 2], .pe = (int)i / 2, .host = host};
         fcntl(stream->source, F_SETFL, O_NONBLOCK); /* of our end only */
     }
     *opened = output;
@@ -81,82 +67,15 @@ static void stream_close(struct stream *stream) {
     stream->source = -1;
 }
 
-/* 0, or why not all of it was written: an errno. */
-static int write_all(int fd, const char *bytes, size_t length) {
-    while (length > 0) {
-        ssize_t written = write(fd, bytes, length);
-        if (written < 0 && errno == EAGAIN) /* someone made our terminal non-blocking */
-            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
-        else if (written < 0 && errno != EINTR)
-            return errno;
-        bytes += written > 0 ? written : 0;
-        length -= written > 0 ? (size_t)written : 0;
-    }
-    return 0;
-}
-
-/* A reader that has gone is no failure: the PE learns it as from our closed stdout, by SIGPIPE. */
-static void stream_broken(struct stream *stream, int error) {
-    if (error == EPIPE && stream->source >= 0) {
-        stream_close(stream);
-    } else if (error != EPIPE) {
-        stream->sink->error = error;
-        fprintf(stderr, "oshrun: cannot write to %s: %s; what PEs write there is lost from here\n",
-                stream->sink->name, strerror(error));
-    }
-}
-
-/* One write for tag and text, so that lines of several PEs do not mix. */
-static void write_piece(struct stream *stream, const char *text, size_t length) {
-    char piece[TAG_BYTES + LINE_BYTES];
-    int tag = stream->inside ? 0 : snprintf(piece, TAG_BYTES, "[%d] ", stream->pe);
-    memcpy(piece + tag, text, length);
-    stream->inside = text[length - 1] != '\n';
-    if (stream->sink->error)
-        return;
-    int error = write_all(stream->sink->fd, piece, (size_t)tag + length);
-    if (error)
-        stream_broken(stream, error);
-}
-
-/* Passes on all complete lines. A buffer that is full without one passes on as it is. */
-static void write_lines(struct stream *stream) {
-    size_t begin = 0;
-    char *end;
-    while ((end = memchr(stream->line + begin, '\n', stream->used - begin))) {
-        size_t length = (size_t)(end - stream->line) + 1 - begin;
-        write_piece(stream, stream->line + begin, length);
-        begin += length;
-    }
-    if (begin == 0 && stream->used == LINE_BYTES) {
-        write_piece(stream, stream->line, stream->used);
-        begin = stream->used;
-    }
-    stream->used -= begin;
-    memmove(stream->line, stream->line + begin, stream->used);
-}
-
-/* The last line may lack its end: it gets one, or the next PE's line would continue it. */
-static void write_rest(struct stream *stream) {
-    if (stream->used == 0 && !stream->inside)
-        return;
-    if (stream->used == LINE_BYTES)
-        write_lines(stream);
-    stream->line[stream->used++] = '\n';
-    write_piece(stream, stream->line, stream->used);
-    stream->used = 0;
-}
-
-/* Passes on what is there; whether there may be more. */
+/* Passes on what is there; whether there may be more. Where nobody reads our own stream any more,
+ * the PE learns it by SIGPIPE. */
 static bool stream_pump(struct stream *stream) {
-    ssize_t count = read(stream->source, stream->line + stream->used, LINE_BYTES - stream->used);
+    char bytes[WEFT_LINES_BYTES];
+    ssize_t count = read(stream->source, bytes, sizeof bytes);
     if (count < 0)
         return errno == EINTR;
-    stream->used += (size_t)count;
-    if (count > 0) {
-        write_lines(stream);
-        return stream->source >= 0;
-    }
+    if (count > 0 && weft_lines_add(&stream->lines, bytes, (size_t)count) != -EPIPE)
+        return true;
     stream_close(stream);
     return false;
 }
@@ -183,7 +102,7 @@ static void *output_main(void *argument) {
         struct stream *stream = &output->stream[i];
         while (stream->source >= 0 && stream_pump(stream))
             ;
-        write_rest(stream);
+        weft_lines_end(&stream->lines);
     }
     return NULL;
 }

@@ -9,8 +9,8 @@
 
 struct weft_output;
 
-/* Makes the pipes. 0 or -errno, not logged. */
-int weft_output_open(struct weft_output **output, int npes);
+/* Makes the pipes. `host` stands in the tags; NULL: none does. 0 or -errno, not logged. */
+int weft_output_open(struct weft_output **output, int npes, const char *host);
 
 /* Points stdout and stderr to its pipes, in the child that becomes this PE. */
 void weft_output_redirect(const struct weft_output *output, int pe);
