@@ -42,6 +42,8 @@ if [ "$purpose" = check ]; then
     need 'command -v strace' strace
     need 'command -v valgrind' valgrind
     need 'echo "#include <ucp/api/ucp.h>" | gcc -E -x c -' libucx-dev
+    need 'command -v ip || test -x /sbin/ip' iproute2
+    need 'command -v nft || test -x /usr/sbin/nft' nftables
     need 'command -v mpirun.openmpi' openmpi-bin
     need 'command -v mpiexec.hydra' mpich
     # One interpreter has to have all that a purpose needs; apt gives it to the system's.

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The calls of Linux that Python lacks before 3.12: namespaces, mounts, and the death of a parent."""
+import ctypes
+import os
+import signal
+
+NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
+    0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
+HOST = NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET  # what a host has of its own
+_BIND, _REC, _PRIVATE, _PDEATHSIG = 4096, 16384, 1 << 18, 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(name, *arguments):
+    if getattr(_libc, name)(*arguments):
+        error = ctypes.get_errno()
+        raise OSError(error, f"{name}: {os.strerror(error)}")
+
+
+def unshare(flags):
+    _call("unshare", flags)
+
+
+def enter(pid, flags=HOST):
+    """Joins the namespaces of a process. What is forked from here on is in its namespace of processes."""
+    descriptor = os.pidfd_open(pid)
+    _call("setns", descriptor, flags)
+    os.close(descriptor)
+
+
+def mount(kind, where):
+    _call("mount", b"weft", str(where).encode(), kind.encode(), 0, None)
+
+
+def bind(source, where):
+    _call("mount", str(source).encode(), str(where).encode(), None, _BIND | _REC, None)
+
+
+def keep_mounts():
+    """No mount of this namespace shows outside it."""
+    _call("mount", b"none", b"/", None, _REC | _PRIVATE, None)
+
+
+def die_with_parent():
+    _call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def map_root(uid, gid):
+    """In a new namespace of users: who made it is root there, and nobody else is anybody."""
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def status_of(wait_status):
+    """The exit status as a shell has it."""
+    code = os.waitstatus_to_exitcode(wait_status)
+    return code if code >= 0 else 128 - code

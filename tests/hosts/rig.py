@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts on this machine: namespaces that programs take for machines of their own.
+
+    tests/hosts/rig.py [-n HOSTS] COMMAND...
+
+COMMAND runs on a host "login" beside HOSTS (2, at most 8) others: h0, h1, ... In it the commands of
+tests/hosts/bin are there: on, link, deaf, slow, freeze, thaw, crash, and fakessh for WEFT_SSH.
+
+     login 10.77.0.254    h0 10.77.0.1    h1 10.77.0.2    ...
+           |                  eth0             eth0
+           +------- bridge ----+----------------+         its ports are called h0, h1, ...
+
+A host has namespaces of its own for network, names, System V and POSIX objects, mounts and processes,
+its own /dev/shm, and a boot id: nothing that two machines would not share is shared, but files. All is
+made as root, or as anybody where namespaces of users are allowed; where nothing is, the one line of a
+skipped test is printed. Nothing outside these namespaces is changed, and they go with their processes,
+also when this one is killed.
+"""
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+
+import kernel
+import sshd
+
+HERE = pathlib.Path(__file__).resolve().parent
+LOGIN = "login"
+HOSTS_MAX = 8
+
+
+def address_of(host):
+    fixed = {LOGIN: "10.77.0.254", "localhost": "127.0.0.1"}
+    return fixed.get(host) or f"10.77.0.{int(host[1:]) + 1}"
+
+
+def names_of(count):
+    return [f"h{number}" for number in range(count)]
+
+
+class Refused(Exception):
+    """Why there can be no hosts here."""
+
+
+def begin():
+    """Namespaces around everything, and a first process in them; returns there. The outer process ends with
+    its status."""
+    for tool in ("ip", "nft", "tc"):
+        if not shutil.which(tool, path=os.environ["PATH"]):
+            raise Refused(f"there is no {tool} here (packages iproute2, nftables)")
+    uid, gid = os.getuid(), os.getgid()
+    try:
+        kernel.unshare(kernel.HOST if uid == 0 else kernel.HOST | kernel.NEWUSER)
+        if uid != 0:
+            kernel.map_root(uid, gid)
+    except OSError as problem:
+        raise Refused(f"this user may make no namespaces ({problem.strerror})") from None
+    first = os.fork()
+    if first != 0:
+        os._exit(kernel.status_of(os.waitpid(first, 0)[1]))
+    kernel.die_with_parent()
+    # The first process of a namespace has no default actions, and ends everything when it ends.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: os._exit(128 + number))
+
+
+def furnish(name, table):
+    """Mounts and names of the host in whose namespaces this is."""
+    kernel.keep_mounts()
+    kernel.mount("proc", "/proc")
+    kernel.mount("tmpfs", "/dev/shm")
+    for path, text in (("/etc/hosts", table), ("/proc/sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")):
+        file = pathlib.Path("/dev/shm") / path.replace("/", "-")
+        file.write_text(text)
+        kernel.bind(file, path)
+    kernel.mount("tmpfs", "/dev/shm")  # hides these files
+    groups = os.open("/sys/fs/cgroup", os.O_PATH)
+    kernel.mount("sysfs", "/sys")  # shows the interfaces of this network alone
+    kernel.bind(f"/proc/self/fd/{groups}", "/sys/fs/cgroup")
+    os.close(groups)
+    socket.sethostname(name)
+
+
+def start_host(name, table):
+    """Forks the host's first process, which takes a step at each byte that it reads, and says so by one.
+    Returns (pid, where it says so, where it is told).
+    """
+    (ready, say_ready), (wait, go_on) = os.pipe(), os.pipe()
+    outer = os.fork()
+    if outer == 0:
+        kernel.unshare(kernel.HOST)
+        first = os.fork()
+        if first != 0:
+            os.write(say_ready, first.to_bytes(4, "little"))
+            os._exit(0)
+        os.read(wait, 1)
+        furnish(name, table)
+        os.write(say_ready, b"+")
+        os.read(wait, 1)  # until the cable is there
+        configure([f"addr add {address_of(name)}/24 dev eth0", "link set eth0 up"])
+        sshd.serve(say_ready)
+    os.close(say_ready)
+    os.close(wait)
+    os.waitpid(outer, 0)
+    return int.from_bytes(os.read(ready, 4), "little"), ready, go_on
+
+
+def configure(lines):
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(["link set lo up", *lines]), text=True, check=True)
+
+
+def step(started):
+    """All hosts take a step, side by side."""
+    for _, _, go_on in started.values():
+        os.write(go_on, b"+")
+    for name, (_, ready, _) in started.items():
+        if not os.read(ready, 1):
+            sys.exit(f"rig.py: {name} did not start")
+
+
+def build(count):
+    """Makes all hosts, and returns their first processes by their names."""
+    hosts = names_of(count)
+    table = "".join(f"{address_of(host)} {host}\n" for host in ("localhost", *hosts, LOGIN))
+    furnish(LOGIN, table)
+    started = {name: start_host(name, table) for name in hosts}
+    step(started)
+    cables = ["link add bridge type bridge", "link set bridge up", f"addr add {address_of(LOGIN)}/24 dev bridge"]
+    for name, (pid, *_) in started.items():
+        cables += [f"link add {name} type veth peer name eth0 netns {pid}", f"link set {name} master bridge up"]
+    configure(cables)
+    step(started)
+    return {name: pid for name, (pid, *_) in started.items()}
+
+
+def run(count, command):
+    """Makes hosts, runs the command, and returns its exit status."""
+    begin()
+    environment = {f"RIG_{name}": str(pid) for name, pid in build(count).items()}
+    environment["PATH"] = f"{HERE / 'bin'}:{os.environ['PATH']}"
+    child = os.fork()
+    if child == 0:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        os.environ.update(environment)
+        try:
+            os.execvp(command[0], command)
+        except OSError as problem:
+            sys.exit(f"rig.py: {command[0]}: {problem.strerror}")
+    while True:  # orphans are this process's children, too
+        pid, status = os.wait()
+        if pid == child:
+            return kernel.status_of(status)
+
+
+def enter(count):
+    """For a script of tests: it goes on with hosts beside it, or is skipped."""
+    if "RIG_h0" not in os.environ:
+        sys.exit(main(["-n", str(count), sys.executable, *sys.argv]))
+
+
+def main(arguments):
+    count = 2
+    if arguments[:1] == ["-n"] and len(arguments) > 1:
+        count = int(arguments[1]) if arguments[1].isdigit() else 0
+        arguments = arguments[2:]
+    if not arguments or not 1 <= count <= HOSTS_MAX:
+        sys.exit(__doc__)
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    try:
+        return run(count, arguments)
+    except (Refused, PermissionError) as reason:
+        print(f"ok 1 - {count} hosts # SKIP {reason}\n1..1")
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
