@@ -19,6 +19,7 @@ BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
 SEEDS, HANG_SECONDS = 12, "3"
 sys.path.insert(0, str(ROOT / "tests"))
+import mutation  # noqa: E402
 import tap  # noqa: E402
 
 LINK, APPLY, LETTER = "src/core/link.c", "src/core/far_apply.c", "src/core/letter.c"
@@ -83,21 +84,8 @@ INNER = {*FIRST, "coll/bits", "coll/alltoallv"}  # tests that have the library's
 SHORT = {name for name, test, *_ in MUTATIONS if test in FIRST}
 
 
-def change(file, changes):
-    text = (ROOT / file).read_text()
-    for old, new in changes:
-        text, found = re.subn(old, new, text)
-        if found != 1:
-            raise LookupError(f"{file} has {found} times {old}: the table needs a new line")
-    return text
-
-
 def check_tables(problems):
-    for name, *_, file, changes in MUTATIONS:
-        try:
-            change(file, changes)
-        except LookupError as error:
-            problems.append(f"{name}: {error}")
+    mutation.check_table(problems, ((name, file, changes) for name, *_, file, changes in MUTATIONS))
 
 
 def compile_variant(folder, test, file, changes):
@@ -108,7 +96,7 @@ def compile_variant(folder, test, file, changes):
     assert own in objects, f"{own} is none of the library's objects"
     changed, library, program = folder / "changed.o", folder / "libweft.so.0", folder / pathlib.Path(test).name
     compiler = [cc, "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-pthread", "-w", "-Iinclude", "-Isrc", "-Itests"]
-    subprocess.run([*compiler, "-fvisibility=hidden", "-x", "c", "-c", "-", "-o", changed], input=change(file, changes),
+    subprocess.run([*compiler, "-fvisibility=hidden", "-x", "c", "-c", "-", "-o", changed], input=mutation.changed(file, changes),
                    text=True, cwd=ROOT, check=True)
     others = [*(name for name in objects if name != own), changed, "-ldl", "-lpthread", "-lm"]
     if test in INNER:
@@ -139,12 +127,7 @@ def run(command, npes, placement, settings, seed):
 def check_mutation(problems, test, npes, placement, settings, file, changes):
     with tempfile.TemporaryDirectory(prefix="weft-far-") as folder:
         command = compile_variant(pathlib.Path(folder), test, file, changes)
-        for seed in range(1, SEEDS + 1):
-            seen = run(command, npes, placement, settings, seed)
-            if seen:
-                print(f"# seed {seed}: {seen}")
-                return
-    problems.append(f"{SEEDS} runs of tests/{test} have not noticed")
+        mutation.expect_notice(problems, test, range(1, SEEDS + 1), lambda seed: run(command, npes, placement, settings, seed))
 
 
 def check_original(problems, test, npes, placement, settings):

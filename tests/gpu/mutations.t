@@ -24,6 +24,7 @@ SEEDS, NPES, HANG_MS = 12 if LONG else 6, 3, 3000
 PATIENCE_MS = 60000  # of an original, whose peers may have to wait for a processor
 sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "tests/gpu"))
+import mutation  # noqa: E402
 import tap  # noqa: E402
 import device_mutations  # noqa: E402
 
@@ -101,24 +102,13 @@ KERNELS = [("src/coll/ll.cu", "gpu/ll", LL), ("src/coll/push.cu", "gpu/push", PU
 LONG_ALONE = {"gpu/stream_collectives", "gpu/device_copies"}
 
 
-def change(file, old, new):
-    text, found = re.subn(old, new, (ROOT / file).read_text())
-    if found != 1:
-        raise LookupError(f"{file} has {found} times {old}: the table needs a new line")
-    return text
-
-
 def check_tables(problems):
-    for name, *of in (mutation for _, _, mutations in KERNELS for mutation in mutations):
-        try:
-            change(*of)
-        except LookupError as error:
-            problems.append(f"{name}: {error}")
+    mutation.check_table(problems, ((name, file, [(old, new)]) for *_, mutations in KERNELS for name, file, old, new in mutations))
 
 
 def compile_variant(folder, kernel, file, old, new):
     """A driver with this kernel's source changed, in the folder."""
-    text = change(file, old, new)
+    text = mutation.changed(file, [(old, new)])
     changed = folder / file
     changed.parent.mkdir(parents=True, exist_ok=True)
     changed.write_text(text)
@@ -163,12 +153,7 @@ def run(driver, test, seed, hang_ms=HANG_MS):
 def check_mutation(problems, kernel, test, file, old, new):
     with tempfile.TemporaryDirectory() as folder:
         compile_variant(pathlib.Path(folder), kernel, file, old, new)
-        for seed in range(SEEDS):
-            seen = run(folder, test, seed)
-            if seen:
-                print(f"# seed {seed}: {seen}")
-                return
-    problems.append(f"{SEEDS} runs of tests/{test} have not noticed")
+        mutation.expect_notice(problems, test, range(SEEDS), lambda seed: run(folder, test, seed))
 
 
 def check_original(problems, test):
