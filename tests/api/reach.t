@@ -8,20 +8,17 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
-from harness import BUILD, case, main, run
+from harness import BUILD, ENGINE, case, far, main, run
 
 REACH = BUILD / "tests/api/reach"
-ENGINE = BUILD / "tests/far/libweft_fake_engine.so"
 
 
-def far(npes, hosts, *rest, settings="seed=3,reorder=16,delay_us=1000", **environment):
-    words = [f"{name}={value}" for name, value in environment.items()]
-    return run("-n", npes, "env", f"WEFT_PRETEND_HOSTS={hosts}", f"WEFT_ENGINE={ENGINE}", f"FAKE_ENGINE={settings}",
-               *words, *rest)
+def run_far(npes, hosts, *rest, settings="seed=3,reorder=16,delay_us=1000", **environment):
+    return run("-n", npes, *far(hosts, settings), *(f"{name}={value}" for name, value in environment.items()), *rest)
 
 
 def reach(npes, hosts, letters, **environment):
-    result = far(npes, hosts, REACH, letters, **environment)
+    result = run_far(npes, hosts, REACH, letters, **environment)
     result.expect(0, seconds_max=10)
     assert "not ok" not in result.out and "1..16" in result.out, result.out
 
@@ -46,12 +43,12 @@ def no_engine():
 def missing_engine():
     result = run("-n", 2, "-x", "WEFT_PRETEND_HOSTS=each", "-x", "WEFT_ENGINE=/nonexistent/engine.so", REACH, "ab")
     result.expect(71, "/nonexistent/engine.so")
-    far(2, "each", REACH, "ab", settings="pe=1,fail_open=13").expect(71, "Permission denied")
+    run_far(2, "each", REACH, "ab", settings="pe=1,fail_open=13").expect(71, "Permission denied")
 
 
 @case("a placement that is none, or not the same everywhere, ends the job")
 def bad_placement():
-    far(3, "2+2", REACH, "aab").expect(71, "WEFT_PRETEND_HOSTS is '2+2', whose hosts have 4 PEs, but the job has 3")
+    run_far(3, "2+2", REACH, "aab").expect(71, "WEFT_PRETEND_HOSTS is '2+2', whose hosts have 4 PEs, but the job has 3")
     for hosts in "none", "cyclic:2":
         result = run("-n", 2, "-x", "WEFT_PRETEND_HOSTS=1+2", "-x", f"WEFT_ENGINE={ENGINE}", REACH, "abb", ":",
                      "-n", 1, "-x", f"WEFT_PRETEND_HOSTS={hosts}", "-x", f"WEFT_ENGINE={ENGINE}", REACH, "abb")
@@ -61,7 +58,7 @@ def bad_placement():
 @case("who departs has sent all that it was to send, and nobody waits for it in vain")
 def departures():
     for npes, hosts in (2, "each"), (3, "2+1"):
-        far(npes, hosts, REACH, "leave", settings="seed=5,reorder=16,delay_us=4000").expect(0)
+        run_far(npes, hosts, REACH, "leave", settings="seed=5,reorder=16,delay_us=4000").expect(0)
 
 
 main()

@@ -14,10 +14,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 from strike import LONG, SPEECHLESS_AFTER, check_remains  # noqa: E402
-from harness import BUILD, Result, case, main, patience, start  # noqa: E402
+from harness import BUILD, Result, case, far, main, patience, start  # noqa: E402
 
 SCENES = str(BUILD / "tests/far/scenes")
-ENGINE = str((BUILD / "tests/far/libweft_fake_engine.so").resolve())
 STRIKES = 40 if LONG else 2
 SECONDS_MAX = 1.0  # behind a death
 random.seed(os.environ.get("WEFT_TEST_SEED"))
@@ -28,8 +27,7 @@ TURNS = {"put": 5, "flood": 2, "get": 5, "fetch_add": 50, "quiet": 20, "fence": 
 
 
 def begin(scene, npes, placement, settings):
-    return start("-n", npes, "env", f"WEFT_PRETEND_HOSTS={placement}", f"WEFT_ENGINE={ENGINE}", f"FAKE_ENGINE={settings}",
-                 SCENES, scene, TURNS[scene])
+    return start("-n", npes, *far(placement, settings), SCENES, scene, TURNS[scene])
 
 
 def run(*scene):

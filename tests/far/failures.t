@@ -12,17 +12,15 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 from strike import check_remains  # noqa: E402
-from harness import BUILD, ROOT, Result, case, main, start  # noqa: E402
+from harness import BUILD, ENGINE, ROOT, Result, case, far, main, start  # noqa: E402
 
-ENGINE = str((BUILD / "tests/far/libweft_fake_engine.so").resolve())
 STATUS = 71  # of a job that a PE ends with an error
 
 
 def fail(engine=ENGINE, settings=""):
     """What PEs say whose engine is that."""
-    environment = ["WEFT_PRETEND_HOSTS=each", f"FAKE_ENGINE={settings}", *([f"WEFT_ENGINE={engine}"] if engine else [])]
-    below = ["env", "-u", "WEFT_ENGINE"]
-    result = Result(start("-n", 2, *below, *environment, BUILD / "tests/far/scenes", "put", 5), seconds_max=30)
+    words = [*far("each", settings, engine), *(["env", "-u", "WEFT_ENGINE"] if engine is None else [])]
+    result = Result(start("-n", 2, *words, BUILD / "tests/far/scenes", "put", 5), seconds_max=30)
     assert result.status == STATUS, f"status {result.status}: {result.err}"
     check_remains(result, settings or engine)
     return re.findall(r"^weft: PE (\d) \(pid \d+\): (.*)$", result.err, re.M)

@@ -24,6 +24,7 @@ BUILD = ROOT / os.environ.get("WEFT_BUILD", "build")
 OSHRUN = str(BUILD / "bin/oshrun")
 EXCHANGE = str(BUILD / "tests/boot/exchange")
 PE = str(BUILD / "tests/boot/pe")
+ENGINE = str((BUILD / "tests/far/libweft_fake_engine.so").resolve())
 MARK = "WEFT_TEST_MARK=" + uuid.uuid4().hex
 ENVIRONMENT = dict(os.environ, **dict([MARK.split("=")]))
 for sanitizer in ("ASAN", "TSAN"):  # deaths by signal are what is tested
@@ -48,6 +49,12 @@ def case(name):
         cases.append((name, function))
         return function
     return register
+
+
+def far(placement, settings="", engine=ENGINE):
+    """The words before a program whose PEs pretend to be on several hosts; the engine is that of the tests, with these
+    settings (tests/far/engine/settings.h)."""
+    return ["env", f"WEFT_PRETEND_HOSTS={placement}", f"WEFT_ENGINE={engine}", f"FAKE_ENGINE={settings}"]
 
 
 def start(*arguments, below=(), **options):

@@ -6,16 +6,14 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
-from harness import BUILD, Result, case, main, start  # noqa: E402
+from harness import BUILD, Result, case, far, main, start  # noqa: E402
 
-ENGINE = BUILD / "tests/far/libweft_fake_engine.so"
 near = {}
 
 
-def results(pes, **environment):
+def results(pes, below):
     """What each operator gave, by its line."""
-    words = [f"{name}={value}" for name, value in environment.items()]
-    run = Result(start("-n", pes, BUILD / "tests/ops/bits", below=("env", "-u", "WEFT_PRETEND_HOSTS", *words)), seconds_max=60)
+    run = Result(start("-n", pes, BUILD / "tests/ops/bits", below=below), seconds_max=60)
     assert run.status == 0, run.err
     lines = [line for line in run.out.splitlines() if ": " in line]
     assert len(lines) > 80, run.out
@@ -26,10 +24,9 @@ def register(pes, placement):
     @case(f"{pes} PEs on the hosts {placement}")
     def compare():
         if pes not in near:
-            near[pes] = results(pes)
-        far = results(pes, WEFT_PRETEND_HOSTS=placement, WEFT_ENGINE=str(ENGINE),
-                      FAKE_ENGINE=f"seed={pes},reorder=16")
-        others = [pair for pair in zip(near[pes], far, strict=True) if pair[0] != pair[1]]
+            near[pes] = results(pes, ["env", "-u", "WEFT_PRETEND_HOSTS"])
+        found = results(pes, far(placement, f"seed={pes},reorder=16"))
+        others = [pair for pair in zip(near[pes], found, strict=True) if pair[0] != pair[1]]
         assert not others, others
 
 
