@@ -36,10 +36,8 @@ void weft_group_fold(const struct weft_group *group, void *dest, const void *sou
                      const struct weft_folding *folding) {
     const struct weft_mover *mover = weft_mover_of(group, dest, source);
     size_t bytes = folding->nelems * folding->fold->elem_bytes;
-    bool small = folding->of == WEFT_FOLD_OF_ALL
-                     ? weft_choice_gathered(group, mover, WEFT_REDUCE, bytes)
-                     : weft_choice_gathered(group, mover, WEFT_SCAN, bytes);
-    if (small)
+    enum weft_family family = folding->of == WEFT_FOLD_OF_ALL ? WEFT_REDUCE : WEFT_SCAN;
+    if (weft_choice_gathered(group, mover, family, bytes))
         fold_packets(group, dest, source, folding);
     else if (group->npes == 1 && (mover->in_packets || folding->of != WEFT_FOLD_BEFORE_OWN))
         fold_alone(group, mover, dest, source, folding);

@@ -100,14 +100,8 @@ static inline void weft_route_quiet(void) {
 }
 
 /* Whether an engine reaches [p, p + bytes) of `pe`, which is not near. Objects are the same on all
- * PEs. */
-static inline bool weft_route_finds(const void *p, size_t bytes, int pe) {
-    if (__builtin_expect(!weft_job.routed, 1))
-        return false;
-    if (weft_job.devices && weft_space_device->route->near(p, bytes, pe))
-        return true;
-    return weft_is_far(pe) && weft_near(p, bytes, weft_job.pe);
-}
+ * PEs. A call, so that those who ask near memory first have their registers for themselves. */
+bool weft_route_finds(const void *p, size_t bytes, int pe) __attribute__((cold));
 
 /* Whether [p, p + bytes) is symmetric, in the memory of the host or of another space. */
 static inline bool weft_route_symmetric(const void *p, size_t bytes, int pe) {
