@@ -417,6 +417,15 @@ check-far: ## run the tests of far PEs, and others far; FAR_TESTS='core/ coll/' 
 	$(PARALLEL) all tests
 	@tests/prove.sh $(BUILD)::'^far/' $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS))
 
+# The same over hosts of the rig in tests/hosts, 2 x 2 PEs and so on, by the engine for networks.
+HOST_TESTS ?= api/ conformance/ coll/ ops/ random/
+HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:cyclic 6:hosts:2x3 6:hosts:2x3:cyclic
+.PHONY: check-hosts
+check-hosts: ## run the tests of hosts, and others over hosts; HOST_TESTS='core/ coll/' HOST_RUNS='3:hosts:3x1' name which
+	@tools/setup.sh check
+	$(PARALLEL) all tests
+	@tests/prove.sh $(BUILD)::'^hosts/' $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS))
+
 # As a user installs it, with all that it depends on: 3 GB down and 6 GB below $(BUILD) for each version, one
 # at a time: TORCH='2.11.0 2.13.0 newest'. RANKS=2 runs no other number of ranks, in half the time.
 TORCH ?= newest

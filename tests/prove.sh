@@ -13,6 +13,8 @@
 # changes their order. A script whose head says "Far: also." runs far, too, each PE on a host of its
 # own; one that says "Far: also, where tests are long." does so in its long form. A program with lines
 # "Far: PLACEMENT [SETTINGS]" in its head runs once for each, with these settings of the engine.
+# With hosts:2x3 or hosts:2x3:cyclic for PLACEMENT programs run on 2 hosts of the rig (tests/hosts/rig.py), with 3
+# PEs on each, by the default engine.
 # A test of GPUs whose line says "also staged" is run once more, on 2 PEs where the two GPUs do not
 # reach each other's memory; of the first build also on 3 PEs, and each test of GPUs on 2 PEs with
 # delays and late stores.
@@ -56,9 +58,16 @@ add_command() {
     chmod +x "$script"
     list="$list $script"
 }
-# The program on n PEs: what the script's name ends with, and words before the command.
+# The program on n PEs: what the script's name ends with, words before the command, options of oshrun.
 add() {
-    add_command "$name-${n}pe$1" "${2:-} timeout ${patience:-120} $build/bin/oshrun -n $n $build/tests/$name"
+    add_command "$name-${n}pe$1" "${2:-} timeout ${patience:-120} $build/bin/oshrun ${3:-} -n $n $build/tests/$name"
+}
+# The program on hosts of the rig, which WEFT_TEST_HOSTS tells it, as options of oshrun.
+add_on_hosts() {
+    hosts=${shape%x*} here=${shape#*x}
+    where="--hosts $(seq -s, -f "h%g:$here" 0 $((hosts - 1)))"
+    case $placement in *:cyclic) where="$where --map-by node" ;; esac
+    add "$far" "tests/hosts/rig.py -n $hosts env WEFT_SSH=fakessh WEFT_TEST_HOSTS='$where'" "$where"
 }
 far_words() {
     echo "env WEFT_PRETEND_HOSTS=$1 WEFT_ENGINE=${WEFT_ENGINE:-$(realpath "$engine")} 'FAKE_ENGINE=$2'"
@@ -87,6 +96,8 @@ add_scripts() {
         echo "${test#tests/}" | grep -E "${filter:-.}" | grep -qE "$only" || continue
         if [ -z "$placement" ]; then
             add_script
+        elif [ -n "$shape" ]; then
+            continue
         elif [ -n "$one" ] || { [ "$placement" = each ] && sed 15q "$test" | grep -q "$also"; }; then
             add_script "$far" "$(far_words "$placement" "$reordered")"
         fi
@@ -125,17 +136,28 @@ for item; do
     placement=$(echo "$item" | cut -d: -f4- -s)
     placement=${placement:-$everywhere}
     far=${placement:+-far-$(echo "$placement" | tr :, --)}
+    shape=
+    case $placement in
+        hosts:*)
+            far=${far#-far} shape=$(echo "$placement" | cut -d: -f2)
+            counts=$((${shape%x*} * ${shape#*x}))
+            [ -e "$build/lib/libweft_ucx.so" ] || {
+                echo "prove.sh: $build has no libweft_ucx.so (libucx-dev): no tests over hosts" >&2
+                continue
+            }
+            ;;
+    esac
     [ -x "$build/bin/oshrun" ] ||
         fail "$build/bin/oshrun is not there: build first (make all tests python BUILD=$build, or make test T=ROOM/NAME)"
     case " $builds " in *" $build "*) ;; *) rm -rf "$build/t" ;; esac
     builds="$builds $build" first_build=${first_build:-$build}
     mkdir -p "$build/t"
     engine=$build/tests/far/libweft_fake_engine.so
-    [ -z "$placement" ] || [ -e "$engine" ] || missing="$missing $engine"
+    [ -z "$placement" ] || [ -n "$shape" ] || [ -e "$engine" ] || missing="$missing $engine"
     # Scripts come first, for some of them wait long.
     if [ -z "$real_gpu" ] && [ "$build" = "$first_build" ]; then
         add_scripts
-        if [ -n "$one" ] && [ -e "tests/$one.py" ]; then
+        if [ -z "$shape" ] && [ -n "$one" ] && [ -e "tests/$one.py" ]; then
             add_command "$one" \
                 "${placement:+$(far_words "$placement" "$reordered")} tests/python/pes.t ${one#*/} $number"
         fi
@@ -147,10 +169,13 @@ for item; do
         pes=$(sed -n 's/^.*PEs: *\([0-9 ]*\).*$/\1/p;15q' "$source" | head -n 1)
         grep -q 'PEs: none' "$source" && continue
         [ -x "$build/tests/$name" ] || missing="$missing $build/tests/$name"
-        pes=$(echo ${pes:-$pes_default})
+        pes=$(echo ${pes:-${shape:+$counts}})
+        pes=${pes:-$pes_default}
         for n in $pes; do
             case " ${counts:-$n} " in *" $n "*) ;; *) continue ;; esac
-            if [ -n "$placement" ]; then
+            if [ -n "$shape" ]; then
+                add_on_hosts
+            elif [ -n "$placement" ]; then
                 add "$far" "$(far_words "$placement" "$reordered")"
             else
                 case $name in gpu/*) add_gpu ;; *) add_far_lines || add '' ;; esac

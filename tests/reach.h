@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which PEs a test may expect to reach by loads and stores: all, but in a job that pretends to be
- * on several hosts only the members of SHMEM_TEAM_SHARED. What a placement makes of that team is
- * asserted in tests/core/placement.c. */
+/* Which PEs a test may expect to reach by loads and stores: all, but in a job on several hosts,
+ * real or pretended (tests/prove.sh), only the members of SHMEM_TEAM_SHARED. What a placement makes
+ * of that team is asserted in tests/core/placement.c. */
 #ifndef TESTS_REACH_H
 #define TESTS_REACH_H
 
@@ -9,13 +9,17 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+static inline bool reach_is_on_one_host(void) {
+    return !getenv("WEFT_PRETEND_HOSTS") && !getenv("WEFT_TEST_HOSTS");
+}
+
 static inline bool reach_is_near(int pe) {
-    return !getenv("WEFT_PRETEND_HOSTS") ||
+    return reach_is_on_one_host() ||
            shmem_team_translate_pe(SHMEM_TEAM_WORLD, pe, SHMEM_TEAM_SHARED) >= 0;
 }
 
 static inline bool reach_is_near_to_all(void) {
-    return !getenv("WEFT_PRETEND_HOSTS") ||
+    return reach_is_on_one_host() ||
            shmem_team_n_pes(SHMEM_TEAM_SHARED) == shmem_team_n_pes(SHMEM_TEAM_WORLD);
 }
 

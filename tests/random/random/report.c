@@ -61,13 +61,16 @@ void report_op(const struct op *op) {
     printf("# %s, PEs %#x\n", text, op->members);
 }
 
-/* The environment that a far job is repeated with. */
-static const char *environment(void) {
+/* The launcher, and the environment that a far job is repeated with. */
+static const char *launcher(void) {
     static char words[TEXT];
     const char *hosts = getenv("WEFT_PRETEND_HOSTS"), *engine = getenv("FAKE_ENGINE");
+    const char *real = getenv("WEFT_TEST_HOSTS");
     if (hosts)
-        snprintf(words, sizeof words, "WEFT_PRETEND_HOSTS=%s FAKE_ENGINE='%s' ", hosts,
+        snprintf(words, sizeof words, "WEFT_PRETEND_HOSTS=%s FAKE_ENGINE='%s' oshrun", hosts,
                  engine ? engine : "");
+    else
+        snprintf(words, sizeof words, "oshrun%s%s", real ? " " : "", real ? real : "");
     return words;
 }
 
@@ -76,8 +79,8 @@ static void print_head(const struct op *op) {
     describe(op, text);
     fprintf(stderr,
             "random: PE %d: divergence in epoch %u, after %llu operations\n  %s\n"
-            "  again: %soshrun -n %d random --seed %llu --epoch %u --to %u\n",
-            me, run.epoch, (unsigned long long)run.ops, text, environment(), npes,
+            "  again: %s -n %d random --seed %llu --epoch %u --to %u\n",
+            me, run.epoch, (unsigned long long)run.ops, text, launcher(), npes,
             (unsigned long long)run.seed, run.epoch, op->number + 1);
 }
 
@@ -144,9 +147,9 @@ static void hung(int signal) {
     describe(&run.log[run.logged - 1], what);
     int length =
         snprintf(text, sizeof text,
-                 "random: PE %d: hangs in epoch %u at %s\n  again: %soshrun -n %d random "
+                 "random: PE %d: hangs in epoch %u at %s\n  again: %s -n %d random "
                  "--seed %llu --epoch %u\n",
-                 me, run.epoch, what, environment(), npes, (unsigned long long)run.seed, run.epoch);
+                 me, run.epoch, what, launcher(), npes, (unsigned long long)run.seed, run.epoch);
     if (write(2, text, (size_t)length) < 0)
         _exit(2);
     _exit(1);
