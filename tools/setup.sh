@@ -21,11 +21,13 @@ need 'command -v gcc && echo "int main(void){return 0;}" | gcc -x c - -o /dev/nu
 need 'echo "#include <stdio.h>" | gcc -E -x c -' libc6-dev
 need 'command -v make' make
 need "$(library 'libdnnl\.so\.[23] ')" libdnnl2 libdnnl3
+need "$(library 'libssl\.so\.3 ')" libssl3t64 libssl3
 need "$(library 'libopenblas\.so\.0 ')" libopenblas0-pthread libopenblas0
 need 'command -v python3' python3
 need 'python3 -m pip --version' python3-pip
 need 'test -e /etc/ssl/certs/ca-certificates.crt' ca-certificates
 if [ "$purpose" = check ]; then
+    need 'test -e /usr/include/openssl/ssl.h' libssl-dev
     need 'command -v prove' perl
     need 'command -v cmake' cmake
     need 'command -v gdb' gdb

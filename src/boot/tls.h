@@ -29,7 +29,7 @@ typedef bool weft_tls_key_of(void *owner, const char *identity,
                              unsigned char key[WEFT_TLS_KEY_BYTES]);
 
 /* Begin a handshake, as the side that connects or as the side that is called. The socket becomes
- * the connection's, also on failure, and non-blocking. 0, or -errno, which is logged: only if there
+ * the connection's, also on failure. 0, or -errno, which is logged: only if there
  * is no OpenSSL or no memory. */
 int weft_tls_connect(struct weft_tls **tls, int socket, const char *identity,
                      const unsigned char key[WEFT_TLS_KEY_BYTES]);
@@ -44,8 +44,9 @@ const char *weft_tls_why(const struct weft_tls *tls);
 /* The side that is called: the identity that the other one has proven, or NULL before it has. */
 const char *weft_tls_peer(const struct weft_tls *tls);
 
-/* The identity that the other side claims, "" before it has. It has shown a message of somebody
- * with the key then, which may be a recording. */
+/* The identity of this job that the other side claims, "" before it has. Where weft_tls_shake
+ * returns -EAGAIN then, it has shown a message of somebody with the key, which may be a recording.
+ */
 const char *weft_tls_claim(const struct weft_tls *tls);
 
 /* After the handshake: bytes that were read or written, at least one, fewer than asked for if that
