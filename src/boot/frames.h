@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole messages over a TLS connection: a frame is a header and `bytes` of payload. Both directions
+/* Whole messages over a TLS connection: a frame is a header and `bytes` of
+ * payload, and zeroes up to a multiple of 8. Both directions
  * have a queue, so that nothing here ever waits:
  *
  *   weft_frames_send -> queue -> weft_frames_serve -> TLS ... TLS -> weft_frames_next -> one frame
@@ -40,18 +41,18 @@ void weft_frames_close(struct weft_frames *frames);
 /* Puts a frame behind those that wait, and sends what can go now. `payload`: frame->bytes, copied.
  * 0; -ENOBUFS: WEFT_FRAMES_QUEUED_MAX would be exceeded, for the other side takes nothing;
  * -EMSGSIZE: more than WEFT_FRAME_BYTES_MAX; -ENOMEM; then the frame is not sent. Another -errno:
- * the connection is over. Not logged. */
+ * the other side takes no more, but what it has said before can be taken still. Not logged. */
 int weft_frames_send(struct weft_frames *frames, const struct weft_frame *frame,
                      const void *payload);
 
 /* Sends what can go now of what waits. Call it when a poll for weft_frames_events has shown
- * something; then take all frames. 0, or -errno: the connection is over. Not logged. */
+ * something; then take all frames. 0, or -errno as of weft_frames_send. */
 int weft_frames_serve(struct weft_frames *frames, short revents);
 
-/* 1: the next frame, whose payload lies at *payload until the next call of this function; 0: there
- * is none yet; -EPIPE: the other side has closed, between two frames or within one; -EBADMSG:
- * altered on its way; -EPROTO: a length that no frame of ours has; -ENOMEM. Frames that came before
- * an end are given first. Not logged.
+/* 1: the next frame, whose payload lies at *payload, aligned to 8 bytes, until the next call of
+ * this function; 0: there is none yet; -EPIPE: the other side has closed, between two frames or
+ * within one; -EBADMSG: altered on its way; -EPROTO: a length that no frame of ours has; -ENOMEM.
+ * Frames that came before an end are given first. Not logged.
  *
  * Poll only after a 0: what has been read from the socket lies here. And take frames whatever else
  * is stuck, for a beat or the cause of an end lies behind the others: so who sends much to a
@@ -71,5 +72,8 @@ size_t weft_frames_queued(const struct weft_frames *frames);
 
 /* The identity that the other side has proven; NULL on the side that has connected. */
 const char *weft_frames_peer(const struct weft_frames *frames);
+
+/* After a failure: words for it, such as "it has closed the connection". */
+const char *weft_frames_why(const struct weft_frames *frames);
 
 #endif
