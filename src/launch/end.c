@@ -35,15 +35,15 @@ static bool end_is_known(const struct weft_run *run) {
 }
 
 /* SIGKILL may be the kernel's, for want of memory. */
-static void shortage_tell(const struct weft_run *run) {
+static void shortage_tell(struct weft_run *run) {
     const struct weft_cause *cause = &run->cause;
     char what[WEFT_SHORTAGE_TEXT_MAX];
-    bool killed = cause->kind == WEFT_ABORT_DIED && (!cause->detail || cause->detail == SIGKILL);
+    bool killed = cause->kind == WEFT_ABORT_DIED && weft_run_has(run, cause->pe) &&
+                  (!cause->detail || cause->detail == SIGKILL);
     const struct weft_run_pe *culprit = killed ? &run->pe[cause->pe] : NULL;
     if (killed &&
         weft_shortage_text(culprit->self ? &culprit->before : &run->before, what, sizeof what) > 0)
-        fprintf(stderr, "oshrun: the kernel killed PE %d for want of memory: %s\n", cause->pe,
-                what);
+        weft_run_say(run, true, "the kernel killed PE %d for want of memory: %s", cause->pe, what);
 }
 
 static void end_announce(struct weft_run *run) {
@@ -55,10 +55,10 @@ static void end_announce(struct weft_run *run) {
     run->announced = true;
     weft_cause_text(&run->cause, text, sizeof text);
     if (failed)
-        fprintf(stderr, "oshrun: cannot %s '%s': %s\n", failure.action, failure.object,
-                strerror(failure.error));
+        weft_run_say(run, true, "cannot %s '%s'%s: %s", failure.action, failure.object,
+                     weft_boot_on(run->cause.pe).text, strerror(failure.error));
     else if (!end_is_known(run))
-        fprintf(stderr, "oshrun: %s; ending the job\n", text);
+        weft_run_say(run, true, "%s; ending the job", text);
     shortage_tell(run);
 }
 
@@ -79,6 +79,8 @@ void weft_end_begin(struct weft_run *run, struct weft_cause cause) {
     run->hub = NULL;
     run->cause = cause;
     phase_enter(run, WEFT_GRACE, GRACE_MS);
+    if (run->above)
+        run->above->ending(run);
     if (cause.kind != WEFT_ABORT_DIED || cause.detail)
         end_announce(run);
     else if (run->pe[cause.pe].reaped)
@@ -105,6 +107,8 @@ void weft_end_learn(struct weft_run *run) {
         cause->kind = WEFT_ABORT_EXITED;
         cause->detail = WEXITSTATUS(culprit->wait);
     }
+    if (run->above)
+        run->above->ending(run);
     end_announce(run);
 }
 
@@ -112,7 +116,7 @@ void weft_end_learn(struct weft_run *run) {
  * One that is being taken down, which a busy machine takes long for, still has to say how it died.
  */
 static void end_announce_unknown(struct weft_run *run) {
-    if (run->announced)
+    if (run->announced || !weft_run_has(run, run->cause.pe))
         return;
     const struct weft_run_pe *culprit = &run->pe[run->cause.pe];
     if (weft_family_runs(weft_run_pid(run, run->cause.pe)))
@@ -129,6 +133,8 @@ static void run_finish(struct weft_run *run) {
 
 static void pes_kill(struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++) {
+        if (!weft_run_has(run, pe))
+            continue;
         if (!run->pe[pe].reaped)
             kill(run->pe[pe].child, SIGKILL);
         if (run->pe[pe].life >= 0)
@@ -234,6 +240,9 @@ int weft_end_status(const struct weft_run *run) {
         return 128 + run->cause.detail;
     case WEFT_ABORT_TIMEOUT:
         return STATUS_TIMEOUT;
+    case WEFT_ABORT_HOST:
+    case WEFT_ABORT_FRONT:
+        return STATUS_NO_BETTER;
     default:
         return culprit_status(run);
     }

@@ -1,146 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oshrun: starts the PEs of a job on this machine, and sees to it that they end together.
- *
- * It makes one control page, and for each PE a socket for messages and one for its life; then it
- * sleeps in poll until something happens. All of it is inherited memory and descriptors: there is
- * no port and no name in any file system, so nothing can be left behind. */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
+/* oshrun: starts the PEs of a job on this machine, and sees to it that they end together. The loop
+ * that does so is launch/serve.h's. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include "base/machine.h"
-#include "boot/hub.h"
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/output.h"
-#include "launch/reap.h"
+#include "launch/serve.h"
 #include "launch/spawn.h"
 
 enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
-
-/* Places in the array for poll; the PEs' sockets follow. */
-enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
-
-/* Were one of the three standard streams closed, a socket of ours would take its number. */
-static void streams_fill(void) {
-    int nothing;
-    do {
-        nothing = open("/dev/null", O_RDWR);
-    } while (nothing >= 0 && nothing <= STDERR_FILENO);
-    close(nothing);
-}
-
-/* We keep up to two sockets a PE and all descriptors of two rounds of an exchange. */
-static void descriptors_raise(struct weft_run *run) {
-    getrlimit(RLIMIT_NOFILE, &run->descriptors);
-    weft_machine_raise_descriptors();
-}
-
-/* One program after the other, in the order of the command line. */
-static void programs_assign(struct weft_run *run, const struct weft_options *options) {
-    int pe = 0;
-    for (int i = 0; i < options->nprograms; i++) {
-        struct weft_program *program = &options->program[i];
-        for (int one = 0; one < program->npes; one++)
-            run->pe[pe++].program = program;
-        if (options->verbose)
-            fprintf(stderr, "oshrun: PEs %d to %d run '%s'\n", pe - program->npes, pe - 1,
-                    program->argv[0]);
-    }
-}
-
-static int run_open(struct weft_run *run, const struct weft_options *options) {
-    *run = (struct weft_run){.options = options, .npes = options->npes};
-    run->pe = calloc((size_t)run->npes, sizeof *run->pe);
-    if (!run->pe)
-        return -ENOMEM;
-    programs_assign(run, options);
-    streams_fill();
-    descriptors_raise(run);
-    int error = weft_control_create(run->npes, 1, &run->control, &run->control_fd);
-    if (error == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
-        error = -errno;
-    if (error == 0 && options->tag_output)
-        error = weft_output_open(&run->output, run->npes, NULL);
-    if (error)
-        return error;
-    if (options->timeout_s)
-        run->time_is_up_ms = weft_run_now_ms() + (int64_t)options->timeout_s * 1000;
-    run->control->cores = weft_machine_cores();
-    for (int pe = 0; pe < run->npes; pe++)
-        run->pe[pe].watch = (struct weft_watch){
-            .pe = pe, .pipe = run->notices[1], .alive = &run->control->pe[pe].alive};
-    weft_family_adopt();
-    return weft_catch_open(&run->caught);
-}
-
-static void polls_fill(const struct weft_run *run, struct pollfd *polls) {
-    polls[POLL_SIGNALS] = (struct pollfd){.fd = run->caught.signals, .events = POLLIN};
-    polls[POLL_NOTICES] = (struct pollfd){.fd = run->notices[0], .events = POLLIN};
-    for (int pe = 0; run->hub && pe < run->npes; pe++)
-        polls[POLL_PES + pe] = (struct pollfd){.fd = weft_hub_socket(run->hub, pe),
-                                               .events = weft_hub_events(run->hub, pe)};
-}
-
-static void notice_serve(struct weft_run *run) {
-    struct weft_notice notice;
-    if (read(run->notices[0], &notice, sizeof notice) == sizeof notice)
-        weft_reap_noticed(run, &notice);
-}
-
-static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
-    if (signal == SIGCHLD) {
-        weft_reap_children(run);
-        return;
-    }
-    for (int pe = 0; !group_has_it && pe < run->npes; pe++)
-        weft_run_signal(run, pe, signal);
-    if (weft_catch_is_deadly(signal))
-        weft_end_signaled(run, signal, group_has_it);
-    else if (signal == SIGTSTP)
-        kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
-}
-
-/* Takes in the signals that have come: passes them on, or reaps children. One that the kernel sends
- * on behalf of the terminal goes to our whole process group, in which the PEs are, and is not sent
- * to them again. */
-static void signals_serve(struct weft_run *run) {
-    int signal;
-    bool from_kernel;
-    while (weft_catch_next(&run->caught, &signal, &from_kernel))
-        signal_serve(run, signal, from_kernel);
-}
-
-/* Signals first: the deaths that follow a Ctrl-C are not the fault of those who die. */
-static void polls_serve(struct weft_run *run, const struct pollfd *polls) {
-    if (polls[POLL_SIGNALS].revents)
-        signals_serve(run);
-    for (int pe = 0; run->hub && pe < run->npes; pe++)
-        if (polls[POLL_PES + pe].revents)
-            weft_reap_serve(run, pe);
-    if (polls[POLL_NOTICES].revents)
-        notice_serve(run);
-}
-
-static bool run_is_over(const struct weft_run *run) {
-    return run->phase == WEFT_OVER || (run->phase < WEFT_GRACE && weft_reap_all_over(run));
-}
-
-static void run_watch(struct weft_run *run) {
-    struct pollfd polls[POLL_PES + run->npes];
-    while (!run_is_over(run)) {
-        polls_fill(run, polls);
-        nfds_t count = POLL_PES + (run->hub ? (nfds_t)run->npes : 0);
-        if (poll(polls, count, weft_end_patience(run)) > 0)
-            polls_serve(run, polls);
-        if (run->hub)
-            weft_hub_retry(run->hub);
-        weft_end_advance(run);
-    }
-}
 
 static int run_execute(struct weft_run *run) {
     int error = weft_spawn_all(run);
@@ -151,7 +20,8 @@ static int run_execute(struct weft_run *run) {
         return STATUS_SYSTEM;
     }
     weft_shortage_note(&run->before);
-    run_watch(run);
+    while (!weft_serve_is_over(run))
+        weft_serve_turn(run, NULL, 0, -1);
     error = 0;
     if (run->output)
         error = weft_output_finish(run->output, run->phase == WEFT_OVER ? OUTPUT_PATIENCE_MS : -1);
@@ -176,7 +46,7 @@ int main(int argc, char **argv) {
     int status = weft_parse_options(argc, argv, &options);
     if (status >= 0)
         return status;
-    int error = run_open(&run, &options);
+    int error = weft_serve_open(&run, &options, NULL);
     if (error) {
         fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
         return STATUS_SYSTEM;

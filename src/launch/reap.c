@@ -5,7 +5,6 @@
  * Messages that a PE sent before it died are read first, because one may be shmem_global_exit. */
 #include "launch/reap.h"
 #include <errno.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include "boot/hub.h"
 #include "launch/end.h"
@@ -57,8 +56,8 @@ static void child_judge_left(struct weft_run *run, int pe) {
     else if (!WIFSIGNALED(wait))
         run->failures += WEXITSTATUS(wait) != 0;
     else
-        fprintf(stderr, "oshrun: PE %d (pid %d) was killed by signal %d after shmem_finalize\n", pe,
-                run->pe[pe].child, WTERMSIG(wait));
+        weft_run_say(run, false, "PE %d (pid %d%s) was killed by signal %d after shmem_finalize",
+                     pe, run->pe[pe].child, weft_boot_on(pe).text, WTERMSIG(wait));
 }
 
 /* Judges a PE whose child is over. */
@@ -76,6 +75,10 @@ static void pe_joined(struct weft_run *run, int pe, pid_t self) {
     run->pe[pe].self = self ? self : run->pe[pe].child; /* 0: in a pid namespace not below ours */
     weft_watch_start(&run->pe[pe].watch);
     weft_shortage_note_other(&run->pe[pe].before, run->pe[pe].self, &run->before);
+    weft_reap_judge_absent(run);
+}
+
+void weft_reap_judge_absent(struct weft_run *run) {
     for (int other = 0; other < run->npes; other++)
         if (run->pe[other].reaped && weft_run_state(run, other) == WEFT_PE_ABSENT)
             child_judge(run, other); /* others will wait for it in vain */
@@ -89,8 +92,8 @@ static void pe_gave(struct weft_run *run) {
 }
 
 static void pe_sent_junk(struct weft_run *run, int pe, const char *why) {
-    fprintf(stderr, "oshrun: PE %d (pid %d) sent %s; ending the job\n", pe, weft_run_pid(run, pe),
-            why);
+    weft_run_say(run, false, "PE %d (pid %d%s) sent %s; ending the job", pe, weft_run_pid(run, pe),
+                 weft_boot_on(pe).text, why);
     job_end_by(run, pe, WEFT_ABORT_ERROR, 0);
 }
 
@@ -177,6 +180,8 @@ static bool pe_lingers(const struct weft_run_pe *pe) {
 bool weft_reap_all_over(const struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++) {
         const struct weft_run_pe *it = &run->pe[pe];
+        if (!weft_run_has(run, pe))
+            continue;
         bool below = it->self && it->self != it->child;
         if (!it->reaped || (below && weft_run_is_in(run, pe)) || pe_lingers(it))
             return false;

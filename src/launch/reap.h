@@ -11,6 +11,9 @@ bool weft_reap_serve(struct weft_run *run, int pe);
 /* A watcher has its mutex: the PE let go of it, or died. */
 void weft_reap_noticed(struct weft_run *run, const struct weft_notice *notice);
 
+/* Somebody has joined: PEs of this host that have ended without will be waited for in vain. */
+void weft_reap_judge_absent(struct weft_run *run);
+
 /* Takes in every child that is over. */
 void weft_reap_children(struct weft_run *run);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Questions to the record. */
 #include "launch/run.h"
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include "base/clock.h"
 
@@ -18,18 +20,41 @@ bool weft_run_is_in(const struct weft_run *run, int pe) {
 
 bool weft_run_anyone_joined(const struct weft_run *run) {
     for (int pe = 0; pe < run->npes; pe++)
-        if (run->pe[pe].self)
+        if (weft_run_has(run, pe) ? run->pe[pe].self : weft_run_state(run, pe) != WEFT_PE_ABSENT)
             return true;
     return false;
 }
 
+int weft_run_npes_here(const struct weft_run *run) {
+    int count = 0;
+    for (int pe = 0; pe < run->npes; pe++)
+        count += weft_run_has(run, pe);
+    return count;
+}
+
+void weft_run_say(struct weft_run *run, bool of_cause, const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (run->above)
+        run->above->line(run, of_cause, line);
+    else
+        fprintf(stderr, "oshrun: %s\n", line);
+}
+
 pid_t weft_run_pid(const struct weft_run *run, int pe) {
+    if (!weft_run_has(run, pe))
+        return atomic_load(&run->control->pe[pe].pid);
     return run->pe[pe].self ? run->pe[pe].self : run->pe[pe].child;
 }
 
 /* While it is in it holds its mutex, so its number has not gone to someone else. */
 void weft_run_signal(const struct weft_run *run, int pe, int signal) {
     const struct weft_run_pe *it = &run->pe[pe];
+    if (!weft_run_has(run, pe))
+        return;
     if (weft_run_is_in(run, pe))
         kill(it->self, signal);
     else if (!it->reaped)

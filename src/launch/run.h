@@ -14,12 +14,14 @@
 #include "launch/shortage.h"
 #include "launch/watch.h"
 
+struct weft_forward;
 struct weft_hub;
 struct weft_output;
+struct weft_run;
 
 struct weft_run_pe {
-    const struct weft_program *program;
-    pid_t child; /* the process that was started */
+    const struct weft_program *program; /* NULL: it is on another host, and nothing else is set */
+    pid_t child;                        /* the process that was started */
     pid_t self;  /* the process that joined: the child or one below it; 0: none has */
     int life;    /* our end of the life socket: closing it kills the process that joined */
     bool reaped; /* the child is over, */
@@ -39,16 +41,25 @@ enum weft_phase {
     WEFT_OVER,
 };
 
+/* Who is told of a run where this launcher is one of several. */
+struct weft_run_above {
+    void (*ending)(struct weft_run *run); /* the job ends because of run->cause, or now it is known
+                                             how the culprit died */
+    void (*line)(struct weft_run *run, bool of_cause, const char *line); /* for the person */
+};
+
 struct weft_run {
     const struct weft_options *options;
     int npes;
     struct weft_run_pe *pe;
     struct weft_control *control;
     int control_fd;
-    struct weft_hub *hub;       /* NULL once the job ends */
-    struct weft_output *output; /* NULL: the PEs write where we write */
-    int notices[2];             /* pipe from the watchers */
-    int exec_failures[2];       /* pipe from children that could not become the program */
+    struct weft_hub *hub;               /* NULL once the job ends */
+    struct weft_output *output;         /* NULL: the PEs write where we write, */
+    struct weft_forward *forward;       /* or to those above: with it streams are pipes */
+    const struct weft_run_above *above; /* NULL: this is the launcher of the whole job */
+    int notices[2];                     /* pipe from the watchers */
+    int exec_failures[2];               /* pipe from children that could not become the program */
     struct weft_catch caught;
     struct rlimit descriptors; /* their limit as the launcher found it, for the PEs */
 
@@ -72,10 +83,23 @@ int weft_run_status(int wait);
 
 enum weft_pe_state weft_run_state(const struct weft_run *run, int pe);
 
+/* Whether the PE is one of this host. */
+static inline bool weft_run_has(const struct weft_run *run, int pe) {
+    return run->pe[pe].program != NULL;
+}
+
+int weft_run_npes_here(const struct weft_run *run);
+
+/* Writes "oshrun: " and a line, or has those above write it. `of_cause`: it tells why
+ * the job ends. */
+void weft_run_say(struct weft_run *run, bool of_cause, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* True if a PE has joined and not left. Its state word may hold anything, as the PE can overwrite
  * it; only "left" makes its end no death. */
 bool weft_run_is_in(const struct weft_run *run, int pe);
 
+/* On any host. */
 bool weft_run_anyone_joined(const struct weft_run *run);
 
 /* The process to name in messages. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "boot/hub.h"
 #include "boot/wire.h"
+#include "launch/forward.h"
 #include "launch/output.h"
 
 enum {
@@ -72,6 +73,8 @@ static void child_set_streams(const struct weft_run *run, const struct birth *bi
     }
     if (run->output)
         weft_output_redirect(run->output, birth->pe);
+    if (run->forward)
+        weft_forward_redirect(run->forward, birth->pe);
     if (run->options->output_folder)
         weft_output_redirect_to(birth->files);
 }
@@ -119,6 +122,9 @@ static int lines_make_all(struct weft_run *run, struct lines *lines) {
     int *sockets = calloc((size_t)run->npes, sizeof *sockets);
     int error = sockets ? 0 : -ENOMEM;
     for (int pe = 0; error == 0 && pe < run->npes; pe++) {
+        sockets[pe] = -1;
+        if (!weft_run_has(run, pe))
+            continue;
         error = lines_make(&lines[pe]);
         sockets[pe] = lines[pe].hub[0];
         run->pe[pe].life = lines[pe].life[0];
@@ -156,13 +162,17 @@ static int children_fork(struct weft_run *run, const struct lines *lines) {
     cpu_set_t *sets = calloc((size_t)run->npes, sizeof *sets);
     if (!sets)
         return -ENOMEM;
-    bool bind = weft_bind_plan(&run->options->binding, run->npes, run->control->cores, sets);
+    bool bind =
+        weft_bind_plan(&run->options->binding, weft_run_npes_here(run), run->control->cores, sets);
     struct birth birth = {.launcher = getpid()};
-    int error = 0;
+    int error = 0, nth = 0;
     for (; error == 0 && birth.pe < run->npes; birth.pe++) {
+        if (!weft_run_has(run, birth.pe))
+            continue;
         birth.lines = &lines[birth.pe];
-        birth.processors = bind ? &sets[birth.pe] : NULL;
+        birth.processors = bind ? &sets[nth] : NULL;
         error = child_fork(run, &birth);
+        nth++;
     }
     free(sets);
     return error;
@@ -178,10 +188,11 @@ int weft_spawn_all(struct weft_run *run) {
     if (error == 0)
         error = children_fork(run, lines);
     if (error == 0)
-        for (int pe = 0; pe < run->npes; pe++) {
-            close(lines[pe].hub[1]);
-            close(lines[pe].life[1]);
-        }
+        for (int pe = 0; pe < run->npes; pe++)
+            if (weft_run_has(run, pe)) {
+                close(lines[pe].hub[1]);
+                close(lines[pe].life[1]);
+            }
     free(lines);
     return error ? failure_say(error, "cannot start the PEs") : 0;
 }

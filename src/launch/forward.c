@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A stream is one end of a pipe here and one in a PE. Input waits in a buffer until PE 0 takes it;
+ * who has closed its standard input, or is over, has taken all. */
+#include "launch/forward.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "boot/hosts.h"
+#include "launch/tree.h"
+
+struct forward_stream {
+    int source, feed; /* the pipe: what the PE writes to `feed` comes out of `source`; -1: closed */
+    int pe, which;    /* 1 or 2 */
+};
+
+struct weft_forward {
+    struct weft_forward_above above;
+    size_t under_way; /* of the output: sent, and not taken */
+    struct {
+        int source, feed; /* what is written to `feed` comes out of `source`, PE 0's; -1: closed */
+        bool ends;
+        size_t begin, end;
+        char *waiting; /* WEFT_TREE_INPUT_MAX; NULL: PE 0 is elsewhere */
+    } input;
+    int nstreams;
+    struct forward_stream stream[];
+};
+
+/* Ours does not wait; the PE's is as programs expect it. */
+static int pipe_make(int *ours, int *theirs, bool we_read) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    *ours = ends[we_read ? 0 : 1];
+    *theirs = ends[we_read ? 1 : 0];
+    return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int input_open(struct weft_forward *forward) {
+    forward->input.source = forward->input.feed = -1;
+    if (!weft_boot_is_here(0))
+        return 0;
+    forward->input.waiting = malloc(WEFT_TREE_INPUT_MAX);
+    if (!forward->input.waiting)
+        return -ENOMEM;
+    return pipe_make(&forward->input.feed, &forward->input.source, false);
+}
+
+int weft_forward_open(struct weft_forward **opened, int npes,
+                      const struct weft_forward_above *above) {
+    size_t most = 2 * (size_t)npes;
+    struct weft_forward *forward = calloc(1, sizeof *forward + most * sizeof *forward->stream);
+    if (!forward)
+        return -ENOMEM;
+    forward->above = *above;
+    int error = input_open(forward);
+    for (int i = 0; error == 0 && i < 2 * npes; i++) {
+        struct forward_stream *stream = &forward->stream[forward->nstreams];
+        if (!weft_boot_is_here(i / 2))
+            continue;
+        *stream = (struct forward_stream){.pe = i / 2, .which = 1 + i % 2};
+        error = pipe_make(&stream->source, &stream->feed, true);
+        forward->nstreams++;
+    }
+    *opened = forward;
+    return error; /* the daemon gives up: nothing to take back */
+}
+
+void weft_forward_redirect(const struct weft_forward *forward, int pe) {
+    for (int i = 0; i < forward->nstreams; i++)
+        if (forward->stream[i].pe == pe)
+            dup2(forward->stream[i].feed, forward->stream[i].which);
+    if (pe == 0)
+        dup2(forward->input.source, STDIN_FILENO);
+}
+
+static void end_close(int *fd) {
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void weft_forward_start(struct weft_forward *forward) {
+    for (int i = 0; i < forward->nstreams; i++)
+        end_close(&forward->stream[i].feed);
+    end_close(&forward->input.source);
+}
+
+int weft_forward_count(const struct weft_forward *forward) {
+    return forward->nstreams + 1;
+}
+
+/* The last one is the input's: a feed whose reader has gone says so by itself. */
+void weft_forward_polls(const struct weft_forward *forward, struct pollfd *polls) {
+    bool room = forward->under_way < WEFT_TREE_OUTPUT_MAX;
+    bool waiting = forward->input.begin < forward->input.end || forward->input.ends;
+    for (int i = 0; i < forward->nstreams; i++)
+        polls[i] = (struct pollfd){.fd = room ? forward->stream[i].source : -1, .events = POLLIN};
+    polls[forward->nstreams] =
+        (struct pollfd){.fd = waiting ? forward->input.feed : -1, .events = POLLOUT};
+}
+
+/* --- Output ---------------------------------------------------------------------------------- */
+
+/* Whether there was something. */
+static bool stream_read(struct weft_forward *forward, struct forward_stream *stream) {
+    char piece[WEFT_TREE_PIECE_MAX];
+    size_t room = WEFT_TREE_OUTPUT_MAX - forward->under_way;
+    if (stream->source < 0 || forward->under_way >= WEFT_TREE_OUTPUT_MAX)
+        return false;
+    ssize_t count = read(stream->source, piece, room < sizeof piece ? room : sizeof piece);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (count <= 0)
+        end_close(&stream->source);
+    count = count < 0 ? 0 : count;
+    forward->under_way += (size_t)count;
+    forward->above.output(forward->above.owner, stream->pe, stream->which, piece, (size_t)count);
+    return count > 0;
+}
+
+void weft_forward_taken(struct weft_forward *forward, size_t count) {
+    forward->under_way -= count < forward->under_way ? count : forward->under_way;
+}
+
+bool weft_forward_finish(struct weft_forward *forward) {
+    bool all = true;
+    for (int i = 0; i < forward->nstreams; i++) {
+        while (stream_read(forward, &forward->stream[i]))
+            continue;
+        all &= forward->under_way < WEFT_TREE_OUTPUT_MAX;
+    }
+    return all;
+}
+
+/* --- Input ----------------------------------------------------------------------------------- */
+
+static void input_close(struct weft_forward *forward) {
+    size_t left = forward->input.end - forward->input.begin;
+    end_close(&forward->input.feed);
+    forward->input.begin = forward->input.end = 0;
+    if (left)
+        forward->above.taken(forward->above.owner, left);
+}
+
+static void input_write(struct weft_forward *forward) {
+    size_t count = forward->input.end - forward->input.begin;
+    ssize_t written = 0;
+    if (count && forward->input.feed >= 0)
+        written = write(forward->input.feed, forward->input.waiting + forward->input.begin, count);
+    if (written < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (written > 0) {
+        forward->input.begin += (size_t)written;
+        forward->above.taken(forward->above.owner, (size_t)written);
+    }
+    bool through = forward->input.begin == forward->input.end && forward->input.ends;
+    if (written < 0 || through || forward->input.feed < 0)
+        input_close(forward);
+}
+
+int weft_forward_input(struct weft_forward *forward, const void *bytes, size_t count) {
+    size_t waiting = forward->input.end - forward->input.begin;
+    if (!forward->input.waiting || waiting + count > WEFT_TREE_INPUT_MAX || forward->input.ends)
+        return -EPROTO;
+    if (forward->input.begin) {
+        memmove(forward->input.waiting, forward->input.waiting + forward->input.begin, waiting);
+        forward->input.begin = 0;
+        forward->input.end = waiting;
+    }
+    if (count)
+        memcpy(forward->input.waiting + forward->input.end, bytes, count);
+    forward->input.end += count;
+    forward->input.ends = count == 0;
+    input_write(forward);
+    return 0;
+}
+
+void weft_forward_serve(struct weft_forward *forward, const struct pollfd *polls) {
+    for (int i = 0; i < forward->nstreams; i++)
+        if (polls[i].revents)
+            stream_read(forward, &forward->stream[i]);
+    if (polls[forward->nstreams].revents)
+        input_write(forward);
+}

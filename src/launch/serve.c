@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One control page, and for each PE a socket for messages and one for its life, all of it inherited
+ * memory and descriptors. */
+#include "launch/serve.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/machine.h"
+#include "boot/hub.h"
+#include "launch/end.h"
+#include "launch/family.h"
+#include "launch/output.h"
+#include "launch/reap.h"
+
+/* Places in the array for poll; the PEs' sockets follow, and then those of the caller. */
+enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
+
+/* Were one of the three standard streams closed, a socket of ours would take its number. */
+static void streams_fill(void) {
+    int nothing;
+    do {
+        nothing = open("/dev/null", O_RDWR);
+    } while (nothing >= 0 && nothing <= STDERR_FILENO);
+    close(nothing);
+}
+
+/* We keep up to two sockets a PE and all descriptors of two rounds of an exchange. */
+static void descriptors_raise(struct weft_run *run) {
+    getrlimit(RLIMIT_NOFILE, &run->descriptors);
+    weft_machine_raise_descriptors();
+}
+
+/* One program after the other, in the order of the command line. Those of other hosts stay without.
+ */
+static void programs_assign(struct weft_run *run, const struct weft_options *options) {
+    int pe = 0;
+    for (int i = 0; i < options->nprograms; i++) {
+        struct weft_program *program = &options->program[i];
+        for (int one = 0; one < program->npes; one++, pe++)
+            run->pe[pe].program = weft_boot_is_here(pe) ? program : NULL;
+        if (options->verbose)
+            fprintf(stderr, "oshrun: PEs %d to %d run '%s'\n", pe - program->npes, pe - 1,
+                    program->argv[0]);
+    }
+}
+
+int weft_serve_open(struct weft_run *run, const struct weft_options *options,
+                    const struct weft_hosts_given *hosts) {
+    *run = (struct weft_run){.options = options, .npes = options->npes};
+    run->pe = calloc((size_t)run->npes, sizeof *run->pe);
+    if (!run->pe)
+        return -ENOMEM;
+    programs_assign(run, options);
+    streams_fill();
+    descriptors_raise(run);
+    int error =
+        weft_control_create(run->npes, hosts ? hosts->nhosts : 1, &run->control, &run->control_fd);
+    if (error == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
+        error = -errno;
+    if (error == 0 && options->tag_output)
+        error = weft_output_open(&run->output, run->npes, NULL);
+    if (error)
+        return error;
+    if (options->timeout_s)
+        run->time_is_up_ms = weft_run_now_ms() + (int64_t)options->timeout_s * 1000;
+    run->control->cores = weft_machine_cores();
+    if (hosts)
+        weft_control_write_hosts(run->control, hosts);
+    for (int pe = 0; pe < run->npes; pe++)
+        run->pe[pe].watch = (struct weft_watch){
+            .pe = pe, .pipe = run->notices[1], .alive = &run->control->pe[pe].alive};
+    weft_family_adopt();
+    return weft_catch_open(&run->caught);
+}
+
+static void polls_fill(const struct weft_run *run, struct pollfd *polls) {
+    polls[POLL_SIGNALS] = (struct pollfd){.fd = run->caught.signals, .events = POLLIN};
+    polls[POLL_NOTICES] = (struct pollfd){.fd = run->notices[0], .events = POLLIN};
+    for (int pe = 0; run->hub && pe < run->npes; pe++)
+        polls[POLL_PES + pe] = (struct pollfd){.fd = weft_hub_socket(run->hub, pe),
+                                               .events = weft_hub_events(run->hub, pe)};
+}
+
+static void notice_serve(struct weft_run *run) {
+    struct weft_notice notice;
+    if (read(run->notices[0], &notice, sizeof notice) == sizeof notice)
+        weft_reap_noticed(run, &notice);
+}
+
+static void signal_serve(struct weft_run *run, int signal, bool group_has_it) {
+    if (signal == SIGCHLD) {
+        weft_reap_children(run);
+        return;
+    }
+    for (int pe = 0; !group_has_it && pe < run->npes; pe++)
+        weft_run_signal(run, pe, signal);
+    if (weft_catch_is_deadly(signal))
+        weft_end_signaled(run, signal, group_has_it);
+    else if (signal == SIGTSTP)
+        kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
+}
+
+/* Takes in the signals that have come: passes them on, or reaps children. One that the kernel sends
+ * on behalf of the terminal goes to our whole process group, in which the PEs are, and is not sent
+ * to them again. */
+static void signals_serve(struct weft_run *run) {
+    int signal;
+    bool from_kernel;
+    while (weft_catch_next(&run->caught, &signal, &from_kernel))
+        signal_serve(run, signal, from_kernel);
+}
+
+/* Signals first: the deaths that follow a Ctrl-C are not the fault of those who die. */
+static void polls_serve(struct weft_run *run, const struct pollfd *polls) {
+    if (polls[POLL_SIGNALS].revents)
+        signals_serve(run);
+    for (int pe = 0; run->hub && pe < run->npes; pe++)
+        if (polls[POLL_PES + pe].revents)
+            weft_reap_serve(run, pe);
+    if (polls[POLL_NOTICES].revents)
+        notice_serve(run);
+}
+
+bool weft_serve_is_over(const struct weft_run *run) {
+    return run->phase == WEFT_OVER || (run->phase < WEFT_GRACE && weft_reap_all_over(run));
+}
+
+static int patience_shorter(int own_ms, int others_ms) {
+    return own_ms < 0 || (others_ms >= 0 && others_ms < own_ms) ? others_ms : own_ms;
+}
+
+void weft_serve_turn(struct weft_run *run, struct pollfd *others, int nothers, int patience_ms) {
+    int at = POLL_PES + (run->hub ? run->npes : 0), limit_ms = weft_end_patience(run);
+    struct pollfd polls[at + nothers];
+    polls_fill(run, polls);
+    if (nothers)
+        memcpy(&polls[at], others, (size_t)nothers * sizeof *others);
+    bool some = poll(polls, (nfds_t)(at + nothers), patience_shorter(limit_ms, patience_ms)) > 0;
+    if (some)
+        polls_serve(run, polls);
+    for (int i = 0; i < nothers; i++)
+        others[i].revents = some ? polls[at + i].revents : 0;
+    if (run->hub)
+        weft_hub_retry(run->hub);
+    weft_end_advance(run);
+}
