@@ -24,16 +24,9 @@ void weft_shown_copy(const weft_matrix *dest, const struct weft_shown *shown,
         weft_elements_copy(dest, &shown->at);
         return;
     }
-    const void *named = weft_place_own(shown->place, team);
-    size_t elem = weft_element_bytes(dest->dtype), row = dest->cols * elem;
-    struct weft_strided rows = {elem, dest->cols, dest->rows, (ptrdiff_t)dest->ld,
-                                (ptrdiff_t)shown->at.ld};
-    if (row == 0 || dest->rows == 0)
-        return;
-    if (dest->rows == 1 || (dest->ld == dest->cols && shown->at.ld == dest->cols))
-        weft_far_get(dest->data, named, dest->rows * row, shown->pe, true);
-    else
-        weft_far_get_strided(dest->data, named, &rows, shown->pe, true);
+    struct weft_strided rows = {weft_element_bytes(dest->dtype), dest->cols, dest->rows,
+                                (ptrdiff_t)dest->ld, (ptrdiff_t)shown->at.ld};
+    weft_far_get_strided(dest->data, weft_place_own(shown->place, team), &rows, shown->pe, true);
 }
 
 void weft_shown_pull(void *dest, struct weft_place place, size_t bytes,
