@@ -100,10 +100,10 @@ struct weft_on weft_boot_on(int pe) {
 void weft_boot_pes_text(int host, char *text, size_t bytes) {
     int count = 0, used = 0;
     for (int pe = 0; pe < hosts.npes; pe++)
-        count += hosts.host_of[pe] == host;
+        count += weft_boot_host(pe) == host;
     used = snprintf(text, bytes, "%s", count == 0 ? "no PE" : count == 1 ? "PE" : "PEs");
     for (int pe = 0, named = 0; pe < hosts.npes && named < PES_NAMED_MAX; pe++)
-        if (hosts.host_of[pe] == host && (size_t)used < bytes)
+        if (weft_boot_host(pe) == host && (size_t)used < bytes)
             used += snprintf(text + used, bytes - (size_t)used, "%s %d", named++ ? "," : "", pe);
     if (count > PES_NAMED_MAX && (size_t)used < bytes)
         snprintf(text + used, bytes - (size_t)used, " and %d more", count - PES_NAMED_MAX);
