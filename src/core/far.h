@@ -15,7 +15,6 @@
 #include <stdint.h>
 #include "base/amo.h"
 
-struct weft_route;
 struct weft_strided;
 struct weft_word;
 
@@ -52,9 +51,6 @@ void weft_far_leave_words(void);
 
 /* The slot of a PE in its own windows. */
 uint32_t weft_far_slot(int pe);
-
-/* The way of public calls to the memory of far PEs. */
-extern const struct weft_route weft_far_route;
 
 /* For the library's own objects. On `pe` they are named by their address in this PE's own slot of
  * the heap, the statics or the scratch; a name that is none ends the job. A source is the caller's

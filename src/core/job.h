@@ -28,7 +28,7 @@ struct weft_job {
 
     /* Derived of these in one place: what calls test at their entry. */
     bool plain;        /* running, and not checked: a call need not ask who makes it */
-    bool routed;       /* devices, or far: an engine may have to be asked for (core/route.h) */
+    bool routed;       /* devices, or far: a route may have to be asked for (core/route.h) */
     bool order_detour; /* not plain, or routed: to order is more than an instruction */
     bool detour;       /* checked, or devices: calls leave the short way */
     bool fetch_detour; /* or oversubscribed: those that end with a copy of what they fetch do */

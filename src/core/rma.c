@@ -195,7 +195,7 @@ void weft_rma_signal_routed(uint64_t *sig_addr, uint64_t signal, enum weft_signa
         weft_misuse_access(call, "sig_addr", sig_addr, sizeof *sig_addr, pe);
 }
 
-/* One engine makes both, the word and the payload: that of memory if either lies in its, else that
+/* One route makes both, the word and the payload: that of memory if either lies in its, else that
  * of the PE. */
 static const struct weft_route *announced_route(const struct weft_put_signal *put, int pe) {
     const struct weft_route *route = weft_route_of_memory(put->sig_addr, NULL);

@@ -2,9 +2,9 @@
 /* Routes: how bytes and words get to memory that this processor does not load and store.
  *
  * "Whose memory is it" is asked in weft_route_of alone, behind the near path of core/rma.h and
- * core/amo.h. An engine is one table of functions. That of GPUs comes with their space
- * (core/space.h), and is found by addresses; that of far PEs is core/far.h's, and is found by the
- * PE. Memory of GPUs is within reach of near PEs alone. */
+ * core/amo.h. A route is one table of functions. That of GPUs comes with their space
+ * (core/space.h), and is found by addresses; that of far PEs is made of letters (core/far.h), and
+ * is found by the PE. Memory of GPUs is within reach of near PEs alone. */
 #ifndef WEFT_CORE_ROUTE_H
 #define WEFT_CORE_ROUTE_H
 
@@ -17,23 +17,23 @@
 #include "core/space.h"
 #include "core/strided.h"
 
-/* What an engine provides. Public calls use it, on any thread and on several at once, while the job
+/* What a route provides. Public calls use it, on any thread and on several at once, while the job
  * runs; weft_current_call is their name. Those with a result return 0, or, with nothing touched,
  * -ERANGE when there is no such PE, or -EFAULT when a symmetric argument is not symmetric over its
- * whole length. An empty access is 0, but announces its signal. A failure of the engine itself ends
+ * whole length. An empty access is 0, but announces its signal. A failure of the route itself ends
  * the job with one line.
  *
  * All but the first two may block; a wait ends with the job (core/wait.h). On return the structs
  * and the local memory are the caller's again, and what a get or fetch wants is there: unless
- * `nbi`, which leaves local memory to the engine until `quiet`. What goes to `pe` may only be under
- * way on return, in no order, and is complete behind `quiet`. The far engine, which has no memory
+ * `nbi`, which leaves local memory to the route until `quiet`. What goes to `pe` may only be under
+ * way on return, in no order, and is complete behind `quiet`. The far route, which has no memory
  * of its own, has no `concerns`, `near` and `look`, and keeps what goes to one PE in order. */
 struct weft_route {
     /* Whether an access between this local address and a symmetric one goes this way, because the
-     * memory on either side is the engine's. */
+     * memory on either side is the route's. */
     bool (*concerns)(const void *symmetric, const void *local);
 
-    /* Where the engine finds what `pe` keeps of the symmetric [p, p + bytes), in its own memory or
+    /* Where the route finds what `pe` keeps of the symmetric [p, p + bytes), in its own memory or
      * the host's; NULL as weft_near. */
     void *(*near)(const void *p, size_t bytes, int pe);
 
@@ -47,7 +47,7 @@ struct weft_route {
     int (*put_signal)(const struct weft_put_signal *put, int pe);
     int (*signal)(uint64_t *sig_addr, uint64_t signal, enum weft_signal_op op, int pe);
 
-    /* One of the engine's, or with `fetch` in its memory, or both. Atomic among all of the job's
+    /* One of the route's, or with `fetch` in its memory, or both. Atomic among all of the job's
      * atomics on the word. */
     int (*amo)(const struct weft_amo *amo, int pe);
 
@@ -60,9 +60,10 @@ struct weft_route {
     void (*quiet)(void);
 };
 
-extern const struct weft_route weft_far_route; /* core/far.h */
+/* The way of public calls to the memory of far PEs (core/far_rma.c). */
+extern const struct weft_route weft_far_route;
 
-/* The engine whose memory a symmetric address or a local one lies in, which is NULL for a value
+/* The route whose memory a symmetric address or a local one lies in, which is NULL for a value
  * that the host has. NULL: both are the host's. */
 static inline const struct weft_route *weft_route_of_memory(const void *symmetric,
                                                             const void *local) {
@@ -99,7 +100,7 @@ static inline void weft_route_quiet(void) {
         weft_far_route.quiet();
 }
 
-/* Whether an engine reaches [p, p + bytes) of `pe`, which is not near. Objects are the same on all
+/* Whether a route reaches [p, p + bytes) of `pe`, which is not near. Objects are the same on all
  * PEs. A call, so that those who ask near memory first have their registers for themselves. */
 bool weft_route_finds(const void *p, size_t bytes, int pe) __attribute__((cold));
 
