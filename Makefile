@@ -367,6 +367,12 @@ bench: all benches $(FAR_ENGINE) ## measure everything, beside other libraries; 
 	@bench/table.py $(RESULTS)/*.jsonl | tee $(RESULTS)/table.md
 	@bench/plot.py $(RESULTS) $(RESULTS)/*.jsonl
 
+.PHONY: bench-hosts
+bench-hosts: all benches ## two hosts of the rig, beside bare TCP, UCX's own calls and Open MPI; ROUNDS=5
+	@rm -f $(RESULTS)/hosts-*.jsonl
+	@tests/hosts/rig.py bench/hosts/run.py $(BUILD) $(RESULTS) $(ROUNDS)
+	@bench/table.py $(RESULTS)/hosts-*.jsonl | tee $(RESULTS)/hosts.md
+
 .PHONY: bench-python
 bench-python: all python ## what a call from Python costs, beside ctypes, numpy and torch
 	@PYTHONPATH=$(BUILD)/python $(BUILD)/bin/oshrun -n 2 $(PYTHON) bench/python.py

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the benchmarks share: the clock, medians, and one JSON object per line on stdout.
- * Standard OpenSHMEM only, from version 1.4 on, so that the same source measures any library. */
+/* What the benchmarks share: the clock and medians (clock.h), and one JSON object per line on
+ * stdout. Standard OpenSHMEM only, from version 1.4 on, so that the same source measures any
+ * library. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -8,24 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static inline double bench_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static inline int bench_compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts the samples. */
-static inline double bench_median(double *samples, int n) {
-    qsort(samples, (size_t)n, sizeof *samples, bench_compare);
-    return n % 2 ? samples[n / 2] : 0.5 * (samples[n / 2 - 1] + samples[n / 2]);
-}
+#include "clock.h"
 
 static inline void bench_progress(int pe, const char *what) {
     if (pe == 0)

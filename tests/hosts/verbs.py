@@ -8,6 +8,7 @@
     slow HOST [RATE]        what it sends goes at 100mbit, say; without RATE at full speed
     freeze HOST, thaw HOST  stops and continues all of its processes
     crash HOST              its power fails: first the cable, then every process
+    pin HOST CPUS           all of its processes run on these processors: 0, or 0,1
     procs HOST              the command lines of what runs there, but for the rig's own
 
 The commands are links to this file; scripts import it.
@@ -35,6 +36,7 @@ def on(host, *command):
     folder, pid = os.getcwd(), pid_of(host)
     child = os.fork()
     if child == 0:
+        os.sched_setaffinity(0, os.sched_getaffinity(pid))
         kernel.enter(pid)
         inner = os.fork()  # the first that is in the host's namespace of processes
         if inner == 0:
@@ -91,6 +93,11 @@ def processes(host):
     return found
 
 
+def pin(host, processors):
+    for pid in [pid_of(host), *(pid for pid, _ in processes(host))]:
+        os.sched_setaffinity(pid, map(int, processors.split(",")))
+
+
 def procs(host):
     for _, line in processes(host):
         print(line)
@@ -127,7 +134,7 @@ def crash(host):
     os.kill(pid_of(host), signal.SIGKILL)
 
 
-VERBS = {verb.__name__: verb for verb in (on, link, deaf, slow, freeze, thaw, crash, procs)}
+VERBS = {verb.__name__: verb for verb in (on, link, deaf, slow, freeze, thaw, crash, pin, procs)}
 
 
 def main():

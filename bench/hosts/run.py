@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two hosts with one PE each, and a processor for each host: Weft beside bare TCP, UCX's own calls and Open
+MPI's OpenSHMEM, in turns; and calls to a near PE in a job of two hosts beside a job of one.
+
+    tests/hosts/rig.py bench/hosts/run.py BUILD RESULTS [ROUNDS]       (make bench-hosts)
+
+Leaves JSON lines, for bench/table.py.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/hosts"))
+import verbs  # noqa: E402
+
+BUILD, RESULTS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+ROUNDS = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+PATIENCE = 40  # seconds
+ENGINE = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def outputs(*commands, **environment):
+    """What commands print that run side by side; a failure is told, and leaves the rows before it."""
+    started = [subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env={**os.environ, **environment}) for command in commands]
+    try:
+        heard = [process.communicate(timeout=PATIENCE) for process in started]
+    except subprocess.TimeoutExpired:
+        for process in started:
+            process.kill()
+        say(f"{commands[0][0]} ... was not over after {PATIENCE} s")
+        return ""
+    if any(process.returncode for process in started):
+        say(f"{' '.join(map(str, commands[0]))} failed: " + "".join(errors for _, errors in heard).strip()[-400:])
+    return "".join(out for out, _ in heard)
+
+
+def pair(program):
+    """A program of two sides that need no launcher."""
+    return lambda: outputs(*(["on", host, program, "h0", str(side)] for side, host in enumerate(("h0", "h1"))), **ENGINE)
+
+
+def weft(hosts, program):
+    return lambda: outputs([BUILD / "bin/oshrun", "--hosts", hosts, BUILD / "bench" / program], WEFT_SSH="fakessh")
+
+
+def open_mpi(program):
+    settings = [("plm", "rsh"), ("plm_rsh_agent", ROOT / "tests/hosts/bin/fakessh"), ("oob_tcp_if_include", "10.77.0.0/24"),
+                ("btl_tcp_if_include", "10.77.0.0/24")]
+    words = ["mpirun.openmpi", "--allow-run-as-root", "--bind-to", "none", "-np", "2", "--host", "h0:1,h1:1"]
+    words += [word for name, value in settings for word in ("--mca", name, str(value))]
+    words += [word for name, value in ENGINE.items() for word in ("-x", f"{name}={value}")]
+    return lambda: outputs([*words, program], OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
+
+def compiled(target, *command):
+    """The program, or None where its library is not installed."""
+    (BUILD / "bench/peer").mkdir(parents=True, exist_ok=True)
+    path = BUILD / "bench/peer" / target
+    found = shutil.which(command[0]) and subprocess.run([*command, "-o", path], cwd=ROOT, capture_output=True)
+    return path if found and found.returncode == 0 else None
+
+
+def contestants():
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-O2"]
+    yield "tcp", pair(compiled("tcp", "cc", *flags, "bench/hosts/tcp.c"))
+    ucx = compiled("ucx", "cc", *flags, "bench/hosts/ucx.c", "-lucp", "-lucs")
+    if ucx:
+        yield "ucx", pair(ucx)
+    else:
+        say("UCX's own calls are left out: libucx-dev is not here")
+    yield "weft", weft("h0:1,h1:1", "far")
+    other = shutil.which("mpirun.openmpi") and compiled("osh", "oshcc", *flags, "-Ibench", "bench/far.c")
+    if other:
+        yield "open-mpi", open_mpi(other)
+    else:
+        say("Open MPI's OpenSHMEM is left out: openmpi-bin or libopenmpi-dev is not here")
+    yield "near-two", weft("h0:2,h1:1", "near")
+    yield "near-one", weft("h0:3", "near")
+
+
+def keep(name, number, text):
+    """The lines of one round; a job of one host has a column of its own."""
+    with open(RESULTS / f"hosts-{name}-{number}.jsonl", "w") as file:
+        for line in filter(lambda line: line.startswith("{"), text.splitlines()):
+            if name == "near-one":
+                line = json.dumps({**json.loads(line), "library": "Weft on one host"})
+            file.write(line + "\n")
+
+
+def main():
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for number, host in enumerate(("h0", "h1")):
+        processors = sorted(os.sched_getaffinity(0))
+        verbs.pin(host, str(processors[number % len(processors)]))
+    measured = list(contestants())
+    for number in range(1, ROUNDS + 1):
+        say(f"round {number} of {ROUNDS}")
+        for name, measure in measured:
+            keep(name, number, measure())
+
+
+main()
