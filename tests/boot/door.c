@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: the door on the loopback interface, with its guests in this process: peers come in
+ * while strangers in great numbers say nothing, a byte, rubbish, or what a peer has said before;
+ * each is refused with a reason, few of them with a line. PEs: 1 */
+#include "boot/door.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/machine.h"
+#include "entries.h"
+#include "tap.h"
+
+enum { PLACES = 18, LINES_BYTES = 1 << 20, CROWD_MAX = 20000, PEER_MS_MAX = 1500 };
+
+static struct weft_door *door;
+static struct weft_tls *let_in[8];
+static int nlet_in;
+static unsigned char job_key[WEFT_TLS_KEY_BYTES];
+static char lines[LINES_BYTES]; /* what stderr has got */
+static int lines_fd, stderr_fd;
+
+static bool key_of(void *owner, const char *identity, unsigned char key[WEFT_TLS_KEY_BYTES]) {
+    (void)owner;
+    memcpy(key, job_key, WEFT_TLS_KEY_BYTES);
+    key[0] ^= (unsigned char)identity[1];
+    return identity[0] == 'h' && identity[1] >= '0' && identity[1] <= '9' && !identity[2];
+}
+
+static void take(void *owner, struct weft_tls *tls) {
+    EXPECT(owner == job_key, "owner");
+    let_in[nlet_in++] = tls;
+}
+
+/* Lines go to a file from here on. */
+static void door_open(void) {
+    struct weft_door_options options = {PLACES, key_of, take, job_key};
+    EXPECT(ftruncate(lines_fd, 0) == 0 && lseek(lines_fd, 0, SEEK_SET) == 0, "%d", errno);
+    dup2(lines_fd, STDERR_FILENO);
+    int error = weft_door_open(&door, &options);
+    dup2(stderr_fd, STDERR_FILENO);
+    EXPECT(error == 0 && weft_door_port(door) != 0, "%d", error);
+}
+
+static void door_turn(void) {
+    dup2(lines_fd, STDERR_FILENO);
+    weft_door_turn(door);
+    dup2(stderr_fd, STDERR_FILENO);
+}
+
+static int lines_count(void) {
+    ssize_t bytes = pread(lines_fd, lines, sizeof lines - 1, 0);
+    int count = 0;
+    lines[bytes > 0 ? bytes : 0] = '\0';
+    for (const char *at = lines; (at = strchr(at, '\n')); at++)
+        count++;
+    return count;
+}
+
+static void door_close(void) {
+    for (int i = 0; i < nlet_in; i++)
+        weft_tls_close(let_in[i]);
+    nlet_in = 0;
+    dup2(lines_fd, STDERR_FILENO);
+    weft_door_close(door);
+    dup2(stderr_fd, STDERR_FILENO);
+    lines_count();
+}
+
+static int descriptors(void) {
+    return entries_of("/proc/self/fd");
+}
+
+/* True while the door wants a turn. */
+static bool door_called(int wait_ms) {
+    struct pollfd poll_of = {.fd = weft_door_descriptor(door), .events = POLLIN};
+    return poll(&poll_of, 1, wait_ms) > 0;
+}
+
+static void door_settle(void) {
+    for (int i = 0; i < 10000 && door_called(20); i++)
+        door_turn();
+}
+
+static int stranger_connect(int which) {
+    char address[32];
+    snprintf(address, sizeof address, "127.0.0.%d", 1 + which % 200);
+    int fd = weft_door_connect(address, weft_door_port(door), 1000);
+    EXPECT(fd >= 0, "stranger %d: %s", which, strerror(-fd));
+    return fd;
+}
+
+/* A peer comes as a daemon does: the result of its handshake. */
+static int peer_come(const char *address, const char *identity, unsigned char flaw,
+                     struct weft_tls **tls) {
+    unsigned char key[WEFT_TLS_KEY_BYTES];
+    uint64_t begin_ns = weft_clock_ns();
+    int fd = weft_door_connect(address, weft_door_port(door), 1000), error = -EAGAIN;
+    EXPECT(fd >= 0, "%s", strerror(-fd));
+    key_of(NULL, identity, key);
+    key[9] ^= flaw;
+    EXPECT(weft_tls_connect(tls, fd, identity, key) == 0, "connect");
+    while (error == -EAGAIN && weft_clock_ns() - begin_ns < PEER_MS_MAX * UINT64_C(1000000)) {
+        error = weft_tls_shake(*tls);
+        if (door_called(0))
+            door_turn();
+    }
+    return error;
+}
+
+/* A peer comes in, and hears a word. */
+static void peer_expect(const char *address, const char *identity) {
+    struct weft_tls *tls = NULL;
+    char heard[8] = "";
+    int before = nlet_in, error = peer_come(address, identity, 0, &tls);
+    door_settle();
+    EXPECT(error == 0 && nlet_in == before + 1, "%s: %d, %d are in", identity, error, nlet_in);
+    if (nlet_in == before + 1) {
+        EXPECT(strcmp(weft_tls_peer(let_in[before]), identity) == 0, "%s", identity);
+        EXPECT(weft_tls_write(let_in[before], "word", 5) == 5, "write");
+        ssize_t got = weft_tls_read(tls, heard, sizeof heard);
+        EXPECT(got == 5 && strcmp(heard, "word") == 0, "%zd", got);
+    }
+    weft_tls_close(tls);
+}
+
+static void peers(void) {
+    int before = descriptors();
+    door_open();
+    peer_expect("127.0.0.1", "h1");
+    if (access("/proc/net/if_inet6", R_OK) == 0)
+        peer_expect("::1", "h2");
+    EXPECT(!door_called(0), "the door is called by nobody");
+    EXPECT(lines_count() == 0, "%s", lines);
+    uint16_t port = weft_door_port(door);
+    door_close();
+    EXPECT(weft_door_connect("127.0.0.1", port, 100) == -ECONNREFUSED, "it is open still");
+    EXPECT(weft_door_connect("elsewhere.example", port, 100) == -EINVAL, "a name");
+    EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
+}
+
+static void refusals(void) {
+    struct weft_tls *tls;
+    char heard[8];
+    int before = descriptors();
+    door_open();
+    EXPECT(peer_come("127.0.0.1", "h1", 1, &tls) == -EACCES, "wrong key");
+    weft_tls_close(tls);
+    EXPECT(peer_come("127.0.0.1", "x1", 0, &tls) == -EACCES, "unknown name");
+    weft_tls_close(tls);
+    EXPECT(lines_count() == 1 && strstr(lines, "weft: a connection from 127.0.0.1:") &&
+               strstr(lines, " was refused: it does not have the key of \"h1\"\n"),
+           "%s", lines);
+    peer_expect("127.0.0.1", "h1");
+    EXPECT(peer_come("127.0.0.1", "h1", 0, &tls) == 0, "its key is good");
+    door_settle();
+    EXPECT(weft_tls_read(tls, heard, sizeof heard) == -EPIPE, "twice");
+    weft_tls_close(tls);
+    EXPECT(nlet_in == 1, "%d are in", nlet_in);
+    EXPECT(lines_count() == 2 && strstr(lines, "\"h1\" is here already\n"), "%s", lines);
+    peer_expect("127.0.0.1", "h2");
+    door_close();
+    EXPECT(strstr(lines, "1 more connections were refused"), "%s", lines);
+    EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
+}
+
+/* `count` strangers who stay, each with these bytes; then two peers. What the job pays is bounded.
+ */
+static void crowd(int count, const void *says, size_t bytes) {
+    static int fds[CROWD_MAX];
+    int before = descriptors();
+    door_open();
+    peer_expect("127.0.0.1", "h1");
+    int quiet = descriptors();
+    uint64_t begin_ns = weft_clock_ns();
+    for (int i = 0; i < count; i++) {
+        fds[i] = stranger_connect(i);
+        if (bytes)
+            send(fds[i], says, bytes, MSG_NOSIGNAL);
+        if (i % 50 == 0 && door_called(0))
+            door_turn();
+    }
+    uint64_t middle_ns = weft_clock_ns();
+    peer_expect("127.0.0.1", "h2");
+    uint64_t end_ns = weft_clock_ns();
+    door_settle();
+    EXPECT(!door_called(50), "the door never sleeps");
+    EXPECT(descriptors() - quiet - count <= PLACES + 256 + 2, "%d descriptors held",
+           descriptors() - quiet - count);
+    EXPECT(lines_count() <= 3, "%s", lines);
+    printf("# %d strangers of %zu bytes in %.0f ms, then a peer in %.1f ms, %d lines\n", count,
+           bytes, 1e-6 * (double)(middle_ns - begin_ns), 1e-6 * (double)(end_ns - middle_ns),
+           lines_count());
+    peer_expect("127.0.0.1", "h3");
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+    door_settle();
+    door_close();
+    EXPECT(lines_count() <= 5, "%s", lines);
+    EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
+}
+
+/* What a peer says first, which is what a stranger can record and repeat. */
+static size_t hello_record(unsigned char *hello, size_t room) {
+    struct weft_tls *tls;
+    int pair[2];
+    unsigned char key[WEFT_TLS_KEY_BYTES];
+    key_of(NULL, "h7", key);
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "%d", errno);
+    EXPECT(weft_tls_connect(&tls, pair[0], "h7", key) == 0, "connect");
+    EXPECT(weft_tls_shake(tls) == -EAGAIN, "hello");
+    ssize_t got = recv(pair[1], hello, room, MSG_DONTWAIT);
+    weft_tls_close(tls);
+    close(pair[1]);
+    return got > 0 ? (size_t)got : 0;
+}
+
+/* Strangers who come and go at once; of each but few, a line says how many there were. */
+static void many_attempts(int count) {
+    static const char get[] = "GET / HTTP/1.0\r\n\r\n";
+    int before = descriptors(), said = 0;
+    unsigned long long unsaid = 0, more;
+    door_open();
+    for (int i = 0; i < count; i++) {
+        int fd = stranger_connect(i);
+        send(fd, get, sizeof get, MSG_NOSIGNAL);
+        close(fd);
+        door_turn();
+    }
+    door_settle();
+    said = lines_count();
+    EXPECT(said >= 1 && said <= 3, "%d lines: %s", said, lines);
+    door_close();
+    for (const char *at = lines; (at = strstr(at, "weft: ")); at++)
+        if (sscanf(at, "weft: %llu more connections", &more) == 1)
+            unsaid += more;
+    EXPECT(unsaid + (unsigned)said == (unsigned)count, "%llu and %d of %d", unsaid, said, count);
+    EXPECT(descriptors() == before, "%d descriptors before, %d after", before, descriptors());
+}
+
+/* In a process of its own, which can never have more descriptors than these. */
+static int starve(int fd) {
+    struct rlimit few = {(rlim_t)fd + 40, (rlim_t)fd + 40};
+    int filler[64], fillers = 0, turns = 0;
+    struct weft_tls *tls;
+    unsigned char key[WEFT_TLS_KEY_BYTES];
+    setrlimit(RLIMIT_NOFILE, &few);
+    while (fillers < 64 && (filler[fillers] = dup(fd)) >= 0)
+        fillers++;
+    key_of(NULL, "h1", key);
+    EXPECT(weft_tls_connect(&tls, fd, "h1", key) == 0, "connect");
+    EXPECT(weft_tls_shake(tls) == -EAGAIN, "hello");
+    for (uint64_t begin_ns = weft_clock_ns(); weft_clock_ns() - begin_ns < 300000000; turns++)
+        if (door_called(300))
+            door_turn();
+    EXPECT(turns < 20, "%d turns in 0.3 s", turns);
+    while (fillers > 0)
+        close(filler[--fillers]);
+    int error = -EAGAIN;
+    for (int i = 0; i < 100 && error == -EAGAIN; i++) {
+        error = weft_tls_shake(tls);
+        if (door_called(10))
+            door_turn();
+    }
+    EXPECT(error == 0, "%d", error);
+    EXPECT(lines_count() == 1 &&
+               strstr(lines, "weft: cannot let another host in: Too many open files; trying"),
+           "%s", lines);
+    return tap_case_failures;
+}
+
+static void starved(void) {
+    int status = 0;
+    door_open();
+    int fd = stranger_connect(1); /* which is not let in yet */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(starve(fd));
+    waitpid(child, &status, 0);
+    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
+    close(fd);
+    door_close();
+}
+
+static struct weft_door *patient;
+static int patients[3];
+
+/* Guests of another door, whose time runs while the other cases do. */
+static void patience_begin(void) {
+    door_open();
+    patients[0] = stranger_connect(0);
+    patients[1] = stranger_connect(1);
+    send(patients[1], "\x16\x03\x01", 3, MSG_NOSIGNAL);
+    unsigned char hello[1024];
+    size_t bytes = hello_record(hello, sizeof hello);
+    patients[2] = stranger_connect(2);
+    send(patients[2], hello, bytes, MSG_NOSIGNAL);
+    door_settle();
+    patient = door;
+}
+
+static bool is_closed(int fd) {
+    char bytes[1024];
+    ssize_t got;
+    while ((got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        ;
+    return got == 0 || errno != EAGAIN;
+}
+
+static void patience_end(uint64_t begin_ns) {
+    door = patient;
+    EXPECT(ftruncate(lines_fd, 0) == 0 && lseek(lines_fd, 0, SEEK_SET) == 0, "%d", errno);
+    for (int i = 0; i < 3; i++)
+        EXPECT(weft_clock_ns() - begin_ns > 4900000000u || !is_closed(patients[i]), "%d", i);
+    while (weft_clock_ns() - begin_ns < 5300000000u)
+        if (door_called(100))
+            door_turn();
+    door_settle();
+    for (int i = 0; i < 3; i++) {
+        EXPECT(is_closed(patients[i]), "stranger %d is in still", i);
+        close(patients[i]);
+    }
+    EXPECT(lines_count() == 2 && strstr(lines, "it has said nothing for 5 s") &&
+               strstr(lines, "its handshake has taken more than 5 s"),
+           "%s", lines);
+    door_close();
+}
+
+int main(void) {
+    bool thorough = getenv("WEFT_TEST_LONG") != NULL;
+    unsigned char hello[1024];
+    char path[] = "/tmp/weft-door-XXXXXX";
+    tap_start(0);
+    weft_machine_raise_descriptors();
+    lines_fd = mkostemp(path, O_CLOEXEC | O_APPEND);
+    unlink(path);
+    stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    uint64_t begin_ns = weft_clock_ns();
+    patience_begin();
+    tap_case("peers come in, by both families, and nothing listens when the door is closed");
+    peers();
+    tap_case("a wrong key, an unknown name and a second one of a name are refused");
+    refusals();
+    tap_case("thousands who say nothing keep nobody out");
+    crowd(thorough ? 10000 : 2000, NULL, 0);
+    tap_case("thousands who say one byte keep nobody out");
+    crowd(thorough ? 10000 : 1000, "\x16", 1);
+    tap_case("hundreds who repeat a peer's first word keep nobody out");
+    size_t bytes = hello_record(hello, sizeof hello);
+    crowd(thorough ? 10000 : 300, hello, bytes);
+    tap_case("thousands of attempts are a few lines");
+    many_attempts(thorough ? 10000 : 1000);
+    tap_case("a host without descriptors says so once, and goes on when it has some");
+    starved();
+    tap_case("a silent guest, a slow one and one that repeats have 5 s");
+    patience_end(begin_ns);
+    return tap_finish();
+}
