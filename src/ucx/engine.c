@@ -150,6 +150,7 @@ static int end_open(struct weft_engine_end *end) {
                  ucx.ucs_status_string(status), network);
         error = ucx_errno(status);
     }
+    ucx_process_keep();
     end->threads = ucx_process_threads() - threads;
     ucx_settings_end(&settings);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
