@@ -5,6 +5,7 @@
 #include "core/letter.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
@@ -83,6 +84,15 @@ int weft_letters_open(const struct weft_letter_user *user, void *address, size_t
     if (result < 0)
         weft_links_free();
     return result;
+}
+
+void weft_letters_describe(char *text, size_t bytes) {
+    letters_lock();
+    if (weft_links.end)
+        weft_links.engine->describe(weft_links.end, text, bytes);
+    else
+        snprintf(text, bytes, "none is open");
+    letters_unlock();
 }
 
 void weft_letters_start(void) {

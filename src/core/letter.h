@@ -9,6 +9,9 @@
 /* Opens WEFT_ENGINE, and writes the address of this PE's end. 0 or -errno, logged. */
 int weft_letters_open(const struct weft_letter_user *user, void *address, size_t *bytes);
 
+/* By what far PEs are reached, for a person. */
+void weft_letters_describe(char *text, size_t bytes);
+
 /* From here on letters are delivered. */
 void weft_letters_start(void);
 

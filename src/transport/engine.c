@@ -4,7 +4,9 @@
 #include "transport/engine.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/log.h"
 #include "base/privilege.h"
@@ -18,31 +20,45 @@ static bool engine_is_whole(const struct weft_engine *e) {
            e->abilities && e->threads && e->describe && e->abandon;
 }
 
-int weft_engine_load(const char *name, const struct weft_engine **engine) {
+/* Keeps the reason, and returns `error`. */
+static __attribute__((format(printf, 3, 4))) int refuse(char *reason, int error, const char *format,
+                                                        ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, WEFT_ENGINE_TEXT_BYTES, format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+int weft_engine_find(const char *name, const struct weft_engine **engine, char *reason) {
     void *library = library_open(name);
-    if (!library) {
-        weft_log("some PEs are far, and the library that reaches them cannot be opened: %s; "
-                 "WEFT_ENGINE=%s names it",
-                 dlerror(), name);
-        return -ENOENT;
-    }
+    if (!library)
+        return refuse(reason, -ENOENT,
+                      "the library that reaches PEs on other hosts cannot be opened: %s; "
+                      "WEFT_ENGINE=%s names it",
+                      dlerror(), name);
     const struct weft_engine *found = dlsym(library, WEFT_ENGINE_SYMBOL);
-    if (!found) {
-        weft_log("WEFT_ENGINE=%s is no engine: it has no symbol '%s'", name, WEFT_ENGINE_SYMBOL);
-        return -EINVAL;
-    }
-    if (found->version != WEFT_ENGINE_VERSION) {
-        weft_log("WEFT_ENGINE=%s is an engine of version %u, and this Weft works with version %u: "
-                 "install those that belong together",
-                 name, found->version, WEFT_ENGINE_VERSION);
-        return -EPROTO;
-    }
-    if (!engine_is_whole(found) || found->letter_bytes < WEFT_ENGINE_LETTER_MIN) {
-        weft_log("WEFT_ENGINE=%s is an engine that lacks functions, or whose letters have %zu "
-                 "bytes, less than %d",
-                 name, found->letter_bytes, WEFT_ENGINE_LETTER_MIN);
-        return -EINVAL;
-    }
+    if (!found)
+        return refuse(reason, -EINVAL, "WEFT_ENGINE=%s is no engine: it has no symbol '%s'", name,
+                      WEFT_ENGINE_SYMBOL);
+    if (found->version != WEFT_ENGINE_VERSION)
+        return refuse(reason, -EPROTO,
+                      "WEFT_ENGINE=%s is an engine of version %u, and this Weft works with version "
+                      "%u: install those that belong together",
+                      name, found->version, WEFT_ENGINE_VERSION);
+    if (!engine_is_whole(found) || found->letter_bytes < WEFT_ENGINE_LETTER_MIN)
+        return refuse(reason, -EINVAL,
+                      "WEFT_ENGINE=%s is an engine that lacks functions, or whose letters have %zu "
+                      "bytes, less than %d",
+                      name, found->letter_bytes, WEFT_ENGINE_LETTER_MIN);
     *engine = found;
     return 0;
+}
+
+int weft_engine_load(const char *name, const struct weft_engine **engine) {
+    char reason[WEFT_ENGINE_TEXT_BYTES];
+    int error = weft_engine_find(name, engine, reason);
+    if (error)
+        weft_log("%s", reason);
+    return error;
 }

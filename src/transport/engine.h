@@ -10,4 +10,7 @@
  * what this Weft works with. */
 int weft_engine_load(const char *name, const struct weft_engine **engine);
 
+/* The same, not logged, but with the reason in `reason`, of WEFT_ENGINE_TEXT_BYTES. */
+int weft_engine_find(const char *name, const struct weft_engine **engine, char *reason);
+
 #endif

@@ -102,7 +102,7 @@ struct weft_engine {
     /* How many threads it has in this process. */
     unsigned (*threads)(struct weft_engine_end *end);
 
-    /* By what it reaches others, as one line for a person. */
+    /* By what it reaches others, as one line for a person; without an end, what it would be. */
     void (*describe)(struct weft_engine_end *end, char *text, size_t bytes);
 
     /* Gives everything back, the end and its links. It bids nobody farewell, because peers may be

@@ -291,9 +291,18 @@ static unsigned engine_threads(struct weft_engine_end *end) {
 }
 
 static void engine_describe(struct weft_engine_end *end, char *text, size_t bytes) {
-    char network[2 * UCX_NAMES_BYTES];
-    ucx_network_describe(&end->network, network, sizeof network);
-    snprintf(text, bytes, "UCX %s, %s", ucx.ucp_get_version_string(), network);
+    char network[2 * UCX_NAMES_BYTES], reason[WEFT_ENGINE_TEXT_BYTES];
+    struct ucx_settings settings;
+    if (end) {
+        ucx_network_describe(&end->network, network, sizeof network);
+        snprintf(text, bytes, "UCX %s, %s", ucx.ucp_get_version_string(), network);
+        return;
+    }
+    ucx_settings_begin(&settings);
+    int error = ucx_library_open(reason);
+    ucx_settings_end(&settings);
+    snprintf(text, bytes, "%s%s", error ? "" : "UCX ",
+             error ? reason : ucx.ucp_get_version_string());
 }
 
 __attribute__((visibility("default"))) const struct weft_engine weft_engine = {

@@ -7,10 +7,11 @@
 #include "base/machine.h"
 #include "coll/choice.h"
 #include "command.h"
-#include "core/job.h"
+#include "core/letter.h"
 #include "core/team.h"
 #include "core/window.h"
 #include "ops/matmul.h"
+#include "transport/engine.h"
 
 static void print_size(const char *label, size_t bytes, const char *remark) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -31,7 +32,12 @@ static void print_machine(void) {
 }
 
 static void print_job(void) {
-    printf("job\n  %-12s %d, all near: load and store\n", "PEs", weft_job.npes);
+    uint32_t near = weft_windows.scratch.window.count;
+    if (weft_job.far)
+        printf("job\n  %-12s %d, of them near to PE 0 (load and store) %u\n", "PEs", weft_job.npes,
+               near);
+    else
+        printf("job\n  %-12s %d, all near: load and store\n", "PEs", weft_job.npes);
     printf("  %-12s %s\n", "waits",
            weft_job.oversubscribed ? "yield, then sleep (more PEs than processors)"
                                    : "spin, then yield, then sleep");
@@ -39,6 +45,17 @@ static void print_job(void) {
     print_size("workspace", weft_team_workspace_capacity(), "address space per team and PE");
     printf("  %-12s %s\n", "statics",
            weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
+}
+
+/* By what the others are reached; where there are none, by what they would be. */
+static void print_hosts(void) {
+    char text[WEFT_ENGINE_TEXT_BYTES];
+    const struct weft_engine *engine;
+    if (weft_job.far)
+        weft_letters_describe(text, sizeof text);
+    else if (weft_engine_find(weft_env.far_engine, &engine, text) == 0)
+        engine->describe(NULL, text, sizeof text);
+    printf("hosts\n  %-12s %s\n", weft_job.far ? "far PEs" : "engine", text);
 }
 
 static void print_collectives(void) {
@@ -68,6 +85,7 @@ int weft_info(void) {
                SHMEM_MINOR_VERSION);
         print_machine();
         print_job();
+        print_hosts();
         print_collectives();
         print_matmul();
     }
