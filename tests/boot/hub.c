@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "boot/boot.h"
 #include "boot/wire.h"
+#include "boot/random.h"
 #include "entries.h"
 #include "tap.h"
 
@@ -115,14 +116,6 @@ static void wrong_sizes(void) {
     weft_wire_send(pe_end[0], &lie, &body, MSG_DONTWAIT);
     EXPECT(serve(0) == WEFT_HUB_JUNK, "fewer descriptors than it says");
     close_hub(2);
-}
-
-static uint32_t random_number(uint32_t below) {
-    static uint64_t state = 88172645463325252u;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 16) % below;
 }
 
 static void send_random(int pe) {

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "boot/random.h"
 #include "entries.h"
 #include "tap.h"
 
@@ -173,14 +174,6 @@ static void repeated(void) {
     expect_words(server, "it repeats what \"h1\" has said");
     weft_tls_close(server);
     close(pair[1]);
-}
-
-static uint32_t random_number(uint32_t below) {
-    static uint64_t state = 88172645463325252u;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 16) % below;
 }
 
 /* To either side; from the beginning, or behind `good` bytes of a handshake. */
