@@ -244,7 +244,8 @@ static int engine_letter(struct weft_engine_link *link, const struct iovec *part
         return link->kept ? -EAGAIN : -ENOMEM;
     unsigned char *at = parcel->letter;
     for (int i = 0; i < nparts; at += parts[i++].iov_len)
-        memcpy(at, parts[i].iov_base, parts[i].iov_len);
+        if (parts[i].iov_len) /* an empty part may be nowhere */
+            memcpy(at, parts[i].iov_base, parts[i].iov_len);
     parcel->link = link;
     ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS |
                                                UCP_OP_ATTR_FIELD_CALLBACK |
