@@ -62,9 +62,9 @@ int weft_boot_join(void);
  * with themselves in it, and the same tag; so many exchanges may be under way at once, in any
  * threads, as differ in list or tag. PEs that are no members take no part in it, PE 0 included.
  * Collective over the members; exchanges that wait for each other's members in a cycle deadlock. 0
- * or the same -errno on all, with text: -ECONNABORTED, a member has finalized. But -EMFILE, no room
- * for the descriptors, is this PE's alone, so members agree after an exchange of descriptors. Any
- * other failure ends the job. */
+ * or the same -errno on all, with text: -ECONNABORTED, a member has finalized; -ENOTSUP, members
+ * are on several hosts. But -EMFILE, no room for the descriptors, is this PE's alone, so members
+ * agree after an exchange of descriptors. Any other failure ends the job. */
 struct weft_boot_subset {
     const int *pes;
     int count;

@@ -158,7 +158,8 @@ static bool pe_is_dead(int pe) {
     return dead;
 }
 
-/* In a large job a look is at some of the PEs, and the next one at others. */
+/* In a large job a look is at some of the PEs, and the next one at others. Those of other hosts
+ * have launchers of their own, for which those above notice when they die. */
 void weft_guard_look(void) {
     static _Atomic uint64_t next_look_ns;
     static _Atomic uint32_t next_pe;
@@ -171,7 +172,7 @@ void weft_guard_look(void) {
         return;
     for (int looks = 0; looks < PES_A_LOOK && looks < npes; looks++) {
         int pe = (int)(atomic_fetch_add(&next_pe, 1) % (uint32_t)npes);
-        if (pe != weft_attachment.pe && pe_is_dead(pe)) {
+        if (pe != weft_attachment.pe && weft_boot_is_here(pe) && pe_is_dead(pe)) {
             death_tell(pe);
             return;
         }

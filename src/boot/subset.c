@@ -331,7 +331,7 @@ static int peer_exchange(const struct weft_boot_subset *subset, uint64_t number,
 
 /* --- All -------------------------------------------------------------------------------------- */
 
-/* The place of this PE in the list, or -EINVAL. */
+/* The place of this PE in the list; or -EINVAL, or -ENOTSUP. */
 static int subset_check(const struct weft_boot_subset *subset) {
     bool named[WEFT_WIRE_PES_MAX] = {false};
     int member = -EINVAL;
@@ -340,6 +340,13 @@ static int subset_check(const struct weft_boot_subset *subset) {
         if (pe < 0 || pe >= weft_attachment.npes || named[pe])
             return weft_fail(-EINVAL, "PE %d is none of %d, or named twice", pe,
                              weft_attachment.npes);
+        if (!weft_boot_is_here(pe))
+            return weft_fail(
+                -ENOTSUP,
+                "PE %d%s is on another host than PE %d, and some PEs meet on one host "
+                "alone so far: let all PEs of the job make a call together, or split a "
+                "team",
+                pe, weft_boot_on(pe).text, weft_attachment.pe);
         named[pe] = true;
         if (pe == weft_attachment.pe)
             member = i;

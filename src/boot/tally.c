@@ -54,11 +54,16 @@ void weft_tally_add(struct weft_tally *tally, const struct weft_control *control
 void weft_tally_add_silent(struct weft_tally *tally, const struct weft_control *control, int pe) {
     const struct weft_control_pe *entry = &control->pe[pe];
     uint32_t state = atomic_load((_Atomic uint32_t *)&entry->state);
-    const char *activity = weft_stall_activity(atomic_load((_Atomic int32_t *)&entry->pid));
+    bool here = weft_boot_is_here(pe);
+    const char *activity =
+        here ? weft_stall_activity(atomic_load((_Atomic int32_t *)&entry->pid)) : "";
     const char *verb = "has", *what = "not called shmem_init";
     char text[WEFT_TALLY_WHAT_BYTES];
     if (state == WEFT_PE_LEFT) {
         what = "finalized";
+    } else if (state != WEFT_PE_ABSENT && !here) {
+        verb = "is";
+        what = "on another host, so that it is not known here what it does";
     } else if (state != WEFT_PE_ABSENT) {
         verb = "is";
         what = "in no call of Weft that lasts (its own code, or a loop of tests or fetches)";

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/env.h"
 #include "core/job.h"
 
 enum {
     TELL_LETTERS = WEFT_LINK_LETTERS / 4, /* are acknowledged without being asked */
     TELL_BYTES = WEFT_LINK_BYTES / 4,
-    PATIENCE_MS = 2000, /* for the news that a PE has died to which a link is dead */
+    PATIENCE_MS = 2000, /* for the news that a PE has died to which a link is dead, or, behind
+                           WEFT_HOST_TIMEOUT, its host */
 };
 
 enum sort { LETTER, ANSWER, CONTROL };
@@ -100,11 +102,13 @@ static void link_die(struct weft_link *link, int error) {
 
 void weft_links_look_at_dead(void) {
     const struct weft_link *link = weft_links.dead;
-    if (link && weft_clock_ns() - link->dead_ns > PATIENCE_MS * UINT64_C(1000000))
+    double host_s = weft_boot_nhosts() > 1 ? weft_env.host_timeout : 0;
+    uint64_t patience_ns = PATIENCE_MS * UINT64_C(1000000) + (uint64_t)(host_s * 1e9);
+    if (link && weft_clock_ns() - link->dead_ns > patience_ns)
         weft_link_fail(
-            "PE %d cannot be reached, though nobody has noticed that it died: %s (engine "
+            "PE %d%s cannot be reached, though nobody has noticed that it died: %s (engine "
             "'%s')",
-            link->pe, strerror(-link->error), weft_links.engine->name);
+            link->pe, weft_boot_on(link->pe).text, strerror(-link->error), weft_links.engine->name);
 }
 
 static bool link_is_connected(struct weft_link *link) {

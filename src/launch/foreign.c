@@ -64,7 +64,8 @@ static const char *foreign_word(const struct weft_program *program) {
 
 void weft_end_tell_foreign(const struct weft_run *run) {
     int pe = run->cause.kind != WEFT_ABORT_NONE && run->cause.pe >= 0 ? run->cause.pe : 0;
-    if (run->pe[pe].self || (run->cause.kind == WEFT_ABORT_NONE && weft_run_anyone_joined(run)))
+    if (!weft_run_has(run, pe) || run->pe[pe].self ||
+        (run->cause.kind == WEFT_ABORT_NONE && weft_run_anyone_joined(run)))
         return;
     const char *word = foreign_word(run->pe[pe].program);
     if (word)

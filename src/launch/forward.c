@@ -125,6 +125,12 @@ void weft_forward_taken(struct weft_forward *forward, size_t count) {
     forward->under_way -= count < forward->under_way ? count : forward->under_way;
 }
 
+void weft_forward_close(struct weft_forward *forward, int which) {
+    for (int i = 0; i < forward->nstreams; i++)
+        if (forward->stream[i].which == which)
+            end_close(&forward->stream[i].source);
+}
+
 bool weft_forward_finish(struct weft_forward *forward) {
     bool all = true;
     for (int i = 0; i < forward->nstreams; i++) {

@@ -38,6 +38,10 @@ void weft_forward_serve(struct weft_forward *forward, const struct pollfd *polls
 /* So many bytes of the output have gone on. */
 void weft_forward_taken(struct weft_forward *forward, size_t count);
 
+/* Nobody reads descriptor 1 or 2 of PEs any more: they meet SIGPIPE, as with a pipe of their own.
+ */
+void weft_forward_close(struct weft_forward *forward, int which);
+
 /* Input for PE 0; none: its end. 0; -EPROTO: more than may be under way, or PE 0 is elsewhere;
  * -ENOMEM. */
 int weft_forward_input(struct weft_forward *forward, const void *bytes, size_t count);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Description: an exchange of a job with PEs on other hosts, without a network: the hub gathers
+ * what PEs here give, and this test is what stands above it. What comes back goes to all,
+ * descriptors of PEs here alone; what makes no sense is refused. PEs: 1 */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "boot/attachment.h"
+#include "boot/boot.h"
+#include "boot/hub.h"
+#include "entries.h"
+#include "tap.h"
+
+enum { NPES = 6, NFDS = 3, BYTES = 1000 };
+
+static const int32_t host_of[NPES] = {0, 1, 0, 1, 1, 0}; /* this one is host 0 */
+static const struct weft_host names[] = {{"here"}, {"there"}};
+static const struct weft_hosts_given places = {
+    .npes = NPES, .nhosts = 2, .here = 0, .host_of = host_of, .host = names, .network = "eth0"};
+
+static struct weft_hub *hub;
+static int pe_end[NPES];
+
+static void open_hub(void) {
+    int sockets[NPES];
+    for (int pe = 0; pe < NPES; pe++) {
+        int pair[2] = {-1, -1};
+        if (host_of[pe] == 0)
+            EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "%d", errno);
+        sockets[pe] = pair[0];
+        pe_end[pe] = pair[1];
+    }
+    EXPECT(weft_hub_open(&hub, sockets, NPES) == 0, "hub");
+}
+
+static void close_hub(void) {
+    weft_hub_close(hub);
+    for (int pe = 0; pe < NPES; pe++)
+        if (pe_end[pe] >= 0)
+            close(pe_end[pe]);
+}
+
+static unsigned char byte_of(int pe, int round) {
+    return (unsigned char)(1 + pe + 16 * round);
+}
+
+static void give(int pe, int round) {
+    struct weft_hub_report report;
+    unsigned char blob[BYTES];
+    int fds[NFDS] = {0, 0, 0};
+    struct weft_wire_header header = {.kind = WEFT_WIRE_GIVE, .bytes = BYTES, .nfds = NFDS};
+    struct weft_wire_body body = {blob, BYTES, fds, NFDS};
+    memset(blob, byte_of(pe, round), BYTES);
+    EXPECT(weft_wire_send(pe_end[pe], &header, &body, MSG_DONTWAIT) == 0, "%d", pe);
+    EXPECT(weft_hub_serve(hub, pe, &report) == WEFT_HUB_GAVE, "PE %d: %s", pe, report.why);
+}
+
+/* What those above send down: the contributions of all. */
+static unsigned char *all_of(int round) {
+    unsigned char *all = malloc(NPES * BYTES);
+    for (int pe = 0; pe < NPES; pe++)
+        memset(all + pe * BYTES, byte_of(pe, round), BYTES);
+    return all;
+}
+
+static void take(int pe, int round) {
+    unsigned char mine[BYTES], all[NPES * BYTES] = {0};
+    int fds[NFDS], all_fds[NPES * NFDS], error = 0;
+    struct weft_exchange exchange = {
+        .mine = mine, .bytes = BYTES, .all = all, .fds = fds, .nfds = NFDS, .all_fds = all_fds};
+    weft_attachment.valid = true;
+    EXPECT(weft_exchange_begin(&exchange, NPES) == 0, "begin");
+    exchange.over_hosts = true;
+    while (error == 0 && exchange.arrived < NPES)
+        error = weft_exchange_take(&exchange, pe_end[pe]);
+    EXPECT(error == 0, "PE %d: %d after %d", pe, error, exchange.arrived);
+    for (int from = 0; from < NPES; from++) {
+        EXPECT(all[from * BYTES] == byte_of(from, round) &&
+                   all[from * BYTES + BYTES - 1] == byte_of(from, round),
+               "from PE %d: %d", from, all[from * BYTES]);
+        for (int i = 0; i < NFDS; i++)
+            EXPECT((all_fds[from * NFDS + i] >= 0) == (host_of[from] == 0), "PE %d: %d", from,
+                   all_fds[from * NFDS + i]);
+    }
+    weft_exchange_drop(&exchange);
+}
+
+static void complete(int round) {
+    unsigned char *all = all_of(round);
+    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == 0, "round %d", round);
+    free(all);
+}
+
+static void rounds(void) {
+    int before = entries_of("/proc/self/fd");
+    struct weft_hub_gathered gathered;
+    open_hub();
+    for (int round = 0; round < 4; round++) {
+        give(2, round);
+        give(5, round);
+        EXPECT(!weft_hub_gather(hub, &gathered), "PE 0 has not given");
+        EXPECT(weft_hub_awaits(hub, 0) && !weft_hub_awaits(hub, 1), "PE 0 is awaited, PE 1 is not");
+        give(0, round);
+        EXPECT(weft_hub_gather(hub, &gathered) && gathered.count == 3 && gathered.bytes == BYTES,
+               "%d of %zu", gathered.count, gathered.bytes);
+        EXPECT(gathered.all[0] == byte_of(0, round) && gathered.all[BYTES] == byte_of(2, round) &&
+                   gathered.all[2 * BYTES] == byte_of(5, round),
+               "in the order of PEs");
+        free(gathered.all);
+        EXPECT(!weft_hub_gather(hub, &gathered), "it is taken up once");
+        complete(round);
+        take(5, round);
+        take(2, round);
+        take(0, round);
+    }
+    close_hub();
+    int after = entries_of("/proc/self/fd");
+    EXPECT(before == after, "%d before, %d after", before, after);
+}
+
+static void one_is_slow(void) {
+    struct weft_hub_gathered gathered;
+    open_hub();
+    for (int pe = 0; pe < NPES; pe++)
+        if (host_of[pe] == 0)
+            give(pe, 0);
+    EXPECT(weft_hub_gather(hub, &gathered), "round 0");
+    free(gathered.all);
+    complete(0);
+    take(2, 0);
+    give(2, 1);
+    take(5, 0);
+    give(5, 1);
+    EXPECT(!weft_hub_gather(hub, &gathered), "PE 0 is in round 0");
+    take(0, 0);
+    give(0, 1);
+    EXPECT(weft_hub_gather(hub, &gathered), "round 1");
+    free(gathered.all);
+    close_hub();
+}
+
+static void refusals(void) {
+    struct weft_hub_gathered gathered;
+    unsigned char *all = all_of(0);
+    open_hub();
+    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == -EPROTO, "no round is under way");
+    give(0, 0);
+    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == -EPROTO, "PEs are missing");
+    give(2, 0);
+    give(5, 0);
+    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == -EPROTO, "it was not taken up");
+    EXPECT(weft_hub_gather(hub, &gathered), "round 0");
+    free(gathered.all);
+    EXPECT(weft_hub_complete(hub, all, NPES * BYTES - 1) == -EPROTO, "a byte is missing");
+    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == 0, "now it fits");
+    EXPECT(weft_hub_complete(hub, all, NPES * BYTES) == -EPROTO, "a second time");
+    close_hub();
+    free(all);
+}
+
+/* A launcher of ours sends descriptors with contributions from here alone. */
+static void descriptors_from_elsewhere(void) {
+    int pair[2], fds[NPES] = {0};
+    unsigned char all[NPES] = {0}, mine = 0;
+    int all_fds[NPES], none = 0;
+    EXPECT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "%d", errno);
+    for (int count = 1; count <= 2; count++)
+        for (int nfds = 0; nfds <= 1; nfds++) {
+            struct weft_exchange exchange = {
+                .mine = &mine, .bytes = 1, .all = all, .fds = &none, .nfds = 1, .all_fds = all_fds};
+            struct weft_wire_header header = {.kind = WEFT_WIRE_SHARE,
+                                              .bytes = 1,
+                                              .nfds = (uint32_t)nfds,
+                                              .count = (uint32_t)count};
+            struct weft_wire_body body = {all, (size_t)count, fds, nfds * count};
+            weft_exchange_begin(&exchange, NPES);
+            exchange.over_hosts = true;
+            weft_wire_send(pair[0], &header, &body, MSG_DONTWAIT);
+            int error = weft_exchange_take(&exchange, pair[1]), right = count == 1 && nfds == 1;
+            EXPECT(error == (right ? 0 : -EPROTO), "%d of %d descriptors: %d", count, nfds, error);
+            weft_exchange_drop(&exchange);
+        }
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static void words(void) {
+    struct weft_cause cause = {.kind = WEFT_ABORT_HOST, .pe = -1, .detail = 1};
+    char text[WEFT_CAUSE_TEXT_BYTES];
+    EXPECT(weft_boot_nhosts() == 2 && weft_boot_host(3) == 1 && weft_boot_host(NPES) == -1 &&
+               weft_boot_npes_here() == 3 && !weft_boot_is_here(-1),
+           "%d hosts", weft_boot_nhosts());
+    weft_cause_text(&cause, text, sizeof text);
+    EXPECT(strcmp(text, "host there (PEs 1, 3, 4) does not answer") == 0, "%s", text);
+    cause = (struct weft_cause){.kind = WEFT_ABORT_DIED, .pe = 4, .pid = 47, .detail = 9};
+    weft_cause_text(&cause, text, sizeof text);
+    EXPECT(strcmp(text, "PE 4 (pid 47 on there) was killed by signal 9 (Killed)") == 0, "%s", text);
+}
+
+/* Any PE can write over the page. */
+static void pages(void) {
+    struct weft_control *control;
+    EXPECT(weft_control_create(NPES, 2, &control, NULL) == 0, "page");
+    weft_control_write_hosts(control, &places);
+    EXPECT(weft_control_read_hosts(control, NPES) == 0, "as it was written");
+    EXPECT(strcmp(weft_boot_network(), "eth0") == 0 && weft_boot_host(4) == 1, "%s",
+           weft_boot_network());
+    control->pe[4].host = 2;
+    EXPECT(weft_control_read_hosts(control, NPES) == -EPROTO, "PE 4 is nowhere");
+    control->pe[4].host = 1;
+    control->host = 7;
+    EXPECT(weft_control_read_hosts(control, NPES) == -EPROTO, "this host is none");
+}
+
+int main(void) {
+    tap_start(0);
+    EXPECT(weft_hosts_set(&places) == 0, "hosts");
+    tap_case("rounds are gathered here and completed from above");
+    rounds();
+    tap_case("a PE that takes nothing holds up no other");
+    one_is_slow();
+    tap_case("what nobody waits for is refused");
+    refusals();
+    tap_case("descriptors come with contributions from here");
+    descriptors_from_elsewhere();
+    tap_case("hosts have names");
+    words();
+    tap_case("the control page names them");
+    pages();
+    return tap_finish();
+}
