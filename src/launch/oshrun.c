@@ -3,6 +3,7 @@
  * that does so is launch/serve.h's. */
 #include <stdio.h>
 #include <string.h>
+#include "launch/daemon.h"
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/output.h"
@@ -43,6 +44,8 @@ static void signal_die(const struct weft_run *run) {
 int main(int argc, char **argv) {
     static struct weft_run run; /* watchers may still look at it while the process ends */
     static struct weft_options options;
+    if (argc == 2 && strcmp(argv[1], "--daemon") == 0)
+        return weft_daemon_main();
     int status = weft_parse_options(argc, argv, &options);
     if (status >= 0)
         return status;

@@ -39,7 +39,8 @@ enum weft_tree_kind {
                             order of their numbers */
     WEFT_TREE_SHARED,    /* down: struct weft_tree_round, then what every PE of the job gives */
     WEFT_TREE_NEWS,   /* both: one struct weft_tree_news or more; up of own PEs, down of others */
-    WEFT_TREE_OUTPUT, /* up: what PE `pe` has written to its descriptor `value`, 1 or 2 */
+    WEFT_TREE_OUTPUT, /* up: what PE `pe` has written to its descriptor `value`, 1 or 2; without
+                         bytes: its end */
     WEFT_TREE_INPUT,  /* down: for the standard input of PE 0; without bytes: its end */
     WEFT_TREE_TAKEN,  /* both: `value` bytes of what came (OUTPUT or INPUT) have gone on */
     WEFT_TREE_SIGNAL, /* down: signal `value` for all PEs; `pe` is 1 if a terminal sent it. Behind
@@ -52,6 +53,8 @@ enum weft_tree_kind {
     WEFT_TREE_DONE,   /* up: struct weft_tree_done */
     WEFT_TREE_BYE,    /* down: the DONE has come */
     WEFT_TREE_BEAT,   /* both: still here */
+    WEFT_TREE_CLOSED, /* down: nobody reads descriptor `value`, 1 or 2, any more; PEs are to meet
+                         SIGPIPE as with a closed pipe of their own */
 };
 
 struct weft_tree_hello {

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happens on this host goes up, what happens on others comes down, and the launcher of one
+ * host (launch/serve.h) does the rest. The front takes the first cause of an end that it hears of,
+ * and tells all hosts; one that has begun an end by another cause is at it already.
+ *
+ * Entries of the control page are what PEs write; the daemon looks at those of its own PEs, and
+ * tells of what has changed. Without a front all PEs of this host end. */
+#include "launch/daemon.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <weft/version.h>
+#include "base/machine.h"
+#include "boot/hub.h"
+#include "launch/end.h"
+#include "launch/family.h"
+#include "launch/forward.h"
+#include "launch/reap.h"
+#include "launch/serve.h"
+#include "launch/spawn.h"
+#include "launch/uplink.h"
+
+enum { STATUS_SYSTEM = 71, LOOK_MS = 50, OUTPUT_PATIENCE_MS = 1000, LAST_WORDS_MS = 2000 };
+
+static struct {
+    struct weft_start start;
+    struct weft_run run;
+    struct weft_uplink *front;
+    struct weft_forward *forward;
+    struct weft_tree_news *told; /* of each PE of the job */
+    uint32_t round;              /* that comes next */
+    bool going;                  /* the PEs may start */
+    bool heard_cause;            /* the end has been told by the front */
+    int64_t over_ms;             /* since when all PEs here are over; 0: they are not */
+    bool done, bye;
+} job;
+
+/* --- Up --------------------------------------------------------------------------------------- */
+
+static void tell(enum weft_tree_kind kind, int pe, int value, const void *payload, size_t bytes) {
+    struct weft_frame frame = {.kind = kind, .bytes = (uint32_t)bytes, .pe = pe, .value = value};
+    weft_uplink_send(job.front, &frame, payload);
+}
+
+static void tell_hello(void) {
+    struct weft_tree_hello hello = {.layout = WEFT_TREE_LAYOUT,
+                                    .cores = weft_machine_cores(),
+                                    .pid = getpid(),
+                                    .version = WEFT_VERSION_STRING};
+    tell(WEFT_TREE_HELLO, -1, 0, &hello, sizeof hello);
+}
+
+static void tell_ending(struct weft_run *run) {
+    const struct weft_cause *cause = &run->cause;
+    struct weft_tree_cause mine = {.kind = cause->kind,
+                                   .pe = cause->pe,
+                                   .pid = cause->pid,
+                                   .detail = cause->detail,
+                                   .state = cause->state,
+                                   .host = cause->pe >= 0 ? weft_boot_host(cause->pe) : -1};
+    if (!job.heard_cause)
+        tell(WEFT_TREE_CAUSE, -1, 0, &mine, sizeof mine);
+}
+
+/* Who has lost the front writes by itself. */
+static void tell_line(struct weft_run *run, bool of_cause, const char *line) {
+    char text[WEFT_TREE_LINE_MAX];
+    int bytes = snprintf(text, sizeof text, "oshrun: %s", line);
+    (void)run;
+    if (weft_uplink_lost(job.front))
+        fprintf(stderr, "%s\n", text);
+    else if (!of_cause || !job.heard_cause)
+        tell(WEFT_TREE_LINE, -1, of_cause, text, (size_t)bytes);
+}
+
+static void tell_output(void *owner, int pe, int stream, const void *bytes, size_t count) {
+    (void)owner;
+    tell(WEFT_TREE_OUTPUT, pe, stream, bytes, count);
+}
+
+static void tell_taken(void *owner, size_t count) {
+    (void)owner;
+    tell(WEFT_TREE_TAKEN, -1, (int)count, NULL, 0);
+}
+
+static void tell_gathered(void) {
+    struct weft_hub_gathered gathered;
+    if (!job.run.hub || !weft_hub_gather(job.run.hub, &gathered))
+        return;
+    struct weft_tree_round round = {.round = job.round, .bytes = (uint32_t)gathered.bytes};
+    size_t bytes = (size_t)gathered.count * gathered.bytes;
+    unsigned char *payload = gathered.all ? malloc(sizeof round + bytes) : NULL;
+    if (payload) {
+        memcpy(payload, &round, sizeof round);
+        memcpy(payload + sizeof round, gathered.all, bytes);
+        tell(WEFT_TREE_GAVE, -1, 0, payload, sizeof round + bytes);
+    } else {
+        weft_uplink_refuse(job.front, "there is no memory for what PEs tell each other");
+    }
+    free(payload);
+    free(gathered.all);
+}
+
+static struct weft_tree_news news_of(int pe) {
+    struct weft_control_pe *entry = &job.run.control->pe[pe];
+    return (struct weft_tree_news){.pe = pe,
+                                   .pid = atomic_load(&entry->pid),
+                                   .state = atomic_load(&entry->state),
+                                   .departures = atomic_load(&entry->departures),
+                                   .exit_status = atomic_load(&entry->exit_status)};
+}
+
+/* A departure is written behind the status of the exit that it is for: a look may find the one and
+ * not yet the other, and the next look tells of that. */
+static void tell_news(void) {
+    struct weft_tree_news news[job.run.npes];
+    size_t count = 0;
+    for (int pe = 0; pe < job.run.npes; pe++) {
+        if (!weft_run_has(&job.run, pe))
+            continue;
+        struct weft_tree_news now = news_of(pe);
+        if (memcmp(&now, &job.told[pe], sizeof now) == 0)
+            continue;
+        job.told[pe] = news[count++] = now;
+    }
+    if (count)
+        tell(WEFT_TREE_NEWS, -1, 0, news, count * sizeof *news);
+}
+
+static void tell_done(void) {
+    const struct weft_run *run = &job.run;
+    struct weft_tree_done done = {.status = weft_end_status(run),
+                                  .first_status = run->first_status,
+                                  .first_pe = run->first_pe,
+                                  .first_pid = weft_run_pid(run, run->first_pe),
+                                  .failures = run->failures};
+    tell_news();
+    tell(WEFT_TREE_DONE, -1, 0, &done, sizeof done);
+    job.done = true;
+}
+
+/* --- Down ------------------------------------------------------------------------------------- */
+
+static void refuse(const char *why) {
+    weft_uplink_refuse(job.front, why);
+}
+
+static void hear_shared(const unsigned char *payload, size_t bytes) {
+    struct weft_tree_round round;
+    if (bytes < sizeof round) {
+        refuse("it has shared what is no round");
+        return;
+    }
+    memcpy(&round, payload, sizeof round);
+    if (!job.run.hub)
+        return; /* the job ends */
+    if (round.round != job.round ||
+        weft_hub_complete(job.run.hub, payload + sizeof round, bytes - sizeof round) != 0)
+        refuse("it has shared a round that nobody waits for");
+    job.round++;
+}
+
+/* Of PEs on other hosts: their entries are ours to write. */
+static void hear_news(const struct weft_tree_news *news, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (news[i].pe < 0 || news[i].pe >= job.run.npes || weft_run_has(&job.run, news[i].pe)) {
+            refuse("it has news of a PE that is none of another host");
+            return;
+        }
+        struct weft_control_pe *entry = &job.run.control->pe[news[i].pe];
+        atomic_store(&entry->pid, news[i].pid);
+        atomic_store(&entry->state, news[i].state);
+        atomic_store(&entry->exit_status, news[i].exit_status);
+        atomic_store(&entry->departures, news[i].departures);
+    }
+    weft_reap_judge_absent(&job.run); /* some may have joined */
+}
+
+/* How the culprit died may be known later than that it did. */
+static void cause_learn(const struct weft_tree_cause *theirs) {
+    struct weft_cause *cause = &job.run.cause;
+    if (job.heard_cause && cause->kind == WEFT_ABORT_DIED && theirs->pe == cause->pe &&
+        cause->detail == 0 && theirs->kind == WEFT_ABORT_DIED) {
+        cause->detail = theirs->detail;
+        atomic_store(&job.run.control->abort_detail, theirs->detail);
+    }
+}
+
+static void hear_cause(const struct weft_tree_cause *theirs) {
+    struct weft_run *run = &job.run;
+    bool of_pe = theirs->pe >= 0 && theirs->pe < run->npes;
+    if (theirs->kind == WEFT_ABORT_NONE || theirs->kind >= WEFT_ABORT_KINDS ||
+        (!of_pe && theirs->pe != -1)) {
+        refuse("it has told a cause that is none");
+        return;
+    }
+    if (run->phase >= WEFT_GRACE) {
+        cause_learn(theirs);
+        return;
+    }
+    job.heard_cause = run->announced = true;
+    if (of_pe && !weft_run_has(run, theirs->pe))
+        atomic_store(&run->control->pe[theirs->pe].pid, theirs->pid);
+    weft_end_begin(run, (struct weft_cause){.kind = (enum weft_end_kind)theirs->kind,
+                                            .pe = theirs->pe,
+                                            .pid = theirs->pid,
+                                            .detail = theirs->detail,
+                                            .state = (enum weft_pe_state)theirs->state});
+}
+
+static void hear_signal(int signal, bool by_terminal) {
+    if (signal < 1 || signal >= NSIG) {
+        refuse("it has sent a signal that is none");
+        return;
+    }
+    if (signal == SIGTSTP)
+        weft_uplink_excuse(job.front);
+    for (int pe = 0; pe < job.run.npes; pe++)
+        weft_run_signal(&job.run, pe, signal);
+    if (weft_catch_is_deadly(signal))
+        weft_end_signaled(&job.run, signal, by_terminal);
+}
+
+static void hear_input(const void *bytes, size_t count) {
+    if (weft_forward_input(job.forward, bytes, count) != 0)
+        refuse("it has sent more input than was asked for");
+}
+
+static void hear(const struct weft_frame *frame, const void *payload) {
+    switch (frame->kind) {
+    case WEFT_TREE_SHARED:
+        hear_shared(payload, frame->bytes);
+        break;
+    case WEFT_TREE_NEWS:
+        hear_news(payload, frame->bytes / sizeof(struct weft_tree_news));
+        break;
+    case WEFT_TREE_INPUT:
+        hear_input(payload, frame->bytes);
+        break;
+    case WEFT_TREE_TAKEN:
+        weft_forward_taken(job.forward, (size_t)(frame->value > 0 ? frame->value : 0));
+        break;
+    case WEFT_TREE_SIGNAL:
+        hear_signal(frame->value, frame->pe == 1);
+        break;
+    case WEFT_TREE_CAUSE:
+        if (frame->bytes == sizeof(struct weft_tree_cause))
+            hear_cause(payload);
+        break;
+    case WEFT_TREE_CLOSED:
+        weft_forward_close(job.forward, frame->value);
+        break;
+    case WEFT_TREE_BYE:
+        job.bye = true;
+        break;
+    default:
+        refuse("it has sent a frame of no known kind");
+    }
+}
+
+static void hear_all(void) {
+    struct weft_frame frame;
+    const void *payload;
+    while (weft_uplink_next(job.front, &frame, &payload))
+        hear(&frame, payload);
+}
+
+/* --- The life of a daemon --------------------------------------------------------------------- */
+
+/* Until all hosts are there. PEs are started only then, so nothing has to be taken back. */
+static int go_await(void) {
+    struct pollfd polls[WEFT_UPLINK_POLLS];
+    struct weft_frame frame = {0};
+    const void *payload;
+    while (frame.kind != WEFT_TREE_GO) {
+        weft_uplink_polls(job.front, polls);
+        poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(job.front));
+        weft_uplink_turn(job.front, polls);
+        if (!weft_uplink_next(job.front, &frame, &payload) && weft_uplink_lost(job.front))
+            return -EPIPE; /* the front says why, where it can */
+        if (frame.kind == WEFT_TREE_BYE)
+            return -ECANCELED;
+    }
+    return 0;
+}
+
+static int hosts_learn(struct weft_host *host, struct weft_hosts_given *given) {
+    const struct weft_start *start = &job.start;
+    for (int i = 0; i < start->nhosts; i++)
+        snprintf(host[i].name, sizeof host[i].name, "%s", start->name[i]);
+    *given = (struct weft_hosts_given){.npes = start->options.npes,
+                                       .nhosts = start->nhosts,
+                                       .here = start->host,
+                                       .host_of = start->host_of,
+                                       .host = host,
+                                       .network = weft_uplink_network(job.front)};
+    return weft_hosts_set(given);
+}
+
+static int pes_start(void) {
+    static const struct weft_run_above above = {tell_ending, tell_line};
+    static const struct weft_forward_above streams = {tell_output, tell_taken, NULL};
+    struct weft_host host[job.start.nhosts];
+    struct weft_hosts_given given;
+    struct weft_run *run = &job.run;
+    int npes = job.start.options.npes;
+    job.told = calloc((size_t)npes, sizeof *job.told);
+    int error = job.told ? hosts_learn(host, &given) : -ENOMEM;
+    error = error ? error : weft_serve_open(run, &job.start.options, &given);
+    error = error ? error : weft_forward_open(&job.forward, npes, &streams);
+    if (error) {
+        fprintf(stderr, "oshrun: host %s cannot start: %s\n", job.start.name[job.start.host],
+                strerror(-error));
+        return error;
+    }
+    run->above = &above;
+    run->forward = job.forward;
+    for (int pe = 0; pe < npes; pe++)
+        job.told[pe].pe = pe;
+    error = weft_spawn_all(run);
+    weft_forward_start(job.forward);
+    weft_shortage_note(&run->before);
+    return error;
+}
+
+/* The front is gone, or as good as gone, and with it the job. */
+static void front_mourn(void) {
+    struct weft_cause lost = {.kind = WEFT_ABORT_FRONT, .pe = -1};
+    if (job.run.phase >= WEFT_GRACE)
+        return;
+    fprintf(stderr, "oshrun: host %s has lost the launcher (%s); ending the job there\n",
+            job.start.name[job.start.host], weft_uplink_lost(job.front));
+    job.run.announced = true;
+    weft_end_begin(&job.run, lost);
+}
+
+static void turn(void) {
+    int count = WEFT_UPLINK_POLLS + weft_forward_count(job.forward);
+    int patience_ms = weft_uplink_patience_ms(job.front);
+    struct pollfd polls[count];
+    weft_uplink_polls(job.front, polls);
+    weft_forward_polls(job.forward, polls + WEFT_UPLINK_POLLS);
+    weft_serve_turn(&job.run, polls, count, patience_ms < LOOK_MS ? patience_ms : LOOK_MS);
+    weft_uplink_turn(job.front, polls);
+    hear_all();
+    weft_forward_serve(job.forward, polls + WEFT_UPLINK_POLLS);
+    tell_gathered();
+    tell_news();
+    if (weft_uplink_lost(job.front) && !job.bye && !job.done)
+        front_mourn();
+}
+
+/* Whether all that the PEs have written is on its way. After an end it has a moment for that. */
+static bool output_is_through(void) {
+    int64_t now_ms = weft_run_now_ms();
+    bool through = weft_forward_finish(job.forward);
+    if (!job.over_ms)
+        job.over_ms = now_ms;
+    return through ||
+           (job.run.cause.kind != WEFT_ABORT_NONE && now_ms > job.over_ms + OUTPUT_PATIENCE_MS);
+}
+
+/* The daemon stays when its PEs are over: those of others may still come to wait for them. */
+static void job_watch(void) {
+    while (!job.bye) {
+        turn();
+        bool over = weft_serve_is_over(&job.run);
+        if (over && weft_uplink_lost(job.front))
+            return;
+        if (over && !job.done && output_is_through())
+            tell_done();
+    }
+}
+
+/* The connection is the front's to close: what is under way to it would be lost. */
+static void parting_await(void) {
+    struct pollfd polls[WEFT_UPLINK_POLLS];
+    int64_t until_ms = weft_run_now_ms() + LAST_WORDS_MS;
+    struct weft_frame frame;
+    const void *payload;
+    while (!weft_uplink_lost(job.front) && weft_run_now_ms() < until_ms) {
+        weft_uplink_polls(job.front, polls);
+        poll(polls, WEFT_UPLINK_POLLS, weft_uplink_patience_ms(job.front));
+        weft_uplink_turn(job.front, polls);
+        while (weft_uplink_next(job.front, &frame, &payload))
+            continue;
+    }
+}
+
+int weft_daemon_main(void) {
+    int error = weft_start_read(STDIN_FILENO, &job.start);
+    error = error ? error : weft_uplink_open(&job.front, &job.start);
+    if (error)
+        return STATUS_SYSTEM;
+    tell_hello();
+    error = go_await();
+    if (error)
+        return STATUS_SYSTEM;
+    error = pes_start();
+    if (error) {
+        weft_family_signal(SIGKILL);
+        return STATUS_SYSTEM;
+    }
+    job_watch();
+    weft_end_tell_foreign(&job.run);
+    parting_await();
+    return 0;
+}

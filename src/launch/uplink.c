@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Silence is counted in turns of the daemon's own loop, each of which counts for a beat or two at
+ * most: a daemon that was stopped itself first reads what has come meanwhile. */
+#include "launch/uplink.h"
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "boot/door.h"
+#include "boot/hosts.h"
+
+enum { CONNECT_MS = 2000, SHAKE_MS = 5000, TURN_MS_MAX = 2 * WEFT_TREE_BEAT_MS };
+
+#define NS_PER_MS UINT64_C(1000000)
+
+struct weft_uplink {
+    struct weft_frames *frames;
+    char network[WEFT_NETWORK_BYTES];
+    const char *lost;
+    bool excused; /* the front is stopped */
+    uint64_t beat_ns, turn_ns, heard_ns;
+    uint64_t silence_ns, silence_ns_max;
+};
+
+/* --- Connecting ------------------------------------------------------------------------------- */
+
+static int shake(struct weft_tls *tls) {
+    uint64_t until_ns = weft_clock_ns() + SHAKE_MS * NS_PER_MS;
+    int error;
+    while ((error = weft_tls_shake(tls)) == -EAGAIN && weft_clock_ns() < until_ns) {
+        struct pollfd line = {.fd = weft_tls_socket(tls), .events = weft_tls_events(tls)};
+        poll(&line, 1, TURN_MS_MAX);
+    }
+    return error == -EAGAIN ? -ETIMEDOUT : error;
+}
+
+/* A connection by one address of the front. */
+static int address_try(const struct weft_start *start, const char *address, struct weft_tls **tls) {
+    char identity[16];
+    int socket = weft_door_connect(address, (uint16_t)start->port, CONNECT_MS);
+    if (socket < 0)
+        return socket;
+    snprintf(identity, sizeof identity, "%d", start->host);
+    int error = weft_tls_connect(tls, socket, identity, start->key);
+    if (error)
+        return error;
+    error = shake(*tls);
+    if (error)
+        weft_tls_close(*tls);
+    return error;
+}
+
+static int addresses_try(const struct weft_start *start, struct weft_tls **tls) {
+    int error = -ENOENT;
+    for (int i = 0; error && i < start->naddresses; i++) {
+        error = address_try(start, start->address[i], tls);
+        if (error)
+            fprintf(stderr, "oshrun: host %s cannot reach the launcher at %s port %d: %s\n",
+                    start->name[start->host], start->address[i], start->port, strerror(-error));
+    }
+    return error;
+}
+
+static bool address_is(const struct sockaddr *a, const struct sockaddr_storage *b) {
+    if (!a || a->sa_family != b->ss_family)
+        return false;
+    if (a->sa_family == AF_INET)
+        return memcmp(&((const struct sockaddr_in *)a)->sin_addr,
+                      &((const struct sockaddr_in *)b)->sin_addr, sizeof(struct in_addr)) == 0;
+    return a->sa_family == AF_INET6 &&
+           memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                  &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+/* IPv4 within IPv6, as a socket of both has it, to IPv4. */
+static void address_unmap(struct sockaddr_storage *address) {
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    if (address->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+        return;
+    memcpy(&four.sin_addr, &six->sin6_addr.s6_addr[12], sizeof four.sin_addr);
+    memcpy(address, &four, sizeof four);
+}
+
+static void network_find(int socket, char network[WEFT_NETWORK_BYTES]) {
+    struct sockaddr_storage own = {0};
+    socklen_t bytes = sizeof own;
+    struct ifaddrs *list = NULL;
+    network[0] = '\0';
+    if (getsockname(socket, (struct sockaddr *)&own, &bytes) < 0 || getifaddrs(&list) < 0)
+        return;
+    address_unmap(&own);
+    for (const struct ifaddrs *at = list; at && !network[0]; at = at->ifa_next)
+        if (address_is(at->ifa_addr, &own))
+            snprintf(network, WEFT_NETWORK_BYTES, "%s", at->ifa_name);
+    freeifaddrs(list);
+}
+
+int weft_uplink_open(struct weft_uplink **opened, const struct weft_start *start) {
+    struct weft_tls *tls = NULL;
+    int error = weft_tls_load();
+    error = error ? error : addresses_try(start, &tls);
+    if (error)
+        return error;
+    struct weft_uplink *uplink = calloc(1, sizeof *uplink);
+    if (!uplink)
+        return -ENOMEM; /* the daemon ends, and its connection with it */
+    network_find(weft_tls_socket(tls), uplink->network);
+    error = weft_frames_open(&uplink->frames, tls);
+    if (error) {
+        fprintf(stderr, "oshrun: no memory for a connection\n");
+        free(uplink);
+        return error;
+    }
+    uplink->silence_ns_max = (uint64_t)start->silence_ms * NS_PER_MS;
+    uplink->turn_ns = uplink->beat_ns = weft_clock_ns();
+    *opened = uplink;
+    return 0;
+}
+
+void weft_uplink_close(struct weft_uplink *uplink) {
+    weft_frames_close(uplink->frames);
+    free(uplink);
+}
+
+const char *weft_uplink_network(const struct weft_uplink *uplink) {
+    return uplink->network;
+}
+
+/* --- Speaking --------------------------------------------------------------------------------- */
+
+static void lose(struct weft_uplink *uplink, const char *why) {
+    if (!uplink->lost)
+        uplink->lost = why;
+}
+
+void weft_uplink_send(struct weft_uplink *uplink, const struct weft_frame *frame,
+                      const void *payload) {
+    if (!uplink->lost && weft_frames_send(uplink->frames, frame, payload))
+        lose(uplink, weft_frames_why(uplink->frames));
+}
+
+void weft_uplink_polls(const struct weft_uplink *uplink, struct pollfd polls[WEFT_UPLINK_POLLS]) {
+    int socket = uplink->lost ? -1 : weft_frames_socket(uplink->frames);
+    polls[0] = (struct pollfd){.fd = socket, .events = weft_frames_events(uplink->frames)};
+    polls[1] = (struct pollfd){.fd = uplink->lost ? -1 : STDIN_FILENO, .events = POLLIN};
+}
+
+int weft_uplink_patience_ms(const struct weft_uplink *uplink) {
+    uint64_t now_ns = weft_clock_ns(), due_ns = uplink->beat_ns + WEFT_TREE_BEAT_MS * NS_PER_MS;
+    return now_ns < due_ns ? (int)((due_ns - now_ns) / NS_PER_MS) + 1 : 0;
+}
+
+/* Nothing more belongs on the standard input: bytes there are no front's of ours. */
+static void stdin_look(struct weft_uplink *uplink) {
+    char byte;
+    ssize_t count = read(STDIN_FILENO, &byte, 1);
+    if (count > 0)
+        lose(uplink, "it has sent more than the start text");
+    else if (count == 0 || errno != EINTR)
+        lose(uplink, "it is gone");
+}
+
+void weft_uplink_turn(struct weft_uplink *uplink, const struct pollfd polls[WEFT_UPLINK_POLLS]) {
+    uint64_t now_ns = weft_clock_ns(), spent_ns = now_ns - uplink->turn_ns;
+    uplink->turn_ns = now_ns;
+    uplink->silence_ns += spent_ns < TURN_MS_MAX * NS_PER_MS ? spent_ns : TURN_MS_MAX * NS_PER_MS;
+    if (uplink->lost)
+        return;
+    if (polls[0].revents)
+        weft_frames_serve(uplink->frames,
+                          polls[0].revents); /* an error is also what reading finds */
+    if (now_ns >= uplink->beat_ns + WEFT_TREE_BEAT_MS * NS_PER_MS) {
+        uplink->beat_ns = now_ns;
+        weft_uplink_send(uplink, &(struct weft_frame){.kind = WEFT_TREE_BEAT}, NULL);
+    }
+    if (polls[1].revents)
+        stdin_look(uplink);
+}
+
+/* --- Hearing ---------------------------------------------------------------------------------- */
+
+static void silence_judge(struct weft_uplink *uplink) {
+    uint64_t heard_ns = weft_frames_heard_ns(uplink->frames);
+    if (heard_ns != uplink->heard_ns) {
+        uplink->heard_ns = heard_ns;
+        uplink->silence_ns = 0;
+        uplink->excused = false;
+    }
+    if (uplink->silence_ns > uplink->silence_ns_max && !uplink->excused)
+        lose(uplink, "it does not answer (WEFT_HOST_TIMEOUT)");
+}
+
+bool weft_uplink_next(struct weft_uplink *uplink, struct weft_frame *frame, const void **payload) {
+    int some = 0;
+    while (!uplink->lost && (some = weft_frames_next(uplink->frames, frame, payload)) == 1)
+        if (frame->kind != WEFT_TREE_BEAT)
+            return true;
+    if (some < 0)
+        lose(uplink, weft_frames_why(uplink->frames));
+    silence_judge(uplink);
+    return false;
+}
+
+void weft_uplink_excuse(struct weft_uplink *uplink) {
+    uplink->excused = true;
+}
+
+void weft_uplink_refuse(struct weft_uplink *uplink, const char *why) {
+    lose(uplink, why);
+}
+
+const char *weft_uplink_lost(const struct weft_uplink *uplink) {
+    return uplink->lost;
+}
