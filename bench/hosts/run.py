@@ -16,6 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/hosts"))
+import rig  # noqa: E402
 import verbs  # noqa: E402
 
 BUILD, RESULTS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
@@ -100,8 +101,7 @@ def keep(name, number, text):
 def main():
     RESULTS.mkdir(parents=True, exist_ok=True)
     for number, host in enumerate(("h0", "h1")):
-        processors = sorted(os.sched_getaffinity(0))
-        verbs.pin(host, str(processors[number % len(processors)]))
+        verbs.pin(host, str(rig.processors_of(number, 2)[0]))
     measured = list(contestants())
     for number in range(1, ROUNDS + 1):
         say(f"round {number} of {ROUNDS}")

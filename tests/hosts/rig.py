@@ -12,7 +12,8 @@ tests/hosts/bin are there: on, link, deaf, slow, freeze, thaw, crash, and fakess
            +------- bridge ----+----------------+         its ports are called h0, h1, ...
 
 A host has namespaces of its own for network, names, System V and POSIX objects, mounts and processes,
-its own /dev/shm, and a boot id: nothing that two machines would not share is shared, but files. All is
+its own /dev/shm, and a boot id: nothing that two machines would not share is shared, but files. They divide
+the processors of this machine, as waits spin on a host with processors to spare. All is
 made as root, or as anybody where namespaces of users are allowed; where nothing is, the one line of a
 skipped test is printed. Nothing outside these namespaces is changed, and they go with their processes,
 also when this one is killed.
@@ -86,13 +87,20 @@ def furnish(name, table):
     socket.sethostname(name)
 
 
-def start_host(name, table):
+def processors_of(number, count):
+    """Every count-th one; with more hosts than processors, one that several have."""
+    all_of_them = sorted(os.sched_getaffinity(0))
+    return all_of_them[number % len(all_of_them)::count]
+
+
+def start_host(name, table, processors):
     """Forks the host's first process, which takes a step at each byte that it reads, and says so by one.
     Returns (pid, where it says so, where it is told).
     """
     (ready, say_ready), (wait, go_on) = os.pipe(), os.pipe()
     outer = os.fork()
     if outer == 0:
+        os.sched_setaffinity(0, processors)
         kernel.unshare(kernel.HOST)
         first = os.fork()
         if first != 0:
@@ -128,7 +136,7 @@ def build(count):
     hosts = names_of(count)
     table = "".join(f"{address_of(host)} {host}\n" for host in ("localhost", *hosts, LOGIN))
     furnish(LOGIN, table)
-    started = {name: start_host(name, table) for name in hosts}
+    started = {name: start_host(name, table, processors_of(number, count)) for number, name in enumerate(hosts)}
     step(started)
     cables = ["link add bridge type bridge", "link set bridge up", f"addr add {address_of(LOGIN)}/24 dev bridge"]
     for name, (pid, *_) in started.items():
