@@ -377,11 +377,9 @@ void weft_device_teams_close(void);
  * the teams' words come up; and every link is tried with data. */
 
 /* Brings the GPUs of all PEs up, once a job. Collective over WORLD; the same result on all, with
- * text. Where that fails, what weft_device_begin has opened stays open. */
+ * text. Where that fails, what weft_device_begin has opened stays open. Local where they are up, or
+ * cannot be (-ENOTSUP): the job has far PEs, which GPUs do not reach. */
 int weft_device_open(void);
-
-/* -ENOTSUP with text: the job has far PEs, which GPUs do not reach. */
-int weft_device_refuse_far(void);
 void weft_device_close(void);
 
 /* --- word.c: signals, atomics, looks at words, and the end of what has been begun --------------

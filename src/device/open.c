@@ -79,7 +79,7 @@ static int world_channels_open(void) {
     return error == -ENOTSUP ? 0 : error;
 }
 
-int weft_device_refuse_far(void) {
+static int far_refuse(void) {
     return weft_fail(-ENOTSUP,
                      "memory of GPUs is symmetric in jobs of one host, and this one has PEs that "
                      "are far from PE %d: use memory of the host, or blocks of near PEs",
@@ -116,7 +116,7 @@ static int gpus_bring_up(void) {
 int weft_device_open(void) {
     if (weft_device.open)
         return 0;
-    int error = weft_job.far ? weft_device_refuse_far() : gpus_bring_up();
+    int error = weft_job.far ? far_refuse() : gpus_bring_up();
     if (error)
         return error;
     weft_device.open = true;

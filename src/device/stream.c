@@ -219,11 +219,7 @@ int weft_stream_begin(const struct weft_team *team) {
     if (team->npes > WEFT_GPU_MEMBERS_MAX)
         return weft_fail(-ENOTSUP, "a team of %d PEs: at most %d can meet on streams", team->npes,
                          WEFT_GPU_MEMBERS_MAX);
-    if (weft_device.open)
-        return 0;
-    if (weft_job.far)
-        return weft_device_refuse_far();
-    if (team->npes == weft_job.npes)
+    if (weft_device.open || weft_job.far || team->npes == weft_job.npes)
         return weft_device_open();
     return weft_fail(-ENODEV,
                      "the GPUs of this job are not up yet, and all PEs have to take part in that: "
