@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <weft/version.h>
 #include "base/machine.h"
@@ -22,7 +23,13 @@
 #include "launch/spawn.h"
 #include "launch/uplink.h"
 
-enum { STATUS_SYSTEM = 71, LOOK_MS = 50, OUTPUT_PATIENCE_MS = 1000, LAST_WORDS_MS = 2000 };
+enum {
+    STATUS_SYSTEM = 71,
+    PRIORITY = -10,
+    LOOK_MS = 50,
+    OUTPUT_PATIENCE_MS = 1000,
+    LAST_WORDS_MS = 2000
+};
 
 static struct {
     struct weft_start start;
@@ -325,6 +332,14 @@ static int pes_start(void) {
     return error;
 }
 
+/* Where it may, the daemon comes before PEs that take all processors: its beats say that the host
+ * lives. It touches little memory, and the PEs have been started without. */
+static void priority_raise(void) {
+    if (setpriority(PRIO_PROCESS, 0, PRIORITY) < 0 && errno != EACCES && errno != EPERM)
+        fprintf(stderr, "oshrun: host %s: cannot set a priority: %s\n",
+                job.start.name[job.start.host], strerror(errno));
+}
+
 /* The front is gone, or as good as gone, and with it the job. */
 static void front_mourn(void) {
     struct weft_cause lost = {.kind = WEFT_ABORT_FRONT, .pe = -1};
@@ -403,6 +418,7 @@ int weft_daemon_main(void) {
         weft_family_signal(SIGKILL);
         return STATUS_SYSTEM;
     }
+    priority_raise();
     job_watch();
     weft_end_tell_foreign(&job.run);
     parting_await();
