@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 #include "base/clock.h"
+#include "launch/tree.h"
 
 int weft_run_status(int wait) {
     return WIFSIGNALED(wait) ? 128 + WTERMSIG(wait) : WEXITSTATUS(wait);
@@ -33,7 +34,7 @@ int weft_run_npes_here(const struct weft_run *run) {
 }
 
 void weft_run_say(struct weft_run *run, bool of_cause, const char *format, ...) {
-    char line[1024];
+    char line[WEFT_TREE_LINE_MAX - sizeof "oshrun: "]; /* room for the longest path */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);

@@ -26,7 +26,7 @@ enum {
     WEFT_TREE_HOSTS_MAX = 32,       /* below one front */
     WEFT_TREE_BEAT_MS = 250,        /* between two beats */
     WEFT_TREE_PIECE_MAX = 65536,    /* bytes of one OUTPUT or INPUT */
-    WEFT_TREE_LINE_MAX = 4096,      /* bytes of one LINE */
+    WEFT_TREE_LINE_MAX = 8192,      /* bytes of one LINE */
     WEFT_TREE_OUTPUT_MAX = 1 << 20, /* bytes of OUTPUT that a host may have sent and that are not
                                        TAKEN: it stops reading what its PEs write */
     WEFT_TREE_INPUT_MAX = 1 << 18,  /* the same of INPUT */

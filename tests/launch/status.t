@@ -49,6 +49,9 @@ def answers():
 def not_run():
     result = run("-n", 4, "no-such-program").expect(127)
     assert result.err == "oshrun: cannot run 'no-such-program': No such file or directory\n", result.err
+    far_down = "/" + "no/" * 1000 + "program"
+    result = run("-n", 3, far_down).expect(127)
+    assert result.err == f"oshrun: cannot run '{far_down}': No such file or directory\n", result.err
     with tempfile.NamedTemporaryFile() as file:
         result = run("-n", 2, file.name).expect(126)
         assert result.err == f"oshrun: cannot run '{file.name}': Permission denied\n", result.err
