@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include "ucx/descriptors.h"
 #include "ucx/network.h"
 #include "ucx/process.h"
 
@@ -18,6 +20,7 @@ enum {
     LETTER_BYTES = 65024, /* what TCP of UCX sends and receives at once, less the heads */
     LETTER_ID = 1,        /* of the active message */
     KEPT_MAX = 16,        /* parcels of a link that UCX keeps */
+    MARK_EVERY_NS = 50 * 1000 * 1000,
 };
 
 /* A letter on its way. */
@@ -42,6 +45,7 @@ struct weft_engine_end {
     ucp_worker_h worker;
     int descriptor;
     unsigned threads;
+    struct timespec marked; /* when connections were looked for */
     struct weft_engine_link *links;
     struct parcel *free;
     unsigned moved; /* in this progress: letters delivered, and parcels that are free again */
@@ -135,6 +139,7 @@ static int end_open(struct weft_engine_end *end) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     ucx_settings_begin(&settings);
     unsigned threads = ucx_process_threads();
+    struct ucx_descriptors *descriptors = ucx_descriptors_note();
     int error = ucx_library_open(end->options.reason);
     if (error == 0)
         error = ucx_network_choose(&end->options, &end->network, &settings);
@@ -151,6 +156,7 @@ static int end_open(struct weft_engine_end *end) {
         error = ucx_errno(status);
     }
     ucx_process_keep();
+    ucx_descriptors_mark_new(descriptors);
     end->threads = ucx_process_threads() - threads;
     ucx_settings_end(&settings);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -205,6 +211,7 @@ static int engine_connect(struct weft_engine_end *end, const void *address, size
     link->next = end->links;
     end->links = link;
     *result = link;
+    ucx_descriptors_mark(end->descriptor);
     return 0;
 }
 
@@ -274,7 +281,18 @@ static unsigned engine_progress(struct weft_engine_end *end) {
     return events + end->moved;
 }
 
+/* Connections of others are taken by UCX's thread, which tells nobody. */
+static void connections_mark(struct weft_engine_end *end) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_sec == end->marked.tv_sec && now.tv_nsec - end->marked.tv_nsec < MARK_EVERY_NS)
+        return;
+    end->marked = now;
+    ucx_descriptors_mark(end->descriptor);
+}
+
 static int engine_arm(struct weft_engine_end *end, int *descriptor) {
+    connections_mark(end);
     ucs_status_t status = ucx.ucp_worker_arm(end->worker);
     if (status == UCS_ERR_BUSY)
         return -EBUSY;

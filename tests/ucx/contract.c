@@ -243,7 +243,8 @@ static int tasks_count(void) {
 static void check_repeats(void) {
     struct arrivals there = {0};
     check_death(10);
-    int descriptors = descriptors_count(false), tasks = tasks_count();
+    int descriptors = descriptors_count(false), inherited = descriptors_count(true);
+    int tasks = tasks_count();
     for (int i = 0; i < 5; i++) {
         struct weft_engine_end *from = end_open(NULL), *to = end_open(&there);
         struct weft_engine_link *link = ends_link(from, to);
@@ -254,6 +255,11 @@ static void check_repeats(void) {
             engine->progress(to);
         }
         unsigned threads = engine->threads(from) + engine->threads(to);
+        int descriptor;
+        for (int turn = 0; engine->arm(to, &descriptor) != 0 && turn < 1000; turn++)
+            engine->progress(to);
+        EXPECT(descriptors_count(true) == inherited, "%d descriptors would be inherited, not %d",
+               descriptors_count(true), inherited);
         EXPECT((int)threads == tasks_count() - tasks, "%u threads are told, and there are %d",
                threads, tasks_count() - tasks);
         engine->abandon(from);
