@@ -12,9 +12,9 @@ enum { COLUMN = 26, WIDTH = 96 };
 static const char opening[] =
     "usage: oshrun [options] [--] program [arguments...] [: [options] program...]\n"
     "\n"
-    "Starts the processing elements (PEs) of an OpenSHMEM program on this machine. Long options "
-    "may\n"
-    "have one dash or two, and stand as --np 2, --np=2 or -n2.\n";
+    "Starts the processing elements (PEs) of an OpenSHMEM program, on this machine or on the "
+    "hosts\n"
+    "that are named. Long options may have one dash or two, and stand as --np 2, --np=2 or -n2.\n";
 
 static const char closing[] =
     "\n"

@@ -1,60 +1,136 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every word of a host list must mean this host: several hosts are refused by name. */
+/* A host that is named twice has the slots of both. This host has many names, and is one host. */
 #include "launch/hosts.h"
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/machine.h"
 #include "boot/wire.h"
+#include "launch/tree.h"
 
-static bool host_is_this(const char *name, size_t length) {
-    static const char *const always[] = {"localhost", "127.0.0.1", "::1", "[::1]"};
-    char own[HOST_NAME_MAX + 1] = "";
-    gethostname(own, sizeof own - 1);
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (strlen(always[i]) == length && strncmp(name, always[i], length) == 0)
-            return true;
+enum { NAME_BYTES = WEFT_TREE_NAME_BYTES };
+
+static bool address_is(const struct sockaddr *address, const char *text) {
+    unsigned char wanted[sizeof(struct in6_addr)];
+    if (!address || inet_pton(address->sa_family, text, wanted) != 1)
+        return false;
+    if (address->sa_family == AF_INET)
+        return !memcmp(&((const struct sockaddr_in *)address)->sin_addr, wanted,
+                       sizeof(struct in_addr));
+    return !memcmp(&((const struct sockaddr_in6 *)address)->sin6_addr, wanted,
+                   sizeof(struct in6_addr));
+}
+
+/* True for the text of an address that one of this host's interfaces has. */
+static bool address_is_own(const char *text) {
+    unsigned char any[sizeof(struct in6_addr)];
+    struct ifaddrs *list = NULL;
+    bool own = false;
+    if (inet_pton(AF_INET, text, any) != 1 && inet_pton(AF_INET6, text, any) != 1)
+        return false;
+    if (getifaddrs(&list) == 0)
+        for (const struct ifaddrs *each = list; each && !own; each = each->ifa_next)
+            own = address_is(each->ifa_addr, text);
+    freeifaddrs(list);
+    return own;
+}
+
+const char *weft_hosts_own_name(void) {
+    static char own[NAME_BYTES];
+    if (!*own && gethostname(own, sizeof own - 1) < 0)
+        snprintf(own, sizeof own, "localhost");
+    return own;
+}
+
+static bool host_is_this(const char *name) {
+    const char *own = weft_hosts_own_name();
+    if (strcmp(name, "localhost") == 0 || address_is_own(name))
+        return true;
     size_t label = strcspn(own, "."); /* either may be given with its domain or without */
-    return label > 0 && strncasecmp(name, own, label) == 0 && strcspn(name, ".,: \t\n") == label &&
-           (length == label || !own[label] || strncasecmp(name, own, length) == 0);
+    return label > 0 && strncasecmp(name, own, label) == 0 && strcspn(name, ".") == label &&
+           (!name[label] || !own[label] || strcasecmp(name, own) == 0);
+}
+
+/* Copies a name, without the brackets of an IPv6 address. NULL: it is none, or could be read as an
+ * option or as more than one word where it goes on. */
+static char *name_copy(const char *name, size_t length) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                  "._-@:%";
+    bool brackets = length > 2 && name[0] == '[' && name[length - 1] == ']';
+    char *copy = brackets ? strndup(name + 1, length - 2) : strndup(name, length);
+    if (copy && *copy && *copy != '-' && strlen(copy) < NAME_BYTES && !copy[strspn(copy, allowed)])
+        return copy;
+    free(copy);
+    return NULL;
+}
+
+/* The host on the list with this name, which is added if need be. NULL: no memory. */
+static struct weft_listed_host *host_enter(struct weft_host_list *hosts, char *name) {
+    bool here = host_is_this(name);
+    for (int i = 0; i < hosts->count; i++)
+        if (here ? hosts->host[i].here : strcasecmp(hosts->host[i].name, name) == 0)
+            return &hosts->host[i];
+    struct weft_listed_host *longer =
+        realloc(hosts->host, ((size_t)hosts->count + 1) * sizeof *longer);
+    if (!longer)
+        return NULL;
+    hosts->host = longer;
+    const char *shown = here ? weft_hosts_own_name() : name;
+    longer[hosts->count] = (struct weft_listed_host){.name = name, .shown = shown, .here = here};
+    return &longer[hosts->count++];
 }
 
 /* Adds one host with `slots` as the text has it; NULL: one. */
 static int host_take(struct weft_options *options, const char *option, const char *name,
                      size_t length, const char *slots) {
-    char text[16] = "1";
-    if (!host_is_this(name, length)) {
-        char own[HOST_NAME_MAX + 1] = "";
-        gethostname(own, sizeof own - 1);
-        return weft_options_error(
-            "%s: host %.*s is not this one (%s, localhost), and several hosts "
-            "are not supported yet",
-            option, (int)length, name, own);
-    }
+    char text[16] = "1", *copy = name_copy(name, length);
+    if (!copy)
+        return weft_options_error("%s: '%.*s' is no name of a host", option, (int)length, name);
     if (slots)
         snprintf(text, sizeof text, "%.*s", (int)strcspn(slots, ", \t\n"), slots);
     int count = weft_options_number(text, 1, WEFT_WIRE_PES_MAX);
     if (count < 0)
         return weft_options_error("%s: %s is no number of slots from 1 to %d", option, text,
                                   WEFT_WIRE_PES_MAX);
-    options->slots += count;
+    struct weft_listed_host *host = host_enter(&options->hosts, copy);
+    if (!host)
+        return weft_options_error("no memory for a list of hosts");
+    host->slots = host->slots < WEFT_WIRE_PES_MAX ? host->slots + count : host->slots;
     return -1;
+}
+
+static bool hosts_are_this(const struct weft_host_list *hosts) {
+    return hosts->count == 0 || (hosts->count == 1 && hosts->host[0].here);
+}
+
+static int slots_sum(const struct weft_host_list *hosts) {
+    int sum = 0;
+    for (int i = 0; i < hosts->count; i++)
+        sum += hosts->host[i].slots;
+    return sum;
 }
 
 int weft_hosts_take_list(struct weft_options *options, const char *option, const char *list) {
     for (const char *at = list; *at; at += *at == ',') {
         size_t length = strcspn(at, ",");
         const char *colon = memchr(at, ':', length);
-        bool number = colon && *at != '[' && strncmp(at, "::1", 3) != 0;
+        if (*at == '[') /* an IPv6 address, in which colons are its own */
+            colon = memmem(at, length, "]:", 2);
+        colon += colon && *at == '[';
+        bool number =
+            colon && (*at == '[' || !memchr(colon + 1, ':', length - (size_t)(colon + 1 - at)));
         int status = host_take(options, option, at, number ? (size_t)(colon - at) : length,
                                number ? colon + 1 : NULL);
         if (status >= 0)
             return status;
         at += length;
     }
-    return options->slots ? -1 : weft_options_error("%s: no host is named", option);
+    return options->hosts.count ? -1 : weft_options_error("%s: no host is named", option);
 }
 
 /* "localhost slots=4 max_slots=8", "localhost:4" or "localhost"; "#" begins a comment. */
@@ -78,7 +154,7 @@ int weft_hosts_take_file(struct weft_options *options, const char *option, const
     while (status < 0 && fgets(line, sizeof line, file))
         status = line_take(options, option, line);
     fclose(file);
-    if (status < 0 && options->slots == 0)
+    if (status < 0 && options->hosts.count == 0)
         return weft_options_error("%s %s names no host", option, path);
     return status;
 }
@@ -111,17 +187,110 @@ static int slurm_tasks(int *hosts) {
 
 int weft_hosts_count(const struct weft_options *options, int *npes) {
     int hosts = 1, tasks = 0;
-    *npes = options->slots;
-    if (options->slots == 0)
+    *npes = slots_sum(&options->hosts);
+    if (*npes == 0)
         tasks = slurm_tasks(&hosts);
     if (tasks > 0 && hosts > 1)
         return weft_options_error(
-            "this allocation has %d hosts, and several are not supported yet: "
-            "say with -n how many PEs to start on this one",
+            "this allocation has %d hosts: name them with --hosts (scontrol show hostnames lists "
+            "them), or say with -n how many PEs to start on this one",
             hosts);
     if (tasks > 0)
         *npes = tasks;
     if (*npes == 0)
         *npes = 1;
     return -1;
+}
+
+/* How many PEs each host may have. */
+static int limits_find(const struct weft_options *options, int *limit) {
+    const struct weft_host_list *hosts = &options->hosts;
+    int per = options->binding.map == WEFT_LEVEL_HOST ? options->binding.per : 0, left = 0;
+    int slots = slots_sum(hosts), npes = options->npes;
+    per = options->per_host ? options->per_host : per;
+    if (per && (long)per * hosts->count < npes)
+        return weft_options_error("%d PEs at %d a host need more than %d hosts", npes, per,
+                                  hosts->count);
+    if (!per && npes > slots && options->no_more_than_processors)
+        return weft_options_error("%d PEs are more than the %d slots of these hosts", npes, slots);
+    for (int i = 0; i < hosts->count; i++) {
+        int share = (int)((long)hosts->host[i].slots * npes / slots);
+        limit[i] = per ? per : npes > slots ? share : hosts->host[i].slots;
+        left += limit[i];
+    }
+    for (int i = 0; left < npes; i = (i + 1) % hosts->count, left++)
+        limit[i]++;
+    return -1;
+}
+
+/* Deals PEs out: in turn one to each host that may have more, or to the first that may. */
+static void pes_deal(struct weft_options *options, int *limit) {
+    struct weft_host_list *hosts = &options->hosts;
+    for (int pe = 0, at = 0; pe < options->npes; pe++) {
+        while (limit[at] == 0)
+            at = (at + 1) % hosts->count;
+        limit[at]--;
+        hosts->of[pe] = at;
+        if (options->by_host)
+            at = (at + 1) % hosts->count;
+    }
+}
+
+static void idle_hosts_strike(struct weft_options *options) {
+    struct weft_host_list *hosts = &options->hosts;
+    int kept = 0;
+    for (int host = 0; host < hosts->count; host++) {
+        bool used = false;
+        for (int pe = 0; pe < options->npes; pe++)
+            if (hosts->of[pe] == host) {
+                used = true;
+                hosts->of[pe] = kept;
+            }
+        if (used)
+            hosts->host[kept++] = hosts->host[host];
+    }
+    hosts->count = kept;
+}
+
+static int hosts_check(const struct weft_options *options) {
+    if (options->hosts.count > WEFT_TREE_HOSTS_MAX)
+        return weft_options_error("%d hosts are too many: there may be %d", options->hosts.count,
+                                  WEFT_TREE_HOSTS_MAX);
+    return -1;
+}
+
+/* On this host alone. */
+static int pes_check(const struct weft_options *options) {
+    int npes = options->npes, cores = weft_machine_cores();
+    if (options->no_more_than_processors && npes > cores)
+        return weft_options_error("%d PEs are more than the %d processors that this job may use",
+                                  npes, cores);
+    if (options->per_host && npes > options->per_host)
+        return weft_options_error("%d PEs at %d a host need more hosts than this one: name them "
+                                  "with --hosts",
+                                  npes, options->per_host);
+    return -1;
+}
+
+int weft_hosts_place(struct weft_options *options) {
+    struct weft_host_list *hosts = &options->hosts;
+    if (hosts_are_this(hosts))
+        return pes_check(options);
+    int *limit = calloc((size_t)hosts->count, sizeof *limit);
+    hosts->of = calloc((size_t)options->npes, sizeof *hosts->of);
+    if (!limit || !hosts->of)
+        return weft_options_error("no memory for a list of hosts");
+    int status = limits_find(options, limit);
+    if (status < 0) {
+        pes_deal(options, limit);
+        idle_hosts_strike(options);
+        status = hosts_check(options);
+    }
+    free(limit);
+    if (status < 0 && hosts_are_this(hosts)) {
+        free(hosts->of);
+        hosts->of = NULL;
+        status = pes_check(options);
+    }
+    return status;
 }

@@ -54,6 +54,7 @@ SETTER(set_one_per_host, per_host, 1)
 SETTER(set_no_more, no_more_than_processors, true)
 SETTER(set_report, binding.report, true)
 SETTER(set_tag, tag_output, true)
+SETTER(set_by_host, by_host, true)
 SETTER(set_verbose, verbose, true)
 SETTER(ask_help, answer, WEFT_ANSWER_HELP)
 SETTER(ask_version, answer, WEFT_ANSWER_VERSION)
@@ -83,13 +84,25 @@ static int set_bind(options_t *options, use_t *use) {
     return wrong ? value_refuse(use, wrong) : -1;
 }
 
+/* True for the words that deal PEs to hosts in turn, before what may follow a colon. */
+static bool word_means_hosts(const char *text) {
+    static const char *const words[] = {"node", "host", "machine", "board"};
+    size_t length = strcspn(text, ":");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == length && strncasecmp(words[i], text, length) == 0)
+            return true;
+    return false;
+}
+
 static int set_map(options_t *options, use_t *use) {
     const char *wrong = weft_bind_parse_map(&options->binding, use->value);
+    options->by_host = options->by_host || word_means_hosts(use->value);
     return wrong ? value_refuse(use, wrong) : -1;
 }
 
 static int set_rank(options_t *options, use_t *use) {
     const char *wrong = weft_bind_parse_rank(&options->binding, use->value);
+    options->by_host = options->by_host || word_means_hosts(use->value);
     return wrong ? value_refuse(use, wrong) : -1;
 }
 
@@ -123,14 +136,16 @@ static int set_pair(struct weft_environment *environment, use_t *use, const char
     return note_variable(environment, use->value, equals ? equals + 1 : value);
 }
 
-/* A variable without a value is one of ours, which PEs have anyway. */
+/* A variable without a value is one of ours, which PEs on this host have anyway. */
 static int export_variable(options_t *options, use_t *use) {
     (void)options;
     if (strchr(use->value, '=') || !*use->value)
         return set_pair(&use->program->environment, use, "");
-    if (!getenv(use->value))
-        fprintf(stderr, "oshrun: -x %s: this variable is not set, and will not be in the PEs\n",
-                use->value);
+    const char *own = getenv(use->value);
+    if (own)
+        return note_variable(&use->program->environment, use->value, own);
+    fprintf(stderr, "oshrun: -x %s: this variable is not set, and will not be in the PEs\n",
+            use->value);
     return -1;
 }
 
@@ -153,8 +168,15 @@ static int keep_variables_of_all(options_t *options, use_t *use) {
 }
 
 static int set_output(options_t *options, use_t *use) {
-    if (strcasecmp(use->value, "tag") != 0)
-        return value_refuse(use, "only tag is known; for files there is --output-filename");
+    options->tag_host = strcasecmp(use->value, "tag-host") == 0;
+    if (strcasecmp(use->value, "tag") != 0 && !options->tag_host)
+        return value_refuse(use, "tag and tag-host are known; for files there is "
+                                 "--output-filename");
+    return set_tag(options, use);
+}
+
+static int set_tag_host(options_t *options, use_t *use) {
+    options->tag_host = true;
     return set_tag(options, use);
 }
 
@@ -184,9 +206,10 @@ const struct weft_known_row weft_known[] = {
     {START, "pernode", "", set_one_per_host, "as -N 1"},
     {START, "nooversubscribe", "", set_no_more, "start no more PEs than there are processors"},
     {START, "npersocket", "N", set_per_socket, "as --map-by ppr:N:socket"},
-    {START, "H host hosts", "HOST[:SLOTS],...", set_hosts, "hosts: only this one so far"},
+    {START, "H host hosts", "HOST[:SLOTS],...", set_hosts, "the hosts to start PEs on, by ssh"},
     {START, "hostfile f machinefile default-hostfile", "FILE", set_hostfile,
      "the same as lines of a file: localhost slots=4"},
+    {START, "bynode", "", set_by_host, "deal PEs to hosts in turn, as --map-by node"},
     {START, "wdir wd", "DIR", set_folder, "where the program starts"},
 
     {PLACE, "bind-to", "PART", set_bind,
@@ -194,7 +217,7 @@ const struct weft_known_row weft_known[] = {
      "socket; else each has an equal share of the processors, if there are enough"},
     {PLACE, "map-by", "[ppr:N:]PART[:PE=N]", set_map,
      "place PEs by turns on parts of the machine, N on each with ppr:N, and on N cores each with "
-     "PE=N; slot: one after the other"},
+     "PE=N; slot: one after the other; node: on hosts in turn"},
     {PLACE, "rank-by", "PART", set_rank, "number the PEs by turns through parts of the machine"},
     {PLACE, "cpus-per-rank cpus-per-proc", "N", set_width, "as --map-by :PE=N"},
     {PLACE, "cpu-set cpu-list", "LIST", set_processors, "use only these processors, like 0-3,8"},
@@ -210,7 +233,8 @@ const struct weft_known_row weft_known[] = {
 
     {OUTPUT, "l tag-output prepend-rank", "", set_tag,
      "put [PE] before every line that a PE writes"},
-    {OUTPUT, "output", "tag", set_output, "the same"},
+    {OUTPUT, "tag-host", "", set_tag_host, "put [PE host] there"},
+    {OUTPUT, "output", "tag", set_output, "the same, and tag-host"},
     {OUTPUT, "output-filename", "DIR", set_output_folder,
      "write what PE n writes into DIR/rank.n/stdout and DIR/rank.n/stderr"},
     {OUTPUT, "timeout", "SECONDS", set_timeout, "end the job after that time, with status 124"},
@@ -223,7 +247,7 @@ const struct weft_known_row weft_known[] = {
     {HARMLESS, "mca gmca omca pmca prtemca pmixmca", "NAME VALUE", NULL,
      "these are settings of Open MPI; those of Weft are in weft(7)"},
     {HARMLESS, "tune am", "FILE", NULL, "this is a file with settings of Open MPI"},
-    {HARMLESS, "byslot bynode leave-session-attached print-all-exitcodes", "", NULL,
+    {HARMLESS, "byslot leave-session-attached print-all-exitcodes", "", NULL,
      "it is so anyway"},
     {HARMLESS, "usize", "N", NULL, "a job has the PEs that it begins with"},
     {HARMLESS, "prefix tmpdir", "DIR", NULL, "nothing is looked for there, and no files are made"},
@@ -232,16 +256,16 @@ const struct weft_known_row weft_known[] = {
     {HARMLESS, "q quiet", "", NULL, "there is only what you have to know"},
     {HARMLESS, "envall genvall", "", NULL, "PEs have the whole environment anyway"},
     {HARMLESS, "launcher launcher-exec bootstrap bootstrap-exec rmk iface", "NAME", NULL,
-     "this is for several hosts"},
+     "WEFT_SSH names what starts processes on other hosts"},
     {HARMLESS, "hetero-nodes enable-x disable-x disable-hostname-propagation", "", NULL,
-     "this is for several hosts"},
+     "it has no meaning here"},
     {HARMLESS, "display-map display-allocation display-topo", "", NULL,
      "--report-bindings says where PEs run"},
 
     {REFUSED, "rankfile rf", "FILE", NULL, "--map-by, --bind-to and --cpu-set say where PEs run"},
     {REFUSED, "app configfile", "FILE", NULL,
      "programs stand on the command line, with a colon between them"},
-    {REFUSED, "nolocal", "", NULL, "several hosts are not supported yet"},
+    {REFUSED, "nolocal", "", NULL, "leave this host out of the list of hosts"},
     {REFUSED, "debug tv gdb", "", NULL,
      "start the debugger as the program, such as oshrun -n 2 xterm -e gdb ./program"},
     {REFUSED, "xterm", "RANKS", NULL, "start it as the program: oshrun -n 2 xterm -hold -e ./program"},

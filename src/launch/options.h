@@ -4,6 +4,7 @@
 #define WEFT_LAUNCH_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include "launch/bind.h"
 
 /* The changes that -x, -env, -genvlist and the like make to the environment of PEs, in the order of
@@ -24,16 +25,29 @@ struct weft_program {
     struct weft_environment environment;
 };
 
+/* The hosts of a list, each once, in the order in which they are first named. */
+struct weft_host_list {
+    int count;
+    struct weft_listed_host {
+        const char *name;  /* as ssh takes it */
+        const char *shown; /* in messages */
+        int slots;
+        bool here; /* it is this one */
+    } * host;
+    int32_t *of; /* of each PE, once the PEs are placed; NULL: all are on this host */
+};
+
 struct weft_options {
     struct weft_program *program; /* PEs are numbered from one to the next */
     int nprograms;
     int npes;     /* of all programs */
     int per_host; /* most PEs on one host; 0: not said */
     bool no_more_than_processors;
-    int slots;                           /* of this host, as a host list has it; 0: not said */
+    struct weft_host_list hosts;
+    bool by_host;                        /* PEs are dealt to hosts in turn */
     struct weft_environment environment; /* of all programs, before their own */
     struct weft_binding binding;
-    bool tag_output, verbose;
+    bool tag_output, tag_host, verbose;
     const char *output_folder; /* for a file of each PE's output; NULL: none */
     int timeout_s;             /* 0: none */
     enum { WEFT_ANSWER_NONE, WEFT_ANSWER_HELP, WEFT_ANSWER_VERSION } answer; /* and no more */

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* oshrun: starts the PEs of a job on this machine, and sees to it that they end together. The loop
  * that does so is launch/serve.h's. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "launch/daemon.h"
 #include "launch/end.h"
 #include "launch/family.h"
+#include "launch/front.h"
 #include "launch/output.h"
 #include "launch/serve.h"
 #include "launch/spawn.h"
 
 enum { STATUS_SYSTEM = 71, OUTPUT_PATIENCE_MS = 1000 };
+
+/* Were one of the three standard streams closed, a socket of ours would take its number. */
+static void streams_fill(void) {
+    int nothing;
+    do {
+        nothing = open("/dev/null", O_RDWR);
+    } while (nothing >= 0 && nothing <= STDERR_FILENO);
+    close(nothing);
+}
 
 static int run_execute(struct weft_run *run) {
     int error = weft_spawn_all(run);
@@ -44,11 +56,14 @@ static void signal_die(const struct weft_run *run) {
 int main(int argc, char **argv) {
     static struct weft_run run; /* watchers may still look at it while the process ends */
     static struct weft_options options;
+    streams_fill();
     if (argc == 2 && strcmp(argv[1], "--daemon") == 0)
         return weft_daemon_main();
     int status = weft_parse_options(argc, argv, &options);
     if (status >= 0)
         return status;
+    if (options.hosts.of)
+        return weft_front_main(&options);
     int error = weft_serve_open(&run, &options, NULL);
     if (error) {
         fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));

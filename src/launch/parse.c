@@ -5,7 +5,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/machine.h"
 #include "boot/wire.h"
 #include "launch/hosts.h"
 #include "launch/known.h"
@@ -160,12 +159,14 @@ static int program_parse(int argc, char **argv, struct weft_options *options, in
 /* Counts the PEs of all programs, and checks that they are not too many. */
 static int options_count_pes(struct weft_options *options) {
     struct weft_program *first = options->program;
-    int preset = options->per_host, status = -1;
-    if (options->nprograms == 1 && first->npes == 0 && preset == 0)
-        preset = weft_bind_demand(&options->binding);
-    if (options->nprograms == 1 && first->npes == 0 && preset == 0)
+    bool unsaid = options->nprograms == 1 && first->npes == 0;
+    int hosts = options->hosts.count > 1 ? options->hosts.count : 1, preset = 0, status = -1;
+    if (unsaid)
+        preset =
+            hosts * (options->per_host ? options->per_host : weft_bind_demand(&options->binding));
+    if (unsaid && preset == 0)
         status = weft_hosts_count(options, &preset);
-    if (options->nprograms == 1 && first->npes == 0)
+    if (unsaid)
         first->npes = preset;
     for (int i = 0; i < options->nprograms; i++) {
         struct weft_program *program = &first[i];
@@ -175,14 +176,7 @@ static int options_count_pes(struct weft_options *options) {
     if (status < 0 && options->npes > WEFT_WIRE_PES_MAX)
         return weft_options_error("%d PEs are too many: there may be %d", options->npes,
                                   WEFT_WIRE_PES_MAX);
-    if (status < 0 && options->no_more_than_processors && options->npes > weft_machine_cores())
-        return weft_options_error("%d PEs are more than the %d processors that this job may use",
-                                  options->npes, weft_machine_cores());
-    if (status < 0 && options->per_host && options->npes > options->per_host)
-        return weft_options_error("%d PEs at %d a host need several hosts, which are not supported "
-                                  "yet",
-                                  options->npes, options->per_host);
-    return status;
+    return status < 0 ? weft_hosts_place(options) : status;
 }
 
 int weft_parse_options(int argc, char **argv, struct weft_options *options) {

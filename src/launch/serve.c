@@ -13,19 +13,11 @@
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/output.h"
+#include "launch/hosts.h"
 #include "launch/reap.h"
 
 /* Places in the array for poll; the PEs' sockets follow, and then those of the caller. */
 enum { POLL_SIGNALS, POLL_NOTICES, POLL_PES };
-
-/* Were one of the three standard streams closed, a socket of ours would take its number. */
-static void streams_fill(void) {
-    int nothing;
-    do {
-        nothing = open("/dev/null", O_RDWR);
-    } while (nothing >= 0 && nothing <= STDERR_FILENO);
-    close(nothing);
-}
 
 /* We keep up to two sockets a PE and all descriptors of two rounds of an exchange. */
 static void descriptors_raise(struct weft_run *run) {
@@ -54,14 +46,14 @@ int weft_serve_open(struct weft_run *run, const struct weft_options *options,
     if (!run->pe)
         return -ENOMEM;
     programs_assign(run, options);
-    streams_fill();
     descriptors_raise(run);
     int error =
         weft_control_create(run->npes, hosts ? hosts->nhosts : 1, &run->control, &run->control_fd);
     if (error == 0 && pipe2(run->notices, O_CLOEXEC) < 0)
         error = -errno;
     if (error == 0 && options->tag_output)
-        error = weft_output_open(&run->output, run->npes, NULL);
+        error = weft_output_open(&run->output, run->npes,
+                                 options->tag_host ? weft_hosts_own_name() : NULL);
     if (error)
         return error;
     if (options->timeout_s)

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loop of the front. A host is judged by its silence only while this process itself has come
+ * by all the time: after a stop what has come is read first. */
+#include "launch/front.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/machine.h"
+#include "boot/hosts.h"
+
+enum {
+    SIGNALED_MS = 2000,
+    STATUS_SYSTEM = 71,
+    STATUS_NOT_FOUND = 127,
+    STATUS_OF_SSH = 255,
+    NS_PER_MS = 1000000
+};
+
+/* Places in the array for poll; three of each host follow. */
+enum { POLL_SIGNALS, POLL_DOOR, POLL_WRITER, POLL_INPUT, POLL_HOSTS };
+enum { POLL_FRAMES, POLL_SAYS, POLL_FEED, POLLS_A_HOST };
+
+static int64_t now_ms(void) {
+    return (int64_t)(weft_clock_ns() / NS_PER_MS);
+}
+
+/* --- Input ----------------------------------------------------------------------------------- */
+
+/* A process in the background that reads a terminal is stopped, and a front that is stopped is
+ * silent: its turn comes when the shell brings it to the foreground. */
+static bool input_may_be_read(const struct weft_front *front) {
+    bool wanted = !front->input_over && front->phase == WEFT_FRONT_RUNNING &&
+                  front->input_untaken + WEFT_TREE_PIECE_MAX <= WEFT_TREE_INPUT_MAX;
+    return wanted && (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp());
+}
+
+static void input_serve(struct weft_front *front) {
+    static char bytes[WEFT_TREE_PIECE_MAX];
+    ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    count = count < 0 ? 0 : count;
+    front->input_over = count == 0;
+    front->input_untaken += (int32_t)count;
+    struct weft_frame frame = {.kind = WEFT_TREE_INPUT, .bytes = (uint32_t)count};
+    weft_front_send(front, front->host_of[0], frame, bytes);
+}
+
+/* --- Output ---------------------------------------------------------------------------------- */
+
+static void writer_serve(struct weft_front *front) {
+    for (int host = 0; host < front->nhosts; host++) {
+        int32_t taken = weft_writer_taken(front->writer, host);
+        front->host[host].untaken -= taken;
+        if (taken > 0)
+            weft_front_send(front, host,
+                            (struct weft_frame){.kind = WEFT_TREE_TAKEN, .value = taken}, NULL);
+    }
+    for (int stream = 1; stream <= 2; stream++)
+        if (weft_writer_lost(front->writer, stream))
+            weft_front_send_all(
+                front, -1, (struct weft_frame){.kind = WEFT_TREE_CLOSED, .value = stream}, NULL);
+}
+
+/* --- Signals --------------------------------------------------------------------------------- */
+
+/* The start of a host is over before it has answered. */
+static void start_judge(struct weft_front *front, int host) {
+    const struct weft_remote *remote = &front->host[host].remote;
+    int status =
+        WIFSIGNALED(remote->wait) ? 128 + WTERMSIG(remote->wait) : WEXITSTATUS(remote->wait);
+    if (remote->here)
+        weft_front_refuse(front, host, "its oshrun has ended with status %d", status);
+    else if (status == STATUS_NOT_FOUND)
+        weft_front_refuse(front, host,
+                          "%s is not there, or '%s' is not here (Weft is to lie at the same place "
+                          "on all hosts)",
+                          weft_remote_program(), weft_env.ssh);
+    else if (status == STATUS_OF_SSH)
+        weft_front_refuse(front, host, "'%s %s' cannot reach it", weft_env.ssh, remote->name);
+    else
+        weft_front_refuse(front, host, "'%s %s %s --daemon' has ended with status %d", weft_env.ssh,
+                          remote->name, weft_remote_program(), status);
+}
+
+static void children_reap(struct weft_front *front) {
+    for (int host = 0; host < front->nhosts; host++) {
+        struct weft_front_host *it = &front->host[host];
+        bool ran = it->remote.process > 0;
+        if (ran && weft_remote_reap(&it->remote) && it->state == WEFT_HOST_STARTED)
+            start_judge(front, host);
+    }
+}
+
+/* Nobody runs yet whom the signal could be for. */
+static void start_signaled(struct weft_front *front, int signal) {
+    front->cause = (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = signal};
+    front->cause_host = -1;
+    front->phase = WEFT_FRONT_OVER;
+}
+
+/* Daemons end their PEs behind the first such signal, unless it is a terminal's and PEs survive it,
+ * or kill them at the second. The front begins the end itself if they have not by then. */
+static void deadly_note(struct weft_front *front, int signal, bool from_terminal) {
+    bool second = front->end_signal != 0;
+    front->end_signal = signal;
+    front->end_by_terminal = from_terminal;
+    if (second || !from_terminal)
+        front->signal_ends_ms = now_ms() + SIGNALED_MS;
+    if (front->phase == WEFT_FRONT_STARTING)
+        start_signaled(front, signal);
+}
+
+static void signal_serve(struct weft_front *front, int signal, bool from_terminal) {
+    if (weft_catch_is_deadly(signal))
+        deadly_note(front, signal, from_terminal);
+    if (signal == SIGCHLD)
+        children_reap(front);
+    else
+        weft_front_send_all(
+            front, -1,
+            (struct weft_frame){.kind = WEFT_TREE_SIGNAL, .value = signal, .pe = from_terminal},
+            NULL);
+    if (signal == SIGTSTP)
+        kill(getpid(), SIGSTOP); /* as the shell expects of a job that was stopped */
+}
+
+static void signals_serve(struct weft_front *front) {
+    int signal;
+    bool from_kernel;
+    while (weft_catch_next(&front->caught, &signal, &from_kernel))
+        signal_serve(front, signal, from_kernel);
+}
+
+/* --- Time ------------------------------------------------------------------------------------ */
+
+static void beats_send(struct weft_front *front, uint64_t now_ns) {
+    if (now_ns < front->beat_ns + (uint64_t)WEFT_TREE_BEAT_MS * NS_PER_MS)
+        return;
+    front->beat_ns = now_ns;
+    weft_front_send_all(front, -1, (struct weft_frame){.kind = WEFT_TREE_BEAT}, NULL);
+}
+
+static void silence_judge(struct weft_front *front, uint64_t now_ns) {
+    if (now_ns > front->turn_ns + front->silence_ns / 2)
+        front->listening_ns = now_ns; /* this process was stopped, or got no processor */
+    front->turn_ns = now_ns;
+    for (int host = 0; host < front->nhosts; host++) {
+        const struct weft_front_host *it = &front->host[host];
+        if (!it->frames)
+            continue;
+        uint64_t heard = weft_frames_heard_ns(it->frames);
+        heard = heard > front->listening_ns ? heard : front->listening_ns;
+        char why[64];
+        snprintf(why, sizeof why, "nothing was heard of it for %g s",
+                 (double)front->silence_ns / 1e9);
+        if (now_ns > heard + front->silence_ns)
+            weft_front_lose(front, host, why);
+    }
+}
+
+static void start_is_late(struct weft_front *front) {
+    for (int host = 0; host < front->nhosts; host++)
+        if (front->host[host].state == WEFT_HOST_STARTED) {
+            weft_front_refuse(front, host,
+                              "it has not called back within %g s (WEFT_START_TIMEOUT); it has to "
+                              "reach port %d of this host",
+                              weft_env.start_timeout, weft_door_port(front->door));
+            return;
+        }
+}
+
+static void time_serve(struct weft_front *front) {
+    uint64_t now_ns = weft_clock_ns();
+    int64_t now = now_ms();
+    beats_send(front, now_ns);
+    silence_judge(front, now_ns);
+    if (front->phase == WEFT_FRONT_STARTING && now >= front->phase_ends_ms)
+        start_is_late(front);
+    if (front->signal_ends_ms && now >= front->signal_ends_ms)
+        weft_front_end(
+            front,
+            (struct weft_cause){.kind = WEFT_ABORT_LAUNCHER, .pe = -1, .detail = front->end_signal},
+            -1);
+    if (front->phase == WEFT_FRONT_ENDING && now >= front->phase_ends_ms)
+        front->phase = WEFT_FRONT_OVER;
+    if (front->time_is_up_ms && now >= front->time_is_up_ms)
+        weft_front_end(front,
+                       (struct weft_cause){.kind = WEFT_ABORT_TIMEOUT,
+                                           .pe = -1,
+                                           .detail = front->options->timeout_s},
+                       -1);
+}
+
+/* --- The loop -------------------------------------------------------------------------------- */
+
+static void polls_fill(const struct weft_front *front, struct pollfd *polls) {
+    polls[POLL_SIGNALS] = (struct pollfd){.fd = front->caught.signals, .events = POLLIN};
+    polls[POLL_DOOR] = (struct pollfd){.fd = front->door ? weft_door_descriptor(front->door) : -1,
+                                       .events = POLLIN};
+    polls[POLL_WRITER] =
+        (struct pollfd){.fd = weft_writer_descriptor(front->writer), .events = POLLIN};
+    polls[POLL_INPUT] =
+        (struct pollfd){.fd = input_may_be_read(front) ? STDIN_FILENO : -1, .events = POLLIN};
+    for (int host = 0; host < front->nhosts; host++) {
+        const struct weft_front_host *it = &front->host[host];
+        struct pollfd *own = &polls[POLL_HOSTS + host * POLLS_A_HOST];
+        bool feeding = it->remote.fed < it->remote.bytes;
+        own[POLL_FRAMES] = (struct pollfd){.fd = -1};
+        if (it->frames)
+            own[POLL_FRAMES] = (struct pollfd){.fd = weft_frames_socket(it->frames),
+                                               .events = weft_frames_events(it->frames)};
+        own[POLL_SAYS] = (struct pollfd){.fd = it->remote.says, .events = POLLIN};
+        own[POLL_FEED] = (struct pollfd){.fd = feeding ? it->remote.input : -1, .events = POLLOUT};
+    }
+}
+
+/* Frames of hosts that have just come in are looked for, too: they may lie behind the handshake. */
+static void polls_serve(struct weft_front *front, const struct pollfd *polls) {
+    if (polls[POLL_SIGNALS].revents)
+        signals_serve(front);
+    for (int host = 0; host < front->nhosts; host++) {
+        const struct pollfd *own = &polls[POLL_HOSTS + host * POLLS_A_HOST];
+        if (own[POLL_SAYS].revents)
+            weft_remote_hear(&front->host[host].remote);
+        if (own[POLL_FEED].revents)
+            weft_remote_feed(&front->host[host].remote);
+    }
+    if (front->door && polls[POLL_DOOR].revents)
+        weft_door_turn(front->door);
+    for (int host = 0; host < front->nhosts; host++) {
+        const struct pollfd *own = &polls[POLL_HOSTS + host * POLLS_A_HOST];
+        if (own[POLL_FRAMES].revents || own[POLL_FRAMES].fd < 0)
+            weft_front_hear(front, host, own[POLL_FRAMES].revents);
+    }
+    if (polls[POLL_WRITER].revents)
+        writer_serve(front);
+    if (polls[POLL_INPUT].revents)
+        input_serve(front);
+}
+
+static bool front_is_over(const struct weft_front *front) {
+    bool all = true;
+    for (int host = 0; host < front->nhosts; host++)
+        all = all && front->host[host].state >= WEFT_HOST_DONE;
+    return all || front->phase == WEFT_FRONT_OVER;
+}
+
+static void front_watch(struct weft_front *front) {
+    nfds_t count = POLL_HOSTS + (nfds_t)front->nhosts * POLLS_A_HOST;
+    struct pollfd polls[count];
+    while (!front_is_over(front)) {
+        polls_fill(front, polls);
+        if (poll(polls, count, WEFT_TREE_BEAT_MS / 2) > 0)
+            polls_serve(front, polls);
+        time_serve(front);
+    }
+}
+
+static int hosts_make(struct weft_front *front) {
+    const struct weft_host_list *list = &front->options->hosts;
+    struct weft_host *names = calloc((size_t)list->count, sizeof *names);
+    front->host = calloc((size_t)list->count, sizeof *front->host);
+    front->name = calloc((size_t)list->count, sizeof *front->name);
+    front->news = calloc((size_t)front->npes, sizeof *front->news);
+    if (!names || !front->host || !front->name || !front->news)
+        return -ENOMEM;
+    for (int i = 0; i < list->count; i++) {
+        struct weft_front_host *host = &front->host[i];
+        const struct weft_listed_host *listed = &list->host[i];
+        host->name = front->name[i] = listed->shown;
+        host->remote = (struct weft_remote){
+            .name = listed->name, .here = listed->here, .input = -1, .says = -1};
+        snprintf(names[i].name, sizeof names[i].name, "%s", listed->shown);
+    }
+    for (int pe = front->npes - 1; pe >= 0; pe--) {
+        front->host[front->host_of[pe]].npes++;
+        front->host[front->host_of[pe]].first_pe = pe;
+    }
+    int error = weft_hosts_set(&(struct weft_hosts_given){.npes = front->npes,
+                                                          .nhosts = front->nhosts,
+                                                          .here = -1,
+                                                          .host_of = front->host_of,
+                                                          .host = names});
+    free(names);
+    return error;
+}
+
+static int front_open(struct weft_front *front, const struct weft_options *options) {
+    *front = (struct weft_front){.options = options,
+                                 .npes = options->npes,
+                                 .nhosts = options->hosts.count,
+                                 .host_of = options->hosts.of,
+                                 .cause_host = -1,
+                                 .first_host = -1};
+    front->silence_ns = (uint64_t)(weft_env.host_timeout * 1e9);
+    front->phase_ends_ms = now_ms() + (int64_t)(weft_env.start_timeout * 1000);
+    front->turn_ns = front->listening_ns = weft_clock_ns();
+    if (options->timeout_s)
+        front->time_is_up_ms = now_ms() + (int64_t)options->timeout_s * 1000;
+    weft_machine_raise_descriptors();
+    int error = hosts_make(front);
+    if (error == 0)
+        error = weft_catch_open(&front->caught);
+    if (error)
+        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
+    return error;
+}
+
+static int writer_open(struct weft_front *front) {
+    int error = weft_writer_open(
+        &front->writer, &(struct weft_writer_options){.npes = front->npes,
+                                                      .nhosts = front->nhosts,
+                                                      .host_of = front->host_of,
+                                                      .name = front->name,
+                                                      .tag = front->options->tag_output,
+                                                      .tag_host = front->options->tag_host});
+    if (error)
+        fprintf(stderr, "oshrun: cannot start: %s\n", strerror(-error));
+    return error;
+}
+
+static void hosts_show(const struct weft_front *front) {
+    char pes[128];
+    for (int host = 0; host < front->nhosts; host++) {
+        weft_boot_pes_text(host, pes, sizeof pes);
+        fprintf(stderr, "oshrun: host %s has %s\n", front->name[host], pes);
+    }
+}
+
+/* A shell stops its script only when it sees us die of the Ctrl-C that was meant for both. */
+static void signal_die(const struct weft_front *front) {
+    bool meant = front->cause.kind == WEFT_ABORT_LAUNCHER && front->cause.detail == SIGINT;
+    if (!meant || !front->end_by_terminal)
+        return;
+    weft_catch_restore(&front->caught);
+    raise(SIGINT);
+}
+
+int weft_front_main(const struct weft_options *options) {
+    static struct weft_front front; /* the writer may still look at it while the process ends */
+    if (weft_env_read() != 0)
+        return WEFT_STATUS_USAGE;
+    if (front_open(&front, options) != 0 || writer_open(&front) != 0)
+        return STATUS_SYSTEM;
+    if (options->verbose)
+        hosts_show(&front);
+    if (weft_front_start(&front) == 0)
+        front_watch(&front);
+    else
+        front.status = STATUS_SYSTEM;
+    int status = weft_front_finish(&front);
+    signal_die(&front);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The front of a job on several hosts: it has no PEs of its own, and one daemon on each host. One
+ * thread sleeps in poll and does all but write the output. It begins to end the job by the first
+ * cause that it hears of, and is over when every host is done or lost.
+ *
+ * front.c has the loop, front_start.c what daemons are started with, front_hear.c what they say,
+ * front_end.c the end. */
+#ifndef WEFT_LAUNCH_FRONT_H
+#define WEFT_LAUNCH_FRONT_H
+
+#include <stdarg.h>
+#include "boot/control.h"
+#include "boot/door.h"
+#include "boot/frames.h"
+#include "launch/catch.h"
+#include "launch/options.h"
+#include "launch/remote.h"
+#include "launch/tree.h"
+#include "launch/writer.h"
+
+struct weft_front_host {
+    struct weft_remote remote;
+    const char *name; /* for messages */
+    int npes, first_pe;
+    struct weft_frames *frames; /* NULL: it has not come, or has gone */
+    enum {
+        WEFT_HOST_STARTED,
+        WEFT_HOST_ANSWERED, /* with its HELLO */
+        WEFT_HOST_DONE,     /* its PEs are over */
+        WEFT_HOST_LOST,     /* it was silent, or its connection has ended */
+    } state;
+    bool gave;       /* to this round */
+    int32_t untaken; /* bytes of its output that wait for the writer */
+    struct weft_tree_done done;
+};
+
+enum weft_front_phase {
+    WEFT_FRONT_STARTING,
+    WEFT_FRONT_RUNNING, /* all hosts have answered, and start their PEs */
+    WEFT_FRONT_ENDING,  /* before its time: there is a cause */
+    WEFT_FRONT_OVER,    /* nobody is waited for any more */
+};
+
+struct weft_front {
+    const struct weft_options *options;
+    struct weft_catch caught;
+    int npes, nhosts;
+    const int32_t *host_of; /* of each PE */
+    struct weft_front_host *host;
+    const char **name; /* of each host */
+    unsigned char secret[WEFT_TLS_KEY_BYTES];
+    struct weft_door *door; /* while hosts have not answered */
+    struct weft_writer *writer;
+
+    enum weft_front_phase phase;
+    int64_t phase_ends_ms; /* STARTING, ENDING */
+    int64_t time_is_up_ms; /* --timeout; 0: none */
+    uint64_t silence_ns;   /* a host that is silent for so long is lost */
+    uint64_t turn_ns;      /* when the loop last came by, */
+    uint64_t listening_ns; /* and since when it has come by all the time */
+    uint64_t beat_ns;      /* the last beat that was sent */
+
+    struct weft_tree_round round; /* of the exchange that is under way: */
+    unsigned char *shares;        /* what came of it */
+    int given;                    /* by how many hosts; 0: nothing has come */
+    struct weft_tree_news *news;  /* the last of each PE */
+
+    bool input_over;
+    int32_t input_untaken;
+
+    struct weft_cause cause;
+    int cause_host;         /* which began the end; -1: the front did */
+    bool told;              /* the person knows the cause */
+    int end_signal;         /* the last deadly one, */
+    bool end_by_terminal;   /* and whether it came from there */
+    int64_t signal_ends_ms; /* when it is to have ended the job; 0: never */
+    int first_host;         /* that was done with another status than 0; -1: none */
+    int status;             /* if the job could not be started */
+};
+
+/* Runs the job of a list with other hosts on it; the exit status. */
+int weft_front_main(const struct weft_options *options);
+
+/* front_start.c. 0 or -errno, said. */
+int weft_front_start(struct weft_front *front);
+
+/* front_hear.c: takes all that has come from a host. */
+void weft_front_hear(struct weft_front *front, int host, short revents);
+
+/* Sends one frame to a host, or to all but one (-1: to all). A host that takes none is lost by its
+ * silence. */
+void weft_front_send(struct weft_front *front, int host, struct weft_frame frame,
+                     const void *payload);
+void weft_front_send_all(struct weft_front *front, int but, struct weft_frame frame,
+                         const void *payload);
+
+/* front_end.c. Nothing has been started, and nothing will be, because of this host: says why. */
+void weft_front_refuse(struct weft_front *front, int host, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Begins the end, of which only the first cause counts; `host` has said it, -1: the front does. */
+void weft_front_end(struct weft_front *front, struct weft_cause cause, int host);
+
+/* The host is silent, or its connection has ended: why. */
+void weft_front_lose(struct weft_front *front, int host, const char *why);
+
+/* Ends what is left on all hosts, and returns oshrun's exit status. */
+int weft_front_finish(struct weft_front *front);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every daemon ends its own PEs, in the phases that a job of one host has (launch/end.c); here it
+ * is waited for. What is left when the time is over loses its input and its connection, at which a
+ * daemon kills what it has. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "launch/front.h"
+
+enum {
+    ENDING_MS = 4000, /* the phases of launch/end.c take half of it */
+    OUTPUT_PATIENCE_MS = 1000,
+    PROCESSES_MS = 2000, /* for ssh to go, behind the daemon */
+    LOST_MS = 200,       /* where it may never notice, and where no PE has run */
+    STATUS_SYSTEM = 71,
+    STATUS_TIMEOUT = 124,
+};
+
+void weft_front_refuse(struct weft_front *front, int host, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    if (front->phase == WEFT_FRONT_OVER)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    weft_remote_hear(&front->host[host].remote); /* its own words first */
+    fprintf(stderr, "oshrun: cannot start on host %s: %s\n", front->host[host].name, text);
+    front->host[host].state = WEFT_HOST_LOST;
+    front->status = STATUS_SYSTEM;
+    front->phase = WEFT_FRONT_OVER;
+}
+
+static int64_t now_ms(void) {
+    return (int64_t)(weft_clock_ns() / 1000000);
+}
+
+static void cause_send(struct weft_front *front) {
+    const struct weft_cause *cause = &front->cause;
+    struct weft_tree_cause told = {.kind = cause->kind,
+                                   .pe = cause->pe,
+                                   .pid = cause->pid,
+                                   .detail = cause->detail,
+                                   .state = cause->state,
+                                   .host = cause->pe >= 0 ? front->host_of[cause->pe] : -1};
+    struct weft_frame frame = {.kind = WEFT_TREE_CAUSE, .bytes = sizeof told};
+    weft_front_send_all(front, -1, frame, &told);
+}
+
+static void cause_tell(struct weft_front *front, const char *why) {
+    char text[WEFT_CAUSE_TEXT_BYTES];
+    weft_cause_text(&front->cause, text, sizeof text);
+    if (!front->told)
+        fprintf(stderr, "oshrun: %s%s; ending the job\n", text, why);
+    front->told = true;
+}
+
+/* `why` stands behind the words of a cause of the front's own. */
+static void end_begin(struct weft_front *front, struct weft_cause cause, int host,
+                      const char *why) {
+    if (front->phase >= WEFT_FRONT_ENDING)
+        return;
+    front->cause = cause;
+    front->cause_host = host;
+    cause_send(front);
+    if (host < 0)
+        cause_tell(front, why);
+    bool nobody = front->phase == WEFT_FRONT_STARTING; /* runs */
+    front->phase = nobody ? WEFT_FRONT_OVER : WEFT_FRONT_ENDING;
+    front->phase_ends_ms = now_ms() + ENDING_MS;
+}
+
+void weft_front_end(struct weft_front *front, struct weft_cause cause, int host) {
+    end_begin(front, cause, host, "");
+}
+
+void weft_front_lose(struct weft_front *front, int host, const char *why) {
+    struct weft_front_host *it = &front->host[host];
+    bool was_done = it->state == WEFT_HOST_DONE;
+    weft_frames_close(it->frames);
+    it->frames = NULL;
+    if (was_done)
+        return;
+    if (front->phase == WEFT_FRONT_STARTING) {
+        weft_front_refuse(front, host, "%s", why);
+        return;
+    }
+    it->state = WEFT_HOST_LOST;
+    if (front->phase != WEFT_FRONT_RUNNING)
+        return;
+    char words[128];
+    snprintf(words, sizeof words, " (%s)", why);
+    end_begin(front, (struct weft_cause){.kind = WEFT_ABORT_HOST, .pe = -1, .detail = host}, -1,
+              words);
+}
+
+/* Daemons go when their input ends, and ssh behind them. */
+static void remotes_end(struct weft_front *front, bool started) {
+    int64_t begin = now_ms();
+    for (int host = 0; host < front->nhosts; host++) {
+        weft_frames_close(front->host[host].frames);
+        front->host[host].frames = NULL;
+        weft_remote_leave(&front->host[host].remote);
+    }
+    for (int host = 0; host < front->nhosts; host++) {
+        struct weft_front_host *it = &front->host[host];
+        bool lost = !started || (it->state == WEFT_HOST_LOST && !it->remote.here);
+        while (!weft_remote_reap(&it->remote) &&
+               now_ms() < begin + (lost ? LOST_MS : PROCESSES_MS)) {
+            weft_remote_hear(&it->remote);
+            weft_clock_sleep_ms(2);
+        }
+        weft_remote_kill(&it->remote);
+        weft_remote_hear(&it->remote);
+    }
+}
+
+/* As weft_end_tell_status, over all hosts. */
+static void status_tell(const struct weft_front *front) {
+    int failures = 0;
+    for (int host = 0; host < front->nhosts; host++)
+        failures += front->host[host].done.failures;
+    if (front->cause.kind != WEFT_ABORT_NONE || front->first_host < 0 || failures == 0)
+        return;
+    const struct weft_front_host *first = &front->host[front->first_host];
+    char others[64] = "";
+    if (failures > 1)
+        snprintf(others, sizeof others, "; %d more did not exit with 0", failures - 1);
+    fprintf(stderr, "oshrun: PE %d (pid %d on %s) exited with status %d%s\n", first->done.first_pe,
+            first->done.first_pid, first->name, first->done.first_status, others);
+}
+
+static int cause_status(const struct weft_front *front) {
+    int host = front->cause_host;
+    if (front->cause.kind == WEFT_ABORT_TIMEOUT)
+        return STATUS_TIMEOUT;
+    if (front->cause.kind == WEFT_ABORT_LAUNCHER)
+        return 128 + (front->cause.detail & 0x7f);
+    int status = host >= 0 && front->host[host].state == WEFT_HOST_DONE
+                     ? front->host[host].done.status & 0xff
+                     : 0;
+    return status ? status : WEFT_STATUS_ABORTED;
+}
+
+int weft_front_finish(struct weft_front *front) {
+    bool ended = front->cause.kind != WEFT_ABORT_NONE || front->status, started = !front->door;
+    weft_door_close(front->door);
+    front->door = NULL;
+    int error = weft_writer_finish(front->writer, ended ? OUTPUT_PATIENCE_MS : -1);
+    remotes_end(front, started);
+    bool lost = front->cause_host >= 0 && front->host[front->cause_host].state != WEFT_HOST_DONE;
+    if (lost)
+        cause_tell(front, "");
+    status_tell(front);
+    explicit_bzero(front->secret, sizeof front->secret);
+    int status =
+        front->first_host < 0 ? 0 : front->host[front->first_host].done.first_status & 0xff;
+    if (front->status)
+        status = front->status;
+    else if (front->cause.kind != WEFT_ABORT_NONE)
+        status = cause_status(front);
+    return error && status == 0 ? WEFT_STATUS_OUTPUT : status;
+}

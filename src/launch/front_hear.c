@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames of daemons. A frame that no daemon of ours sends makes its host a lost one: its daemon has
+ * broken down, or is of another version. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weft/version.h>
+#include "launch/front.h"
+
+void weft_front_send(struct weft_front *front, int host, struct weft_frame frame,
+                     const void *payload) {
+    struct weft_front_host *it = &front->host[host];
+    int error = it->frames ? weft_frames_send(it->frames, &frame, payload) : 0;
+    if (error == -ENOBUFS || error == -EMSGSIZE || error == -ENOMEM) /* else the next look tells */
+        weft_front_lose(front, host, "it takes no more");
+}
+
+void weft_front_send_all(struct weft_front *front, int but, struct weft_frame frame,
+                         const void *payload) {
+    for (int host = 0; host < front->nhosts; host++)
+        if (host != but)
+            weft_front_send(front, host, frame, payload);
+}
+
+static void all_answered(struct weft_front *front) {
+    weft_door_close(front->door);
+    front->door = NULL;
+    explicit_bzero(front->secret, sizeof front->secret);
+    front->phase = WEFT_FRONT_RUNNING;
+    front->phase_ends_ms = 0;
+    weft_front_send_all(front, -1, (struct weft_frame){.kind = WEFT_TREE_GO}, NULL);
+}
+
+/* True if the payload is of this size. */
+static bool frame_fits(const struct weft_frame *frame, size_t bytes) {
+    return frame->bytes == bytes;
+}
+
+static bool hello_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                       const void *payload) {
+    struct weft_tree_hello hello;
+    if (!frame_fits(frame, sizeof hello) || front->host[host].state != WEFT_HOST_STARTED)
+        return false;
+    memcpy(&hello, payload, sizeof hello);
+    hello.version[sizeof hello.version - 1] = '\0';
+    bool ours = hello.layout == WEFT_TREE_LAYOUT && !strcmp(hello.version, WEFT_VERSION_STRING);
+    if (!ours)
+        weft_front_refuse(front, host, "it has Weft %s, and this is Weft %s", hello.version,
+                          WEFT_VERSION_STRING);
+    else if (front->options->no_more_than_processors && hello.cores < front->host[host].npes)
+        weft_front_refuse(front, host, "its %d PEs are more than its %d processors",
+                          front->host[host].npes, hello.cores);
+    if (front->phase != WEFT_FRONT_STARTING)
+        return true;
+    front->host[host].state = WEFT_HOST_ANSWERED;
+    for (int each = 0; each < front->nhosts; each++)
+        if (front->host[each].state != WEFT_HOST_ANSWERED)
+            return true;
+    all_answered(front);
+    return true;
+}
+
+/* A PE that others wait for is over in a host that is done: the daemon there cannot have known. */
+static void round_judge(struct weft_front *front) {
+    for (int host = 0; host < front->nhosts && front->given > 0; host++) {
+        const struct weft_front_host *it = &front->host[host];
+        if (it->state != WEFT_HOST_DONE || it->gave)
+            continue;
+        const struct weft_tree_news *news = &front->news[it->first_pe];
+        weft_front_end(front,
+                       (struct weft_cause){.kind = WEFT_ABORT_EXITED,
+                                           .pe = it->first_pe,
+                                           .pid = news->pid,
+                                           .detail = it->done.first_status,
+                                           .state = (enum weft_pe_state)news->state},
+                       -1);
+        return;
+    }
+}
+
+static void round_share(struct weft_front *front) {
+    size_t head = sizeof front->round, bytes = (size_t)front->npes * front->round.bytes;
+    memcpy(front->shares, &front->round, head);
+    struct weft_frame frame = {.kind = WEFT_TREE_SHARED, .bytes = (uint32_t)(head + bytes)};
+    weft_front_send_all(front, -1, frame, front->shares);
+    free(front->shares);
+    front->shares = NULL;
+    front->given = 0;
+    front->round.round++;
+    for (int host = 0; host < front->nhosts; host++)
+        front->host[host].gave = false;
+}
+
+/* The head of a round that a host may give to now. */
+static bool round_is_due(struct weft_front *front, int host, const struct weft_tree_round *round,
+                         size_t bytes) {
+    return round->round == front->round.round && !front->host[host].gave &&
+           round->bytes <= WEFT_BOOT_BLOB_MAX &&
+           bytes == sizeof *round + (size_t)front->host[host].npes * round->bytes;
+}
+
+static bool gave_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                      const void *payload) {
+    struct weft_tree_round round;
+    if (frame->bytes < sizeof round)
+        return false;
+    memcpy(&round, payload, sizeof round);
+    if (!round_is_due(front, host, &round, frame->bytes))
+        return false;
+    if (front->given == 0) {
+        front->round = round;
+        front->shares = malloc(sizeof round + (size_t)front->npes * round.bytes);
+    }
+    if (!front->shares || round.bytes != front->round.bytes)
+        return false;
+    const unsigned char *from = (const unsigned char *)payload + sizeof round;
+    for (int pe = 0; pe < front->npes; pe++)
+        if (front->host_of[pe] == host) {
+            memcpy(front->shares + sizeof round + (size_t)pe * round.bytes, from, round.bytes);
+            from += round.bytes;
+        }
+    front->host[host].gave = true;
+    if (++front->given == front->nhosts)
+        round_share(front);
+    else
+        round_judge(front);
+    return true;
+}
+
+static bool news_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                      const void *payload) {
+    struct weft_tree_news news;
+    if (frame->bytes % sizeof news)
+        return false;
+    for (size_t at = 0; at < frame->bytes; at += sizeof news) {
+        memcpy(&news, (const unsigned char *)payload + at, sizeof news);
+        if (news.pe < 0 || news.pe >= front->npes || front->host_of[news.pe] != host)
+            return false;
+        front->news[news.pe] = news;
+    }
+    weft_front_send_all(front, host, *frame, payload);
+    return true;
+}
+
+static bool output_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                        const void *payload) {
+    struct weft_front_host *it = &front->host[host];
+    bool right = frame->pe >= 0 && frame->pe < front->npes && front->host_of[frame->pe] == host &&
+                 (frame->value == 1 || frame->value == 2) && frame->bytes <= WEFT_TREE_PIECE_MAX &&
+                 it->untaken + (int32_t)frame->bytes <= WEFT_TREE_OUTPUT_MAX + WEFT_TREE_PIECE_MAX;
+    if (!right)
+        return false;
+    it->untaken += (int32_t)frame->bytes;
+    return weft_writer_give(front->writer, frame->pe, frame->value, payload, frame->bytes) == 0;
+}
+
+static bool taken_hear(struct weft_front *front, int host, const struct weft_frame *frame) {
+    if (host != front->host_of[0] || frame->value < 0 || frame->value > front->input_untaken)
+        return false;
+    front->input_untaken -= frame->value;
+    return true;
+}
+
+static bool cause_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                       const void *payload) {
+    struct weft_tree_cause told;
+    if (!frame_fits(frame, sizeof told))
+        return false;
+    memcpy(&told, payload, sizeof told);
+    if (told.kind == WEFT_ABORT_NONE || told.kind >= WEFT_ABORT_KINDS || told.pe < -1 ||
+        told.pe >= front->npes)
+        return false;
+    struct weft_cause cause = {.kind = (enum weft_end_kind)told.kind,
+                               .pe = told.pe,
+                               .pid = told.pid,
+                               .detail = told.detail,
+                               .state = (enum weft_pe_state)told.state};
+    weft_front_end(front, cause, host);
+    return true;
+}
+
+/* The line of a cause that was not taken would name a culprit that is none. */
+static bool line_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                      const void *payload) {
+    if (frame->bytes == 0 || frame->bytes > WEFT_TREE_LINE_MAX)
+        return false;
+    bool wanted = frame->value != 1 || front->cause_host == host;
+    front->told = front->told || (wanted && frame->value == 1);
+    if (wanted)
+        fprintf(stderr, "%.*s\n", (int)frame->bytes, (const char *)payload);
+    return true;
+}
+
+static bool done_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                      const void *payload) {
+    struct weft_front_host *it = &front->host[host];
+    if (!frame_fits(frame, sizeof it->done) || it->state != WEFT_HOST_ANSWERED)
+        return false;
+    memcpy(&it->done, payload, sizeof it->done);
+    it->state = WEFT_HOST_DONE;
+    if (it->done.first_status && front->first_host < 0)
+        front->first_host = host;
+    weft_front_send(front, host, (struct weft_frame){.kind = WEFT_TREE_BYE}, NULL);
+    round_judge(front);
+    return true;
+}
+
+/* False: no daemon of ours says that now. */
+static bool frame_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                       const void *payload) {
+    bool started = front->host[host].state != WEFT_HOST_STARTED;
+    if (!started && frame->kind != WEFT_TREE_HELLO && frame->kind != WEFT_TREE_BEAT)
+        return false;
+    switch (frame->kind) {
+    case WEFT_TREE_HELLO:
+        return hello_hear(front, host, frame, payload);
+    case WEFT_TREE_GAVE:
+        return gave_hear(front, host, frame, payload);
+    case WEFT_TREE_NEWS:
+        return news_hear(front, host, frame, payload);
+    case WEFT_TREE_OUTPUT:
+        return output_hear(front, host, frame, payload);
+    case WEFT_TREE_TAKEN:
+        return taken_hear(front, host, frame);
+    case WEFT_TREE_CAUSE:
+        return cause_hear(front, host, frame, payload);
+    case WEFT_TREE_LINE:
+        return line_hear(front, host, frame, payload);
+    case WEFT_TREE_DONE:
+        return done_hear(front, host, frame, payload);
+    default:
+        return frame->kind == WEFT_TREE_BEAT;
+    }
+}
+
+void weft_front_hear(struct weft_front *front, int host, short revents) {
+    struct weft_front_host *it = &front->host[host];
+    struct weft_frame frame;
+    const void *payload;
+    char why[80] = "its connection has ended";
+    int one = 0;
+    if (!it->frames)
+        return;
+    weft_frames_serve(it->frames, revents);
+    while (it->frames && (one = weft_frames_next(it->frames, &frame, &payload)) == 1)
+        if (!frame_hear(front, host, &frame, payload)) {
+            snprintf(why, sizeof why, "it says what makes no sense (kind %u, %u bytes)", frame.kind,
+                     frame.bytes);
+            one = -EPROTO;
+            break;
+        }
+    if (it->frames && one < 0)
+        weft_front_lose(front, host, why);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ssh joins the words that follow the name of a host to one command line for a shell there, so a
+ * path that a shell would take apart is quoted. */
+#include "launch/remote.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/env.h"
+#include "base/log.h"
+
+enum { WORDS_MAX = 64, STATUS_NOT_FOUND = 127 };
+
+const char *weft_remote_program(void) {
+    static char path[PATH_MAX];
+    if (!*path && readlink("/proc/self/exe", path, sizeof path - 1) < 0)
+        snprintf(path, sizeof path, "oshrun");
+    return path;
+}
+
+/* 'it'"'"'s' */
+static void quoted_print(char *to, size_t bytes, const char *text) {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "/._-+@%,:=";
+    if (!text[strspn(text, plain)]) {
+        snprintf(to, bytes, "%s", text);
+        return;
+    }
+    size_t used = (size_t)snprintf(to, bytes, "'");
+    for (const char *at = text; *at && used + 7 < bytes; at++) {
+        const char one[] = {*at, '\0'};
+        used += (size_t)snprintf(to + used, bytes - used, "%s", *at == '\'' ? "'\"'\"'" : one);
+    }
+    snprintf(to + used, bytes - used, "'");
+}
+
+static _Noreturn void command_run(char **words) {
+    execvp(words[0], words);
+    fprintf(stderr, "oshrun: cannot run '%s': %s\n", words[0], strerror(errno));
+    _exit(STATUS_NOT_FOUND);
+}
+
+/* The terminal is shared, so that ssh can ask for a password. */
+static _Noreturn void ssh_run(const char *name) {
+    static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP};
+    char command[2 * PATH_MAX], *words[WORDS_MAX + 4], *rest = strdup(weft_env.ssh), *word;
+    int count = 0;
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    while (rest && count < WORDS_MAX && (word = strsep(&rest, " \t")))
+        if (*word)
+            words[count++] = word;
+    quoted_print(command, sizeof command, weft_remote_program());
+    words[count++] = strdup(name);
+    words[count++] = command;
+    words[count++] = strdup("--daemon");
+    words[count] = NULL;
+    command_run(words);
+}
+
+/* In a session of its own no key of the terminal reaches it. */
+static _Noreturn void daemon_run(void) {
+    char *words[] = {strdup(weft_remote_program()), strdup("--daemon"), NULL};
+    setsid();
+    command_run(words);
+}
+
+int weft_remote_start(struct weft_remote *remote, const struct weft_catch *caught, char *text,
+                      size_t bytes) {
+    int input[2], says[2];
+    *remote = (struct weft_remote){.name = remote->name,
+                                   .here = remote->here,
+                                   .text = text,
+                                   .bytes = bytes,
+                                   .input = -1,
+                                   .says = -1};
+    if (pipe2(input, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0)
+        return -errno; /* oshrun gives up: nothing to take back */
+    pid_t child = fork();
+    if (child < 0)
+        return -errno;
+    if (child == 0) {
+        dup2(input[0], STDIN_FILENO);
+        dup2(says[1], STDOUT_FILENO);
+        dup2(says[1], STDERR_FILENO);
+        weft_catch_restore(caught);
+        if (remote->here)
+            daemon_run();
+        ssh_run(remote->name);
+    }
+    close(input[0]);
+    close(says[1]);
+    fcntl(input[1], F_SETFL, O_NONBLOCK);
+    fcntl(says[0], F_SETFL, O_NONBLOCK);
+    remote->process = child;
+    remote->input = input[1];
+    remote->says = says[0];
+    return 0;
+}
+
+static void text_forget(struct weft_remote *remote) {
+    if (remote->text)
+        explicit_bzero(remote->text, remote->bytes);
+    free(remote->text);
+    remote->text = NULL;
+    remote->fed = remote->bytes = 0;
+}
+
+void weft_remote_feed(struct weft_remote *remote) {
+    while (remote->input >= 0 && remote->fed < remote->bytes) {
+        ssize_t written =
+            write(remote->input, remote->text + remote->fed, remote->bytes - remote->fed);
+        if (written < 0 && errno == EAGAIN)
+            return;
+        if (written < 0 && errno != EINTR)
+            break; /* it is over, and its status will tell */
+        remote->fed += written > 0 ? (size_t)written : 0;
+    }
+    text_forget(remote);
+}
+
+/* Lines of Weft's own name their hosts themselves. */
+static void line_pass(struct weft_remote *remote) {
+    bool ours =
+        strncmp(remote->line, "oshrun: ", 8) == 0 || strncmp(remote->line, "weft: ", 6) == 0;
+    remote->line[remote->used] = '\0';
+    remote->line[strcspn(remote->line, "\r")] = '\0';
+    weft_log_make_printable(remote->line, sizeof remote->line);
+    if (*remote->line)
+        fprintf(stderr, "%s%s%s%s\n", ours ? "" : "oshrun: ", ours ? "" : remote->name,
+                ours ? "" : ": ", remote->line);
+    remote->used = 0;
+}
+
+void weft_remote_hear(struct weft_remote *remote) {
+    char bytes[4096];
+    ssize_t count = remote->says < 0 ? -1 : read(remote->says, bytes, sizeof bytes);
+    for (ssize_t i = 0; i < count; i++) {
+        if (bytes[i] != '\n')
+            remote->line[remote->used++] = bytes[i];
+        if (bytes[i] == '\n' || remote->used == sizeof remote->line - 1)
+            line_pass(remote);
+    }
+    if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR)) || remote->says < 0)
+        return;
+    line_pass(remote);
+    close(remote->says);
+    remote->says = -1;
+}
+
+void weft_remote_leave(struct weft_remote *remote) {
+    text_forget(remote);
+    if (remote->input >= 0)
+        close(remote->input);
+    remote->input = -1;
+}
+
+bool weft_remote_reap(struct weft_remote *remote) {
+    if (remote->process > 0 && waitpid(remote->process, &remote->wait, WNOHANG) == remote->process)
+        remote->process = 0;
+    return remote->process == 0;
+}
+
+void weft_remote_kill(struct weft_remote *remote) {
+    if (remote->process <= 0)
+        return;
+    kill(remote->process, SIGKILL);
+    waitpid(remote->process, &remote->wait, 0);
+    remote->process = 0;
+}
