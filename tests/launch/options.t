@@ -71,7 +71,7 @@ def programs():
     run("-n", 1, "true", ":", "no-such-program").expect(127, "cannot run 'no-such-program'")
 
 
-@case("hosts: this one by any name and with slots; others are refused by name")
+@case("hosts: this one by any name and with slots; others are looked for by ssh")
 def hosts():
     here = socket.gethostname()
     assert words("-H", f"localhost:2,{here},127.0.0.1:1", "printf", "a ") == ["a"] * 4
@@ -81,7 +81,8 @@ def hosts():
         file.flush()
         for option in ("--hostfile", "-f", "-machinefile"):
             assert words(option, file.name, "printf", "a ") == ["a"] * 3
-    run("-H", "localhost,elsewhere:2", "true").expect(2, "-H: host elsewhere is not this one")
+    elsewhere = Result(start("-H", "elsewhere:2", "true", below=["env", "WEFT_SSH=sh -c false"]))
+    elsewhere.expect(71, "oshrun: cannot start on host elsewhere: ")
     for wrong in ("localhost:0", "localhost:x", "", ","):
         run("-H", wrong, "true").expect(2, "-H: ")
     run("--hostfile", "/no/such/file", "true").expect(2, "/no/such/file: No such file")
