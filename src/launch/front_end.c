@@ -109,11 +109,13 @@ static void remotes_end(struct weft_front *front, bool started) {
         bool lost = !started || (it->state == WEFT_HOST_LOST && !it->remote.here);
         while (!weft_remote_reap(&it->remote) &&
                now_ms() < begin + (lost ? LOST_MS : PROCESSES_MS)) {
-            weft_remote_hear(&it->remote);
+            if (started) /* else all but the one that was named would say how it was left */
+                weft_remote_hear(&it->remote);
             weft_clock_sleep_ms(2);
         }
         weft_remote_kill(&it->remote);
-        weft_remote_hear(&it->remote);
+        if (started)
+            weft_remote_hear(&it->remote);
     }
 }
 

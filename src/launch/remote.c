@@ -137,16 +137,23 @@ static void line_pass(struct weft_remote *remote) {
     remote->used = 0;
 }
 
-void weft_remote_hear(struct weft_remote *remote) {
-    char bytes[4096];
-    ssize_t count = remote->says < 0 ? -1 : read(remote->says, bytes, sizeof bytes);
+static void bytes_hear(struct weft_remote *remote, const char *bytes, ssize_t count) {
     for (ssize_t i = 0; i < count; i++) {
         if (bytes[i] != '\n')
             remote->line[remote->used++] = bytes[i];
         if (bytes[i] == '\n' || remote->used == sizeof remote->line - 1)
             line_pass(remote);
     }
-    if (count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR)) || remote->says < 0)
+}
+
+void weft_remote_hear(struct weft_remote *remote) {
+    char bytes[4096];
+    ssize_t count = -1;
+    if (remote->says < 0)
+        return;
+    while ((count = read(remote->says, bytes, sizeof bytes)) > 0)
+        bytes_hear(remote, bytes, count);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     line_pass(remote);
     close(remote->says);
