@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/machine.h"
-#include "boot/hosts.h"
 
 enum {
     SIGNALED_MS = 2000,

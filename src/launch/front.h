@@ -12,7 +12,6 @@
 #include "boot/control.h"
 #include "boot/door.h"
 #include "boot/frames.h"
-#include "launch/catch.h"
 #include "launch/options.h"
 #include "launch/remote.h"
 #include "launch/tree.h"

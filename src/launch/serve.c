@@ -12,8 +12,8 @@
 #include "boot/hub.h"
 #include "launch/end.h"
 #include "launch/family.h"
-#include "launch/output.h"
 #include "launch/hosts.h"
+#include "launch/output.h"
 #include "launch/reap.h"
 
 /* Places in the array for poll; the PEs' sockets follow, and then those of the caller. */
