@@ -3,10 +3,10 @@
  * that both sides have from the launcher (an external PSK) and a fresh X25519 exchange. There are
  * no certificates, no tickets, no early data, and there is no plain mode.
  *
- * A key belongs to an identity, the name by which one side connects. Who has finished a handshake
- * has proven that it knows the key of its identity, and is no recording of somebody who did.
- * OpenSSL 3 does the work; it is opened at run time. Nothing here blocks: a call that cannot go on
- * returns -EAGAIN, and weft_tls_events says for what to poll. */
+ * A key belongs to an identity, the name by which one side connects: printable ASCII without
+ * blanks. Who has finished a handshake has proven that it knows the key of its identity, and is no
+ * recording of somebody who did. OpenSSL 3 does the work; it is opened at run time. Nothing here
+ * blocks: a call that cannot go on returns -EAGAIN, and weft_tls_events says for what to poll. */
 #ifndef WEFT_BOOT_TLS_H
 #define WEFT_BOOT_TLS_H
 

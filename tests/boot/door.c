@@ -221,6 +221,35 @@ static size_t hello_record(unsigned char *hello, size_t room) {
     return got > 0 ? (size_t)got : 0;
 }
 
+/* A peer whose network is slow: strangers come between its first word and its second. */
+static void overtaken(int count, const void *says, size_t bytes) {
+    static int fds[CROWD_MAX];
+    unsigned char key[WEFT_TLS_KEY_BYTES];
+    struct weft_tls *tls;
+    int error = -EAGAIN;
+    door_open();
+    key_of(NULL, "h1", key);
+    int fd = weft_door_connect("127.0.0.1", weft_door_port(door), 1000);
+    EXPECT(fd >= 0 && weft_tls_connect(&tls, fd, "h1", key) == 0, "connect");
+    EXPECT(weft_tls_shake(tls) == -EAGAIN, "hello");
+    door_settle();
+    for (int i = 0; i < count; i++) {
+        fds[i] = stranger_connect(i);
+        if (bytes)
+            send(fds[i], says, bytes, MSG_NOSIGNAL);
+        door_turn();
+    }
+    for (int i = 0; i < 100 && error == -EAGAIN; i++) {
+        error = weft_tls_shake(tls);
+        door_settle();
+    }
+    EXPECT(error == 0 && nlet_in == 1, "%d: %s", error, weft_tls_why(tls));
+    weft_tls_close(tls);
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+    door_close();
+}
+
 /* Strangers who come and go at once; of each but few, a line says how many there were. */
 static void many_attempts(int count) {
     static const char get[] = "GET / HTTP/1.0\r\n\r\n";
@@ -354,6 +383,9 @@ int main(void) {
     tap_case("hundreds who repeat a peer's first word keep nobody out");
     size_t bytes = hello_record(hello, sizeof hello);
     crowd(thorough ? 10000 : 300, hello, bytes);
+    tap_case("who has shown a key keeps its place while others come who have not");
+    overtaken(400, NULL, 0);
+    overtaken(100, "\x16", 1);
     tap_case("thousands of attempts are a few lines");
     many_attempts(thorough ? 10000 : 1000);
     tap_case("a host without descriptors says so once, and goes on when it has some");

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "boot/random.h"
 #include "boot/tls.h"
 #include "entries.h"
 #include "tap.h"
@@ -187,12 +188,12 @@ static void cut(void) {
     EXPECT(before == after, "%d descriptors before, %d after", before, after);
 }
 
-static size_t memory_kib(void) {
-    size_t pages = 0, resident = 0;
+static long memory_kib(void) {
+    long pages = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "r");
-    EXPECT(fscanf(file, "%zu %zu", &pages, &resident) == 2, "statm");
+    EXPECT(fscanf(file, "%ld %ld", &pages, &resident) == 2, "statm");
     fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+    return resident * sysconf(_SC_PAGESIZE) / 1024;
 }
 
 /* A length that no frame has is refused at once; one that a frame may have takes no memory until
@@ -214,7 +215,7 @@ static void lies(void) {
         weft_frames_close(frames[0]);
         weft_tls_close(one[0]);
     }
-    size_t before = memory_kib();
+    long before = memory_kib();
     for (int i = 0; i < LIARS; i++) {
         pair_open(&one[i], &other);
         EXPECT(weft_frames_open(&frames[i], other) == 0, "open");
@@ -222,20 +223,12 @@ static void lies(void) {
         weft_tls_write(one[i], &frame, sizeof frame);
         EXPECT(weft_frames_next(frames[i], &frame, &got) == 0, "nothing yet");
     }
-    size_t each = (memory_kib() - before) / LIARS;
-    EXPECT(each < 300, "a liar costs %zu KiB", each);
+    long each = (memory_kib() - before) / LIARS;
+    EXPECT(each < 300, "a liar costs %ld KiB", each);
     for (int i = 0; i < LIARS; i++) {
         weft_frames_close(frames[i]);
         weft_tls_close(one[i]);
     }
-}
-
-static uint32_t random_number(uint32_t below) {
-    static uint64_t state = 88172645463325252u;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 16) % below;
 }
 
 /* Headers that are good, and some that are not, in pieces of any size. */
