@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A job over hosts of the rig ends as one on one host does, whatever dies, and leaves nothing on any of them."""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import rig
+import verbs
+
+rig.enter(3)
+sys.path.insert(0, str(rig.HERE.parent / "launch"))
+from harness import BUILD, ENVIRONMENT, PE, Result, case, main, patience, read_numbers, start, wait_until  # noqa: E402
+
+ENVIRONMENT.update(WEFT_SSH="fakessh", WEFT_HOST_TIMEOUT="1")
+TWO = ["--hosts", "h0,h1"]
+MEET = [PE, "join", "exchange:2"]
+
+
+def over(*words, text=None, seconds_max=10, **options):
+    """The result of a job on hosts, behind which none of them runs anything."""
+    if text is not None:
+        options["stdin"] = subprocess.PIPE
+    result = Result(start(*words, **options), text, seconds_max)
+    expect_empty()
+    return result
+
+
+def processes(host):
+    return subprocess.run(["procs", host], text=True, capture_output=True).stdout.strip()
+
+
+def expect_empty(*hosts):
+    for host in hosts or ("h0", "h1"):
+        wait_until(lambda: not processes(host), 3, f"{host} is empty: {processes(host)}")
+
+
+@contextlib.contextmanager
+def running(*words, hosts=TWO):
+    """A job whose PEs wait for each other."""
+    job = start(*hosts, PE, "join", "exchange", "pid", *words)
+    pids = sorted(read_numbers(job, "pid", 2))
+    yield job, pids
+    job.kill()
+
+
+@contextlib.contextmanager
+def ssh(script):
+    """Another command for WEFT_SSH, of which $h is the host and $* the command."""
+    with tempfile.TemporaryDirectory(prefix="weft-ssh-") as folder:
+        path = pathlib.Path(folder) / "ssh"
+        path.write_text(f'#!/bin/sh\nh=$1; shift\n{script}\n')
+        path.chmod(0o755)
+        yield ["env", f"WEFT_SSH={path}"]
+
+
+@case("PEs of several hosts meet in exchanges, started beside the hosts and on one of them")
+def meet():
+    for below in ((), ("on", "h1")):
+        result = over("--hosts", "h0:2,h1", *MEET, "leave", "print", below=below).expect(0, seconds_max=5)
+        assert sorted(result.out.split("\n")[:-1]) == ["PE 0", "PE 1", "PE 2"], result.out
+    over("--hosts", "login,h1", *MEET, "leave").expect(0, seconds_max=5)
+
+
+@case("PE 0 reads the standard input wherever it is, and its end")
+def standard_input():
+    for hosts in ("h0,h1", "h1,h0"):
+        result = over("--hosts", hosts, "wc", "-c", text="x" * 300000).expect(0, seconds_max=5)
+        assert sorted(result.out.split()) == ["0", "300000"], result.out
+
+
+@case("lines are whole and have PE and host")
+def lines():
+    script = "for i in $(seq 300); do printf %s aaaa; printf '%s\\n' bbbb; done"
+    out = over(*TWO, "-n", 4, "--tag-host", "sh", "-c", script).expect(0, seconds_max=8).out
+    assert sorted(set(out.splitlines())) == [f"[{pe} h{pe // 2}] aaaabbbb" for pe in range(4)], set(out.splitlines())
+    assert out.count("\n") == 1200, out.count("\n")
+
+
+@case("a variable goes to all hosts, the folder too, and the status is that of the PE")
+def environment():
+    result = over(*TWO, "-x", "A=5", "-wdir", "/usr", "sh", "-c", "echo $A $PWD $WEFT_HOST_TIMEOUT").expect(0, seconds_max=5)
+    assert result.out == "5 /usr 1\n" * 2, result.out
+    over(*TWO, *MEET, "leave", "1@exit:3").expect(3, "oshrun: PE 1 (pid ", seconds_max=5)
+    over(*TWO, *MEET, "1@global_exit:5", "0@exchange").expect(5, seconds_max=5)
+    over(*TWO, "/no/such/program").expect(127, "cannot run '/no/such/program' on h", seconds_max=5)
+
+
+@case("a PE that dies is named with its host, and all others end")
+def death():
+    for pe in (0, 1):
+        result = over(*TWO, *MEET, f"{pe}@raise:9", "exchange").expect(137, f" on h{pe}) was killed by signal 9", seconds_max=5)
+        assert result.err.count("; ending the job") == 1, result.err
+    over(*TWO, *MEET, "1@_exit:4", "exchange").expect(4, " on h1) exited with status 4 without shmem_finalize", seconds_max=5)
+
+
+@case("signals reach all PEs, and a deadly one ends the job")
+def signals():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with running("exchange", "0@spin", "exchange") as (job, pids):
+            job.send_signal(number)
+            Result(job).expect(128 + number, seconds_max=5)
+        expect_empty()
+
+
+@case("a host that cannot be reached, or has no Weft, is named, and nothing runs on the others")
+def refused():
+    over("--hosts", "h0,h9", "echo", "x").expect(71, "oshrun: cannot start on host h9: 'fakessh h9' cannot reach it\n", out="", seconds_max=5)
+    with ssh('[ $h = h0 ] || set -- /no/such/oshrun --daemon; exec fakessh $h "$@"') as other:
+        over(*TWO, "echo", "x", below=other).expect(71, "cannot start on host h1: ", out="", seconds_max=5)
+    with tempfile.TemporaryDirectory(prefix="weft-ssl-") as folder:
+        for library in ("libssl.so.3", "libcrypto.so.3"):
+            (pathlib.Path(folder) / library).touch()
+        hidden = f"LD_LIBRARY_PATH={folder}"
+        over(*TWO, "echo", "x", below=["env", hidden]).expect(71, "libssl", out="", seconds_max=5)
+        with ssh(f'[ $h = h0 ] || set -- env {hidden} "$@"; exec fakessh $h "$@"') as other:
+            result = over(*TWO, "echo", "x", below=other).expect(71, "cannot start on host h1: ", out="", seconds_max=5)
+            assert "libssl" in result.err, result.err
+
+
+def lose(what, *back):
+    """h1 goes by this; the job names it in the time that is promised, and h0 is empty."""
+    with running("exchange", "0@spin", "exchange") as (job, pids):
+        what()
+        begin = time.monotonic()
+        result = Result(job)
+        assert result.status == 70 and "oshrun: host h1 (PE 1) does not answer (" in result.err, (result.status, result.err)
+        assert time.monotonic() - begin < patience(4), time.monotonic() - begin
+        expect_empty("h0")
+        for undo in back:
+            undo()
+        expect_empty("h1")
+        return result
+
+
+def daemon_of(host):
+    """The daemon, as all processes see it."""
+    for line in subprocess.run(["ps", "-eo", "pid,comm"], text=True, capture_output=True).stdout.splitlines():
+        pid, command = line.split(None, 1)
+        with contextlib.suppress(OSError):
+            if command == "oshrun" and os.stat(f"/proc/{pid}/ns/net") == os.stat(f"/proc/{verbs.pid_of(host)}/ns/net"):
+                return int(pid)
+    raise AssertionError(f"no daemon on {host}")
+
+
+@case("a daemon that is killed ends the job")
+def daemon_killed():
+    result = lose(lambda: os.kill(daemon_of("h1"), signal.SIGKILL))
+    assert "its connection has ended" in result.err, result.err
+
+
+@case("a cable that is pulled ends the job on both sides")
+def cable():
+    lose(lambda: verbs.link("h1", "down"))
+    verbs.link("h1", "up")
+
+
+@case("a host that is frozen ends the job, and ends itself when it goes on")
+def frozen():
+    lose(lambda: subprocess.run(["freeze", "h1"], check=True), lambda: subprocess.run(["thaw", "h1"], check=True))
+
+
+@case("an oshrun that is killed leaves nothing on any host")
+def front_killed():
+    with running("spin") as (job, pids):
+        job.kill()
+        expect_empty()
+
+
+@case("a host that loses its power ends the job")
+def crash():
+    with running("exchange", "0@spin", "exchange", hosts=["--hosts", "h0,h2"]) as (job, pids):
+        subprocess.run(["crash", "h2"], check=True)
+        Result(job).expect(70, "oshrun: host h2 (PE 1) does not answer (", seconds_max=6)
+    expect_empty("h0")
+
+
+main()
