@@ -63,8 +63,9 @@ int weft_boot_join(void);
  * threads, as differ in list or tag. PEs that are no members take no part in it, PE 0 included.
  * Collective over the members; exchanges that wait for each other's members in a cycle deadlock. 0
  * or the same -errno on all, with text: -ECONNABORTED, a member has finalized; -ENOTSUP, members
- * are on several hosts. But -EMFILE, no room for the descriptors, is this PE's alone, so members
- * agree after an exchange of descriptors. Any other failure ends the job. */
+ * are on several hosts and descriptors are wanted. But -EMFILE, no room for the descriptors, is
+ * this PE's alone, so members agree after an exchange of descriptors. Any other failure ends the
+ * job. */
 struct weft_boot_subset {
     const int *pes;
     int count;
@@ -72,6 +73,12 @@ struct weft_boot_subset {
     void (*over)(void); /* the job is over: does not return. NULL: at once */
 };
 int weft_boot_exchange_among(const struct weft_boot_subset *subset, struct weft_exchange *exchange);
+
+/* Who carries an exchange without descriptors among PEs on several hosts, as long as somebody does;
+ * NULL: nobody. `number` is that of the list and the tag. */
+typedef int weft_boot_courier(const struct weft_boot_subset *subset, uint64_t number,
+                              struct weft_exchange *exchange);
+void weft_boot_set_courier(weft_boot_courier *courier);
 
 /* Says whether all members have come so far: 0, or the error of the first one that has not, with
  * text on all of them; a PE's own error has its text already. */

@@ -331,7 +331,7 @@ static int peer_exchange(const struct weft_boot_subset *subset, uint64_t number,
 
 /* --- All -------------------------------------------------------------------------------------- */
 
-/* The place of this PE in the list; or -EINVAL, or -ENOTSUP. */
+/* The place of this PE in the list, or -EINVAL. */
 static int subset_check(const struct weft_boot_subset *subset) {
     bool named[WEFT_WIRE_PES_MAX] = {false};
     int member = -EINVAL;
@@ -340,13 +340,6 @@ static int subset_check(const struct weft_boot_subset *subset) {
         if (pe < 0 || pe >= weft_attachment.npes || named[pe])
             return weft_fail(-EINVAL, "PE %d is none of %d, or named twice", pe,
                              weft_attachment.npes);
-        if (!weft_boot_is_here(pe))
-            return weft_fail(
-                -ENOTSUP,
-                "PE %d%s is on another host than PE %d, and some PEs meet on one host "
-                "alone so far: let all PEs of the job make a call together, or split a "
-                "team",
-                pe, weft_boot_on(pe).text, weft_attachment.pe);
         named[pe] = true;
         if (pe == weft_attachment.pe)
             member = i;
@@ -360,6 +353,30 @@ static uint64_t subset_number(const struct weft_boot_subset *subset) {
     return sum ? sum : 1;
 }
 
+static _Atomic(weft_boot_courier *) courier;
+
+void weft_boot_set_courier(weft_boot_courier *to) {
+    atomic_store(&courier, to);
+}
+
+/* The first member on another host, or -1. */
+static int member_elsewhere(const struct weft_boot_subset *subset) {
+    for (int i = 0; i < subset->count; i++)
+        if (!weft_boot_is_here(subset->pes[i]))
+            return subset->pes[i];
+    return -1;
+}
+
+static int hosts_exchange(const struct weft_boot_subset *subset, uint64_t number,
+                          struct weft_exchange *exchange, int elsewhere) {
+    weft_boot_courier *carry = atomic_load(&courier);
+    if (carry && exchange->nfds == 0)
+        return carry(subset, number, exchange);
+    return weft_fail(-ENOTSUP,
+                     "PE %d%s is on another host than PE %d, and shares no memory with it",
+                     elsewhere, weft_boot_on(elsewhere).text, weft_attachment.pe);
+}
+
 int weft_boot_exchange_among(const struct weft_boot_subset *subset,
                              struct weft_exchange *exchange) {
     int error = weft_exchange_begin(exchange, subset->count);
@@ -367,18 +384,21 @@ int weft_boot_exchange_among(const struct weft_boot_subset *subset,
     if (error || member < 0)
         return error ? weft_fail(error, "an exchange: %s", strerror(-error)) : member;
     uint64_t number = subset_number(subset);
+    int elsewhere = member_elsewhere(subset);
     late = (struct weft_late){.pes = subset->pes,
                               .count = subset->count,
                               .which = (uint32_t)number,
                               .server = "its first PE"};
     if (subset->count == 1)
         error = weft_exchange_alone(exchange);
+    else if (elsewhere >= 0)
+        error = hosts_exchange(subset, number, exchange, elsewhere);
     else if (member == 0)
         error = root_exchange(subset, number, exchange);
     else
         error = peer_exchange(subset, number, (uint32_t)member, exchange);
     weft_late_end(&late);
-    if (error && error != -ECONNABORTED)
+    if (error && error != -ECONNABORTED && error != -ENOTSUP)
         weft_fail(error, "an exchange among %d PEs: %s", subset->count, strerror(-error));
     return error;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "boot/boot.h"
 #include "core/far_apply.h"
+#include "core/far_meet.h"
 #include "core/far_progress.h"
 #include "core/job.h"
 #include "core/window.h"
@@ -83,17 +84,21 @@ int weft_far_start(const void *all) {
         weft_letters_start();
     if (result == 0)
         result = weft_far_progress_start();
-    if (result == 0)
+    if (result == 0) {
         weft_wait_look = weft_far_look;
+        weft_boot_set_courier(weft_far_meet);
+    }
     return result;
 }
 
 void weft_far_abandon(void) {
     if (!open)
         return;
+    weft_boot_set_courier(NULL);
     weft_far_progress_stop();
     weft_wait_look = NULL;
     weft_letters_close();
+    weft_far_meet_forget();
     open = false;
 }
 

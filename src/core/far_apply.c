@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/amo_apply.h"
 #include "base/futex.h"
+#include "core/far_meet.h"
 #include "core/far_text.h"
 #include "core/strided.h"
 
@@ -225,6 +226,8 @@ static bool text_apply(struct reader *reader, const struct weft_far_text *text) 
         return get_apply(reader, text);
     case WEFT_FAR_AMO:
         return amo_apply(reader, text);
+    case WEFT_FAR_MEET:
+        return weft_far_meet_keep(reader->from, text->place.offset, reader->at, reader->left);
     }
     return weft_letter_refuse(reader->from, "it is of kind %u, and there is no such", text->kind);
 }

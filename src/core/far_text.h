@@ -14,6 +14,7 @@ enum weft_far_kind {
     WEFT_FAR_PUT_BLOCKS, /* struct weft_far_blocks, data of one block after the other */
     WEFT_FAR_GET,        /* struct weft_far_blocks; the answer is their data */
     WEFT_FAR_AMO,        /* struct weft_far_amo_text; the answer is the word before, if wanted */
+    WEFT_FAR_MEET,       /* data, for the exchange whose number is the offset of the place */
 };
 
 enum weft_far_window { WEFT_FAR_HEAP, WEFT_FAR_STATICS, WEFT_FAR_SCRATCH, WEFT_FAR_WINDOWS };
