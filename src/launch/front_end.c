@@ -140,6 +140,8 @@ static int cause_status(const struct weft_front *front) {
         return STATUS_TIMEOUT;
     if (front->cause.kind == WEFT_ABORT_LAUNCHER)
         return 128 + (front->cause.detail & 0x7f);
+    if (front->cause.kind == WEFT_ABORT_GLOBAL_EXIT)
+        return front->cause.detail & 0xff; /* which may be 0 */
     int status = host >= 0 && front->host[host].state == WEFT_HOST_DONE
                      ? front->host[host].done.status & 0xff
                      : 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Progress (pitfall 7): one-sided operations complete at a PE that computes, or sleeps in the
  * kernel, without any call of the library, and that PE sees them when it looks. */
+#include <pthread.h>
 #include <shmem.h>
 #include <signal.h>
-#include <sys/types.h>
 #include <unistd.h>
 #include "tap.h"
 #include "api/model.h"
@@ -13,7 +13,6 @@ enum { WORDS = 512 };
 static long words[WORDS];
 static long counter;
 static uint64_t sig;
-static int pid;
 static volatile int go_on;
 static int me, npes;
 
@@ -67,23 +66,34 @@ static void computing(int target) {
     shmem_barrier_all();
 }
 
-/* The target sleeps in sigwait; the last peer to finish sends the signal that wakes it. */
+/* A thread that knows nothing of the library wakes its PE, which may be on a host of its own. */
+static void *wake(void *unused) {
+    while (!go_on)
+        usleep(200);
+    kill(getpid(), SIGUSR1);
+    return unused;
+}
+
+/* The target sleeps in sigwait until the last peer has finished. */
 static void sleeping(int target) {
     static int finished;
+    pthread_t waker;
     sigset_t set;
     int got = 0;
-    finished = 0;
+    finished = go_on = 0;
     shmem_barrier_all();
     if (me == target) {
         sigemptyset(&set);
         sigaddset(&set, SIGUSR1);
+        EXPECT(pthread_create(&waker, NULL, wake, NULL) == 0, "no thread");
         sigwait(&set, &got);
         EXPECT(got == SIGUSR1, "woken by %d", got);
+        pthread_join(waker, NULL);
         check_at_target(5000 * target);
     } else {
         work_on(target, 5000 * target);
         if (shmem_int_atomic_fetch_inc(&finished, (target + 1) % npes) == npes - 2)
-            kill((pid_t)shmem_int_g(&pid, target), SIGUSR1);
+            shmem_int_p((int *)&go_on, 1, target);
     }
     shmem_barrier_all();
 }
@@ -96,7 +106,6 @@ int main(void) {
     shmem_init();
     me = shmem_my_pe();
     npes = shmem_n_pes();
-    pid = getpid();
     tap_start(me);
     tap_case("7: at a PE that computes");
     for (int target = 0; target < npes && npes > 1; target++)

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that know nothing of hosts run over 2 and 3 of them, and check their results themselves."""
+import subprocess
+import sys
+
+import rig
+
+rig.enter(3)
+sys.path.insert(0, str(rig.HERE.parent / "launch"))
+from harness import BUILD, OSHRUN, case, main, patience  # noqa: E402
+
+PLACES = [("--hosts", "h0,h1"), ("--hosts", "h0:2,h1:1"), ("--hosts", "h0:2,h1:2", "--map-by", "node"),
+          ("--hosts", "h0:1,h1:1,h2:1"), ("--hosts", "h2:2,h0:2,h1:2")]
+
+
+def over(place, *command, below=()):
+    """What a job over these hosts prints, which must succeed."""
+    words = [*below, "env", "WEFT_SSH=fakessh", OSHRUN, *place, *command]
+    result = subprocess.run(words, text=True, capture_output=True, timeout=patience(30))
+    assert result.returncode == 0, (words, result.returncode, result.stderr)
+    return result.stdout
+
+
+@case("every PE is on the host that the list gives it")
+def placed():
+    for place, hosts in zip(PLACES, ("h0 h1", "h0 h0 h1", "h0 h1 h0 h1", "h0 h1 h2", "h2 h2 h0 h0 h1 h1")):
+        lines = over((*place, "--tag-output"), "hostname").splitlines()
+        assert [line.split()[-1] for line in sorted(lines)] == hosts.split(), (place, lines)
+
+
+def over_hosts(example):
+    @case(f"{example} over 2 and 3 hosts, started beside them and on one of them")
+    def check():
+        for place in PLACES:
+            over(place, BUILD / "examples" / example)
+        over(("--hosts", "h0:1,h1:2"), BUILD / "examples" / example, below=("on", "h1"))
+
+
+for name in ("counts", "heat", "primes"):
+    over_hosts(name)
+main()
