@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory ordering. Between near PEs puts are stores, so a fence orders and a quiet completes those
  * of every context alike; on SHMEM_CTX_INVALID both do nothing. What a GPU makes is ordered by
- * completing it; letters to a far PE are ordered by themselves, and completed by its answer, those
- * of every context alike. */
+ * completing it; letters to a far PE are ordered by themselves, so that a fence only sends those
+ * that wait for others, and completed by its answer, those of every context alike. */
 #include "core/far.h"
 #include "core/order.h"
 #include "api/define.h"
@@ -11,6 +11,8 @@ WEFT_COLD static void fence_detour(const char *call) {
     WEFT_IN_CALL(call);
     weft_check_running(call);
     weft_route_fence();
+    if (weft_job.far)
+        weft_far_fence();
 }
 
 WEFT_COLD static void quiet_detour(const char *call) {

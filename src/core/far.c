@@ -123,6 +123,10 @@ uint32_t weft_far_slot(int pe) {
     return cards[pe].slot;
 }
 
+void weft_far_fence(void) {
+    weft_letters_fence();
+}
+
 void weft_far_quiet(void) {
     weft_letters_quiet(NULL, 0, false);
 }

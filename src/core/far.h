@@ -37,6 +37,9 @@ void weft_far_finish(void);
  * open. */
 void weft_far_abandon(void);
 
+/* What has been sent goes now, and waits for no more to go with. */
+void weft_far_fence(void);
+
 /* Waits until all that this process has sent so far, or sent to these PEs, is applied there, and
  * the answers to it are here. PEs that are near need nothing of that. */
 void weft_far_quiet(void);

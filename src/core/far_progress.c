@@ -16,11 +16,13 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "boot/alive.h"
+#include "core/gather.h"
 #include "core/job.h"
 #include "core/letter.h"
 
 enum {
     NAP_NS = 200 * 1000,
+    BUNDLE_NAP_NS = 20 * 1000, /* while small letters wait for others */
     LINGER_NS = 50 * 1000,
     SLEEP_MS = 100, /* until it looks whether the program's threads have all ended */
     SHORT_SLEEP_MS = 1,
@@ -41,12 +43,22 @@ static void bell_ring(void) {
         weft_log("cannot wake the thread that serves far PEs: %s", strerror(errno));
 }
 
-void weft_far_look(void) {
-    atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
-    weft_letters_look();
+void weft_far_progress_wake(void) {
     if (__builtin_expect(atomic_load_explicit(&weft_letters_armed, memory_order_relaxed), 0) &&
         atomic_exchange(&weft_letters_armed, false))
         bell_ring();
+}
+
+void weft_far_look(void) {
+    atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&weft_gather_burst, 1, memory_order_relaxed);
+    weft_letters_look(false);
+    weft_far_progress_wake();
+}
+
+static void nap(long ns) {
+    struct timespec briefly = {.tv_nsec = ns};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &briefly, NULL);
 }
 
 /* Until there is something to do. */
@@ -70,7 +82,7 @@ static void progress_linger(void) {
     uint64_t until_ns = weft_clock_ns() + LINGER_NS;
     uint32_t seen = atomic_load_explicit(&looks, memory_order_relaxed);
     do {
-        if (weft_letters_look())
+        if (weft_letters_look(true))
             until_ns = weft_clock_ns() + LINGER_NS;
         else if (weft_job.oversubscribed)
             sched_yield();
@@ -84,11 +96,12 @@ static void *progress_main(void *unused) {
     while (!atomic_load(&progress.stops)) {
         uint32_t now = atomic_load_explicit(&looks, memory_order_relaxed);
         if (now != seen) {
-            struct timespec nap = {.tv_nsec = NAP_NS};
             seen = now;
-            clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-        } else if (weft_letters_look()) {
+            nap(NAP_NS);
+        } else if (weft_letters_look(true)) {
             progress_linger();
+        } else if (atomic_load(&weft_links_bundles) != 0) {
+            nap(BUNDLE_NAP_NS);
         } else {
             progress_sleep();
         }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include "core/far.h"
+#include "core/far_progress.h"
 #include "core/far_text.h"
 #include "core/letter.h"
 #include "core/route.h"
@@ -61,14 +62,22 @@ static size_t piece_bytes(size_t said) {
     return (weft_link_room() - said) & ~(size_t)63;
 }
 
+/* A letter that may wait in a bundle: the progress thread sends that if nobody else does. */
+static void put_send(int pe, const struct weft_letter *letter) {
+    weft_letter_send(pe, letter);
+    if (atomic_load(&weft_links_bundles) != 0)
+        weft_far_progress_wake();
+}
+
 static void data_send(struct weft_far_place place, const char *source, size_t bytes, int pe) {
     size_t most = piece_bytes(sizeof(struct weft_far_text));
     while (bytes > 0) {
         size_t piece = bytes < most ? bytes : most;
         struct weft_far_text text = {WEFT_FAR_PUT, 0, place};
-        weft_letter_send(
+        put_send(
             pe, &(struct weft_letter){.text = {part_of(&text, sizeof text), part_of(source, piece)},
-                                      .nparts = 2});
+                                      .nparts = 2,
+                                      .may_wait = true});
         place.offset += piece;
         source += piece;
         bytes -= piece;
@@ -239,10 +248,11 @@ static void packed_send(const struct strided *run, int pe) {
     for (size_t i = 0; i < blocks->count; i++)
         memcpy(packed + i * blocks->bytes, run->here + (ptrdiff_t)i * run->here_step,
                blocks->bytes);
-    weft_letter_send(pe, &(struct weft_letter){
-                             .text = {part_of(&text, sizeof text), part_of(blocks, sizeof *blocks),
-                                      part_of(packed, blocks->bytes * blocks->count)},
-                             .nparts = 3});
+    put_send(pe, &(struct weft_letter){.text = {part_of(&text, sizeof text),
+                                                part_of(blocks, sizeof *blocks),
+                                                part_of(packed, blocks->bytes * blocks->count)},
+                                       .nparts = 3,
+                                       .may_wait = true});
 }
 
 static void run_put(const struct strided *run, void *pe) {

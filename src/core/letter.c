@@ -12,6 +12,7 @@
 #include "base/futex.h"
 #include "base/thread.h"
 #include "transport/engine.h"
+#include "core/gather.h"
 #include "core/job.h"
 
 _Atomic bool weft_letters_armed;
@@ -115,19 +116,19 @@ void weft_letters_close(void) {
 /* --- Looking and waiting --------------------------------------------------------------------- */
 
 /* Once the job is over nothing more is delivered: what asked for it may be gone. */
-static bool links_look(void) {
+static bool links_look(bool linger) {
     if (!started || weft_job_aborted())
         return false;
     bool moved = weft_links.engine->progress(weft_links.end) != 0;
-    weft_links_send_due();
+    weft_links_send_due(linger);
     weft_links_look_at_dead();
     return moved;
 }
 
-bool weft_letters_look(void) {
+bool weft_letters_look(bool linger) {
     if (pthread_mutex_trylock(&lock) != 0)
         return false;
-    bool moved = links_look();
+    bool moved = links_look(linger);
     letters_unlock();
     if (moved)
         weft_arrivals_tell();
@@ -141,7 +142,8 @@ void weft_letters_pass(void) {
 
 int weft_letters_arm(int *descriptor) {
     letters_lock();
-    int result = started ? weft_links.engine->arm(weft_links.end, descriptor) : -EBUSY;
+    bool may = started && atomic_load(&weft_links_bundles) == 0;
+    int result = may ? weft_links.engine->arm(weft_links.end, descriptor) : -EBUSY;
     atomic_store(&weft_letters_armed, result == 0);
     letters_unlock();
     return result;
@@ -175,13 +177,23 @@ void weft_letter_send(int pe, const struct weft_letter *letter) {
     for (;;) {
         letters_lock();
         struct weft_link *link = weft_links.end ? weft_link_of(pe) : NULL;
-        bool sent = link && weft_link_try_send(link, letter);
+        bool sent = link && weft_gather_try_send(link, letter);
         letters_unlock();
         if (sent)
             break;
         weft_letter_turn(&waiter);
     }
     weft_waiter_end(&waiter);
+}
+
+void weft_letters_fence(void) {
+    atomic_fetch_add(&weft_gather_burst, 1);
+    if (atomic_load(&weft_links_bundles) == 0)
+        return;
+    letters_lock();
+    if (started)
+        weft_links_send_due(false);
+    letters_unlock();
 }
 
 /* The link to a PE that has been written to; NULL: none has. */
@@ -216,6 +228,7 @@ static void link_await(int pe) {
 
 /* All are asked first, and answer side by side. */
 void weft_letters_quiet(const int *pes, size_t n, bool all) {
+    atomic_fetch_add(&weft_gather_burst, 1);
     if (!all && atomic_load(&weft_links_unfinished) == 0)
         return;
     if (!pes)
@@ -227,7 +240,7 @@ void weft_letters_quiet(const int *pes, size_t n, bool all) {
             weft_link_ask(link, all);
     }
     if (started)
-        weft_links_send_due();
+        weft_links_send_due(false);
     letters_unlock();
     for (size_t i = 0; i < n; i++)
         link_await(pes ? pes[i] : (int)i);

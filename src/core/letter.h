@@ -18,7 +18,8 @@ void weft_letters_start(void);
 /* Nothing is delivered or sent any more. Who is still in a call, on another thread, stays there. */
 void weft_letters_close(void);
 
-/* Sends a letter when there is room. What it refers to is the caller's again on return. */
+/* Sends a letter when there is room, or takes it into a bundle: then the progress thread must be
+ * awake. What it refers to is the caller's again on return. */
 void weft_letter_send(int pe, const struct weft_letter *letter);
 
 /* Waits until what this process has sent so far to these PEs (NULL: to all) is applied there, and
@@ -28,11 +29,17 @@ void weft_letters_quiet(const int *pes, size_t n, bool all);
 /* Behind it the letters that were being applied before are done with. */
 void weft_letters_pass(void);
 
-/* One look, if nobody else looks. Whether it has moved anything. */
-bool weft_letters_look(void);
+/* Sends small letters that wait for others to go with, and those behind it wait for none of before.
+ */
+void weft_letters_fence(void);
 
-/* Before the library's thread sleeps: the descriptor to sleep on, or -errno: to look first. It
- * stays armed until somebody looks: then the thread must be woken, or sleep on for nothing. */
+/* One look, if nobody else looks. Whether it has moved anything. With `linger` young bundles stay
+ * (core/link.h): nobody waits. */
+bool weft_letters_look(bool linger);
+
+/* Before the library's thread sleeps: the descriptor to sleep on, or -errno: to look first, or,
+ * where there is a bundle, soon. It stays armed until somebody looks: then the thread must be
+ * woken, or sleep on for nothing. */
 int weft_letters_arm(int *descriptor);
 extern _Atomic bool weft_letters_armed;
 

@@ -10,36 +10,21 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/env.h"
+#include "core/bundle.h"
 #include "core/job.h"
 
 enum {
-    TELL_LETTERS = WEFT_LINK_LETTERS / 4, /* are acknowledged without being asked */
+    BUNDLE_BYTES = WEFT_ENGINE_LETTER_MIN, /* with its head: every engine takes so many */
+    YOUNG_NS = 20000,                      /* is a bundle until then */
+    TELL_LETTERS = WEFT_LINK_LETTERS / 4,  /* are acknowledged without being asked */
     TELL_BYTES = WEFT_LINK_BYTES / 4,
-    PATIENCE_MS = 2000, /* for the news that a PE has died to which a link is dead, or, behind
-                           WEFT_HOST_TIMEOUT, its host */
-};
-
-enum sort { LETTER, ANSWER, CONTROL };
-
-/* A control letter has no number of its own: it says how far its sender has heard, and may ask how
- * far the target has applied. Both only grow, so its order does not matter. */
-struct head {
-    uint32_t number; /* of a control letter: up to which it asks */
-    uint32_t heard;  /* of the letters that came from the target, all up to this are applied */
-    uint32_t from;
-    uint8_t sort, asks, reserved[2];
-};
-
-/* A letter that came early, or an answer that had no room. */
-struct weft_letter_kept {
-    struct weft_letter_kept *next;
-    size_t bytes;
-    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char letter[];
+    PATIENCE_MS = 2000, /* for the news that a PE is dead, or, behind WEFT_HOST_TIMEOUT, its host */
 };
 
 uint32_t weft_letter_first = UINT32_MAX - 511;
 struct weft_links weft_links;
 _Atomic uint32_t weft_links_unfinished;
+_Atomic uint32_t weft_links_bundles;
 
 static const struct head *applying; /* the letter whose text is being applied */
 
@@ -170,11 +155,16 @@ static int link_carry(struct weft_link *link, struct head *head, const struct io
     return result ? -EAGAIN : 0;
 }
 
+/* Counts bytes of the letter that was numbered last. */
+static void link_weigh(struct weft_link *link, size_t bytes) {
+    link->sent_bytes += (uint32_t)bytes;
+    link->bytes_until[link->sent % WEFT_LINK_RING] = link->sent_bytes;
+}
+
 /* Counts one that has been sent, or will be. */
 static void link_number(struct weft_link *link, size_t bytes) {
     link->sent++;
-    link->sent_bytes += (uint32_t)bytes;
-    link->bytes_until[link->sent % WEFT_LINK_RING] = link->sent_bytes;
+    link_weigh(link, bytes);
     link_count(link);
 }
 
@@ -183,7 +173,7 @@ static bool link_has_room(const struct weft_link *link, size_t bytes,
                           const struct weft_letter_request *request) {
     uint32_t acknowledged = link->acknowledged;
     uint32_t under_way = link->sent_bytes - link->bytes_until[acknowledged % WEFT_LINK_RING];
-    if (link->queue || link->sent - acknowledged >= WEFT_LINK_LETTERS ||
+    if (link->sent - acknowledged >= WEFT_LINK_LETTERS ||
         (under_way && under_way + bytes > WEFT_LINK_BYTES))
         return false;
     if (!request)
@@ -193,21 +183,18 @@ static bool link_has_room(const struct weft_link *link, size_t bytes,
     return open < WEFT_LINK_REQUESTS && (open == 0 || link->answer_bytes + more <= WEFT_LINK_BYTES);
 }
 
-bool weft_link_try_send(struct weft_link *link, const struct weft_letter *letter) {
-    const struct weft_letter_request *request = letter->request;
-    size_t bytes = sizeof(struct head) + text_bytes(letter->text, letter->nparts);
-    struct head head = {.number = link->sent + 1, .sort = LETTER};
-    if (!link_has_room(link, bytes, request) ||
-        link_carry(link, &head, letter->text, letter->nparts) != 0)
-        return false;
-    if (!letter->by_the_way)
-        link->written = head.number;
-    if (request) {
-        link->requests[link->requested++ % WEFT_LINK_REQUESTS] = *request;
-        link->answer_bytes += request->block_bytes * request->nblocks;
-    }
-    link_number(link, bytes);
-    return true;
+/* --- Letters that are kept ------------------------------------------------------------------- */
+
+static void bundle_close(struct weft_link *link) {
+    atomic_fetch_sub(&weft_links_bundles, link->bundle != NULL);
+    link->bundle = NULL;
+}
+
+static void link_keep(struct weft_link *link, struct weft_letter_kept *kept) {
+    bundle_close(link);
+    *link->queue_end = kept;
+    link->queue_end = &kept->next;
+    link_make_due(link);
 }
 
 /* Keeps a letter that has its number until the engine has room. */
@@ -224,9 +211,77 @@ static void link_queue(struct weft_link *link, const struct head *head, const st
     unsigned char *at = kept->letter + sizeof *head;
     for (int i = 0; i < nparts; at += text[i++].iov_len)
         memcpy(at, text[i].iov_base, text[i].iov_len);
-    *link->queue_end = kept;
-    link->queue_end = &kept->next;
-    link_make_due(link);
+    link_keep(link, kept);
+}
+
+bool weft_link_send_kept(struct weft_link *link) {
+    struct weft_letter_kept *kept;
+    while ((kept = link->queue)) {
+        struct head head;
+        memcpy(&head, kept->letter, sizeof head);
+        struct iovec text = {kept->letter + sizeof head, kept->bytes - sizeof head};
+        if (link_carry(link, &head, &text, 1) != 0)
+            return false;
+        if (kept == link->bundle)
+            bundle_close(link);
+        link->queue = kept->next;
+        if (!link->queue)
+            link->queue_end = &link->queue;
+        free(kept);
+    }
+    return true;
+}
+
+/* --- Bundles --------------------------------------------------------------------------------- */
+
+bool weft_link_open_bundle(struct weft_link *link, uint64_t now_ns) {
+    struct head head = {.number = link->sent + 1, .sort = BUNDLE};
+    if (!weft_link_send_kept(link) || !link_has_room(link, BUNDLE_BYTES, NULL))
+        return false;
+    struct weft_letter_kept *bundle = malloc(sizeof *bundle + BUNDLE_BYTES);
+    if (!bundle) {
+        weft_link_fail("no memory for letters to PE %d", link->pe);
+        return false;
+    }
+    *bundle = (struct weft_letter_kept){.bytes = sizeof head};
+    memcpy(bundle->letter, &head, sizeof head);
+    link_number(link, sizeof head);
+    link_keep(link, bundle);
+    link->bundle = bundle;
+    link->bundle_ns = now_ns;
+    atomic_fetch_add(&weft_links_bundles, 1);
+    return true;
+}
+
+bool weft_link_add(struct weft_link *link, const struct weft_letter *letter) {
+    struct weft_letter_kept *bundle = link->bundle;
+    size_t bytes = weft_bundle_part_bytes(text_bytes(letter->text, letter->nparts));
+    if (!bundle || bundle->bytes + bytes > BUNDLE_BYTES || !link_has_room(link, bytes, NULL))
+        return false;
+    weft_bundle_add(bundle->letter + bundle->bytes, letter->text, letter->nparts);
+    bundle->bytes += bytes;
+    link_weigh(link, bytes);
+    if (!letter->by_the_way)
+        link->written = link->sent;
+    link_count(link);
+    return true;
+}
+
+bool weft_link_try_send(struct weft_link *link, const struct weft_letter *letter) {
+    const struct weft_letter_request *request = letter->request;
+    size_t bytes = sizeof(struct head) + text_bytes(letter->text, letter->nparts);
+    struct head head = {.number = link->sent + 1, .sort = LETTER};
+    if (!weft_link_send_kept(link) || !link_has_room(link, bytes, request) ||
+        link_carry(link, &head, letter->text, letter->nparts) != 0)
+        return false;
+    if (!letter->by_the_way)
+        link->written = head.number;
+    if (request) {
+        link->requests[link->requested++ % WEFT_LINK_REQUESTS] = *request;
+        link->answer_bytes += request->block_bytes * request->nblocks;
+    }
+    link_number(link, bytes);
+    return true;
 }
 
 /* The letter that is answered counts as applied from here on, so that the answer acknowledges it.
@@ -262,36 +317,33 @@ static bool link_must_tell(const struct weft_link *link) {
     return asked || untold >= TELL_LETTERS || link->told_bytes >= TELL_BYTES;
 }
 
+/* Whether all that is kept is a bundle that had better wait for more. */
+static bool link_lingers(const struct weft_link *link) {
+    return link->bundle && link->queue == link->bundle && !link->must_ask &&
+           weft_clock_ns() - link->bundle_ns < YOUNG_NS;
+}
+
 /* Whether all of it has gone. */
-static bool link_send_due(struct weft_link *link) {
-    struct weft_letter_kept *kept;
-    while ((kept = link->queue)) {
-        struct head head;
-        memcpy(&head, kept->letter, sizeof head);
-        struct iovec text = {kept->letter + sizeof head, kept->bytes - sizeof head};
-        if (link_carry(link, &head, &text, 1) != 0)
-            return false;
-        link->queue = kept->next;
-        if (!link->queue)
-            link->queue_end = &link->queue;
-        free(kept);
-    }
+static bool link_send_due(struct weft_link *link, bool linger) {
+    bool waits = linger && link_lingers(link);
+    if (!waits && !weft_link_send_kept(link))
+        return false;
     if (!link->must_ask && !link_must_tell(link))
-        return true;
+        return !waits;
     struct head head = {.number = link->asked, .sort = CONTROL, .asks = link->must_ask};
     if (link_carry(link, &head, NULL, 0) != 0)
         return false;
     link->must_ask = false;
-    return true;
+    return !waits;
 }
 
-void weft_links_send_due(void) {
+void weft_links_send_due(bool linger) {
     struct weft_link *link = weft_links.due, *next;
     weft_links.due = NULL;
     for (; link; link = next) {
         next = link->next_due;
         link->due = false;
-        if (!link_send_due(link))
+        if (!link_send_due(link, linger))
             link_make_due(link);
     }
 }
@@ -329,11 +381,23 @@ static void link_take_answer(struct weft_link *link, const void *text, size_t by
         atomic_fetch_sub_explicit(request.missing, 1, memory_order_release);
 }
 
+static void link_apply_bundle(struct weft_link *link, const char *texts, size_t left) {
+    const void *text;
+    size_t bytes;
+    while (left > 0 && !weft_links.failure[0])
+        if ((text = weft_bundle_take(&texts, &left, &bytes)))
+            weft_links.user->apply(link->pe, text, bytes);
+        else
+            weft_letter_refuse(link->pe, "a bundle ends within a letter");
+}
+
 static void link_apply(struct weft_link *link, const struct head *head, const void *text,
                        size_t bytes) {
     applying = head;
     if (head->sort == ANSWER)
         link_take_answer(link, text, bytes);
+    else if (head->sort == BUNDLE)
+        link_apply_bundle(link, text, bytes);
     else
         weft_links.user->apply(link->pe, text, bytes);
     link->applied = head->number;
@@ -396,7 +460,7 @@ void weft_link_arrived(void *unused, const void *letter, size_t bytes) {
         return;
     }
     memcpy(&head, letter, sizeof head);
-    if (head.from >= (uint32_t)weft_job.npes || head.sort > CONTROL) {
+    if (head.from >= (uint32_t)weft_job.npes || head.sort > BUNDLE) {
         weft_link_fail("a letter has arrived of PE %u, sort %u, and there is no such (engine '%s')",
                        head.from, head.sort, weft_links.engine->name);
         return;
@@ -432,4 +496,5 @@ void weft_links_free(void) {
     free(weft_links.of);
     weft_links = (struct weft_links){0};
     atomic_store(&weft_links_unfinished, 0);
+    atomic_store(&weft_links_bundles, 0);
 }

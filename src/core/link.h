@@ -8,7 +8,7 @@
  * A letter has a number of its stream. The target applies letters in the order of their numbers,
  * keeps those that come early, and acknowledges by saying how far it has come: on every letter that
  * goes the other way, and alone behind some letters or bytes, or when it is asked. Numbers have 32
- * bits and wrap.
+ * bits and wrap. A bundle of small letters (core/gather.h) is one letter here.
  *
  * What is under way is limited. An answer is a letter like others, but is never refused: it belongs
  * to a request, and requests are limited, too. Answers come in the order of the requests. What
@@ -35,6 +35,7 @@ struct weft_letter {
     int nparts;
     const struct weft_letter_request *request; /* NULL: there is no answer to it */
     bool by_the_way; /* a quiet need not wait for it: who waits for what it does learns of that */
+    bool may_wait;   /* for others that go there, for a moment, if it is small */
 };
 
 /* Where an answer goes: nblocks blocks, whose beginnings are `step` bytes apart. */
@@ -71,8 +72,12 @@ enum {
     WEFT_LINK_RING = 2 * WEFT_LINK_LETTERS,
 };
 
-/* A letter that came early, or an answer that had no room. */
-struct weft_letter_kept;
+/* A letter that came early, an answer that had no room, or a bundle. */
+struct weft_letter_kept {
+    struct weft_letter_kept *next;
+    size_t bytes;
+    _Alignas(WEFT_ENGINE_ALIGNMENT) unsigned char letter[];
+};
 
 struct weft_link {
     int pe;
@@ -87,6 +92,10 @@ struct weft_link {
     bool must_ask;
     uint32_t sent_bytes, bytes_until[WEFT_LINK_RING]; /* of all letters, and up to each */
     struct weft_letter_kept *queue, **queue_end;
+    struct weft_letter_kept *bundle; /* the last one of the queue, if it still takes letters */
+    uint64_t bundle_ns;              /* since when */
+    uint64_t small_ns;               /* when the last letter that may wait went there, */
+    uint32_t small_burst;            /* and in which burst of the program's */
 
     /* What comes from there. */
     uint32_t applied, told; /* up to this, and this is acknowledged */
@@ -119,6 +128,9 @@ extern struct weft_links weft_links;
 /* How many are unfinished. */
 extern _Atomic uint32_t weft_links_unfinished;
 
+/* How many bundles still take letters. */
+extern _Atomic uint32_t weft_links_bundles;
+
 /* The job ends with this line once the lock is free; the first one counts. */
 void weft_link_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -128,14 +140,23 @@ struct weft_link *weft_link_of(int pe);
 /* How many bytes of text go into one letter. */
 size_t weft_link_room(void);
 
-/* False: there is no room now. */
+/* A bundle of small letters (core/bundle.h) is one letter, the last one that is kept until it goes.
+ * Opens one; adds a letter that nobody answers to it. False: there is no room, or no bundle. */
+bool weft_link_open_bundle(struct weft_link *link, uint64_t now_ns);
+bool weft_link_add(struct weft_link *link, const struct weft_letter *letter);
+
+/* Whether all has gone that was kept. */
+bool weft_link_send_kept(struct weft_link *link);
+
+/* False: there is no room now. What is kept goes before it. */
 bool weft_link_try_send(struct weft_link *link, const struct weft_letter *letter);
 
 /* Asks for the acknowledgment of what a quiet waits for, or of all, if any is missing. */
 void weft_link_ask(struct weft_link *link, bool all);
 
-/* Sends what is due: kept answers, questions, acknowledgments. */
-void weft_links_send_due(void);
+/* Sends what is due: kept answers, bundles, questions, acknowledgments. With `linger` bundles that
+ * are young wait for more, if nobody asks for them. */
+void weft_links_send_due(bool linger);
 
 /* Notices links that have been dead for too long. */
 void weft_links_look_at_dead(void);

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import mutation  # noqa: E402
 import tap  # noqa: E402
 
-LINK, APPLY, LETTER = "src/core/link.c", "src/core/far_apply.c", "src/core/letter.c"
+LINK, BUNDLE, APPLY, LETTER = (f"src/core/{name}.c" for name in ("link", "bundle", "far_apply", "letter"))
 MOVE, SHOWN, ACTIVE, LISTS = (f"src/coll/{name}.c" for name in ("move_far", "shown", "active", "alltoallv"))
 NEAR, REORDERED, LATE = "", "reorder=16,delay_us=50", "pe=1,reorder=64,delay_us=300"
 
@@ -46,6 +46,18 @@ MUTATIONS = [
      [(r"(link->sent - link->acknowledged >= WEFT_LINK_)RING - 1", r"\1LETTERS")]),
     ("answers overtake those that wait for room", "far/letters", 2, NEAR, "", LINK,
      [(r"if \(link->queue \|\| (link_carry\(link, &head, text, nparts\) != 0\))", r"if (\1")]),
+    ("a letter goes without the bundle before it", "far/letters", 2, NEAR, "", LINK,
+     [(r"!weft_link_send_kept\(link\) \|\| !link_has_room\(link, bytes, request\)", "!link_has_room(link, bytes, request)")]),
+    ("a quiet leaves bundles", "far/letters", 2, NEAR, "", LINK,
+     [(r"waits = linger && link_lingers\(link\)", "waits = !linger && link->bundle")]),
+    ("a quiet does not count what is in a bundle", "far/letters", 2, NEAR, "", LINK,
+     [(r"link->written = link->sent;", ";")]),
+    ("what is in a bundle is under no limit", "far/letters", 2, NEAR, "", LINK,
+     [(r"bundle->bytes \+= bytes;\s+link_weigh\(link, bytes\);", "bundle->bytes += bytes;")]),
+    ("an old bundle waits on", "far/letters", 2, NEAR, "", LINK,
+     [(r"weft_clock_ns\(\) - link->bundle_ns < YOUNG_NS", "true")]),
+    ("lengths in a bundle are taken on trust", "far/letters", 2, NEAR, "", BUNDLE,
+     [(r"part\.bytes > \*left \|\| weft_bundle_part_bytes\(part\.bytes\) > \*left", "false")]),
     ("letters to far PEs are applied as they come", "far/order", 2, "each", REORDERED, LINK,
      [(r"ahead = head->number - link->applied;", "ahead = 1;"), (r"link->applied = head->number;", "link->applied++;"),
       (r"link->applied = applying->number;", "link->applied++;")]),
@@ -55,6 +67,8 @@ MUTATIONS = [
       (r" && weft_epoch_reached\(link->applied, link->wanted\)", "")]),
     ("a quiet waits for nothing", "far/quiet", 3, "list:0,1,1", LATE, LETTER,
      [(r"!all && atomic_load\(&weft_links_unfinished\) == 0", "!all")]),
+    ("nobody sends what is in a bundle", "far/bundles", 3, "each", "", LINK,
+     [(r"waits = linger && link_lingers\(link\)", "waits = linger && link->bundle")]),
     ("a quiet does not wait for answers", "far/rma", 2, "each", REORDERED, LETTER,
      [(r"&&\s+weft_epoch_reached\(link->answered, [\w>-]*answered\)", "")]),
     ("the word of a put is set before its data", "far/order", 2, "each", "", APPLY,

@@ -8,7 +8,7 @@ RANKS = {
     "core": [
         {"job", "roster"},
         {"window", "placement", "wait", "poll", "blocks", "ivar"},
-        {"strided", "link", "letter", "far_text", "far_apply", "far_meet", "far_progress"},
+        {"strided", "link", "bundle", "gather", "letter", "far_text", "far_apply", "far_meet", "far_progress"},
         {"far", "far_rma", "sync", "static", "pad", "space", "route", "order"},
         {"team", "hang"},
         {"arena", "pin"},

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How letters of a link begin, and how several small ones lie in a bundle, which is one:
+ *
+ *     head | text
+ *     head | bytes, text | bytes, text | ...      each text aligned as that of a letter is */
+#ifndef WEFT_CORE_BUNDLE_H
+#define WEFT_CORE_BUNDLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+enum sort { LETTER, ANSWER, CONTROL, BUNDLE };
+
+/* A control letter has no number of its own: it says how far its sender has heard, and may ask how
+ * far the target has applied. Both only grow, so its order does not matter. */
+struct head {
+    uint32_t number; /* of a control letter: up to which it asks */
+    uint32_t heard;  /* of the letters that came from the target, all up to this are applied */
+    uint32_t from;
+    uint8_t sort, asks, reserved[2];
+};
+
+/* What a text of so many bytes takes. */
+size_t weft_bundle_part_bytes(size_t text_bytes);
+
+/* Writes a text, behind the others. */
+void weft_bundle_add(unsigned char *at, const struct iovec *text, int nparts);
+
+/* The next text of those that are left, which are moved on; NULL: they are damaged. */
+const void *weft_bundle_take(const char **at, size_t *left, size_t *bytes);
+
+#endif
