@@ -15,6 +15,8 @@ enum {
     KEPT_BYTES = 256 * 1024, /* of a queue that is empty; a larger block is given back */
 };
 
+static const char no_memory[] = "there is no memory for what it says or is told";
+
 struct frame_queue {
     unsigned char *block;
     size_t begin, end, bytes; /* bytes: of the block */
@@ -26,6 +28,7 @@ struct weft_frames {
     size_t given; /* bytes of `in` that the owner looks at, until it takes the next frame */
     bool blocked; /* the socket takes nothing now */
     uint64_t heard_ns;
+    const char *why; /* NULL: the connection knows */
 };
 
 /* --- Queues ----------------------------------------------------------------------------------- */
@@ -120,7 +123,12 @@ const char *weft_frames_peer(const struct weft_frames *frames) {
 }
 
 const char *weft_frames_why(const struct weft_frames *frames) {
-    return weft_tls_why(frames->tls);
+    return frames->why ? frames->why : weft_tls_why(frames->tls);
+}
+
+static int frames_fail(struct weft_frames *frames, int error, const char *why) {
+    frames->why = why;
+    return error;
 }
 
 /* On its way: with what makes the next one begin aligned. */
@@ -148,12 +156,12 @@ int weft_frames_send(struct weft_frames *frames, const struct weft_frame *frame,
     static const unsigned char zeroes[FRAME_ALIGNMENT];
     struct frame_queue *out = &frames->out;
     if (frame->bytes > WEFT_FRAME_BYTES_MAX)
-        return -EMSGSIZE;
+        return frames_fail(frames, -EMSGSIZE, "this is more than it may be told at once");
     size_t bytes = frame_length(frame);
     if (queue_length(out) + bytes > WEFT_FRAMES_QUEUED_MAX)
-        return -ENOBUFS;
+        return frames_fail(frames, -ENOBUFS, "it takes nothing of what it is told");
     if (queue_extend(out, bytes) < 0)
-        return -ENOMEM;
+        return frames_fail(frames, -ENOMEM, no_memory);
     queue_append(out, frame, sizeof *frame);
     queue_append(out, payload, frame->bytes);
     queue_append(out, zeroes, bytes - sizeof *frame - frame->bytes);
@@ -175,7 +183,7 @@ static int frame_parse(struct weft_frames *frames, struct weft_frame *frame, con
         return 0;
     memcpy(frame, in->block + in->begin, sizeof *frame);
     if (frame->bytes > WEFT_FRAME_BYTES_MAX)
-        return -EPROTO;
+        return frames_fail(frames, -EPROTO, "it has announced more than a frame may have");
     if (queue_length(in) < frame_length(frame))
         return 0;
     *payload = in->block + in->begin + sizeof *frame;
@@ -186,7 +194,7 @@ static int frame_parse(struct weft_frames *frames, struct weft_frame *frame, con
 static ssize_t bytes_hear(struct weft_frames *frames) {
     struct frame_queue *in = &frames->in;
     if (queue_extend(in, READ_BYTES) < 0)
-        return -ENOMEM;
+        return frames_fail(frames, -ENOMEM, no_memory);
     ssize_t got = weft_tls_read(frames->tls, in->block + in->end, in->bytes - in->end);
     if (got > 0) {
         in->end += (size_t)got;
