@@ -14,7 +14,13 @@
 #include "boot/door.h"
 #include "boot/hosts.h"
 
-enum { CONNECT_MS = 2000, SHAKE_MS = 5000, TURN_MS_MAX = 2 * WEFT_TREE_BEAT_MS };
+enum {
+    CONNECT_MS = 2000,
+    SHAKE_MS = 5000,
+    CALLS_MAX = 100, /* at one address */
+    CALL_AGAIN_MS = 20,
+    TURN_MS_MAX = 2 * WEFT_TREE_BEAT_MS,
+};
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -29,40 +35,62 @@ struct weft_uplink {
 
 /* --- Connecting ------------------------------------------------------------------------------- */
 
+/* The standard input ends with the front, and has nothing more to read before. */
 static int shake(struct weft_tls *tls) {
     uint64_t until_ns = weft_clock_ns() + SHAKE_MS * NS_PER_MS;
     int error;
     while ((error = weft_tls_shake(tls)) == -EAGAIN && weft_clock_ns() < until_ns) {
-        struct pollfd line = {.fd = weft_tls_socket(tls), .events = weft_tls_events(tls)};
-        poll(&line, 1, TURN_MS_MAX);
+        struct pollfd polls[] = {{.fd = weft_tls_socket(tls), .events = weft_tls_events(tls)},
+                                 {.fd = STDIN_FILENO, .events = POLLIN}};
+        poll(polls, 2, TURN_MS_MAX);
+        if (polls[1].revents)
+            return -ECANCELED;
     }
     return error == -EAGAIN ? -ETIMEDOUT : error;
 }
 
-/* A connection by one address of the front. */
-static int address_try(const struct weft_start *start, const char *address, struct weft_tls **tls) {
+static int address_fail(const struct weft_start *start, const char *address, int error,
+                        const char *why) {
+    fprintf(stderr, "oshrun: host %s cannot reach the launcher at %s port %d: %s\n",
+            start->name[start->host], address, start->port, *why ? why : strerror(-error));
+    return error;
+}
+
+/* One attempt. That it was closed in the handshake is said only if it is the last one. */
+static int address_call(const struct weft_start *start, const char *address, bool last,
+                        struct weft_tls **tls) {
     char identity[16];
     int socket = weft_door_connect(address, (uint16_t)start->port, CONNECT_MS);
     if (socket < 0)
-        return socket;
+        return address_fail(start, address, socket, "");
     snprintf(identity, sizeof identity, "%d", start->host);
     int error = weft_tls_connect(tls, socket, identity, start->key);
     if (error)
-        return error;
+        return error; /* said */
     error = shake(*tls);
+    if (error && (error != -EPIPE || last))
+        address_fail(start, address, error, weft_tls_why(*tls));
     if (error)
         weft_tls_close(*tls);
     return error;
 }
 
+/* A connection by one address of the front. Who is closed in the handshake had to make room for
+ * strangers (boot/door.h), and comes again. */
+static int address_try(const struct weft_start *start, const char *address, struct weft_tls **tls) {
+    int error = -EPIPE;
+    for (int left = CALLS_MAX; error == -EPIPE && left > 0; left--) {
+        error = address_call(start, address, left == 1, tls);
+        if (error == -EPIPE)
+            weft_clock_sleep_ms(CALL_AGAIN_MS);
+    }
+    return error;
+}
+
 static int addresses_try(const struct weft_start *start, struct weft_tls **tls) {
     int error = -ENOENT;
-    for (int i = 0; error && i < start->naddresses; i++) {
+    for (int i = 0; error && i < start->naddresses; i++)
         error = address_try(start, start->address[i], tls);
-        if (error)
-            fprintf(stderr, "oshrun: host %s cannot reach the launcher at %s port %d: %s\n",
-                    start->name[start->host], start->address[i], start->port, strerror(-error));
-    }
     return error;
 }
 

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -161,6 +162,16 @@ def impostor():
     assert said == "refused: it does not answer as a process of this job (certificate verify failed)", said
 
 
+@case("a host whose connection is closed in its handshake, as the door does for want of room, comes again")
+def closed():
+    middle = Middle(closes=9)
+    with job(*HELLO, port=listening_port(middle)) as it:
+        middle.at(it)
+        result = it.result().expect(0, seconds_max=5)
+        assert result.err == "", result.err
+    assert len(middle.up) == 2, len(middle.up)
+
+
 CROWD = """
 import resource, socket, sys, time
 count, port, data = int(sys.argv[1]), int(sys.argv[2]), bytes.fromhex(sys.argv[3])
@@ -191,10 +202,11 @@ def crowd(port, data=b""):
 
 
 class Middle:
-    """Who stands between the hosts and the front: it passes all on, keeps it, and may change one byte."""
+    """Who stands between the hosts and the front: it closes some connections, passes all on of the others, keeps
+    it, and may change one byte of the first."""
 
-    def __init__(self, flip=None):
-        self.listening, self.flip, self.port = socket.create_server(("", 0)), flip, None
+    def __init__(self, flip=None, closes=0):
+        self.listening, self.flip, self.closes, self.port = socket.create_server(("", 0)), flip, closes, None
         self.up, self.threads = [], []  # what each connection has said to the front
         threading.Thread(target=self.serve, daemon=True).start()
 
@@ -202,8 +214,16 @@ class Middle:
         with contextlib.suppress(OSError):
             while True:
                 one, _ = self.listening.accept()
+                if self.closes > 0:
+                    self.closes -= 1
+                    one.close()
+                    continue
                 wait_until(lambda: self.port, 5, "the port is known")
-                other = socket.create_connection(("127.0.0.1", self.port), 3)
+                try:
+                    other = socket.create_connection(("127.0.0.1", self.port), 3)
+                except OSError:
+                    one.close()
+                    continue
                 self.up.append(b"")
                 threading.Thread(target=self.pass_on, args=(one, other, len(self.up) - 1), daemon=True).start()
                 threading.Thread(target=self.pass_on, args=(other, one, None), daemon=True).start()
@@ -250,6 +270,14 @@ def middle_listens():
         it.go()
         result = it.result().expect(0, seconds_max=5)
         assert "it repeats what \"0\" has said" in result.err, result.err
+
+
+@case("a host that is told nothing back ends when the launcher does")
+def deaf():
+    with socket.create_server(("", 0)) as nobody, job("sleep", "9", port=nobody.getsockname()[1]) as it:
+        time.sleep(0.3)
+        it.process.send_signal(signal.SIGKILL)
+        it.result().expect(-signal.SIGKILL)
 
 
 @case("who stands in the way and changes a byte is noticed: the job ends with a line, and nothing is left")
