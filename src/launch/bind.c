@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/machine.h"
+#include "boot/hosts.h"
 
 enum { WIDTH_MAX = CPU_SETSIZE };
 
@@ -244,22 +245,23 @@ static bool binding_plan(const struct weft_binding *binding, int npes, int cores
     return shares || binding->only;
 }
 
-static void binding_report(int npes, bool bound, const cpu_set_t *sets) {
+static void binding_report(const int *pes, int npes, bool bound, const cpu_set_t *sets) {
     char list[512];
-    for (int pe = 0; pe < npes; pe++) {
-        weft_topology_format(&sets[pe], list, sizeof list);
-        fprintf(stderr, "oshrun: PE %d is %s %s\n", pe,
+    for (int i = 0; i < npes; i++) {
+        weft_topology_format(&sets[i], list, sizeof list);
+        fprintf(stderr, "oshrun: PE %d%s is %s %s\n", pes[i], weft_boot_on(pes[i]).text,
                 bound ? "bound to processors" : "not bound, and may use processors", list);
     }
 }
 
-bool weft_bind_plan(const struct weft_binding *asked, int npes, int cores, cpu_set_t *sets) {
+bool weft_bind_plan(const struct weft_binding *asked, const int *pes, int npes, int cores,
+                    cpu_set_t *sets) {
     struct weft_binding binding = binding_complete(asked);
     cpu_set_t allowed;
     allowed_find(&binding, &allowed);
     memset(sets, 0, (size_t)npes * sizeof *sets);
     bool bound = binding_plan(&binding, npes, cores, &allowed, sets);
     if (binding.report)
-        binding_report(npes, bound, sets);
+        binding_report(pes, npes, bound, sets);
     return bound;
 }

@@ -32,8 +32,9 @@ const char *weft_bind_parse_rank(struct weft_binding *binding, const char *text)
 /* The number of PEs that --map-by ppr:N:part asks for; 0 without it. */
 int weft_bind_demand(const struct weft_binding *binding);
 
-/* Chooses for every PE. `cores`: what the job may use, by quota too. Whether PEs are bound: says
- * why not when it was asked for in vain. Reports if asked to. */
-bool weft_bind_plan(const struct weft_binding *binding, int npes, int cores, cpu_set_t *sets);
+/* Chooses for each of these PEs, which are those of this host. `cores`: what they may use, by quota
+ * too. Whether PEs are bound: says why not when it was asked for in vain. Reports if asked to. */
+bool weft_bind_plan(const struct weft_binding *binding, const int *pes, int npes, int cores,
+                    cpu_set_t *sets);
 
 #endif

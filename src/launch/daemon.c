@@ -255,6 +255,8 @@ static void hear(const struct weft_frame *frame, const void *payload) {
     case WEFT_TREE_CAUSE:
         if (frame->bytes == sizeof(struct weft_tree_cause))
             hear_cause(payload);
+        else
+            refuse("it has told a cause of a wrong size");
         break;
     case WEFT_TREE_CLOSED:
         weft_forward_close(job.forward, frame->value);

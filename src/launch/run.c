@@ -26,10 +26,11 @@ bool weft_run_anyone_joined(const struct weft_run *run) {
     return false;
 }
 
-int weft_run_npes_here(const struct weft_run *run) {
+int weft_run_pes_here(const struct weft_run *run, int *pes) {
     int count = 0;
     for (int pe = 0; pe < run->npes; pe++)
-        count += weft_run_has(run, pe);
+        if (weft_run_has(run, pe))
+            pes[count++] = pe;
     return count;
 }
 

@@ -88,7 +88,8 @@ static inline bool weft_run_has(const struct weft_run *run, int pe) {
     return run->pe[pe].program != NULL;
 }
 
-int weft_run_npes_here(const struct weft_run *run);
+/* Lists those; how many they are, of npes. */
+int weft_run_pes_here(const struct weft_run *run, int *pes);
 
 /* Writes "oshrun: " and a line, or has those above write it. `of_cause`: it tells why
  * the job ends. */

@@ -159,20 +159,17 @@ static int child_fork(struct weft_run *run, struct birth *birth) {
 }
 
 static int children_fork(struct weft_run *run, const struct lines *lines) {
+    int pes[run->npes], npes = weft_run_pes_here(run, pes), error = 0;
     cpu_set_t *sets = calloc((size_t)run->npes, sizeof *sets);
     if (!sets)
         return -ENOMEM;
-    bool bind =
-        weft_bind_plan(&run->options->binding, weft_run_npes_here(run), run->control->cores, sets);
+    bool bind = weft_bind_plan(&run->options->binding, pes, npes, run->control->cores, sets);
     struct birth birth = {.launcher = getpid()};
-    int error = 0, nth = 0;
-    for (; error == 0 && birth.pe < run->npes; birth.pe++) {
-        if (!weft_run_has(run, birth.pe))
-            continue;
-        birth.lines = &lines[birth.pe];
-        birth.processors = bind ? &sets[nth] : NULL;
+    for (int i = 0; error == 0 && i < npes; i++) {
+        birth.pe = pes[i];
+        birth.lines = &lines[pes[i]];
+        birth.processors = bind ? &sets[i] : NULL;
         error = child_fork(run, &birth);
-        nth++;
     }
     free(sets);
     return error;

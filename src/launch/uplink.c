@@ -167,10 +167,18 @@ static void lose(struct weft_uplink *uplink, const char *why) {
         uplink->lost = why;
 }
 
+/* What is wrong with the connection; or with us, who have no memory or too much to say. */
+static void lose_by(struct weft_uplink *uplink, int error) {
+    const char *why = weft_frames_why(uplink->frames);
+    lose(uplink, *why ? why : strerror(-error));
+}
+
+/* An end of the connection is found by reading, behind what the front has said before it. */
 void weft_uplink_send(struct weft_uplink *uplink, const struct weft_frame *frame,
                       const void *payload) {
-    if (!uplink->lost && weft_frames_send(uplink->frames, frame, payload))
-        lose(uplink, weft_frames_why(uplink->frames));
+    int error = uplink->lost ? 0 : weft_frames_send(uplink->frames, frame, payload);
+    if (error == -ENOBUFS || error == -ENOMEM || error == -EMSGSIZE)
+        lose_by(uplink, error);
 }
 
 void weft_uplink_polls(const struct weft_uplink *uplink, struct pollfd polls[WEFT_UPLINK_POLLS]) {
@@ -230,7 +238,7 @@ bool weft_uplink_next(struct weft_uplink *uplink, struct weft_frame *frame, cons
         if (frame->kind != WEFT_TREE_BEAT)
             return true;
     if (some < 0)
-        lose(uplink, weft_frames_why(uplink->frames));
+        lose_by(uplink, some);
     silence_judge(uplink);
     return false;
 }
