@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `weft`: what info says of GPUs, and the table and drawing of perf, without a GPU and with
+"""The command `weft`: what info says of GPUs and of hosts, and the table and drawing of perf, without a GPU and with
 those of the pretended driver.
 """
 import atexit
@@ -70,6 +70,17 @@ def info_staged(problems):
                gpu_section(result), result)
 
 
+def info_hosts(problems):
+    result = weft(2, "info")
+    expect(problems, "OpenSSL", re.search(r"^hosts\n  engine +\S.*\n  TLS +OpenSSL 3\.\d.*\n", result.stdout, re.M), result)
+    folder = WORK / "broken"
+    folder.mkdir()
+    (folder / "libssl.so.3").write_text("This is no library.\n")
+    result = weft(2, "info", environment={**NO_GPU, "LD_LIBRARY_PATH": str(folder)})
+    expect(problems, "none", re.search(r"^  TLS +none: there is no OpenSSL 3 here .*: install libssl3", result.stdout, re.M),
+           result)
+
+
 def check_perf(problems, result, columns, calls=CALLS):
     expect(problems, "status", result.returncode == 0 and not result.stderr, result)
     heads = re.findall(r"^(\w+) +host memory", result.stdout, re.M)
@@ -120,6 +131,7 @@ tap.run([
     ("weft info says why there is no GPU", info_without),
     ("weft info shows GPUs, links and engines", info_with),
     ("weft info names pairs that are staged", info_staged),
+    ("weft info says what hosts speak to each other by", info_hosts),
     ("weft perf measures the host, as table and drawing", perf_on_the_host),
     ("weft perf measures GPUs", perf_on_gpus),
     ("weft perf measures what is named", perf_of_some),

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <weft.h>
 #include "base/env.h"
+#include "base/log.h"
 #include "base/machine.h"
+#include "base/openssl.h"
 #include "coll/choice.h"
 #include "command.h"
 #include "core/letter.h"
@@ -47,7 +49,8 @@ static void print_job(void) {
            weft_windows.statics.window.bytes ? "symmetric" : "not symmetric");
 }
 
-/* By what the others are reached; where there are none, by what they would be. */
+/* By what the others are reached; where there are none, by what they would be. And by
+ * what oshrun speaks to other hosts. */
 static void print_hosts(void) {
     char text[WEFT_ENGINE_TEXT_BYTES];
     const struct weft_engine *engine;
@@ -56,6 +59,10 @@ static void print_hosts(void) {
     else if (weft_engine_find(weft_env.far_engine, &engine, text) == 0)
         engine->describe(NULL, text, sizeof text);
     printf("hosts\n  %-12s %s\n", weft_job.far ? "far PEs" : "engine", text);
+    if (weft_openssl_load() == 0)
+        printf("  %-12s %s\n", "TLS", weft_openssl.OpenSSL_version(0));
+    else
+        printf("  %-12s none: %s\n", "TLS", weft_fail_text());
 }
 
 static void print_collectives(void) {
