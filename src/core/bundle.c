@@ -10,6 +10,13 @@ struct part {
 };
 _Static_assert(sizeof(struct part) % WEFT_ENGINE_ALIGNMENT == 0, "texts stay aligned");
 
+size_t weft_text_bytes(const struct iovec *text, int nparts) {
+    size_t bytes = 0;
+    for (int i = 0; i < nparts; i++)
+        bytes += text[i].iov_len;
+    return bytes;
+}
+
 size_t weft_bundle_part_bytes(size_t text_bytes) {
     size_t past = WEFT_ENGINE_ALIGNMENT - 1;
     return sizeof(struct part) + ((text_bytes + past) & ~past);

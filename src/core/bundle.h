@@ -13,13 +13,16 @@
 enum sort { LETTER, ANSWER, CONTROL, BUNDLE };
 
 /* A control letter has no number of its own: it says how far its sender has heard, and may ask how
- * far the target has applied. Both only grow, so its order does not matter. */
+ * far the target has applied. Both only grow, so its order does not matter. Another letter may ask,
+ * too, up to itself. */
 struct head {
     uint32_t number; /* of a control letter: up to which it asks */
     uint32_t heard;  /* of the letters that came from the target, all up to this are applied */
     uint32_t from;
     uint8_t sort, asks, reserved[2];
 };
+
+size_t weft_text_bytes(const struct iovec *text, int nparts);
 
 /* What a text of so many bytes takes. */
 size_t weft_bundle_part_bytes(size_t text_bytes);

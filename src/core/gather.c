@@ -3,6 +3,7 @@
  * it, whichever leaves first. Until it leaves it is the last letter that the link keeps. */
 #include "core/gather.h"
 #include "base/clock.h"
+#include "core/bundle.h"
 
 enum {
     TEXT_MAX = 512,  /* of a letter that is gathered */
@@ -33,10 +34,7 @@ static bool link_gather(struct weft_link *link, const struct weft_letter *letter
 }
 
 static bool is_small(const struct weft_letter *letter) {
-    size_t bytes = 0;
-    for (int i = 0; i < letter->nparts; i++)
-        bytes += letter->text[i].iov_len;
-    return bytes <= TEXT_MAX && !letter->request;
+    return weft_text_bytes(letter->text, letter->nparts) <= TEXT_MAX && !letter->request;
 }
 
 /* A send may take longer than the pause between two, so the time counts from its end on. */

@@ -123,13 +123,6 @@ size_t weft_link_room(void) {
     return (most < TELL_BYTES ? most : TELL_BYTES) - sizeof(struct head);
 }
 
-static size_t text_bytes(const struct iovec *text, int nparts) {
-    size_t bytes = 0;
-    for (int i = 0; i < nparts; i++)
-        bytes += text[i].iov_len;
-    return bytes;
-}
-
 /* --- Sending --------------------------------------------------------------------------------- */
 
 /* Hands a letter to the engine, with the head as it has to be now: 0 or -EAGAIN, also of a dead
@@ -200,7 +193,7 @@ static void link_keep(struct weft_link *link, struct weft_letter_kept *kept) {
 /* Keeps a letter that has its number until the engine has room. */
 static void link_queue(struct weft_link *link, const struct head *head, const struct iovec *text,
                        int nparts) {
-    size_t bytes = sizeof *head + text_bytes(text, nparts);
+    size_t bytes = sizeof *head + weft_text_bytes(text, nparts);
     struct weft_letter_kept *kept = malloc(sizeof *kept + bytes);
     if (!kept) {
         weft_link_fail("no memory for an answer of %zu bytes to PE %d", bytes, link->pe);
@@ -255,7 +248,7 @@ bool weft_link_open_bundle(struct weft_link *link, uint64_t now_ns) {
 
 bool weft_link_add(struct weft_link *link, const struct weft_letter *letter) {
     struct weft_letter_kept *bundle = link->bundle;
-    size_t bytes = weft_bundle_part_bytes(text_bytes(letter->text, letter->nparts));
+    size_t bytes = weft_bundle_part_bytes(weft_text_bytes(letter->text, letter->nparts));
     if (!bundle || bundle->bytes + bytes > BUNDLE_BYTES || !link_has_room(link, bytes, NULL))
         return false;
     weft_bundle_add(bundle->letter + bundle->bytes, letter->text, letter->nparts);
@@ -269,11 +262,15 @@ bool weft_link_add(struct weft_link *link, const struct weft_letter *letter) {
 
 bool weft_link_try_send(struct weft_link *link, const struct weft_letter *letter) {
     const struct weft_letter_request *request = letter->request;
-    size_t bytes = sizeof(struct head) + text_bytes(letter->text, letter->nparts);
+    size_t bytes = sizeof(struct head) + weft_text_bytes(letter->text, letter->nparts);
     struct head head = {.number = link->sent + 1, .sort = LETTER};
+    head.asks = link->quiet_follows && letter->may_wait && link->acknowledged == link->sent;
     if (!weft_link_send_kept(link) || !link_has_room(link, bytes, request) ||
         link_carry(link, &head, letter->text, letter->nparts) != 0)
         return false;
+    link->quiet_follows = false;
+    if (head.asks)
+        link->asked = head.number;
     if (!letter->by_the_way)
         link->written = head.number;
     if (request) {
@@ -296,13 +293,14 @@ void weft_letter_answer(int pe, const struct iovec *text, int nparts) {
     link->applied = applying->number;
     if (link->queue || link_carry(link, &head, text, nparts) != 0)
         link_queue(link, &head, text, nparts);
-    link_number(link, sizeof head + text_bytes(text, nparts));
+    link_number(link, sizeof head + weft_text_bytes(text, nparts));
 }
 
 /* --- What is due ----------------------------------------------------------------------------- */
 
 void weft_link_ask(struct weft_link *link, bool all) {
     uint32_t goal = all ? link->sent : link->written;
+    link->quiet_follows = goal - link->acknowledged == 1;
     if (weft_epoch_reached(link->asked, goal))
         return;
     link->asked = goal;
@@ -468,10 +466,10 @@ void weft_link_arrived(void *unused, const void *letter, size_t bytes) {
     struct weft_link *link = weft_link_of((int)head.from);
     if (!link || !link_hear(link, head.heard))
         return;
+    if (head.asks && weft_epoch_reached(head.number, link->wanted))
+        link->wanted = head.number;
     if (head.sort != CONTROL)
         link_take(link, &head, letter, bytes);
-    else if (head.asks && weft_epoch_reached(head.number, link->wanted))
-        link->wanted = head.number;
     if (link_must_tell(link))
         link_make_due(link);
 }

@@ -90,6 +90,7 @@ struct weft_link {
     uint32_t written; /* a quiet waits for letters up to this; not behind `acknowledged` */
     uint32_t asked;   /* acknowledgment of letters up to this is asked for, or there */
     bool must_ask;
+    bool quiet_follows; /* the last quiet found one letter under way: a single put asks by itself */
     uint32_t sent_bytes, bytes_until[WEFT_LINK_RING]; /* of all letters, and up to each */
     struct weft_letter_kept *queue, **queue_end;
     struct weft_letter_kept *bundle; /* the last one of the queue, if it still takes letters */

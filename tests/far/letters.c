@@ -291,6 +291,31 @@ static void check_departures(void) {
     EXPECT(!weft_links.failure[0], "%s", weft_links.failure);
 }
 
+/* A put on which a quiet followed: the next one, alone, asks at once; signals and others do not. */
+static void check_expected_quiets(void) {
+    begin(UINT32_MAX - 1);
+    EXPECT(send_small(8) && !sent[0].asks, "the first put asks");
+    weft_link_ask(weft_link_of(PEER), false);
+    weft_links_send_due(false);
+    EXPECT(nsent == 2 && sent[1].sort == SORT_CONTROL && sent[1].asks, "a quiet does not ask");
+    acknowledge(1);
+    usleep(1000);
+    EXPECT(send_small(8) && nsent == 3 && sent[2].asks, "the second put does not ask");
+    weft_link_ask(weft_link_of(PEER), false);
+    weft_links_send_due(false);
+    EXPECT(nsent == 3, "a quiet asks for what has asked");
+    acknowledge(2);
+    EXPECT(send_one(8, NULL) && !sent[3].asks, "a letter that is no put asks");
+    weft_link_ask(weft_link_of(PEER), false);
+    weft_links_send_due(false);
+    EXPECT(nsent == 5 && sent[4].asks && sent[4].number == sent[3].number, "nobody asks for it");
+    EXPECT(send_small(8) && !sent[5].asks, "a put that is not alone asks");
+    begin(UINT32_MAX - 1);
+    arrive((struct head){weft_letter_first, heard_nothing(), PEER, SORT_LETTER, 1, {0}}, 0);
+    weft_links_send_due(false);
+    EXPECT(nsent == 1 && sent[0].heard == weft_letter_first, "one that asks is not acknowledged");
+}
+
 /* A bundle of indices from 0 on arrives, with one number; the last text says `excess` too many. */
 static void arrive_bundle(uint32_t count, uint64_t excess) {
     enum { COUNT_MAX = 64 };
@@ -398,6 +423,8 @@ static void check_all(void) {
     check_gathering();
     tap_case("bundles go when they have to");
     check_departures();
+    tap_case("a single put asks where a quiet is expected");
+    check_expected_quiets();
     tap_case("what is in a bundle is applied in order");
     check_bundles_apply();
     tap_case("heads that make no sense are refused");
