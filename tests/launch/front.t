@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The front of a job on several hosts, with puppets (puppet.c) for daemons: nothing but this machine is needed."""
 from harness import BUILD, ENVIRONMENT, OSHRUN, Result, case, main, patience, run, start
+import os
 import signal
 import subprocess
 import tempfile
@@ -161,6 +162,15 @@ def lost():
         hosts(*READY, f"b@junk={frame}", "b@wait", *left).expect(70, "it says what makes no sense", seconds_max=4)
     for wrong in ("0,1,1", "99,1,1", "1,7,1", "1,-2,1"):
         hosts(*READY, f"b@cause={wrong}", "b@wait", *left).expect(70, "it says what makes no sense", seconds_max=4)
+
+
+@case("whatever a host says, the job ends with a status that oshrun gives, in its time")
+def raving():
+    first = int(os.environ.get("WEFT_TEST_SEED", 1))
+    for seed in range(first, first + (2000 if os.environ.get("WEFT_TEST_LONG") else 20)):
+        begin = ["connect", "hello", "a@go"] if seed % 2 else READY
+        result = hosts(*begin, f"b@rave={seed}", "a@caused", "a@done")
+        assert 0 <= result.status < 128 and result.status not in (97, 98, 99), (seed, result.status, result.err)
 
 
 @case("a host that is done while others wait for its PEs in an exchange is the cause")

@@ -194,6 +194,29 @@ static void junk(const char *text) {
     send_frame(kind, pe, value, calloc(1, bytes + 1), bytes);
 }
 
+/* Frames of any kind with anything in them, made of this number; most are what a front refuses. */
+static void rave(const char *seed) {
+    struct weft_frame frame;
+    const void *payload;
+    uint32_t words[512];
+    srand((unsigned)atoi(seed));
+    for (int frames_left = 1 + rand() % 20; frames_left > 0; frames_left--) {
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            words[i] = rand() % 3 ? (uint32_t)(rand() % 4) : (uint32_t)rand() * 3u;
+        static const size_t likely[] = {0,
+                                        sizeof(struct weft_tree_round),
+                                        sizeof(struct weft_tree_news),
+                                        sizeof(struct weft_tree_cause),
+                                        sizeof(struct weft_tree_done),
+                                        sizeof(struct weft_tree_hello)};
+        size_t bytes =
+            rand() % 4 ? likely[rand() % 6] + (size_t)(rand() % 3) : (size_t)rand() % sizeof words;
+        send_frame((uint32_t)(rand() % 18), rand() % 4 - 1, rand() % 4 - 1, words, bytes);
+    }
+    send_frame(99, 0, 0, NULL, 0);
+    await(0, &frame, &payload); /* until the front has gone */
+}
+
 static void act_once(const char *verb, char *text) {
     struct weft_frame frame;
     const void *payload;
@@ -225,6 +248,8 @@ static void act_once(const char *verb, char *text) {
         done(atoi(text));
     else if (!strcmp(verb, "junk"))
         junk(text);
+    else if (!strcmp(verb, "rave"))
+        rave(text);
 }
 
 static void act(const char *verb, char *text) {
