@@ -245,6 +245,8 @@ bool weft_uplink_next(struct weft_uplink *uplink, struct weft_frame *frame, cons
 
 void weft_uplink_excuse(struct weft_uplink *uplink) {
     uplink->excused = true;
+    uplink->heard_ns =
+        weft_frames_heard_ns(uplink->frames); /* these were its words, no sign of life */
 }
 
 void weft_uplink_refuse(struct weft_uplink *uplink, const char *why) {

@@ -108,6 +108,15 @@ def signals():
         expect_empty()
 
 
+@case("an oshrun that its terminal stops for longer than a host may be silent goes on")
+def stopped():
+    with running("sleep_ms:300", "exchange", "leave") as (job, pids):
+        job.send_signal(signal.SIGTSTP)
+        time.sleep(1.7)
+        job.send_signal(signal.SIGCONT)
+        Result(job).expect(0, seconds_max=5)
+
+
 @case("a host that cannot be reached, or has no Weft, is named, and nothing runs on the others")
 def refused():
     over("--hosts", "h0,h9", "echo", "x").expect(71, "oshrun: cannot start on host h9: 'fakessh h9' cannot reach it\n", out="", seconds_max=5)
