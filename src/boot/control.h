@@ -6,8 +6,8 @@
  * by whichever PE knows first. Every PE can write all of it, so nobody trusts it as an index.
  *
  * Each host of a job has a page of its own, with entries for all PEs. Those of PEs on other hosts
- * are written by the launcher of this one, from what it hears of them: pid, state, departures and
- * exit status. Their mutexes are nobody's, and they show neither listening sockets nor waits. */
+ * are written by the launcher of this one, from what it hears of them: pid, state, departures, exit
+ * status, and waits that last. Their mutexes are nobody's, and they have no listening sockets. */
 #ifndef WEFT_BOOT_CONTROL_H
 #define WEFT_BOOT_CONTROL_H
 

@@ -33,6 +33,18 @@ void weft_stall_hide(struct weft_stall *stall) {
     atomic_store(&stall->state, state < UINT32_MAX - STATES ? state - state % STATES + STATES : 0);
 }
 
+void weft_stall_write(struct weft_stall *stall, const struct weft_stall_facts *facts,
+                      bool reported) {
+    weft_stall_hide(stall);
+    if (!facts)
+        return;
+    uint32_t state = atomic_load(&stall->state);
+    atomic_store(&stall->state, state + FILLED);
+    stall->facts = *facts;
+    atomic_store(&stall->reported, reported);
+    atomic_store(&stall->state, state + SHOWN);
+}
+
 bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts) {
     uint32_t state = atomic_load(&stall->state);
     if (state % STATES != SHOWN)

@@ -13,6 +13,11 @@ struct weft_stall *weft_stall_show(struct weft_control *control, int pe,
                                    const struct weft_stall_facts *facts);
 void weft_stall_hide(struct weft_stall *stall);
 
+/* Writes what a PE on another host shows, as its launcher has told; NULL: nothing. The entry is the
+ * caller's alone. */
+void weft_stall_write(struct weft_stall *stall, const struct weft_stall_facts *facts,
+                      bool reported);
+
 /* Reads what another PE shows, made safe to print; false if it shows nothing. */
 bool weft_stall_read(struct weft_stall *stall, struct weft_stall_facts *facts);
 

@@ -61,9 +61,6 @@ void weft_tally_add_silent(struct weft_tally *tally, const struct weft_control *
     char text[WEFT_TALLY_WHAT_BYTES];
     if (state == WEFT_PE_LEFT) {
         what = "finalized";
-    } else if (state != WEFT_PE_ABSENT && !here) {
-        verb = "is";
-        what = "on another host, so that it is not known here what it does";
     } else if (state != WEFT_PE_ABSENT) {
         verb = "is";
         what = "in no call of Weft that lasts (its own code, or a loop of tests or fetches)";

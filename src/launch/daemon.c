@@ -15,6 +15,7 @@
 #include <weft/version.h>
 #include "base/machine.h"
 #include "boot/hub.h"
+#include "boot/stall.h"
 #include "launch/end.h"
 #include "launch/family.h"
 #include "launch/forward.h"
@@ -36,7 +37,8 @@ static struct {
     struct weft_run run;
     struct weft_uplink *front;
     struct weft_forward *forward;
-    struct weft_tree_news *told; /* of each PE of the job */
+    struct weft_tree_news *told; /* of each PE of the job, */
+    uint32_t *stalls;            /* and the states of its waits, WEFT_STALLS each */
     uint32_t round;              /* that comes next */
     bool going;                  /* the PEs may start */
     bool heard_cause;            /* the end has been told by the front */
@@ -136,6 +138,24 @@ static void tell_news(void) {
         tell(WEFT_TREE_NEWS, -1, 0, news, count * sizeof *news);
 }
 
+static void tell_stall(int pe, int place) {
+    struct weft_stall *stall = &job.run.control->pe[pe].stall[place];
+    struct weft_stall_facts facts;
+    bool reported = atomic_load(&stall->reported) != 0;
+    uint32_t now = 2 * atomic_load(&stall->state) + reported;
+    if (now == job.stalls[pe * WEFT_STALLS + place])
+        return;
+    job.stalls[pe * WEFT_STALLS + place] = now;
+    bool shown = weft_stall_read(stall, &facts);
+    tell(WEFT_TREE_STALL, pe, place | reported << 8, &facts, shown ? sizeof facts : 0);
+}
+
+static void tell_stalls(void) {
+    for (int pe = 0; pe < job.run.npes; pe++)
+        for (int place = 0; weft_run_has(&job.run, pe) && place < WEFT_STALLS; place++)
+            tell_stall(pe, place);
+}
+
 static void tell_done(void) {
     const struct weft_run *run = &job.run;
     struct weft_tree_done done = {.status = weft_end_status(run),
@@ -183,6 +203,17 @@ static void hear_news(const struct weft_tree_news *news, size_t count) {
         atomic_store(&entry->departures, news[i].departures);
     }
     weft_reap_judge_absent(&job.run); /* some may have joined */
+}
+
+static void hear_stall(const struct weft_frame *frame, const struct weft_stall_facts *facts) {
+    int pe = frame->pe, place = frame->value & 0xff;
+    if (pe < 0 || pe >= job.run.npes || weft_run_has(&job.run, pe) || place >= WEFT_STALLS ||
+        (frame->bytes && frame->bytes != sizeof *facts)) {
+        refuse("it tells of a wait of a PE that is none of another host");
+        return;
+    }
+    weft_stall_write(&job.run.control->pe[pe].stall[place], frame->bytes ? facts : NULL,
+                     frame->value >> 8 & 1);
 }
 
 /* How the culprit died may be known later than that it did. */
@@ -242,6 +273,9 @@ static void hear(const struct weft_frame *frame, const void *payload) {
         break;
     case WEFT_TREE_NEWS:
         hear_news(payload, frame->bytes / sizeof(struct weft_tree_news));
+        break;
+    case WEFT_TREE_STALL:
+        hear_stall(frame, payload);
         break;
     case WEFT_TREE_INPUT:
         hear_input(payload, frame->bytes);
@@ -316,7 +350,8 @@ static int pes_start(void) {
     struct weft_run *run = &job.run;
     int npes = job.start.options.npes;
     job.told = calloc((size_t)npes, sizeof *job.told);
-    int error = job.told ? hosts_learn(host, &given) : -ENOMEM;
+    job.stalls = calloc((size_t)npes * WEFT_STALLS, sizeof *job.stalls);
+    int error = job.told && job.stalls ? hosts_learn(host, &given) : -ENOMEM;
     error = error ? error : weft_serve_open(run, &job.start.options, &given);
     error = error ? error : weft_forward_open(&job.forward, npes, &streams);
     if (error) {
@@ -365,6 +400,7 @@ static void turn(void) {
     weft_forward_serve(job.forward, polls + WEFT_UPLINK_POLLS);
     tell_gathered();
     tell_news();
+    tell_stalls();
     if (weft_uplink_lost(job.front) && !job.bye && !job.done)
         front_mourn();
 }

@@ -143,6 +143,16 @@ static bool news_hear(struct weft_front *front, int host, const struct weft_fram
     return true;
 }
 
+/* Other hosts show it to PEs that wait for this one. */
+static bool stall_hear(struct weft_front *front, int host, const struct weft_frame *frame,
+                       const void *payload) {
+    if (frame->pe < 0 || frame->pe >= front->npes || front->host_of[frame->pe] != host ||
+        (frame->bytes && frame->bytes != sizeof(struct weft_stall_facts)))
+        return false;
+    weft_front_send_all(front, host, *frame, payload);
+    return true;
+}
+
 static bool output_hear(struct weft_front *front, int host, const struct weft_frame *frame,
                         const void *payload) {
     struct weft_front_host *it = &front->host[host];
@@ -219,6 +229,8 @@ static bool frame_hear(struct weft_front *front, int host, const struct weft_fra
         return gave_hear(front, host, frame, payload);
     case WEFT_TREE_NEWS:
         return news_hear(front, host, frame, payload);
+    case WEFT_TREE_STALL:
+        return stall_hear(front, host, frame, payload);
     case WEFT_TREE_OUTPUT:
         return output_hear(front, host, frame, payload);
     case WEFT_TREE_TAKEN:

@@ -6,8 +6,8 @@
  *      daemon                                front
  *      HELLO           ------------------->         once its key is proven
  *                      <-------------------  GO     when all hosts have said HELLO: start the PEs
- *      GAVE, NEWS, OUTPUT, TAKEN, CAUSE, LINE -->
- *                      <--  SHARED, NEWS, INPUT, TAKEN, SIGNAL, CAUSE
+ *      GAVE, NEWS, STALL, OUTPUT, TAKEN, CAUSE, LINE -->
+ *                      <--  SHARED, NEWS, STALL, INPUT, TAKEN, SIGNAL, CAUSE
  *      DONE            ------------------->         behind all that its PEs have written
  *                      <-------------------  BYE    the daemon may go
  *
@@ -53,6 +53,9 @@ enum weft_tree_kind {
     WEFT_TREE_DONE,   /* up: struct weft_tree_done */
     WEFT_TREE_BYE,    /* down: the DONE has come */
     WEFT_TREE_BEAT,   /* both: still here */
+    WEFT_TREE_STALL,  /* both: a wait of PE `pe` that lasts, struct weft_stall_facts, in place
+                         `value` & 255 of WEFT_STALLS; with 256 its PE has written a line of it;
+                         without bytes: none is there any more. Up of own PEs, down of others */
     WEFT_TREE_CLOSED, /* down: nobody reads descriptor `value`, 1 or 2, any more; PEs are to meet
                          SIGPIPE as with a closed pipe of their own */
 };

@@ -49,11 +49,20 @@ static void leave(void) {
     shmem_barrier_all();
 }
 
+/* The last PE waits for a signal that does not come, and the others for it. */
+static void wait_signal(void) {
+    static uint64_t word;
+    if (me == npes - 1)
+        shmem_signal_wait_until(&word, SHMEM_CMP_EQ, 1);
+    shmem_barrier_all();
+}
+
 static const struct kind {
     const char *name;
     void (*run)(void);
-} kinds[] = {{"put", put},         {"barrier", barrier},   {"wait", wait_barrier},
-             {"malloc", allocate}, {"collective", reduce}, {"exit", leave}};
+} kinds[] = {{"put", put},           {"barrier", barrier},   {"wait", wait_barrier},
+             {"malloc", allocate},   {"collective", reduce}, {"exit", leave},
+             {"signal", wait_signal}};
 
 static void tell(const char *pe) {
     printf("pid %s %d\n", pe, (int)getpid());
