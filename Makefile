@@ -408,7 +408,7 @@ check: ## install what the tests need, build with gcc, clang and sanitizers, and
 	    $(addprefix $(THREAD_BUILD)/tests/,$(sort $(THREAD_TESTS) $(THREAD_FAR)))
 	@tests/prove.sh $(BUILD) $(CLANG_BUILD):2,3:'^($(call one_of,$(CLANG_ROOMS)))/' \
 	    $(SAN_BUILD):2,3:'^($(call one_of,$(SAN_ROOMS)))/' \
-	    $(THREAD_BUILD):2,3:'^($(call one_of,$(THREAD_TESTS)))$$' $(CHECK_FAR)
+	    $(THREAD_BUILD):2,3:'^($(call one_of,$(THREAD_TESTS)))$$' $(CHECK_FAR) $(CHECK_HOSTS)
 
 # The same tests far, which pretend to be on several hosts (tests/prove.sh): PE counts and placements.
 FAR_TESTS ?= api/ random/ coll/bits
@@ -423,8 +423,11 @@ check-far: ## run the tests of far PEs, and others far; FAR_TESTS='core/ coll/' 
 	$(PARALLEL) all tests
 	@tests/prove.sh $(BUILD)::'^far/' $(call far_items,$(BUILD),$(FAR_TESTS),$(FAR_RUNS))
 
-# The same over hosts of the rig in tests/hosts, 2 x 2 PEs and so on, by the engine for networks.
+# The same over hosts of the rig in tests/hosts, 2 x 2 PEs and so on, by the engine for networks. make check has
+# a minute of that.
 HOST_TESTS ?= api/ conformance/ coll/ ops/ random/
+HOST_SHORT := api/rma api/amo api/signal api/team api/collective$$ coll/bits conformance/(global|life|ordering|progress|waiting)
+CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_SHORT),4:hosts:2x2:cyclic) $(call far_items,$(BUILD),random/,4:hosts:2x2)
 HOST_RUNS  ?= 3:hosts:3x1 4:hosts:2x2 4:hosts:2x2:cyclic 6:hosts:2x3 6:hosts:2x3:cyclic
 .PHONY: check-hosts
 check-hosts: ## run the tests of hosts, and others over hosts; HOST_TESTS='core/ coll/' HOST_RUNS='3:hosts:3x1' name which
@@ -468,6 +471,8 @@ check-all: FAR_RUNS  := 2:1+1 3:each 3:2+1 4:2+2 4:cyclic:2 4:list:0,0,1,0
 check-all: CHECK_FAR += $(call far_items,$(SAN_BUILD),api/ coll/ conformance/ random/,3:each 4:each) \
                         $(call far_items,$(THREAD_BUILD),random/,3:each 4:each)
 check-all: THREAD_FAR += random/random
+check-all: HOST_RUNS := 3:hosts:3x1 4:hosts:2x2:cyclic
+check-all: CHECK_HOSTS = $(call far_items,$(BUILD),$(HOST_TESTS),$(HOST_RUNS))
 ifneq ($(and $(filter check-all,$(MAKECMDGOALS)),$(filter-out file,$(origin PART))),)
 $(if $(filter 1,$(words $(filter $(PART),$(CHECK_PARTS)))),,$(error check-all has the parts $(CHECK_PARTS), not PART=$(PART)))
 check-all: export WEFT_TEST_PART := $(PART)/$(words $(CHECK_PARTS))

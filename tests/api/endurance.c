@@ -125,7 +125,7 @@ static void barriers(long turns) {
 }
 
 int main(void) {
-    int long_form = getenv("WEFT_TEST_LONG") && !SANITIZED;
+    int long_form = getenv("WEFT_TEST_LONG") && !getenv("WEFT_TEST_HOSTS") && !SANITIZED;
     shmem_init();
     int npes = shmem_n_pes();
     long_form = long_form && reach_is_near_to_all();

@@ -19,8 +19,15 @@ PARTS = len(re.search(r"^CHECK_PARTS := (.*)$", (ROOT / "Makefile").read_text(),
 BUILDS = {"build": (1, 2, 3, 4, 5, 8), "build/clang": (2, 3), "build/san-address-undefined": (2, 3), "build/san-thread": (2, 3)}
 FAR_RUNS = re.search(r"^check-all: FAR_RUNS +:= (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split()
 FAR = {"build": FAR_RUNS, **{f"build/{san}": ["2:each", "3:each", "4:each"] for san in ("san-address-undefined", "san-thread")}}
+HOST_RUNS = re.search(r"^check-all: HOST_RUNS +:= (.*)$", (ROOT / "Makefile").read_text(), re.M).group(1).split()
+FAR["build"] = [*FAR_RUNS, *HOST_RUNS]
 FAR_ROOMS = "api", "core", "coll", "ops", "conformance", "random"
 PROCESSORS, MINUTES_MAX, MINUTES_OF_BUILDS = 2, 60, 15
+
+
+def where(run):
+    words = re.sub("[:,]", "-", run.split(":", 1)[1])
+    return words if words.startswith("hosts-") else f"far-{words}"
 
 
 def scripts():
@@ -32,7 +39,7 @@ def scripts():
                   for form in (("", "-staged", "-delays") if name.startswith("gpu/") else ("",))
                   if any(p.suffix in (".c", ".cc") for p in paths)]
     for build, runs in FAR.items():
-        found += [f"{build}/t/{name.replace('/', '-')}-{run.split(':')[0]}pe-far-{re.sub('[:,]', '-', run.split(':', 1)[1])}.t"
+        found += [f"{build}/t/{name.replace('/', '-')}-{run.split(':')[0]}pe-{where(run)}.t"
                   for name, paths in names.items() for run in runs
                   if name.split("/")[0] in FAR_ROOMS and any(p.suffix in (".c", ".cc") for p in paths)]
     return found + [f"build/t/{name.replace('/', '-')}-far-each.t" for name, paths in names.items()
