@@ -218,7 +218,7 @@ $(BUILD)/examples/minilm: private CFLAGS := $(CFLAGS) -O3
 TEST_ROOMS ?= *
 TESTS := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.c))))
 CXX_TESTS := $(patsubst %.cc,$(BUILD)/%,$(filter-out $(if $(NO_GPU),tests/gpu/%),$(wildcard $(TEST_ROOMS:%=tests/%/*.cc))))
-INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials far/letters far/meet far/texts),$(TESTS))
+INNER_TESTS := $(filter $(addprefix $(BUILD)/tests/,base/% boot/% core/% coll/% gpu/% ops/partials far/letters far/levels far/meet far/texts),$(TESTS))
 tests: $(TESTS) $(CXX_TESTS)
 $(INNER_TESTS): PROGRAM_LIBS = $(LIB_OBJ) -Wl,-rpath,$(abspath $(BUILD)/lib) $(LDLIBS)
 $(INNER_TESTS): $(LIB_OBJ)

@@ -13,13 +13,14 @@
 #include "core/job.h"
 #include "core/window.h"
 
-enum { CARD_VERSION = 1 };
+enum { CARD_VERSION = 2 };
 
 /* What a PE shows to all. */
 struct card {
     uint32_t version, slot; /* of this PE in its own windows */
     uint64_t letter_bytes;
     char engine[32];
+    uint32_t first; /* of the PEs that are near to it, itself included */
     uint32_t address_bytes;
     unsigned char address[WEFT_ENGINE_ADDRESS_BYTES];
 };
@@ -35,7 +36,9 @@ static const void *card_address(int pe, size_t *bytes) {
 
 int weft_far_open(void *room) {
     static const struct weft_letter_user user = {weft_far_apply, weft_far_answered, card_address};
-    struct card card = {.version = CARD_VERSION, .slot = weft_windows.scratch.mine};
+    struct card card = {.version = CARD_VERSION,
+                        .slot = weft_windows.scratch.mine,
+                        .first = weft_windows.scratch.window.first};
     size_t bytes = sizeof card.address;
     int result = weft_letters_open(&user, card.address, &bytes);
     if (result < 0)
@@ -121,6 +124,10 @@ void weft_far_finish(void) {
 
 uint32_t weft_far_slot(int pe) {
     return cards[pe].slot;
+}
+
+int weft_far_first(int pe) {
+    return (int)cards[pe].first;
 }
 
 void weft_far_fence(void) {

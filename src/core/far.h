@@ -55,6 +55,10 @@ void weft_far_leave_words(void);
 /* The slot of a PE in its own windows. */
 uint32_t weft_far_slot(int pe);
 
+/* The first of the PEs that are near to this one, itself included: PEs with the same one are near
+ * to each other. */
+int weft_far_first(int pe);
+
 /* For the library's own objects. On `pe` they are named by their address in this PE's own slot of
  * the heap, the statics or the scratch; a name that is none ends the job. A source is the caller's
  * again on return. */

@@ -2,7 +2,8 @@
 /* Where every PE has a processor, barriers go by dissemination: in round r every member signals the
  * one 2^r after it and waits for the one 2^r before it; after ceil(log2 n) rounds everybody has
  * heard of everybody, through one store and one wait per round (Hensgen, Finkel and Manber, 1988).
- * Words are epochs, so no reset. A far member is signalled by a letter; the waits are the same. */
+ * Words are epochs, so no reset. Where some members are far only leaders do so, by letters: near
+ * ones arrive at theirs before, and are released behind. */
 #include "core/sync.h"
 #include <string.h>
 #include "core/far.h"
@@ -45,10 +46,40 @@ static inline __attribute__((always_inline)) void dissemination_barrier(struct w
     }
 }
 
+/* Dissemination among those who lead, each of whom is far to the others. */
+static void leaders_meet(struct weft_team *team, uint32_t epoch) {
+    const struct weft_levels *levels = team->levels;
+    int n = levels->nleaders;
+    for (int round = 0, distance = 1; distance < n; round++, distance *= 2) {
+        int to = levels->leaders[(levels->leader + distance) % n];
+        int from = levels->leaders[(levels->leader + n - distance) % n];
+        struct weft_word *mine = &team->words->rounds[BARRIER][round];
+        weft_far_put_word(NULL, NULL, 0, mine, epoch, weft_team_world_pe(team, to));
+        weft_word_wait(mine, epoch, weft_team_world_pe(team, from));
+    }
+}
+
+/* Whoever waits for near ones names the one before it, as in the crowded barrier. */
+static void far_barrier(struct weft_team *team, uint32_t epoch) {
+    const struct weft_levels *levels = team->levels;
+    int leader = levels->leaders[levels->leader];
+    struct weft_team_words *words = weft_team_words_of(team, leader);
+    if (leader != team->my_pe) {
+        weft_word_count(&words->arrived);
+        weft_word_wait(&words->released, epoch, levels->before);
+        return;
+    }
+    if (levels->near > 1)
+        weft_word_wait(&words->arrived, epoch * (uint32_t)(levels->near - 1), levels->before);
+    leaders_meet(team, epoch);
+    if (levels->near > 1)
+        weft_word_set(&words->released, epoch);
+}
+
 void weft_sync_barrier(struct weft_team *team) {
     uint32_t epoch = ++team->barrier_epoch;
     if (__builtin_expect(team->far, 0))
-        dissemination_barrier(team, BARRIER, epoch, true);
+        far_barrier(team, epoch);
     else if (weft_job.oversubscribed)
         crowded_barrier(team, epoch);
     else

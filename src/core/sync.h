@@ -46,7 +46,8 @@ struct weft_packet {
 struct weft_team_words {
     struct weft_word rounds[2]
                            [WEFT_SYNC_ROUNDS]; /* barrier, closing: set by the one 2^r before me */
-    struct weft_word arrived, released; /* crowded barrier: the words of member 0 are everyone's */
+    struct weft_word arrived, released; /* crowded barrier: the words of member 0 are everyone's;
+                                           where some are far, those of a leader its near ones' */
     struct weft_post post[2];           /* by parity of the post epoch */
     struct weft_word progress;          /* set by the owner as its part of a call gets done */
     struct weft_word packets_read;      /* the owner needs no packet up to this epoch any more */
@@ -69,6 +70,15 @@ struct weft_inbox {
 
 #define WEFT_TEAMS_MAX 256
 
+/* The members of a team in two levels, where some are far: those that are near to each other, of
+ * whom the first leads, and the leaders. */
+struct weft_levels {
+    int near;             /* how many are near, this one included */
+    int before;           /* the PE of the one before this one, in a ring of those */
+    int nleaders, leader; /* the number of this one's in the list */
+    int leaders[];        /* by member */
+};
+
 /* Some PEs, a slot of the scratch window, and how far its words have come. */
 struct weft_team {
     int my_pe, npes; /* within the team */
@@ -78,6 +88,7 @@ struct weft_team {
     shmem_team_config_t config;
 
     bool far;                      /* some member is */
+    struct weft_levels *levels;    /* then */
     struct weft_team_words *words; /* this PE's own */
     struct weft_inbox *inbox;      /* the same, by member; at the end of the slot */
     uint32_t barrier_epoch, closing_epoch, post_epoch;

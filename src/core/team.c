@@ -125,6 +125,50 @@ static struct weft_team *copy_of(const struct weft_team *shape) {
     return team;
 }
 
+/* Goes through the members once. led[first of some near PEs]: who leads them, or -1 so far. */
+static void levels_fill(struct weft_levels *levels, const struct weft_team *team, int *led) {
+    int own = weft_far_first(weft_job.pe), last = -1;
+    *levels = (struct weft_levels){.before = -1};
+    for (int member = 0; member < team->npes; member++) {
+        int pe = weft_team_world_pe(team, member), first = weft_far_first(pe);
+        if (led[first] < 0) {
+            led[first] = member;
+            if (first == own)
+                levels->leader = levels->nleaders;
+            levels->leaders[levels->nleaders++] = member;
+        }
+        if (first != own)
+            continue;
+        levels->near++;
+        last = pe;
+        if (member < team->my_pe)
+            levels->before = pe;
+    }
+    if (levels->before < 0)
+        levels->before = last;
+}
+
+/* 0 or -ENOMEM. */
+static int levels_find(struct weft_team *team) {
+    struct weft_levels *levels = malloc(sizeof *levels + (size_t)team->npes * sizeof(int));
+    int *led = malloc((size_t)weft_job.npes * sizeof *led);
+    bool have = levels && led;
+    for (int pe = 0; have && pe < weft_job.npes; pe++)
+        led[pe] = -1;
+    if (have)
+        levels_fill(levels, team, led);
+    else
+        free(levels);
+    free(led);
+    team->levels = have ? levels : NULL;
+    return have ? 0 : -ENOMEM;
+}
+
+static void team_free(struct weft_team *team) {
+    free(team->levels);
+    free(team);
+}
+
 /* 0; -ENOMEM; -EAGAIN: another thread has taken the slot meanwhile. */
 static int team_new(const struct weft_team *shape, struct weft_team **made) {
     struct weft_team *team = copy_of(shape);
@@ -138,6 +182,10 @@ static int team_new(const struct weft_team *shape, struct weft_team **made) {
     }
     team->words = (struct weft_team_words *)weft_team_slot_of(team->slot, weft_job.pe);
     team->inbox = team->far ? inbox_in(team->slot) : NULL;
+    if (team->far && levels_find(team) < 0) {
+        team_free(team);
+        return -ENOMEM;
+    }
     pthread_mutex_lock(&changing);
     bool taken = atomic_load(&teams[team->slot]) != NULL;
     team->generation = generations[team->slot];
@@ -147,7 +195,7 @@ static int team_new(const struct weft_team *shape, struct weft_team **made) {
     if (!taken)
         *made = team;
     else
-        free(team);
+        team_free(team);
     return taken ? -EAGAIN : 0;
 }
 
@@ -156,7 +204,7 @@ static void team_drop(struct weft_team *team) {
     generations[team->slot]++;
     atomic_store(&teams[team->slot], NULL);
     pthread_mutex_unlock(&changing);
-    free(team);
+    team_free(team);
 }
 
 /* Commits [p, p + bytes) of this PE's scratch, and clears it. */

@@ -116,6 +116,13 @@ static inline void weft_word_set(struct weft_word *word, uint32_t value) {
         weft_word_wake(word);
 }
 
+/* Counts it up by one, likewise. */
+static inline void weft_word_count(struct weft_word *word) {
+    atomic_fetch_add(&word->value, 1);
+    if (__builtin_expect(atomic_load_explicit(&word->sleepers, memory_order_relaxed) != 0, 0))
+        weft_word_wake(word);
+}
+
 /* Epochs wrap around: what is less than 2^31 ahead has been reached. */
 static inline bool weft_epoch_reached(uint32_t now, uint32_t value) {
     return (int32_t)(now - value) >= 0;

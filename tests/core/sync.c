@@ -110,7 +110,8 @@ static void wrap_epochs(struct weft_team *team) {
     shmem_barrier_all(); /* of WORLD: nobody looks at the team's words any more */
     for (int round = 0; round < WEFT_SYNC_ROUNDS; round++)
         atomic_store(&team->words->rounds[0][round].value, late);
-    atomic_store(&team->words->arrived.value, late * (uint32_t)team->npes);
+    int others = team->far ? team->levels->near - 1 : team->npes; /* that arrive at a word */
+    atomic_store(&team->words->arrived.value, late * (uint32_t)others);
     atomic_store(&team->words->released.value, late);
     atomic_store(&team->words->post[0].posted.value, late);
     atomic_store(&team->words->post[1].posted.value, late);
