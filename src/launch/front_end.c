@@ -2,6 +2,7 @@
 /* Every daemon ends its own PEs, in the phases that a job of one host has (launch/end.c); here it
  * is waited for. What is left when the time is over loses its input and its connection, at which a
  * daemon kills what it has. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 enum {
     ENDING_MS = 4000, /* the phases of launch/end.c take half of it */
     OUTPUT_PATIENCE_MS = 1000,
+    OUTPUT_LOOK_MS = 50,
     PROCESSES_MS = 2000, /* for ssh to go, behind the daemon */
     LOST_MS = 200,       /* where it may never notice, and where no PE has run */
     STATUS_SYSTEM = 71,
@@ -148,11 +150,26 @@ static int cause_status(const struct weft_front *front) {
     return status ? status : WEFT_STATUS_ABORTED;
 }
 
+/* A reader who takes nothing may be left by Ctrl-C or the like; then, and after an end before its
+ * time, the rest is not waited for. */
+static int output_finish(struct weft_front *front, bool ended) {
+    int64_t until_ms = now_ms() + OUTPUT_PATIENCE_MS;
+    int error, signal;
+    bool left = false, from_terminal;
+    while ((error = weft_writer_finish(front->writer, OUTPUT_LOOK_MS)) == -ETIMEDOUT) {
+        while (weft_catch_next(&front->caught, &signal, &from_terminal))
+            left = left || weft_catch_is_deadly(signal);
+        if (left || (ended && now_ms() > until_ms))
+            return 0;
+    }
+    return error;
+}
+
 int weft_front_finish(struct weft_front *front) {
     bool ended = front->cause.kind != WEFT_ABORT_NONE || front->status, started = !front->door;
     weft_door_close(front->door);
     front->door = NULL;
-    int error = weft_writer_finish(front->writer, ended ? OUTPUT_PATIENCE_MS : -1);
+    int error = output_finish(front, ended);
     remotes_end(front, started);
     bool lost = front->cause_host >= 0 && front->host[front->cause_host].state != WEFT_HOST_DONE;
     if (lost)

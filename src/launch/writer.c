@@ -164,9 +164,7 @@ int weft_writer_finish(struct weft_writer *writer, int patience_ms) {
     pthread_cond_signal(&writer->came);
     pthread_mutex_unlock(&writer->lock);
     struct timespec until = weft_clock_deadline_ms(patience_ms);
-    if (patience_ms < 0)
-        pthread_join(writer->thread, NULL);
-    else
-        pthread_timedjoin_np(writer->thread, NULL, &until);
+    if (pthread_timedjoin_np(writer->thread, NULL, &until) != 0)
+        return -ETIMEDOUT;
     return writer->sink[0].error ? -writer->sink[0].error : -writer->sink[1].error;
 }

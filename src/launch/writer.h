@@ -35,8 +35,8 @@ int32_t weft_writer_taken(struct weft_writer *writer, int host);
 /* True once if nobody reads this stream of ours, 1 or 2, any more. */
 bool weft_writer_lost(struct weft_writer *writer, int stream);
 
-/* Writes out what has come and ends the thread, which gets patience_ms for it (-1: as long as it
- * takes). 0, or -errno, said: output was lost. */
+/* Writes out what has come and ends the thread. 0; -ETIMEDOUT: that takes longer than patience_ms,
+ * and may be asked for again; another -errno, said: output was lost. */
 int weft_writer_finish(struct weft_writer *writer, int patience_ms);
 
 #endif

@@ -95,6 +95,15 @@ def much():
     Result(job).expect(0, seconds_max=5)
 
 
+@case("a job that is over can be left while nobody reads what it has written")
+def unread():
+    job = start("--hosts", "a,b", "program", *READY, "flood=600000", "done")
+    time.sleep(1)
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(patience(3)) == 0
+    Result(job)
+
+
 @case("a reader who goes is told to the hosts")
 def reader_gone():
     pipe = subprocess.Popen(f"{OSHRUN} --hosts a,b program {' '.join(READY)} flood=400000000 done | head -n 1", shell=True,
