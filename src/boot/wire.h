@@ -9,11 +9,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define WEFT_BOOT_ENV_PE      "WEFT_PE"
-#define WEFT_BOOT_ENV_NPES    "WEFT_NPES"
-#define WEFT_BOOT_ENV_HUB     "WEFT_HUB_FD"     /* the socket for messages */
-#define WEFT_BOOT_ENV_CONTROL "WEFT_CONTROL_FD" /* the control page */
-#define WEFT_BOOT_ENV_LIFE    "WEFT_LIFE_FD"    /* a socket that only tells of the launcher's end */
+#define WEFT_BOOT_ENV_PE        "WEFT_PE"
+#define WEFT_BOOT_ENV_NPES      "WEFT_NPES"
+#define WEFT_BOOT_ENV_HUB       "WEFT_HUB_FD"     /* the socket for messages */
+#define WEFT_BOOT_ENV_CONTROL   "WEFT_CONTROL_FD" /* the control page */
+#define WEFT_BOOT_ENV_LIFE      "WEFT_LIFE_FD" /* a socket that only tells of the launcher's end */
+#define WEFT_BOOT_ENV_INTERFACE "WEFT_INTERFACE" /* for programs; where there are several hosts */
 
 enum {
     WEFT_BOOT_BLOB_MAX = 4096, /* of one contribution to an exchange */

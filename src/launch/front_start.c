@@ -97,8 +97,8 @@ static void addresses_find(struct addresses *addresses, const struct weft_front 
 /* Settings follow the person to other hosts; what is of this process alone does not. */
 static bool variable_goes_along(const char *entry) {
     static const char *const kept[] = {"WEFT_", "SHMEM", "SMA_", "UCX_", "OMP_"};
-    static const char *const own[] = {
-        "WEFT_PE=", "WEFT_NPES=", "WEFT_HUB_FD=", "WEFT_CONTROL_FD=", "WEFT_LIFE_FD="};
+    static const char *const own[] = {"WEFT_PE=",         "WEFT_NPES=",    "WEFT_HUB_FD=",
+                                      "WEFT_CONTROL_FD=", "WEFT_LIFE_FD=", "WEFT_INTERFACE="};
     bool goes = false;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         goes = goes || strncmp(entry, kept[i], strlen(kept[i])) == 0;

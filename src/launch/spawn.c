@@ -57,9 +57,18 @@ static void descriptor_hand_down(const char *name, int fd) {
     variable_set(name, kept);
 }
 
+/* Programs have connections of their own, which belong on the network of the job's hosts. */
+static void interface_tell(const char *name) {
+    if (name)
+        setenv(WEFT_BOOT_ENV_INTERFACE, name, 1);
+    else
+        unsetenv(WEFT_BOOT_ENV_INTERFACE); /* of a job that started this one */
+}
+
 static void environment_complete(const struct weft_run *run, int pe, const struct lines *lines) {
     variable_set(WEFT_BOOT_ENV_PE, pe);
     variable_set(WEFT_BOOT_ENV_NPES, run->npes);
+    interface_tell(weft_boot_network());
     descriptor_hand_down(WEFT_BOOT_ENV_HUB, lines->hub[1]);
     descriptor_hand_down(WEFT_BOOT_ENV_CONTROL, run->control_fd);
     descriptor_hand_down(WEFT_BOOT_ENV_LIFE, lines->life[1]);
