@@ -38,9 +38,10 @@ def n():
 
 @pytest.fixture(scope="session")
 def far():
-    """PEs whose memory is not mapped here: none, but in a job that pretends to be on several hosts."""
+    """PEs whose memory is not mapped here: none, but in a job that is on several hosts, or pretends to be."""
     buffer = weft.empty(1, "uint8")
-    return [pe for pe in range(weft.n_pes()) if "WEFT_PRETEND_HOSTS" in os.environ and weft.ptr(buffer, pe) is None]
+    several = "WEFT_INTERFACE" in os.environ or "WEFT_PRETEND_HOSTS" in os.environ
+    return [pe for pe in range(weft.n_pes()) if several and weft.ptr(buffer, pe) is None]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
 import weft
+from weft.torch import _meeting
 from weft.torch._backend import _join as join
 
 _resolve = c10d._resolve_process_group
@@ -86,28 +87,19 @@ def by_either_name(function):
 def init_process_group(backend=None, **options):
     """torch.distributed.init_process_group() under any launcher; returns the group of all. What
     torchrun has started meets as torchrun says. PEs of oshrun, mpirun or srun, and a process that
-    nobody launched, get the rank of their PE, and meet through Weft. backend: nccl where there is a
-    GPU, else gloo; with nccl this rank's GPU becomes the current device. Other options are passed on.
+    nobody launched, get the rank of their PE, and meet through Weft, also over hosts. backend: nccl where
+    there is a GPU, else gloo; with nccl this rank's GPU becomes the current device. Other options are passed on.
     Collective over the job."""
     backend = backend or ("nccl" if torch.cuda.is_available() else "gloo")
     if not ("RANK" in os.environ and "MASTER_PORT" in os.environ):
         weft.init()
-        options.update(store=_store(), rank=weft.my_pe(), world_size=weft.n_pes())
+        _meeting.use_network()
+        options.update(store=_meeting.store(), rank=weft.my_pe(), world_size=weft.n_pes())
     dist.init_process_group(backend, **options)
     if "nccl" in backend.lower():
         weft.init()
         torch.cuda.set_device(weft.device() if options.get("device_id") is None else options["device_id"])
     return dist.group.WORLD
-
-
-def _store():
-    """Served by PE 0, on a port that the system chooses."""
-    server, port = None, torch.zeros(1, dtype=torch.int64)
-    if weft.my_pe() == 0:
-        server = dist.TCPStore("127.0.0.1", 0, weft.n_pes(), True, wait_for_workers=False)
-        port[0] = server.port
-    weft.broadcast(port)
-    return server or dist.TCPStore("127.0.0.1", int(port), weft.n_pes(), False)
 
 
 def _check_ranks():

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Python over hosts of the rig: the package's tests and examples on 2 hosts x 2 PEs, and where PyTorch is installed its
+process groups, their store and the perceptron, whose losses are those of one process."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import rig
+
+rig.enter(2)
+sys.path[:0] = [str(rig.HERE.parent / "python"), str(rig.HERE.parent)]
+import interpreter  # noqa: E402
+import tap  # noqa: E402
+
+ROOT, BUILD = interpreter.ROOT, interpreter.BUILD
+TESTS = ["test_*.py"] if os.environ.get("WEFT_TEST_LONG") else ["test_collectives.py", "test_rma.py"]
+MEETING = """
+import os, pathlib, socket, struct
+import torch, torch.distributed as dist, weft, weft.torch as symm_mem
+
+def sockets():
+    return {os.path.realpath(f"/proc/self/fd/{fd}").strip("]").split("[")[-1] for fd in os.listdir("/proc/self/fd")}
+
+def listens():
+    "At which addresses this process does, but for UCX."
+    rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in sockets() - of_ucx}
+
+weft.init()
+weft.barrier()
+of_ucx = sockets()
+group = symm_mem.init_process_group()
+me, n = group.rank(), group.size()
+assert (me, n) == (weft.my_pe(), weft.n_pes())
+here = socket.inet_aton("10.77.0.%d" % (1 + me // 2))
+assert listens() == {"%08X" % struct.unpack("=I", here)}, listens()
+
+total = torch.full((1000,), me + 1.)
+dist.all_reduce(total)  # by gloo
+assert torch.equal(total, symm_mem.all_reduce(torch.full((1000,), me + 1.), "sum", group)), total
+across, within = ([dist.new_group(ranks) for ranks in pairs] for pairs in (((0, 3), (1, 2)), ((0, 1), (2, 3))))
+mine = across[me in (1, 2)], within[me // 2]
+sums = [symm_mem.all_reduce(torch.tensor([me]), "sum", pair).item() for pair in mine]
+assert sums == [3, 1 if me < 2 else 5], sums
+
+def neighbour():
+    tensor = symm_mem.empty(4, device="cpu").fill_(me)
+    handle = symm_mem.rendezvous(tensor, mine[1])
+    handle.barrier()
+    theirs = handle.get_buffer(1 - handle.rank, (4,), tensor.dtype)[0].item()
+    handle.barrier()
+    return theirs
+
+assert neighbour() == me ^ 1
+try:
+    symm_mem.rendezvous(symm_mem.empty(4, device="cpu"), group)
+except NotImplementedError as refusal:
+    assert "is far from PE %d" % me in str(refusal), refusal
+    print("met and refused", flush=True)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def over(problems, hosts, *command, **more):
+    """What a program prints over hosts; its end is a problem where it fails."""
+    environment = interpreter.environment(WEFT_SSH="fakessh", OMP_NUM_THREADS="1", **more)
+    kept = [word for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE") for word in ("-x", name)]
+    done = subprocess.run([BUILD / "bin/oshrun", "--hosts", hosts, *kept, *command], capture_output=True, text=True,
+                          env=environment, timeout=120)
+    if done.returncode:
+        problems += [f"status {done.returncode}", *done.stdout.splitlines()[-40:], *done.stderr.splitlines()[-40:]]
+    return done.stdout.splitlines()
+
+
+def python(*modules):
+    """Its whole path: nobody's PATH goes along to other hosts."""
+    found = interpreter.find(*modules)
+    if found is None:
+        raise tap.Skip(f"no Python from 3.10 on has {' and '.join(modules)} here")
+    return shutil.which(found)
+
+
+def interface(problems):
+    said = [over(problems, "h0,h1", "printenv", "WEFT_INTERFACE"),
+            over(problems, "h0,h1", BUILD / "bin/oshrun", "-n", "1", "sh", "-c", "echo $WEFT_INTERFACE.")]
+    problems += [] if said == [["eth0"] * 2, ["."] * 2] else [f"said {said}"]
+
+
+def tests(problems):
+    files = sorted(path for name in TESTS for path in (ROOT / "tests/python").glob(name))
+    lines = over(problems, "h0:2,h1:2", python("pytest", "numpy"), ROOT / "tests/python/run.py", "-k", "not random", *files)
+    interpreter.tell("2 hosts x 2", lines)
+
+
+def examples(problems):
+    for name, text in (("ring", "the token is 18"), ("one_shot_all_reduce", "agree with weft.all_reduce")):
+        lines = over(problems, "h0:2,h1:2", python("numpy"), ROOT / f"examples/python/{name}.py")
+        problems += [] if text in "".join(lines) else [f"{name}: no {text!r} in {lines}"]
+
+
+def groups(problems):
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(MEETING)
+        file.flush()
+        lines = over(problems, "h0:2,h1:2", python("torch"), file.name)
+    problems += [] if lines == ["met and refused"] * 4 else [f"printed {lines}"]
+
+
+def perceptron(problems):
+    plain = interpreter.run(problems, python("torch"), ROOT / "examples/python/mlp.py")
+    lines = over(problems, "h0,h1", python("torch"), ROOT / "examples/python/tensor_parallel_mlp.py")
+    problems += [] if lines == plain else ["got", *lines, "expected", *plain]
+
+
+tap.run([("programs are told the interface of their job's network, and not that of another job", interface),
+         ("the package's tests", tests),
+         ("examples", examples),
+         ("PyTorch's ranks meet in the job's network alone; groups are of any PEs, shares of near ones", groups),
+         ("the tensor-parallel perceptron learns as the one of a process does", perceptron)])
