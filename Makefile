@@ -349,15 +349,20 @@ $(BENCHES): $(BUILD)/%: %.c $(LIB)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(PROGRAM_FLAGS) $(DEPENDS) $< -o $@ $(PROGRAM_LIBS)
 
-# The demo: PES=4 runs it on four PEs; ARGS='--question "..."' asks something else.
-PES   ?= 2
+# The demo: PES=4 runs it on four PEs, HOSTS=2 over as many hosts of the rig; ARGS='--question "..."' asks
+# something else.
+HOSTS ?=
+PES   ?= $(or $(HOSTS),2)
+PES_OF_HOST = $(shell echo $$((($(PES) + $(HOSTS) - 1) / $(HOSTS))))
+ON_HOSTS = --hosts $(subst $() ,$(comma),$(patsubst %,h%:$(PES_OF_HOST),$(shell seq 0 $$(($(HOSTS) - 1)))))
 MODEL ?= build/models/all-MiniLM-L6-v2
 deps:
-	@tools/setup.sh demo
-demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs; installs what it needs
+	@tools/setup.sh $(if $(HOSTS),hosts,demo)
+demo: deps ## ask a licence a question: a sentence encoder on PES=2 PEs, HOSTS=2 hosts; installs what it needs
 	@$(MAKE) --no-print-directory all
 	@examples/minilm/fetch.sh $(MODEL)
-	@$(BUILD)/bin/oshrun -n $(PES) $(BUILD)/examples/minilm --model $(MODEL) $(ARGS)
+	@$(if $(HOSTS),tests/hosts/rig.py -n $(HOSTS) env WEFT_SSH=fakessh) \
+	    $(BUILD)/bin/oshrun $(if $(HOSTS),$(ON_HOSTS)) -n $(PES) $(BUILD)/examples/minilm --model $(MODEL) $(ARGS)
 
 # Three runs of everything, beside another OpenSHMEM library if one is installed (bench/run.sh), as
 # JSON lines below $(RESULTS); one table of their medians, and plots.

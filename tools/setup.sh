@@ -3,6 +3,7 @@
 # packages. Says what it does, asks nothing, and does nothing at all where everything is there.
 #
 #   tools/setup.sh demo     compiler, matmul libraries, what fetches the model
+#   tools/setup.sh hosts    the same, UCX, and what makes hosts on this machine
 #   tools/setup.sh check    the same, and what the tests need beside it
 set -u
 purpose=${1:-demo}
@@ -26,6 +27,11 @@ need "$(library 'libopenblas\.so\.0 ')" libopenblas0-pthread libopenblas0
 need 'command -v python3' python3
 need 'python3 -m pip --version' python3-pip
 need 'test -e /etc/ssl/certs/ca-certificates.crt' ca-certificates
+if [ "$purpose" != demo ]; then
+    need 'echo "#include <ucp/api/ucp.h>" | gcc -E -x c -' libucx-dev
+    need 'command -v ip || test -x /sbin/ip' iproute2
+    need 'command -v nft || test -x /usr/sbin/nft' nftables
+fi
 if [ "$purpose" = check ]; then
     need 'test -e /usr/include/openssl/ssl.h' libssl-dev
     need 'command -v prove' perl
@@ -43,9 +49,6 @@ if [ "$purpose" = check ]; then
     need 'command -v groff' groff-base
     need 'command -v strace' strace
     need 'command -v valgrind' valgrind
-    need 'echo "#include <ucp/api/ucp.h>" | gcc -E -x c -' libucx-dev
-    need 'command -v ip || test -x /sbin/ip' iproute2
-    need 'command -v nft || test -x /usr/sbin/nft' nftables
     need 'command -v mpirun.openmpi' openmpi-bin
     need 'command -v mpiexec.hydra' mpich
     # One interpreter has to have all that a purpose needs; apt gives it to the system's.
