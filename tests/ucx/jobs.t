@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "launch"))
 from harness import BUILD, Result, case, main, patience, settled_leftovers, start  # noqa: E402
@@ -107,6 +108,17 @@ def deaths():
         assert f"oshrun: PE 1 (pid {pids['1']}) was killed by signal 9" in result.err, result.err
         assert result.seconds < patience(2.0), f"{scene}: {result.seconds} s"
         assert not settled_leftovers(), scene
+
+
+@case("a PE that is stopped holds up the others, and no more")
+def stopped():
+    job = begin(3, SCENES, "flood", 5)
+    pids = dict(re.match(r"pid (\d) (\d+)", job.stdout.readline()).groups() for _ in range(3))
+    os.kill(int(pids["1"]), signal.SIGSTOP)
+    time.sleep(0.5)
+    assert job.poll() is None, f"the others have gone without it: {job.stderr.read()}"
+    os.kill(int(pids["1"]), signal.SIGCONT)
+    Result(job, seconds_max=30).expect(0, err="", seconds_max=20)
 
 
 @case("a network that is none, or is vouched for by no known word")
