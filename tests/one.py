@@ -88,6 +88,8 @@ def needs(name, tests, build):
                 targets |= driver(build)
     if name.startswith("far/"):
         targets.add(engine(build))
+    if name.startswith("ucx/"):
+        targets.add("all")
     return targets | (driver(build) if name.startswith("gpu/") else set())
 
 

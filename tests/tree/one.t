@@ -34,6 +34,7 @@ def needed(problems):
                           ("boot/death.t", {"all", "b/tests/boot/pe", "b/tests/core/loop"}),
                           ("faults/kill", {"all", "b/tests/faults/phases"}), ("python/test_rma", {"all", "python"}),
                           ("gpu/cuda", {"b/tests/gpu/cuda", "b/tests/gpu/driver/libcuda.so.1"}),
+                          ("ucx/contract", {"all", "b/tests/ucx/contract"}),
                           ("conformance/index", {"b/tests/conformance/cxx", "b/tests/api/rma"})):
         targets = one.needs(one.resolve(asked, TESTS), TESTS, "b")
         if not wanted | {"b/bin/oshrun"} <= targets:
