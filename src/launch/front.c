@@ -327,6 +327,7 @@ static int writer_open(struct weft_front *front) {
 
 static void hosts_show(const struct weft_front *front) {
     char pes[128];
+    weft_options_show(front->options);
     for (int host = 0; host < front->nhosts; host++) {
         weft_boot_pes_text(host, pes, sizeof pes);
         fprintf(stderr, "oshrun: host %s has %s\n", front->name[host], pes);

@@ -19,6 +19,16 @@ int weft_options_error(const char *format, ...) {
     return WEFT_STATUS_USAGE;
 }
 
+void weft_options_show(const struct weft_options *options) {
+    int pe = 0;
+    for (int i = 0; options->verbose && i < options->nprograms; i++) {
+        const struct weft_program *program = &options->program[i];
+        fprintf(stderr, "oshrun: PEs %d to %d run '%s'\n", pe, pe + program->npes - 1,
+                program->argv[0]);
+        pe += program->npes;
+    }
+}
+
 int weft_options_number(const char *text, int least, int most) {
     char *end;
     errno = 0;

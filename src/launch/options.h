@@ -60,6 +60,9 @@ struct weft_options {
 /* Names a mistake on the command line, and returns the exit status for it. */
 int weft_options_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Says which PEs run what, under --verbose. */
+void weft_options_show(const struct weft_options *options);
+
 /* A whole number of `least` to `most`, or -1. */
 int weft_options_number(const char *text, int least, int most);
 

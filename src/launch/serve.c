@@ -33,9 +33,6 @@ static void programs_assign(struct weft_run *run, const struct weft_options *opt
         struct weft_program *program = &options->program[i];
         for (int one = 0; one < program->npes; one++, pe++)
             run->pe[pe].program = weft_boot_is_here(pe) ? program : NULL;
-        if (options->verbose)
-            fprintf(stderr, "oshrun: PEs %d to %d run '%s'\n", pe - program->npes, pe - 1,
-                    program->argv[0]);
     }
 }
 
@@ -46,6 +43,8 @@ int weft_serve_open(struct weft_run *run, const struct weft_options *options,
     if (!run->pe)
         return -ENOMEM;
     programs_assign(run, options);
+    if (!hosts) /* else the front says it */
+        weft_options_show(options);
     descriptors_raise(run);
     int error =
         weft_control_create(run->npes, hosts ? hosts->nhosts : 1, &run->control, &run->control_fd);

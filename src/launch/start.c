@@ -253,6 +253,7 @@ static int take_program(start_t *start, char *value) {
     if (!programs)
         return -ENOMEM;
     options->program = programs;
+    start->nwords = 0;
     programs[options->nprograms] = (struct weft_program){0};
     return number_read(value, 1, WEFT_WIRE_PES_MAX, &programs[options->nprograms++].npes);
 }
@@ -273,17 +274,14 @@ static int take_folder(start_t *start, char *value) {
 
 static int take_argument(start_t *start, char *value) {
     struct weft_program *program = program_now(start);
-    int count = 0;
     if (!program)
         return -EINVAL;
-    while (program->argv && program->argv[count])
-        count++;
-    char **argv = array_grow(program->argv, count + 1, sizeof *argv);
+    char **argv = array_grow(program->argv, start->nwords + 1, sizeof *argv);
     if (!argv)
         return -ENOMEM;
     program->argv = argv;
-    argv[count] = value;
-    argv[count + 1] = NULL;
+    argv[start->nwords++] = value;
+    argv[start->nwords] = NULL;
     return 0;
 }
 

@@ -33,6 +33,7 @@ struct weft_start {
     int naddresses;
     const char *address[WEFT_START_ADDRESSES_MAX]; /* of the front, numeric; the best first */
     int port;
+    int nwords;     /* of the last program, while it is read */
     int silence_ms; /* a side that has said nothing for so long is dead (WEFT_HOST_TIMEOUT) */
 
     /* Programs with all PEs of the job, each with an absolute folder; the environment, of which

@@ -28,6 +28,7 @@ def placed():
     def shown(names, *options):
         err = run("--hosts", names, *options, "-v", "program", *DONE).expect(0).err
         return [line.partition("host ")[2] for line in err.splitlines() if " has PE" in line]
+    assert run("--hosts", "a,b", "-v", "program", *DONE).expect(0).err.count("oshrun: PEs 0 to 1 run 'program'\n") == 1
     assert shown("a,b") == ["a has PE 0", "b has PE 1"]
     assert shown("a:2,b,a") == ["a has PEs 0, 1, 2", "b has PE 3"]
     assert shown("a:2,b", "-n", 2, "--map-by", "node") == ["a has PE 0", "b has PE 1"]
