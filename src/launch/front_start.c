@@ -194,6 +194,16 @@ static int door_open(struct weft_front *front) {
                                                                     .owner = front});
 }
 
+/* What the two functions above have made, of which the options own the rest. */
+static void told_free(const struct weft_options *options, struct weft_options *told) {
+    for (int i = 0; i < told->environment.count - options->environment.count; i++)
+        free((char *)told->environment.change[i].name);
+    free(told->environment.change);
+    for (int i = 0; told->program && i < told->nprograms; i++)
+        free((char *)told->program[i].folder);
+    free(told->program);
+}
+
 int weft_front_start(struct weft_front *front) {
     const struct weft_options *options = front->options;
     int error = door_open(front);
@@ -205,13 +215,15 @@ int weft_front_start(struct weft_front *front) {
                                .port = weft_door_port(front->door),
                                .silence_ms = (int)(front->silence_ns / 1000000),
                                .options = *options};
+    start.options.program = NULL;
     error = environment_make(&options->environment, &start.options.environment);
     if (error == 0)
         error = programs_make(options, &start.options.program);
     if (error)
-        return start_fail(error, "what the hosts are to be told");
+        start_fail(error, "what the hosts are to be told");
     for (int host = 0; host < front->nhosts && error == 0; host++)
         error = host_start(front, host, &start);
     explicit_bzero(start.key, sizeof start.key);
+    told_free(options, &start.options);
     return error;
 }

@@ -94,10 +94,12 @@ static int host_take(struct weft_options *options, const char *option, const cha
     if (slots)
         snprintf(text, sizeof text, "%.*s", (int)strcspn(slots, ", \t\n"), slots);
     int count = weft_options_number(text, 1, WEFT_WIRE_PES_MAX);
+    struct weft_listed_host *host = count < 0 ? NULL : host_enter(&options->hosts, copy);
+    if (!host || host->name != copy) /* it is on the list already */
+        free(copy);
     if (count < 0)
         return weft_options_error("%s: %s is no number of slots from 1 to %d", option, text,
                                   WEFT_WIRE_PES_MAX);
-    struct weft_listed_host *host = host_enter(&options->hosts, copy);
     if (!host)
         return weft_options_error("no memory for a list of hosts");
     host->slots = host->slots < WEFT_WIRE_PES_MAX ? host->slots + count : host->slots;
