@@ -49,9 +49,16 @@ static struct weft_control_pe *control_entry(int pe) {
     return &weft_attachment.control->pe[pe];
 }
 
+/* Whether it has left, or is on its way: in shmem_finalize, where it waits for all. */
+static bool member_is_gone(int pe) {
+    const struct weft_control_pe *it = control_entry(pe), *me = control_entry(weft_attachment.pe);
+    return atomic_load(&it->state) == WEFT_PE_LEFT ||
+           atomic_load(&it->departures) > atomic_load(&me->departures);
+}
+
 static int members_check(const struct weft_boot_subset *subset) {
     for (int i = 0; i < subset->count; i++)
-        if (atomic_load(&control_entry(subset->pes[i])->state) == WEFT_PE_LEFT)
+        if (member_is_gone(subset->pes[i]))
             return weft_fail(-ECONNABORTED, "PE %d has finalized and comes no more",
                              subset->pes[i]);
     return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Teams of any PEs: random lists in random order are what they say in every query, collective,
  * context and tensor operator, also when they are split again; many at once in threads; lists that
- * are wrong are refused; when there is no team left, nobody gets one. PEs: 1 2 3 4 7 8 */
+ * are wrong are refused, and members that have finalized; when there is no team left, nobody gets
+ * one. PEs: 1 2 3 4 7 8 */
 #include <shmemx.h>
 #include <errno.h>
 #include <pthread.h>
@@ -242,6 +243,21 @@ static void wrong_lists(void) {
     EXPECT(shmemx_team_create(&me, 1, 0, NULL) == -EINVAL, "nowhere to put it");
 }
 
+/* The last PE waits in shmem_finalize for the others, which make teams with it and without. */
+static void while_one_has_finalized(void) {
+    struct group all = group_of_all(me, npes);
+    int last_and_me[] = {npes - 1, me}, me_and_last[] = {me, npes - 1};
+    if (me == npes - 1)
+        return;
+    refuse(all.pes, npes, -ECONNABORTED, "has finalized");
+    refuse(last_and_me, 2, -ECONNABORTED, "has finalized");
+    refuse(me_and_last, 2, -ECONNABORTED, "has finalized");
+    shmem_team_t team = SHMEM_TEAM_INVALID;
+    EXPECT(shmemx_team_create(all.pes + 1, npes - 1, 0, &team) == 0, "%s", weft_last_error());
+    shmem_team_sync(team);
+    shmem_team_destroy(team);
+}
+
 int main(void) {
     tap_start(0);
     int provided, self = 0;
@@ -265,6 +281,8 @@ int main(void) {
     tap_case("lists that are wrong");
     wrong_lists();
     shmem_barrier_all();
+    tap_case("a member that has finalized");
+    while_one_has_finalized();
     shmem_finalize();
     tap_case("outside of a job");
     EXPECT(early, "before shmem_init");

@@ -1,53 +1,119 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Description: an exchange among some PEs by letters, as those on several hosts have it: what each
- * member gives arrives at all, in rounds that follow each other at once, in any list of members, of
- * any size; two lists do not meet each other.
+ * member gives arrives at all, in rounds that follow each other at once, of any size, also while
+ * members come late; random lists in several threads do not meet each other; gifts that do not fit
+ * together, and a member that has finalized, are an error on all, and the next exchange is whole.
  * PEs: 1 2 3 4
  * Far: each seed=7,reorder=16
  * Far: cyclic:2 refuse=10,delay_us=50 */
+#include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 #include "boot/boot.h"
 #include "core/far_meet.h"
 #include "far.h"
 
-enum { ROUNDS = 40 };
+enum { ROUNDS = 40, THREADS = 4, LISTS = 60, PES_MAX = 16 };
 
-static unsigned char gift_of(int pe, int round) {
-    return (unsigned char)(1 + pe + 8 * round);
-}
+static int me, npes;
 
-static void meet(const int *pes, int count, uint64_t number, int round, size_t bytes) {
+/* How much is wrong. */
+static int meet(const int *pes, int count, uint64_t number, int round, size_t bytes) {
     unsigned char *mine = malloc(bytes + 1), *all = malloc((size_t)count * bytes + 1);
     struct weft_boot_subset subset = {.pes = pes, .count = count};
     struct weft_exchange exchange = {.mine = mine, .bytes = bytes, .all = all};
-    memset(mine, gift_of(shmem_my_pe(), round), bytes);
-    int error = weft_far_meet(&subset, number, &exchange);
-    EXPECT(error == 0, "round %d: %d", round, error);
-    for (size_t i = 0; i < (size_t)count * bytes; i++)
-        EXPECT(all[i] == gift_of(pes[i / bytes], round), "round %d at %zu: %d", round, i, all[i]);
+    uint64_t key = number * 1000 + (uint64_t)round * 16;
+    fill(mine, bytes, key + (uint64_t)me);
+    int wrong = weft_far_meet(&subset, number, &exchange) != 0;
+    for (int i = 0; i < count && !wrong; i++)
+        wrong = differs(all + (size_t)i * bytes, bytes, key + (uint64_t)pes[i]) != bytes;
     free(mine);
     free(all);
+    return wrong;
+}
+
+static int meet_bytes(const int *pes, int count, size_t bytes) {
+    unsigned char mine[16] = {0}, all[PES_MAX * 16];
+    struct weft_boot_subset subset = {.pes = pes, .count = count};
+    struct weft_exchange exchange = {.mine = mine, .bytes = bytes, .all = all};
+    return weft_far_meet(&subset, 1, &exchange);
+}
+
+/* Some PEs in a random order, the same on all that draw from this state; how many. */
+static int draw_list(uint64_t *state, int *pes) {
+    for (int pe = 0; pe < npes; pe++)
+        pes[pe] = pe;
+    for (int i = npes - 1; i > 0; i--) {
+        int other = (int)(draw(state) % ((uint64_t)i + 1)), pe = pes[i];
+        pes[i] = pes[other];
+        pes[other] = pe;
+    }
+    return 1 + (int)(draw(state) % (uint64_t)npes);
+}
+
+static bool has_me(const int *pes, int count) {
+    for (int i = 0; i < count; i++)
+        if (pes[i] == me)
+            return true;
+    return false;
+}
+
+static void *meet_in_thread(void *number) {
+    uint64_t state = (uintptr_t)number;
+    intptr_t wrong = 0;
+    int pes[PES_MAX];
+    for (int round = 0; round < LISTS; round++) {
+        int count = draw_list(&state, pes);
+        size_t bytes = draw_size(&state, WEFT_BOOT_BLOB_MAX);
+        if (has_me(pes, count))
+            wrong += meet(pes, count, (uintptr_t)number, round, bytes);
+    }
+    return (void *)wrong;
+}
+
+static void in_threads(void) {
+    pthread_t threads[THREADS];
+    for (intptr_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, meet_in_thread, (void *)(100 + i));
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong = NULL;
+        pthread_join(threads[i], &wrong);
+        EXPECT(wrong == NULL, "%d wrong in thread %d", (int)(intptr_t)wrong, i);
+    }
+}
+
+/* One PE after the other comes late to what the others have given to already. */
+static void in_rounds(const int *pes) {
+    static const size_t sizes[] = {0, 1, 8, 1000, WEFT_BOOT_BLOB_MAX};
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round % 8 == me)
+            usleep(2000);
+        EXPECT(meet(pes, npes, 1, round, sizes[round % 5]) == 0, "round %d", round);
+    }
 }
 
 int main(void) {
-    static const size_t sizes[] = {0, 1, 8, 1000, WEFT_BOOT_BLOB_MAX};
-    shmem_init();
-    int me = shmem_my_pe(), npes = shmem_n_pes(), all[npes], two[2];
+    int provided, pes[PES_MAX];
+    shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
+    me = shmem_my_pe();
+    npes = shmem_n_pes();
     for (int i = 0; i < npes; i++)
-        all[i] = npes - 1 - i;
+        pes[i] = npes - 1 - i;
     tap_start(me);
     tap_case("all PEs, round after round");
-    for (int round = 0; round < ROUNDS; round++)
-        meet(all, npes, 1, round, sizes[round % 5]);
-    tap_case("each pair, beside the others");
-    for (int first = 0; first < npes; first++)
-        for (int second = first + 1; second < npes; second++) {
-            two[0] = second;
-            two[1] = first;
-            if (me == first || me == second)
-                meet(two, 2, (uint64_t)(2 + first * npes + second), first + second, 100);
-        }
-    meet(all, npes, 1, ROUNDS, 8);
+    in_rounds(pes);
+    tap_case("random lists, in several threads");
+    in_threads();
+    tap_case("gifts of several sizes are an error on all, and the next exchange is whole");
+    int rc = meet_bytes(pes, npes, me == npes - 1 ? 16 : 8);
+    EXPECT(rc == (npes > 1 ? -EPROTO : 0), "rc is %d", rc);
+    EXPECT(meet(pes, npes, 1, ROUNDS, 8) == 0, "the next one");
+    tap_case("a member that has finalized is an error on all others");
+    if (me != npes - 1) {
+        rc = meet_bytes(pes, npes, 8);
+        EXPECT(rc == -ECONNABORTED, "rc is %d", rc);
+    }
     shmem_finalize();
     return tap_finish();
 }
