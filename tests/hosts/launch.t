@@ -102,7 +102,7 @@ def death():
 @case("signals reach all PEs, and a deadly one ends the job")
 def signals():
     for number in (signal.SIGTERM, signal.SIGINT):
-        with running("exchange", "0@spin", "exchange") as (job, pids):
+        with running("exchange", "0@sleep_ms:60000", "exchange") as (job, pids):
             job.send_signal(number)
             Result(job).expect(128 + number, seconds_max=5)
         expect_empty()
@@ -134,7 +134,7 @@ def refused():
 
 def lose(what, *back):
     """h1 goes by this; the job names it in the time that is promised, and h0 is empty."""
-    with running("exchange", "0@spin", "exchange") as (job, pids):
+    with running("exchange", "0@sleep_ms:60000", "exchange") as (job, pids):
         what()
         begin = time.monotonic()
         result = Result(job)
@@ -176,14 +176,14 @@ def frozen():
 
 @case("an oshrun that is killed leaves nothing on any host")
 def front_killed():
-    with running("spin") as (job, pids):
+    with running("sleep_ms:60000") as (job, pids):
         job.kill()
         expect_empty()
 
 
 @case("a host that loses its power ends the job")
 def crash():
-    with running("exchange", "0@spin", "exchange", hosts=["--hosts", "h0,h2"]) as (job, pids):
+    with running("exchange", "0@sleep_ms:60000", "exchange", hosts=["--hosts", "h0,h2"]) as (job, pids):
         subprocess.run(["crash", "h2"], check=True)
         Result(job).expect(70, "oshrun: host h2 (PE 1) does not answer (", seconds_max=6)
     expect_empty("h0")
