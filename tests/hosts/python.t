@@ -16,7 +16,11 @@ import interpreter  # noqa: E402
 import tap  # noqa: E402
 
 ROOT, BUILD = interpreter.ROOT, interpreter.BUILD
-TESTS = ["test_*.py"] if os.environ.get("WEFT_TEST_LONG") else ["test_collectives.py", "test_rma.py"]
+LONG = bool(os.environ.get("WEFT_TEST_LONG"))
+TESTS = ["test_*.py"] if LONG else ["test_collectives.py", "test_rma.py"]
+OF_ANY_PES = " and ".join(f"not {word}" for word in (  # others load and store in peers' memory
+    "symmetric", "scatter_out", "reduces_refuse", "exchange_by_copies", "broadcast", "put_get", "tiles", "graphs",
+    "without_a_gradient"))
 MEETING = """
 import os, pathlib, socket, struct
 import torch, torch.distributed as dist, weft, weft.torch as symm_mem
@@ -92,7 +96,8 @@ def interface(problems):
 
 def tests(problems):
     files = sorted(path for name in TESTS for path in (ROOT / "tests/python").glob(name))
-    lines = over(problems, "h0:2,h1:2", python("pytest", "numpy"), ROOT / "tests/python/run.py", "-k", "not random", *files)
+    lines = over(problems, "h0:2,h1:2", python("pytest", "numpy"), ROOT / "tests/python/run.py",
+                 *([] if LONG else ["-k", "not random"]), *files)
     interpreter.tell("2 hosts x 2", lines)
 
 
@@ -110,6 +115,13 @@ def groups(problems):
     problems += [] if lines == ["met and refused"] * 4 else [f"printed {lines}"]
 
 
+def operators(problems):
+    files = [ROOT / f"tests/python/torch_{name}.py" for name in ("operators", "exchange", "gradients")]
+    lines = over(problems, "h0:2,h1", python("pytest", "hypothesis", "torch"), ROOT / "tests/python/run.py", "--capture=sys",
+                 "--show-capture=no", "-k", OF_ANY_PES, *files)
+    interpreter.tell("3 ranks on 2 hosts", lines)
+
+
 def perceptron(problems):
     plain = interpreter.run(problems, python("torch"), ROOT / "examples/python/mlp.py")
     lines = over(problems, "h0,h1", python("torch"), ROOT / "examples/python/tensor_parallel_mlp.py")
@@ -120,4 +132,5 @@ tap.run([("programs are told the interface of their job's network, and not that 
          ("the package's tests", tests),
          ("examples", examples),
          ("PyTorch's ranks meet in the job's network alone; groups are of any PEs, shares of near ones", groups),
-         ("the tensor-parallel perceptron learns as the one of a process does", perceptron)])
+         ("the tensor-parallel perceptron learns as the one of a process does", perceptron)]
+        + [("PyTorch's operators that are for any PEs", operators)] * LONG)

@@ -18,7 +18,6 @@ once, and so the job: hypothesis would try again, alone.
 import functools
 import os
 import sys
-import tempfile
 import traceback
 
 import hypothesis
@@ -38,14 +37,8 @@ _groups = {}
 
 
 def _begin():
-    """All PEs are children of one launcher, whose number names the file that they meet in."""
-    path = os.path.join(tempfile.gettempdir(), f"weft-test-{os.getppid()}-{RANKS}")
-    if ME == 0 and os.path.exists(path):
-        os.remove(path)
-    weft.barrier()
     torch.set_num_threads(1)
-    store = dist.FileStore(path, RANKS)
-    dist.init_process_group("gloo", store=store, rank=ME, world_size=RANKS)
+    weft.torch.init_process_group("gloo")
     if os.environ.get("WEFT_TEST_BACKEND"):
         weft.torch.install()
 
