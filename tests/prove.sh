@@ -60,7 +60,7 @@ add_command() {
 }
 # The program on n PEs: what the script's name ends with, words before the command, options of oshrun.
 add() {
-    add_command "$name-${n}pe$1" "${2:-} timeout ${patience:-120} $build/bin/oshrun ${3:-} -n $n $build/tests/$name"
+    add_command "$name-${n}pe$1" "${2:-} timeout $limit $build/bin/oshrun ${3:-} -n $n $build/tests/$name"
 }
 # The program on hosts of the rig, which WEFT_TEST_HOSTS tells it, as options of oshrun.
 add_on_hosts() {
@@ -137,8 +137,10 @@ for item; do
     placement=${placement:-$everywhere}
     far=${placement:+-far-$(echo "$placement" | tr :, --)}
     shape=
+    limit=${patience:-120}
     case $placement in
         hosts:*)
+            limit=${patience:-300} # hosts may have to share a processor here
             far=${far#-far} shape=$(echo "$placement" | cut -d: -f2)
             counts=$((${shape%x*} * ${shape#*x}))
             [ -e "$build/lib/libweft_ucx.so" ] || {
