@@ -271,7 +271,7 @@ FAR_ENGINE := $(BUILD)/tests/far/libweft_fake_engine.so
 tests: $(FAR_ENGINE) $(BUILD)/tests/far/objects
 $(BUILD)/tests/far/objects: $(LIB)
 	@mkdir -p $(@D)
-	@echo $(LIB_OBJ) > $@ # for tests/far/mutations.t
+	@echo $(LIB_OBJ) $(SANFLAGS) > $@ # for tests/far/mutations.t
 $(FAR_ENGINE): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/far/engine/*.c))
 	@mkdir -p $(@D)
 	$(call quiet,LD,$@)$(CC) -shared $(SANFLAGS) -o $@ $^ $(LDLIBS)

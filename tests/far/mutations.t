@@ -106,17 +106,20 @@ def compile_variant(folder, test, file, changes):
     """The library, or the test that has it in itself, with this source changed, in the folder."""
     cc = os.environ.get("CC", "gcc")
     own = str((BUILD / "obj" / file).with_suffix(".o").relative_to(ROOT))
-    objects = (BUILD / "tests/far/objects").read_text().split()
+    words = (BUILD / "tests/far/objects").read_text().split()
+    sanitizers = [word for word in words if word.startswith("-")]
+    objects = [word for word in words if not word.startswith("-")]
     assert own in objects, f"{own} is none of the library's objects"
     changed, library, program = folder / "changed.o", folder / "libweft.so.0", folder / pathlib.Path(test).name
-    compiler = [cc, "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-pthread", "-w", "-Iinclude", "-Isrc", "-Itests"]
+    compiler = [cc, "-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-pthread", "-w", "-Iinclude", "-Isrc", "-Itests",
+                *sanitizers]
     subprocess.run([*compiler, "-fvisibility=hidden", "-x", "c", "-c", "-", "-o", changed], input=mutation.changed(file, changes),
                    text=True, cwd=ROOT, check=True)
     others = [*(name for name in objects if name != own), changed, "-ldl", "-lpthread", "-lm"]
     if test in INNER:
         subprocess.run([*compiler, f"tests/{test}.c", *others, "-o", program], cwd=ROOT, check=True)
         return [program]
-    subprocess.run([cc, "-shared", f"-Wl,-soname,{library.name}", "-Wl,--version-script=src/weft.map", "-o", library, *others],
+    subprocess.run([cc, "-shared", *sanitizers, f"-Wl,-soname,{library.name}", "-Wl,--version-script=src/weft.map", "-o", library, *others],
                    cwd=ROOT, check=True)
     return ["env", f"LD_PRELOAD={library}", BUILD / "tests" / test]
 
