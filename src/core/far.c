@@ -127,7 +127,7 @@ uint32_t weft_far_slot(int pe) {
 }
 
 int weft_far_first(int pe) {
-    return (int)cards[pe].first;
+    return cards ? (int)cards[pe].first : pe;
 }
 
 void weft_far_fence(void) {

@@ -56,7 +56,7 @@ void weft_far_leave_words(void);
 uint32_t weft_far_slot(int pe);
 
 /* The first of the PEs that are near to this one, itself included: PEs with the same one are near
- * to each other. */
+ * to each other. Before anybody has shown a card, each is near to itself alone. */
 int weft_far_first(int pe);
 
 /* For the library's own objects. On `pe` they are named by their address in this PE's own slot of
