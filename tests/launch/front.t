@@ -9,6 +9,7 @@ import tempfile
 import time
 
 ENVIRONMENT.update(WEFT_SSH=str(BUILD / "tests/launch/puppet"), WEFT_HOST_TIMEOUT="1", WEFT_START_TIMEOUT="10")
+ENVIRONMENT.update(RES_OPTIONS="timeout:1 attempts:1")  # names of puppets are in no DNS, and a lost question costs 5 s
 READY = ["connect", "hello", "go"]
 DONE = [*READY, "done"]
 
