@@ -26,27 +26,29 @@ def lines_of(kind):
     return pids, [line for line in result.stderr.splitlines() if "has waited" in line]
 
 
+def expect_line(kind, wanted):
+    """Some line matches; PID in it stands for the process of PE 2, which the others wait for."""
+    pids, lines = lines_of(kind)
+    pattern = wanted.replace("PID", pids["2"])
+    assert any(re.search(pattern, line) for line in lines), lines
+
+
+BARRIER = r"PE [01] \(pid \d+ on h0\): shmem_barrier_all has waited .* for PE 2 \(pid PID on h1\), "
+
+
 @case("in another call")
 def other_call():
-    pids, lines = lines_of("signal")
-    wanted = rf"PE [01] \(pid \d+ on h0\): shmem_barrier_all has waited .* for PE 2 \(pid {pids['2']} on h1\), which is in " \
-             r"shmem_signal_wait_until"
-    assert any(re.search(wanted, line) for line in lines), lines
+    expect_line("signal", BARRIER + "which is in shmem_signal_wait_until")
 
 
 @case("in its own code")
 def own_code():
-    pids, lines = lines_of("wait")
-    wanted = rf"PE [01] \(pid \d+ on h0\): shmem_barrier_all has waited .* for PE 2 \(pid {pids['2']} on h1\), which is in " \
-             r"no call of Weft that lasts"
-    assert any(re.search(wanted, line) for line in lines), lines
+    expect_line("wait", BARRIER + "which is in no call of Weft that lasts")
 
 
 @case("not in shmem_init yet")
 def absent():
-    pids, lines = lines_of("init")
-    wanted = rf"shmem_init has waited .* for PE 2 \(pid {pids['2']} on h1\), which has not called shmem_init"
-    assert any(re.search(wanted, line) for line in lines), lines
+    expect_line("init", r"shmem_init has waited .* for PE 2 \(pid PID on h1\), which has not called shmem_init")
 
 
 main()
